@@ -1,0 +1,1 @@
+//! The command line: clap, and one file a command.

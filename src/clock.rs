@@ -1,0 +1,157 @@
+//! Time as a value that can be handed in: the system's, or a fake one that tests move by hand.
+//!
+//! Every deadline, back-off, debounce and coalescing interval of dicta runs on a [`Clock`]; none uses tokio's or
+//! reqwest's own timers, so that a paused trace can stop its deadline and a test needs no sleep.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::model::{Millis, WallTime};
+
+/// A boxed future, the shape of every asynchronous trait method of dicta.
+pub type Fut<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Monotonic time, wall time, and waiting.
+pub trait Clock: Send + Sync {
+    /// Monotonic; from an arbitrary start.
+    fn now(&self) -> Millis;
+    /// The date, for headers and labels.
+    fn wall(&self) -> WallTime;
+    /// Returns once `d` has passed on this clock.
+    fn sleep(&self, d: Millis) -> Fut<'_, ()>;
+}
+
+/// The system's clock.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// A clock that reads 0 now.
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Millis {
+        self.start.elapsed().into()
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime(
+            jiff::Zoned::now()
+                .strftime("%Y-%m-%dT%H:%M:%S%.3f%:z")
+                .to_string(),
+        )
+    }
+
+    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+        Box::pin(tokio::time::sleep(d.duration()))
+    }
+}
+
+/// A clock that stands still until [`FakeClock::advance`] moves it.
+#[derive(Debug, Clone, Default)]
+pub struct FakeClock {
+    inner: Arc<Mutex<FakeInner>>,
+}
+
+#[derive(Debug, Default)]
+struct FakeInner {
+    now: Millis,
+    /// Sleepers by (wake time, order of arrival).
+    sleepers: BTreeMap<(Millis, u64), tokio::sync::oneshot::Sender<()>>,
+    arrivals: u64,
+}
+
+impl FakeClock {
+    /// A clock that reads 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves time forward, waking every sleeper whose moment comes, in order.
+    pub fn advance(&self, d: Millis) {
+        let mut inner = self.lock();
+        inner.now = inner.now + d;
+        let now = inner.now;
+        let later = inner.sleepers.split_off(&(now + Millis(1), 0));
+        let due = std::mem::replace(&mut inner.sleepers, later);
+        drop(inner);
+        for (_, wake) in due {
+            // A sleeper that was dropped no longer listens.
+            let _gone = wake.send(());
+        }
+    }
+
+    /// The moment the next sleeper wakes, if any sleeps: what a test advances to.
+    pub fn next_wake(&self) -> Option<Millis> {
+        let mut inner = self.lock();
+        inner.sleepers.retain(|_, wake| !wake.is_closed());
+        inner.sleepers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, FakeInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> Millis {
+        self.lock().now
+    }
+
+    fn wall(&self) -> WallTime {
+        let at = jiff::Timestamp::UNIX_EPOCH + self.now().duration();
+        WallTime(at.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string())
+    }
+
+    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+        if d == Millis(0) {
+            return Box::pin(std::future::ready(()));
+        }
+        let mut inner = self.lock();
+        let (wake, woken) = tokio::sync::oneshot::channel();
+        let at = inner.now + d;
+        inner.arrivals += 1;
+        let arrival = inner.arrivals;
+        inner.sleepers.insert((at, arrival), wake);
+        Box::pin(async move {
+            // An error means that the clock itself is gone: nobody waits any more.
+            let _gone = woken.await;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fake_clock_wakes_sleepers_in_order_and_only_when_due() {
+        let clock = FakeClock::new();
+        let first = clock.sleep(Millis(10));
+        let second = clock.sleep(Millis(20));
+        assert_eq!(clock.next_wake(), Some(Millis(10)));
+        clock.advance(Millis(15));
+        first.await;
+        assert_eq!(clock.next_wake(), Some(Millis(20)));
+        clock.advance(Millis(5));
+        second.await;
+        assert_eq!(clock.next_wake(), None);
+        assert_eq!(clock.now(), Millis(20));
+    }
+}

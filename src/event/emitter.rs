@@ -1,0 +1,309 @@
+//! The way into the event log: redacts, coalesces, stores large texts, and hands facts to the sequencer.
+//!
+//! A closed sequencer (its disk is full, say) swallows what is sent: it has cancelled the run by then, and nothing is
+//! shown that was not recorded.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answered, DeltaPart, Kind, Piece, Redactor, StreamRedactor, ToolFact, TurnFact};
+use crate::clock::Clock;
+use crate::model::{Answer, Blob, CallIx, CellIx, Digest, Millis, TurnIx};
+
+/// Texts up to this many bytes stand in the event itself.
+pub const INLINE_MAX: usize = 4096;
+
+/// Deltas of one stream are gathered for this long before they become an event.
+const COALESCE: Millis = Millis(33);
+
+/// Reads blobs by digest.
+pub trait BlobSource: Send + Sync {
+    /// The bytes, or an error that says which blob is missing.
+    fn get(&self, hash: &Digest) -> io::Result<Vec<u8>>;
+}
+
+/// Stores blobs by digest. Content-addressed: storing twice is storing once.
+pub trait BlobStore: BlobSource {
+    /// Stores the bytes durably enough to be named in an event; `true` if they are new here.
+    fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)>;
+}
+
+/// Blobs in memory, for tests and for work that records nothing.
+#[derive(Debug, Default)]
+pub struct MemoryBlobs(Mutex<HashMap<Digest, Vec<u8>>>);
+
+impl BlobSource for MemoryBlobs {
+    fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
+        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        map.get(hash)
+            .cloned()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no blob {hash}")))
+    }
+}
+
+impl BlobStore for MemoryBlobs {
+    fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
+        let blob = Blob::of(bytes);
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = map.insert(blob.hash.clone(), bytes.to_vec()).is_none();
+        Ok((blob, new))
+    }
+}
+
+/// A fact on its way to the sequencer, redacted, with the JSON that will stand in the log.
+#[derive(Debug)]
+pub struct Envelope {
+    /// The fact.
+    pub kind: Kind,
+    /// The same as JSON.
+    pub json: String,
+}
+
+impl Envelope {
+    /// Redacts a fact and renders it. Where a secret is found, the fact is read back from the redacted JSON.
+    pub fn seal(kind: Kind, redactor: &Redactor) -> Self {
+        let json = kind.to_json().unwrap_or_else(|error| {
+            // Facts hold no maps with odd keys and no NaN, so this is a defect; it must not end a run.
+            let text = format!("a fact could not be written: {error}");
+            Kind::Note {
+                cell: kind.cell(),
+                text,
+            }
+            .to_json()
+            .unwrap_or_default()
+        });
+        match redactor.redact(&json) {
+            None => Self { kind, json },
+            Some(clean) => {
+                if let Ok(kind) = Kind::from_json(&clean) {
+                    Self { kind, json: clean }
+                } else {
+                    let text =
+                        "a fact was withheld: it held a secret in an unexpected place".to_owned();
+                    let kind = Kind::Note {
+                        cell: kind.cell(),
+                        text,
+                    };
+                    let json = kind.to_json().unwrap_or_default();
+                    Self { kind, json }
+                }
+            }
+        }
+    }
+}
+
+/// The way in. Cheap to clone.
+#[derive(Clone)]
+pub struct Emitter {
+    to: mpsc::Sender<Envelope>,
+    blobs: Arc<dyn BlobStore>,
+    redactor: Arc<Redactor>,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Emitter {
+    /// An emitter that hands facts to `to` and large texts to `blobs`.
+    pub fn new(
+        to: mpsc::Sender<Envelope>,
+        blobs: Arc<dyn BlobStore>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        Self {
+            to,
+            blobs,
+            redactor,
+            failed: Arc::default(),
+        }
+    }
+
+    /// Hands on a fact; waits while the sequencer is busy.
+    pub async fn send(&self, kind: Kind) {
+        let envelope = Envelope::seal(kind, &self.redactor);
+        // Closed: see the module's first lines.
+        let _closed = self.to.send(envelope).await;
+    }
+
+    /// As [`Emitter::send`], from a thread that is not a task.
+    pub fn send_blocking(&self, kind: Kind) {
+        let envelope = Envelope::seal(kind, &self.redactor);
+        let _closed = self.to.blocking_send(envelope);
+    }
+
+    /// The redactor, for texts that take another way out (errors, `dicta prompt`).
+    pub fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
+    }
+
+    /// The blobs of this run.
+    pub fn blobs(&self) -> &Arc<dyn BlobStore> {
+        &self.blobs
+    }
+
+    /// The first failure to store a blob, if there was one. The run must end then.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Stores bytes, redacted, and says so in the log the first time.
+    pub async fn blob(&self, bytes: &[u8]) -> Blob {
+        let clean = self.redactor.redact_bytes(bytes);
+        let bytes = clean.as_deref().unwrap_or(bytes);
+        match self.blobs.put(bytes) {
+            Ok((blob, true)) => {
+                self.send(Kind::BlobStored(blob.clone())).await;
+                blob
+            }
+            Ok((blob, false)) => blob,
+            Err(error) => {
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(error);
+                Blob::of(bytes)
+            }
+        }
+    }
+
+    /// A text as an event holds it: inline when short, else as a blob.
+    pub async fn piece(&self, text: &str) -> Piece {
+        if text.len() <= INLINE_MAX {
+            Piece::Text(
+                self.redactor
+                    .redact(text)
+                    .unwrap_or_else(|| text.to_owned()),
+            )
+        } else {
+            Piece::Blob(self.blob(text.as_bytes()).await)
+        }
+    }
+
+    /// A tool's answer as an event holds it.
+    pub async fn answered(&self, answer: &Answer) -> Answered {
+        Answered {
+            text: self.piece(&answer.text).await,
+            is_error: answer.is_error,
+            bytes: answer.bytes,
+            truncated: answer.truncated,
+            raw: answer.raw.clone(),
+            content_type: answer.content_type.clone(),
+        }
+    }
+}
+
+/// All that a provider or a tool sees of a run.
+#[derive(Clone)]
+pub struct CallCx {
+    /// The way into the log.
+    pub out: Emitter,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Fires when the work is no longer wanted; checked at every wait.
+    pub cancel: CancellationToken,
+    /// The cell this is about.
+    pub cell: CellIx,
+    /// The turn this is about.
+    pub turn: TurnIx,
+}
+
+impl CallCx {
+    /// Tells a fact about this turn.
+    pub async fn turn(&self, fact: TurnFact) {
+        self.out
+            .send(Kind::Turn {
+                cell: self.cell,
+                turn: self.turn,
+                fact,
+            })
+            .await;
+    }
+
+    /// Tells a fact about a tool call of this turn.
+    pub async fn tool(&self, call: CallIx, fact: ToolFact) {
+        self.out
+            .send(Kind::Tool {
+                cell: self.cell,
+                turn: self.turn,
+                call,
+                fact,
+            })
+            .await;
+    }
+
+    /// A gatherer for the deltas of one attempt.
+    pub fn deltas(&self, attempt: u8) -> Deltas<'_> {
+        Deltas {
+            cx: self,
+            attempt,
+            parts: Vec::new(),
+            since: None,
+        }
+    }
+}
+
+/// Gathers the deltas of one attempt: redacts across chunk borders and coalesces to 33 ms.
+///
+/// The reading loop waits for the next chunk *or* [`Deltas::due`], so that text is never held while a model thinks.
+pub struct Deltas<'a> {
+    cx: &'a CallCx,
+    attempt: u8,
+    parts: Vec<(DeltaPart, StreamRedactor, String)>,
+    since: Option<Millis>,
+}
+
+impl Deltas<'_> {
+    /// Takes more of a part.
+    pub async fn push(&mut self, part: DeltaPart, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let at = if let Some(at) = self.parts.iter().position(|(p, ..)| *p == part) {
+            at
+        } else {
+            self.parts
+                .push((part, StreamRedactor::default(), String::new()));
+            self.parts.len() - 1
+        };
+        let (_, stream, ready) = &mut self.parts[at];
+        ready.push_str(&stream.push(&self.cx.out.redactor, text));
+        self.since.get_or_insert_with(|| self.cx.clock.now());
+        if self.due() == Some(Millis(0)) {
+            self.flush().await;
+        }
+    }
+
+    /// How long until what is gathered must go out; `None` when nothing is.
+    pub fn due(&self) -> Option<Millis> {
+        let since = self.since?;
+        Some((since + COALESCE) - self.cx.clock.now())
+    }
+
+    /// Sends what is gathered.
+    pub async fn flush(&mut self) {
+        self.since = None;
+        for (part, _, ready) in &mut self.parts {
+            if !ready.is_empty() {
+                let text = std::mem::take(ready);
+                self.cx
+                    .turn(TurnFact::Delta {
+                        attempt: self.attempt,
+                        part: *part,
+                        text,
+                    })
+                    .await;
+            }
+        }
+    }
+
+    /// Sends everything, held-back ends included. Call before the attempt is said to be over.
+    pub async fn finish(mut self) {
+        for (_, stream, ready) in &mut self.parts {
+            ready.push_str(&stream.finish());
+        }
+        self.flush().await;
+    }
+}

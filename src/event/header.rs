@@ -1,0 +1,192 @@
+//! What stands once in a run: what it began with, and what it ended with.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::{
+    Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, RunId, TurnIx, Usage, WallTime,
+};
+
+/// The format of an event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Format {
+    /// Raised when older readers would misread.
+    pub major: u16,
+    /// Raised when something was added.
+    pub minor: u16,
+}
+
+/// Everything a run began with. A run reads nothing of the workspace afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// The log's format.
+    pub format: Format,
+    /// The version of dicta that recorded it.
+    pub dicta: String,
+    /// The run.
+    pub run: RunId,
+    /// When it began.
+    pub started: WallTime,
+    /// The workspace's folder.
+    pub workspace: PathBuf,
+    /// Whether it ran the built-in demo.
+    pub demo: bool,
+    /// A sentence to show with the run: `recorded against a scripted server`. Empty for most.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The run it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Every file that was loaded, by content.
+    pub snapshots: Vec<Snapshot>,
+    /// The judges that may be asked, indexed by [`CellKey::judge`].
+    pub judges: Vec<JudgeSpec>,
+    /// The rubrics, sorted by path.
+    pub rubrics: Vec<RubricSpec>,
+    /// The evals in plan order, indexed by [`CellKey::eval`].
+    pub evals: Vec<EvalSpec>,
+    /// The plan's specification: transcripts' globs, filter, limit, sample, seed.
+    pub plan: IndexMap<String, Value>,
+    /// Whose evidence answers tool calls; `None`: live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<RunId>,
+}
+
+/// Where a run came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The run before.
+    pub run: RunId,
+    /// Its cell, for a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<CellIx>,
+    /// Its turn, for a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnIx>,
+    /// Why there is a child.
+    pub cause: ParentCause,
+}
+
+/// Why a run has a parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ParentCause {
+    /// A file was saved.
+    Save,
+    /// What an interrupted or failed run left.
+    Resume,
+    /// A trace taken up in the middle.
+    Fork,
+    /// Asked again without the cache.
+    Refresh,
+}
+
+/// A loaded file as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Relative to the workspace where it lies inside it.
+    pub path: PathBuf,
+    /// Its content.
+    pub blob: Blob,
+}
+
+/// A judge of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgeSpec {
+    /// As resolved; header values and `extra_body` are redacted by the emitter.
+    pub config: JudgeConfig,
+    /// Digest of what could change a verdict.
+    pub digest: Digest,
+    /// What the model does not take, known before the first call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<Dropped>,
+}
+
+/// A setting that was not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// `temperature`, `seed` …
+    pub what: String,
+    /// A sentence.
+    pub why: String,
+}
+
+/// A rubric of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RubricSpec {
+    /// Its id.
+    pub id: String,
+    /// Its file, relative to the workspace where it lies inside it.
+    pub path: PathBuf,
+    /// The score a transcript needs; `None`: not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+}
+
+/// An eval of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvalSpec {
+    /// Index into [`RunHeader::rubrics`].
+    pub rubric: u32,
+    /// The bare id.
+    pub id: String,
+    /// The eval type.
+    pub kind: String,
+    /// Digest of the resolved params and of all else that could change a result; what only decides is no part.
+    pub digest: Digest,
+    /// What only decides: `min_score` and its like, as written.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub decides: IndexMap<String, Value>,
+    /// For the rubric's score.
+    pub weight: f64,
+    /// Whether it must pass for the rubric to pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// Whether `weight` or `required` was written, so that rubric lines are reported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub weighted: bool,
+    /// How many repeats.
+    pub repeat: u32,
+    /// Whether a judge decides it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
+}
+
+/// What a cell is, within its transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CellKey {
+    /// Index into [`RunHeader::evals`].
+    pub eval: u32,
+    /// 0-based position of the judged message, for `every_turn` and `sample_turns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u32>,
+    /// Index into [`RunHeader::judges`], for judge evals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<u32>,
+    /// From 1, only with repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+}
+
+/// What a run ended with. Counts are over decisions, except `cells` and `pending`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Cells planned.
+    pub cells: u64,
+    /// Cells without a result.
+    pub pending: u64,
+    /// Decisions by outcome; absent ones are 0.
+    pub outcomes: IndexMap<Outcome, u64>,
+    /// What judging took.
+    pub usage: Usage,
+    /// USD; `None` when unknown.
+    pub cost_usd: Option<f64>,
+    /// How long.
+    pub duration_ms: Millis,
+    /// Whether it was cancelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+}

@@ -1,0 +1,479 @@
+//! The one event type. Everything that happens in a run is a [`RunEvent`]: recorder, player, reports, comparison and
+//! screen consume this same enum, and replay is the live path with another source.
+//!
+//! Owns the facts, their format version, the fold over them ([`RunState`]) and the way in ([`Emitter`], [`CallCx`]).
+//! Refuses to store, print or time anything: `record` numbers and writes, `report` and `tui` show.
+//!
+//! Laws, tested as properties: fold(live) = fold(read(write(live))); the deltas of a finished attempt concatenate to
+//! its text; folding any prefix never panics; replay at any speed ends in the same state.
+//!
+//! **Adding a fact**: add a variant here, a case in `state.rs`, and raise the minor of [`FORMAT`]. Older readers keep it
+//! as [`Kind::Unknown`]. Variants are *externally* tagged: internal tags buffer, read 2.4 times slower and cannot hold
+//! raw JSON. Field names of events may be added, never renamed.
+
+mod emitter;
+mod header;
+mod redact;
+mod state;
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+pub use emitter::{
+    BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
+};
+pub use header::{
+    CellKey, Dropped, EvalSpec, Format, JudgeSpec, Parent, ParentCause, RubricSpec, RunHeader,
+    Snapshot, Totals,
+};
+pub use redact::{REDACTED, Redactor, StreamRedactor};
+pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
+
+use crate::model::{
+    Blob, CallIx, CellIx, CellResult, Change, Digest, Hop, Millis, RawJson, Reply, RunId,
+    TranscriptRef, TurnIx, Usage, Verdict,
+};
+
+/// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
+pub const FORMAT: Format = Format { major: 1, minor: 0 };
+
+/// One fact, numbered and timed by the one sequencer, which is also the recorder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEvent {
+    /// From 0, without gaps.
+    pub seq: u64,
+    /// Milliseconds since the run began, monotonic. Wall time stands in the header alone.
+    pub at: Millis,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The first event of every run.
+    RunStarted(Box<RunHeader>),
+    /// A blob is in the store; comes before any event that names it.
+    BlobStored(Blob),
+    /// A transcript was reached and its cells numbered: `first`, `first + 1` … in the order of `keys`.
+    CellsPlanned {
+        /// Where it stands.
+        transcript: TranscriptRef,
+        /// The number of the first cell.
+        first: CellIx,
+        /// What the cells are.
+        keys: Vec<CellKey>,
+    },
+    /// Deterministic, skipped and cached cells of one transcript, all at once.
+    CellsSettled(Vec<Settled>),
+    /// A judge began a cell.
+    CellStarted {
+        /// Which.
+        cell: CellIx,
+        /// Its cache key; `None` where the cell can never be cached.
+        key: Option<Digest>,
+    },
+    /// A judge cell ended.
+    CellFinished {
+        /// Which.
+        cell: CellIx,
+        /// How.
+        result: Box<CellResult>,
+    },
+    /// Something about a model call.
+    Turn {
+        /// Which cell.
+        cell: CellIx,
+        /// Which turn of its trace.
+        turn: TurnIx,
+        /// What.
+        fact: TurnFact,
+    },
+    /// Something about a tool call.
+    Tool {
+        /// Which cell.
+        cell: CellIx,
+        /// The turn whose reply made the call.
+        turn: TurnIx,
+        /// Which call of that reply.
+        call: CallIx,
+        /// What.
+        fact: ToolFact,
+    },
+    /// A trace stands still at a boundary; its deadline stands still too.
+    Paused {
+        /// Which cell.
+        cell: CellIx,
+        /// At which boundary.
+        at: StopKind,
+    },
+    /// A paused trace goes on.
+    Resumed {
+        /// Which cell.
+        cell: CellIx,
+        /// By whom and how.
+        how: Handled,
+    },
+    /// A budget was reached.
+    BudgetReached {
+        /// `usd`, `tokens`, `calls`, `minutes`.
+        limit: String,
+        /// Hard: nothing more is sent. Soft: judges were asked to conclude.
+        hard: bool,
+    },
+    /// Something worth telling that is none of the above: a skipped record, a warning.
+    Note {
+        /// The cell it concerns, if one.
+        cell: Option<CellIx>,
+        /// A sentence.
+        text: String,
+    },
+    /// The last event of a run that was not interrupted.
+    RunFinished(Box<Totals>),
+    /// A kind of a newer minor version, kept and written back as it was.
+    #[serde(skip)]
+    Unknown(RawJson),
+}
+
+/// One cell of [`Kind::CellsSettled`]; a pair in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settled(pub CellIx, pub CellResult);
+
+/// A text held in an event: inline up to [`INLINE_MAX`] bytes, else a blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Piece {
+    /// The text itself.
+    Text(String),
+    /// Where it is.
+    Blob(Blob),
+}
+
+/// A request body as pieces, so that a history repeated each turn is stored once. Concatenated they are the exact body.
+pub type Rope = Vec<Piece>;
+
+/// A fact about a model call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnFact {
+    /// The exact redacted request body, and what the model does not take.
+    Started {
+        /// The body.
+        request: Rope,
+        /// What was left out of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped: Vec<Dropped>,
+    },
+    /// One HTTP attempt began; attempts count from 1.
+    AttemptStarted {
+        /// Which.
+        attempt: u8,
+    },
+    /// More of the reply. Redacted and coalesced to 33 ms before it became an event.
+    Delta {
+        /// Of which attempt.
+        attempt: u8,
+        /// Of which part.
+        part: DeltaPart,
+        /// What came.
+        text: String,
+    },
+    /// An attempt failed; its deltas are void.
+    AttemptFailed {
+        /// Which.
+        attempt: u8,
+        /// The HTTP status, if there was one.
+        status: Option<u16>,
+        /// A sentence.
+        why: String,
+        /// When the next one starts; `None`: there is none.
+        retry_in: Option<Millis>,
+        /// What it cost, where the server said so.
+        billed: Option<Usage>,
+    },
+    /// The reply is complete.
+    Finished {
+        /// The attempt that succeeded.
+        attempt: u8,
+        /// The provider's own items in order; what is resent.
+        native: Vec<Piece>,
+        /// `false`: redaction changed an item, so that a fork cannot resend it.
+        resendable: bool,
+        /// Our reading.
+        reply: Reply,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// A valid verdict was read from the reply.
+    VerdictReached(Box<Verdict>),
+    /// The reply should have held a verdict and did not.
+    VerdictUnparsed {
+        /// A sentence.
+        why: String,
+        /// The text that was read.
+        raw: Piece,
+    },
+}
+
+/// Which part of a reply a delta belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeltaPart {
+    /// The answer's text.
+    Text,
+    /// Thinking the provider shows.
+    Thought,
+    /// The arguments of a call of this reply.
+    Args(CallIx),
+}
+
+/// A fact about a tool call, in this order: received → repaired? → ( validated → started → hop* → finished ) | rejected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFact {
+    /// The call as the model made it.
+    Received {
+        /// The provider's call id, or ours.
+        id: String,
+        /// The tool named.
+        name: String,
+        /// The arguments, unparsed.
+        raw: String,
+    },
+    /// The arguments in canonical form, where they differ from the raw text.
+    Repaired {
+        /// A JSON object.
+        canonical: RawJson,
+        /// What was changed; empty where only the spelling differs.
+        changes: Vec<Change>,
+    },
+    /// The arguments satisfy the tool's rules.
+    Validated {
+        /// What the tool is called with.
+        values: RawJson,
+    },
+    /// Refused before it started. Terminal.
+    Rejected {
+        /// Which rule.
+        rule: String,
+        /// What the model is told.
+        text: String,
+    },
+    /// The tool runs.
+    Started,
+    /// One request of a fetch.
+    Hop(Hop),
+    /// The tool answered; a failure and a refusal by the guard have `is_error`. Terminal.
+    Finished {
+        /// What the model is told.
+        answer: Answered,
+        /// Where the answer came from.
+        source: Source,
+        /// How long it took.
+        elapsed: Millis,
+    },
+}
+
+/// A tool's [`crate::model::Answer`] as an event holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The text for the model.
+    pub text: Piece,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// Size of the body received, in bytes.
+    pub bytes: u64,
+    /// Whether the text was cut.
+    pub truncated: bool,
+    /// The raw body (capped).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Blob>,
+    /// The content type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+/// Where a tool's answer came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The tool ran.
+    Live,
+    /// A run's evidence answered.
+    Frozen {
+        /// That run.
+        run: RunId,
+    },
+    /// An identical call of this trace was answered before, or is in flight.
+    SameTrace {
+        /// The turn of that call.
+        turn: TurnIx,
+        /// That call.
+        call: CallIx,
+    },
+    /// A person wrote the answer.
+    ByHand,
+}
+
+/// A boundary of a trace at which it can stand still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopKind {
+    /// Before a model call.
+    BeforeTurn,
+    /// Before a prepared tool call.
+    Call,
+    /// After a rejected one.
+    Rejected,
+    /// After a tool's answer.
+    Answered,
+    /// After a verdict.
+    Verdict,
+    /// At the end.
+    Ended,
+}
+
+/// How a paused trace was let go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handled {
+    /// `human`, or the rule that let it go.
+    pub by: String,
+    /// What was done: `go`, `edited`, `answered`, `ended`.
+    pub what: String,
+    /// The edit, if one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Piece>,
+}
+
+impl Kind {
+    /// The cell the fact is about, if it is about one.
+    pub fn cell(&self) -> Option<CellIx> {
+        match self {
+            Kind::CellStarted { cell, .. }
+            | Kind::CellFinished { cell, .. }
+            | Kind::Turn { cell, .. }
+            | Kind::Tool { cell, .. }
+            | Kind::Paused { cell, .. }
+            | Kind::Resumed { cell, .. } => Some(*cell),
+            Kind::Note { cell, .. } => *cell,
+            _ => None,
+        }
+    }
+
+    /// The fact as the JSON that stands in the log.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Kind::Unknown(raw) => Ok(raw.get().to_owned()),
+            known => serde_json::to_string(known),
+        }
+    }
+
+    /// Reads a fact; one of an unknown kind is kept whole.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        match serde_json::from_str::<Self>(json) {
+            Ok(kind) => Ok(kind),
+            Err(error) if is_foreign(json) => {
+                RawJson::parse(json).map(Kind::Unknown).map_err(|_| error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether `json` is an object or word whose tag names no kind of this version.
+fn is_foreign(json: &str) -> bool {
+    const KNOWN: [&str; 13] = [
+        "run_started",
+        "blob_stored",
+        "cells_planned",
+        "cells_settled",
+        "cell_started",
+        "cell_finished",
+        "turn",
+        "tool",
+        "paused",
+        "resumed",
+        "budget_reached",
+        "note",
+        "run_finished",
+    ];
+    let tag = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
+        Ok(map) if map.len() == 1 => map.keys().next().cloned(),
+        Ok(_) => None,
+        Err(_) => serde_json::from_str::<String>(json).ok(),
+    };
+    tag.is_some_and(|tag| !KNOWN.contains(&tag.as_str()))
+}
+
+impl Serialize for RunEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("seq", &self.seq)?;
+        map.serialize_entry("at", &self.at)?;
+        match &self.kind {
+            Kind::Unknown(raw) => map.serialize_entry("kind", raw)?,
+            known => map.serialize_entry("kind", known)?,
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RunEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            seq: u64,
+            at: Millis,
+            #[serde(borrow)]
+            kind: &'a RawValue,
+        }
+        let line = Line::deserialize(deserializer)?;
+        let kind = Kind::from_json(line.kind.get()).map_err(D::Error::custom)?;
+        Ok(Self {
+            seq: line.seq,
+            at: line.at,
+            kind,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_survives_a_round_trip() {
+        let line = r#"{"seq":7,"at":12,"kind":{"moon_rose":{"phase":0.50}}}"#;
+        let event: RunEvent = serde_json::from_str(line).expect("a newer minor is read");
+        assert!(matches!(event.kind, Kind::Unknown(_)));
+        assert_eq!(
+            serde_json::to_string(&event).expect("and written back"),
+            line
+        );
+    }
+
+    #[test]
+    fn a_known_kind_with_a_fault_is_an_error_and_not_unknown() {
+        let line = r#"{"seq":7,"at":12,"kind":{"cell_started":{"cell":"x"}}}"#;
+        assert!(serde_json::from_str::<RunEvent>(line).is_err());
+    }
+
+    #[test]
+    fn raw_json_keeps_big_numbers_as_written() {
+        let fact = ToolFact::Validated {
+            values: RawJson::parse(r#"{"n":12345678901234567890123}"#).expect("valid"),
+        };
+        let kind = Kind::Tool {
+            cell: CellIx(0),
+            turn: TurnIx(0),
+            call: CallIx(0),
+            fact,
+        };
+        let json = kind.to_json().expect("serialises");
+        assert!(json.contains("12345678901234567890123"));
+        assert_eq!(Kind::from_json(&json).expect("reads"), kind);
+    }
+}

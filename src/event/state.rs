@@ -1,0 +1,399 @@
+//! The one fold: a run's events, applied in order, make its state. Live, replayed or read from disk, it is the same.
+//!
+//! Never panics and never invents: an event about a cell that was not planned is counted and otherwise ignored.
+
+use indexmap::IndexMap;
+
+use super::{
+    Answered, CellKey, DeltaPart, Dropped, Handled, Kind, Piece, Rope, RunEvent, RunHeader, Source,
+    StopKind, ToolFact, Totals, TurnFact,
+};
+use crate::model::{
+    CallIx, CellIx, CellName, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,
+    TranscriptRef, TurnIx, Usage, Verdict,
+};
+
+/// At most this many unplanned cells are skipped over when events of a log are missing.
+const MAX_GAP: usize = 1 << 20;
+
+/// What is known of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunState {
+    /// What it began with.
+    pub header: Option<Box<RunHeader>>,
+    /// Transcripts reached, in order.
+    pub transcripts: Vec<TranscriptState>,
+    /// Cells by number.
+    pub cells: Vec<CellState>,
+    /// Sentences that stand beside the facts.
+    pub notes: Vec<(Option<CellIx>, String)>,
+    /// Budgets reached: which, and whether hard.
+    pub budgets: Vec<(String, bool)>,
+    /// How it ended; `None`: it runs, or was interrupted.
+    pub totals: Option<Box<Totals>>,
+    /// Events of kinds this version does not know.
+    pub unknown: u64,
+    /// Events about cells that were never planned.
+    pub stray: u64,
+    /// The number and time of the last event.
+    pub last: Option<(u64, Millis)>,
+}
+
+/// A transcript that was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TranscriptState {
+    /// Where it stands.
+    pub source: TranscriptRef,
+    /// Its first cell.
+    pub first: CellIx,
+    /// How many cells.
+    pub cells: u32,
+}
+
+/// Where a cell is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing happened yet.
+    #[default]
+    Planned,
+    /// A request is out, nothing came yet.
+    Waiting,
+    /// A reply is coming.
+    Streaming,
+    /// Tools run; how many are unanswered.
+    RunningTools(u16),
+    /// An attempt failed; the next one starts at this moment of the run.
+    BackingOff {
+        /// When.
+        until: Millis,
+    },
+    /// Stands still at a boundary.
+    Paused(StopKind),
+    /// Has a result.
+    Done,
+}
+
+/// What is known of a cell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CellState {
+    /// Index into [`RunState::transcripts`] and what the cell is; `None` for a cell whose plan was lost.
+    pub place: Option<(u32, CellKey)>,
+    /// Its cache key, once it started and if it has one.
+    pub cache_key: Option<Digest>,
+    /// Where it is.
+    pub phase: Phase,
+    /// The trace so far.
+    pub trace: Vec<TurnState>,
+    /// How it ended.
+    pub result: Option<Box<CellResult>>,
+    /// When it started and ended.
+    pub started: Option<Millis>,
+    /// See `started`.
+    pub ended: Option<Millis>,
+    /// A person changed something.
+    pub by_human: bool,
+}
+
+/// One model call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TurnState {
+    /// The request body.
+    pub request: Rope,
+    /// What was left out of it.
+    pub dropped: Vec<Dropped>,
+    /// Its attempts, by number.
+    pub attempts: IndexMap<u8, AttemptState>,
+    /// The attempt that succeeded, with what it said.
+    pub finished: Option<(u8, Reply)>,
+    /// The provider's own items.
+    pub native: Vec<Piece>,
+    /// Whether they can be resent.
+    pub resendable: bool,
+    /// What it cost.
+    pub usage: Option<Usage>,
+    /// The tool calls of its reply.
+    pub calls: Vec<CallState>,
+    /// The verdict read from it.
+    pub verdict: Option<Verdict>,
+    /// Why no verdict could be read, and from what.
+    pub unparsed: Option<(String, Piece)>,
+    /// When it started.
+    pub started: Millis,
+}
+
+/// One HTTP attempt.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AttemptState {
+    /// Text so far.
+    pub text: String,
+    /// Thinking so far.
+    pub thought: String,
+    /// Arguments so far, by call.
+    pub args: IndexMap<CallIx, String>,
+    /// Why it failed: status, sentence, and how long until the next.
+    pub failed: Option<(Option<u16>, String, Option<Millis>)>,
+}
+
+/// One tool call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallState {
+    /// The call id.
+    pub id: String,
+    /// The tool named.
+    pub name: String,
+    /// The arguments as received.
+    pub raw: String,
+    /// The arguments in canonical form, where they differ.
+    pub canonical: Option<RawJson>,
+    /// What the repair changed.
+    pub changes: Vec<Change>,
+    /// What the tool was called with.
+    pub values: Option<RawJson>,
+    /// The rule that refused it, and what the model was told.
+    pub rejected: Option<(String, String)>,
+    /// Whether the tool runs or ran.
+    pub started: bool,
+    /// The requests of a fetch.
+    pub hops: Vec<Hop>,
+    /// The answer, where it came from, and how long it took.
+    pub finished: Option<(Answered, Source, Millis)>,
+}
+
+impl RunState {
+    /// Folds a whole sequence.
+    pub fn fold<'e>(events: impl IntoIterator<Item = &'e RunEvent>) -> Self {
+        let mut state = Self::default();
+        for event in events {
+            state.apply(event);
+        }
+        state
+    }
+
+    /// Applies the next event.
+    pub fn apply(&mut self, event: &RunEvent) {
+        self.last = Some((event.seq, event.at));
+        match &event.kind {
+            Kind::RunStarted(header) => self.header = Some(header.clone()),
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => self.plan(transcript, *first, keys),
+            Kind::CellsSettled(results) => {
+                for settled in results {
+                    self.with(settled.0, |cell| cell.end(&settled.1, event.at));
+                }
+            }
+            Kind::CellStarted { cell, key } => self.with(*cell, |c| {
+                c.cache_key.clone_from(key);
+                c.started = Some(event.at);
+                c.phase = Phase::Waiting;
+            }),
+            Kind::CellFinished { cell, result } => self.with(*cell, |c| c.end(result, event.at)),
+            Kind::Turn { cell, turn, fact } => self.with(*cell, |c| c.turn(*turn, fact, event.at)),
+            Kind::Tool {
+                cell,
+                turn,
+                call,
+                fact,
+            } => self.with(*cell, |c| c.tool(*turn, *call, fact)),
+            Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
+            Kind::Resumed { cell, how } => self.with(*cell, |c| c.resume(how)),
+            Kind::BudgetReached { limit, hard } => self.budgets.push((limit.clone(), *hard)),
+            Kind::Note { cell, text } => self.notes.push((*cell, text.clone())),
+            Kind::RunFinished(totals) => self.totals = Some(totals.clone()),
+            Kind::BlobStored(_) => {}
+            Kind::Unknown(_) => self.unknown += 1,
+        }
+    }
+
+    /// The cell's name, where its plan and header are known.
+    pub fn name(&self, cell: CellIx) -> Option<CellName> {
+        let (transcript, key) = self.cells.get(cell.index())?.place?;
+        let transcript = &self.transcripts.get(transcript as usize)?.source;
+        self.header.as_ref()?.cell_name(transcript, &key)
+    }
+
+    fn plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
+        let at = first.index();
+        if at < self.cells.len() || at - self.cells.len() > MAX_GAP {
+            self.stray += 1;
+            return;
+        }
+        self.cells.resize_with(at, CellState::default);
+        let place = u32::try_from(self.transcripts.len()).unwrap_or(u32::MAX);
+        let cells = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        self.transcripts.push(TranscriptState {
+            source: transcript.clone(),
+            first,
+            cells,
+        });
+        self.cells.extend(keys.iter().map(|key| CellState {
+            place: Some((place, *key)),
+            ..CellState::default()
+        }));
+    }
+
+    fn with(&mut self, cell: CellIx, change: impl FnOnce(&mut CellState)) {
+        match self.cells.get_mut(cell.index()) {
+            Some(cell) => change(cell),
+            None => self.stray += 1,
+        }
+    }
+}
+
+impl RunHeader {
+    /// A cell's name from its transcript and key.
+    pub fn cell_name(&self, transcript: &TranscriptRef, key: &CellKey) -> Option<CellName> {
+        let eval = self.evals.get(key.eval as usize)?;
+        let rubric = self.rubrics.get(eval.rubric as usize)?;
+        let judge = match key.judge {
+            Some(judge) => Some(self.judges.get(judge as usize)?.config.name.clone()),
+            None => None,
+        };
+        Some(CellName {
+            transcript: transcript.id.clone(),
+            rubric: rubric.id.clone(),
+            eval: eval.id.clone(),
+            message: key.message,
+            judge,
+            repeat: key.repeat,
+        })
+    }
+}
+
+impl CellState {
+    fn end(&mut self, result: &CellResult, at: Millis) {
+        self.by_human |= result.by_human;
+        self.result = Some(Box::new(result.clone()));
+        self.ended = Some(at);
+        self.phase = Phase::Done;
+    }
+
+    fn resume(&mut self, how: &Handled) {
+        self.by_human |= how.by == "human" && how.what != "go";
+        self.phase = Phase::Waiting;
+    }
+
+    fn turn(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        let at_turn = usize::from(turn.0);
+        if at_turn >= self.trace.len() {
+            self.trace.resize_with(at_turn + 1, TurnState::default);
+        }
+        let state = &mut self.trace[at_turn];
+        match fact {
+            TurnFact::Started { request, dropped } => {
+                state.request.clone_from(request);
+                state.dropped.clone_from(dropped);
+                state.started = at;
+                self.phase = Phase::Waiting;
+            }
+            TurnFact::AttemptStarted { attempt } => {
+                state.attempts.entry(*attempt).or_default();
+                self.phase = Phase::Waiting;
+            }
+            TurnFact::Delta {
+                attempt,
+                part,
+                text,
+            } => {
+                state
+                    .attempts
+                    .entry(*attempt)
+                    .or_default()
+                    .push(*part, text);
+                self.phase = Phase::Streaming;
+            }
+            TurnFact::AttemptFailed {
+                attempt,
+                status,
+                why,
+                retry_in,
+                billed,
+            } => {
+                state.attempts.entry(*attempt).or_default().failed =
+                    Some((*status, why.clone(), *retry_in));
+                if let Some(billed) = billed {
+                    state.usage = Some(state.usage.unwrap_or_default().plus(*billed));
+                }
+                if let Some(wait) = retry_in {
+                    self.phase = Phase::BackingOff { until: at + *wait };
+                }
+            }
+            TurnFact::Finished {
+                attempt,
+                native,
+                resendable,
+                reply,
+                usage,
+            } => {
+                state.finished = Some((*attempt, reply.clone()));
+                state.native.clone_from(native);
+                state.resendable = *resendable;
+                state.usage = Some(state.usage.unwrap_or_default().plus(*usage));
+            }
+            TurnFact::VerdictReached(verdict) => state.verdict = Some((**verdict).clone()),
+            TurnFact::VerdictUnparsed { why, raw } => {
+                state.unparsed = Some((why.clone(), raw.clone()));
+            }
+        }
+    }
+
+    fn tool(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact) {
+        let at_turn = usize::from(turn.0);
+        if at_turn >= self.trace.len() {
+            self.trace.resize_with(at_turn + 1, TurnState::default);
+        }
+        let calls = &mut self.trace[at_turn].calls;
+        let at_call = usize::from(call.0);
+        if at_call >= calls.len() {
+            calls.resize_with(at_call + 1, CallState::default);
+        }
+        calls[at_call].apply(fact);
+        let running = calls
+            .iter()
+            .filter(|c| c.started && c.finished.is_none())
+            .count();
+        self.phase = match u16::try_from(running).unwrap_or(u16::MAX) {
+            0 => Phase::Waiting,
+            n => Phase::RunningTools(n),
+        };
+    }
+}
+
+impl AttemptState {
+    fn push(&mut self, part: DeltaPart, text: &str) {
+        match part {
+            DeltaPart::Text => self.text.push_str(text),
+            DeltaPart::Thought => self.thought.push_str(text),
+            DeltaPart::Args(call) => self.args.entry(call).or_default().push_str(text),
+        }
+    }
+}
+
+impl CallState {
+    fn apply(&mut self, fact: &ToolFact) {
+        match fact {
+            ToolFact::Received { id, name, raw } => {
+                self.id.clone_from(id);
+                self.name.clone_from(name);
+                self.raw.clone_from(raw);
+            }
+            ToolFact::Repaired { canonical, changes } => {
+                self.canonical = Some(canonical.clone());
+                self.changes.clone_from(changes);
+            }
+            ToolFact::Validated { values } => self.values = Some(values.clone()),
+            ToolFact::Rejected { rule, text } => self.rejected = Some((rule.clone(), text.clone())),
+            ToolFact::Started => self.started = true,
+            ToolFact::Hop(hop) => self.hops.push(hop.clone()),
+            ToolFact::Finished {
+                answer,
+                source,
+                elapsed,
+            } => {
+                self.finished = Some((answer.clone(), source.clone(), *elapsed));
+            }
+        }
+    }
+}

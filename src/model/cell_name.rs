@@ -1,0 +1,215 @@
+//! A cell's name: `transcript/rubric/eval[@message][~judge][#repeat]`, parts percent-encoded for `/ @ ~ # %`.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The full name of one cell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellName {
+    /// The transcript's id.
+    pub transcript: String,
+    /// The rubric's id.
+    pub rubric: String,
+    /// The eval's id.
+    pub eval: String,
+    /// 0-based position of the judged message, for `every_turn` and `sample_turns`.
+    pub message: Option<u32>,
+    /// The judge, for judge evals only.
+    pub judge: Option<String>,
+    /// From 1, only with repeats.
+    pub repeat: Option<u32>,
+}
+
+/// Why a text is no cell name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CellNameError {
+    /// Not three parts.
+    #[error("a cell is named transcript/rubric/eval[@message][~judge][#repeat], got `{0}`")]
+    Shape(String),
+    /// A number that is none.
+    #[error("`{0}` is not a number from 1 in a cell name (after # or @)")]
+    Number(String),
+    /// A broken percent escape.
+    #[error("`%` in a cell name is followed by two hex digits, as in %2F for /; got `{0}`")]
+    Escape(String),
+}
+
+impl CellName {
+    /// The part that names the decision: without judge and repeat.
+    #[must_use]
+    pub fn decision(&self) -> Self {
+        Self {
+            judge: None,
+            repeat: None,
+            ..self.clone()
+        }
+    }
+}
+
+impl fmt::Display for CellName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        encode(f, &self.transcript)?;
+        f.write_char('/')?;
+        encode(f, &self.rubric)?;
+        f.write_char('/')?;
+        encode(f, &self.eval)?;
+        if let Some(message) = self.message {
+            write!(f, "@{message}")?;
+        }
+        if let Some(judge) = &self.judge {
+            f.write_char('~')?;
+            encode(f, judge)?;
+        }
+        if let Some(repeat) = self.repeat {
+            write!(f, "#{repeat}")?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
+    for c in part.chars() {
+        match c {
+            '/' | '@' | '~' | '#' | '%' => write!(f, "%{:02X}", c as u32)?,
+            c => f.write_char(c)?,
+        }
+    }
+    Ok(())
+}
+
+fn decode(part: &str) -> Result<String, CellNameError> {
+    let mut out = String::with_capacity(part.len());
+    let mut rest = part;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let hex = rest
+            .get(at + 1..at + 3)
+            .ok_or_else(|| CellNameError::Escape(part.to_owned()))?;
+        let byte =
+            u8::from_str_radix(hex, 16).map_err(|_| CellNameError::Escape(part.to_owned()))?;
+        if !byte.is_ascii() {
+            return Err(CellNameError::Escape(part.to_owned()));
+        }
+        out.push(byte as char);
+        rest = &rest[at + 3..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+impl FromStr for CellName {
+    type Err = CellNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let shape = || CellNameError::Shape(text.to_owned());
+        let mut parts = text.splitn(3, '/');
+        let (Some(transcript), Some(rubric), Some(tail)) =
+            (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(shape());
+        };
+        if tail.contains('/') {
+            return Err(shape());
+        }
+        let (tail, repeat) = split_number(tail, '#')?;
+        let (tail, judge) = match tail.split_once('~') {
+            Some((tail, judge)) => (tail, Some(decode(judge)?)),
+            None => (tail, None),
+        };
+        let (eval, message) = split_number(tail, '@')?;
+        Ok(Self {
+            transcript: decode(transcript)?,
+            rubric: decode(rubric)?,
+            eval: decode(eval)?,
+            message,
+            judge,
+            repeat,
+        })
+    }
+}
+
+fn split_number(text: &str, mark: char) -> Result<(&str, Option<u32>), CellNameError> {
+    match text.split_once(mark) {
+        None => Ok((text, None)),
+        Some((head, number)) => number
+            .parse()
+            .map(|n| (head, Some(n)))
+            .map_err(|_| CellNameError::Number(number.to_owned())),
+    }
+}
+
+/// What a person types for cells: a name, a unique prefix of one, or a glob (`*` and `?`) over the whole name.
+#[derive(Debug, Clone)]
+pub struct CellPattern {
+    text: String,
+    glob: Option<globset::GlobMatcher>,
+}
+
+impl CellPattern {
+    /// Reads a pattern. An invalid glob counts as plain text.
+    pub fn new(text: &str) -> Self {
+        let is_glob = text.contains(['*', '?']);
+        let glob = is_glob
+            .then(|| globset::Glob::new(text).ok())
+            .flatten()
+            .map(|g| g.compile_matcher());
+        Self {
+            text: text.to_owned(),
+            glob,
+        }
+    }
+
+    /// The cells it selects: the exact name alone if there is one, else all that the glob or prefix matches.
+    pub fn select<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
+        if let Some(exact) = names.iter().find(|n| **n == self.text) {
+            return vec![exact];
+        }
+        match &self.glob {
+            Some(glob) => names.iter().filter(|n| glob.is_match(n)).collect(),
+            None => names.iter().filter(|n| n.starts_with(&self.text)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_reads_as_it_prints() {
+        let name: CellName = "refund-03/beam/grounded@4~gemini#2"
+            .parse()
+            .expect("a full name");
+        assert_eq!(name.message, Some(4));
+        assert_eq!(name.judge.as_deref(), Some("gemini"));
+        assert_eq!(name.repeat, Some(2));
+        assert_eq!(name.to_string(), "refund-03/beam/grounded@4~gemini#2");
+        assert!("a/b".parse::<CellName>().is_err());
+        assert!("a/b/c/d".parse::<CellName>().is_err());
+        assert!("a/b/c#x".parse::<CellName>().is_err());
+    }
+
+    #[test]
+    fn a_prefix_or_a_glob_selects() {
+        let names: Vec<String> = ["a/r/x", "a/r/xy", "b/r/x"].map(str::to_owned).into();
+        assert_eq!(
+            CellPattern::new("a/r/x").select(&names),
+            [&names[0]],
+            "an exact name wins over its extensions"
+        );
+        assert_eq!(CellPattern::new("a/").select(&names).len(), 2);
+        assert_eq!(CellPattern::new("*/x").select(&names).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_parts_survive(t in "\\PC{0,8}", r in "[a/@~#%]{0,6}", e in "\\PC{0,8}",
+                             m in prop::option::of(0u32..9), j in prop::option::of("[b~#/]{1,4}"), n in prop::option::of(1u32..9)) {
+            let name = CellName { transcript: t, rubric: r, eval: e, message: m, judge: j, repeat: n };
+            prop_assert_eq!(name.to_string().parse::<CellName>(), Ok(name));
+        }
+    }
+}

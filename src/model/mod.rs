@@ -1,0 +1,24 @@
+//! The nouns of dicta: ids, transcripts, tool calls, replies, verdicts, results.
+//!
+//! Owns plain data with serde and the arithmetic that belongs to it (the vote of a decision, the name of a cell).
+//! Refuses I/O, clocks, and knowledge of any file format or model protocol.
+
+mod cell_name;
+mod ids;
+mod judge;
+mod reply;
+mod result;
+mod text;
+mod tool;
+mod transcript;
+
+pub use cell_name::{CellName, CellNameError, CellPattern};
+pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
+pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMode};
+pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
+pub use result::{
+    CellResult, Citation, Decision, Label, Outcome, Verdict, VoteRule, Votes, decide,
+};
+pub use text::{JsonText, RawJson, Text};
+pub use tool::{Answer, Change, Hop, Rejection, ToolDecl};
+pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};

@@ -1,0 +1,197 @@
+//! One recorded conversation of an agent, in the shape every reader maps to and every handler reads.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Digest, JsonText, Text};
+
+/// One recorded conversation. `'a` is the bytes it was read from; [`Transcript::into_owned`] frees it of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript<'a> {
+    /// Its own id, or `<file stem>:<record number from 1>`.
+    pub id: Text<'a>,
+    /// In the order of the file; positions count from 0.
+    pub messages: Vec<Message<'a>>,
+    /// A JSON object, where there is one. Never shown to a judge unless the rubric names it.
+    pub metadata: Option<JsonText<'a>>,
+    /// For `applies_to`.
+    pub tags: Vec<Text<'a>>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role<'a> {
+    /// Instructions (`system`, `developer`).
+    System,
+    /// The person or program the agent serves.
+    User,
+    /// The agent that is judged.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+    /// Anything else, as written.
+    Other(Text<'a>),
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message<'a> {
+    /// Who speaks.
+    pub role: Role<'a>,
+    /// What it holds, in order.
+    pub parts: Vec<Part<'a>>,
+    /// A JSON object of the message's own, where there is one (`latency_ms`, `is_error` …).
+    pub metadata: Option<JsonText<'a>>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part<'a> {
+    /// Text for the reader.
+    Text(Text<'a>),
+    /// The model's recorded thinking.
+    Reasoning(Text<'a>),
+    /// A call the agent made.
+    ToolCall(ToolCall<'a>),
+    /// What a tool answered.
+    ToolResult(ToolResult<'a>),
+    /// An image, sound or file: its kind as the source names it, and the raw JSON.
+    Media {
+        /// `image_url`, `input_audio` …
+        kind: Text<'a>,
+        /// The part as written.
+        raw: JsonText<'a>,
+    },
+    /// A part of a kind we do not know, kept as written.
+    Other(JsonText<'a>),
+}
+
+/// A tool call as the transcript has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall<'a> {
+    /// The call id; empty where the source has none.
+    pub id: Text<'a>,
+    /// The tool's name.
+    pub name: Text<'a>,
+    /// The arguments as text. Usually a JSON object; may be broken, then it is kept as it is.
+    pub arguments: Text<'a>,
+}
+
+/// A tool's recorded answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult<'a> {
+    /// The id of the call it answers; empty where the source has none.
+    pub call_id: Text<'a>,
+    /// The text of the answer.
+    pub content: Text<'a>,
+    /// Whether the source says that it is an error. Never guessed from text.
+    pub is_error: Option<bool>,
+    /// How long the tool took, in milliseconds, where the source says so.
+    pub duration_ms: Option<f64>,
+}
+
+/// Where a transcript stands, so that it can be read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptRef {
+    /// The transcript's id, made unique over the workspace.
+    pub id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Byte offset of the record in the file.
+    pub offset: u64,
+    /// Length of the record in bytes.
+    pub len: u64,
+    /// BLAKE3 of the record's bytes.
+    pub digest: Digest,
+}
+
+impl Role<'_> {
+    /// The role's name as OpenAI chat spells it (`developer` is folded into `system`).
+    pub fn as_str(&self) -> &str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::Other(name) => name,
+        }
+    }
+
+    fn into_owned(self) -> Role<'static> {
+        match self {
+            Role::System => Role::System,
+            Role::User => Role::User,
+            Role::Assistant => Role::Assistant,
+            Role::Tool => Role::Tool,
+            Role::Other(name) => Role::Other(name.into_owned()),
+        }
+    }
+}
+
+impl Message<'_> {
+    /// The text parts, joined with a line break. Reasoning, calls and results are not text.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        let mut texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(&*text.0),
+            _ => None,
+        });
+        match (texts.next(), texts.next()) {
+            (None, _) => "".into(),
+            (Some(only), None) => only.into(),
+            (Some(first), Some(second)) => {
+                let mut all = format!("{first}\n{second}");
+                for text in texts {
+                    all.push('\n');
+                    all.push_str(text);
+                }
+                all.into()
+            }
+        }
+    }
+
+    fn into_owned(self) -> Message<'static> {
+        Message {
+            role: self.role.into_owned(),
+            parts: self.parts.into_iter().map(Part::into_owned).collect(),
+            metadata: self.metadata.map(JsonText::into_owned),
+        }
+    }
+}
+
+impl Part<'_> {
+    fn into_owned(self) -> Part<'static> {
+        match self {
+            Part::Text(text) => Part::Text(text.into_owned()),
+            Part::Reasoning(text) => Part::Reasoning(text.into_owned()),
+            Part::ToolCall(call) => Part::ToolCall(ToolCall {
+                id: call.id.into_owned(),
+                name: call.name.into_owned(),
+                arguments: call.arguments.into_owned(),
+            }),
+            Part::ToolResult(result) => Part::ToolResult(ToolResult {
+                call_id: result.call_id.into_owned(),
+                content: result.content.into_owned(),
+                is_error: result.is_error,
+                duration_ms: result.duration_ms,
+            }),
+            Part::Media { kind, raw } => Part::Media {
+                kind: kind.into_owned(),
+                raw: raw.into_owned(),
+            },
+            Part::Other(raw) => Part::Other(raw.into_owned()),
+        }
+    }
+}
+
+impl Transcript<'_> {
+    /// The same transcript, free of the bytes it was read from.
+    pub fn into_owned(self) -> Transcript<'static> {
+        Transcript {
+            id: self.id.into_owned(),
+            messages: self.messages.into_iter().map(Message::into_owned).collect(),
+            metadata: self.metadata.map(JsonText::into_owned),
+            tags: self.tags.into_iter().map(Text::into_owned).collect(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Model dialects over one transport: pure request bodies, frames, attempts.
+//!
+//! Owns how a model is spoken to. `body()` is pure (`dicta prompt`, the cache key and a hand edit at the gate use it);
+//! `send()` is ONE attempt; [`call`] owns the attempts and tells each as a fact. Refuses to know verdicts, tools' work or
+//! files. History is sent back as the provider's own items, byte for byte, beside our reading of them.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::clock::Fut;
+use crate::event::{CallCx, Dropped};
+use crate::model::{Item, Millis, Reply, ToolDecl, Usage, VerdictMode};
+
+/// A dialect bound to one judge's configuration, key and client.
+pub trait Provider: Send + Sync {
+    /// What the model takes.
+    fn caps(&self) -> &Caps;
+    /// The exact request for a turn. Pure: same input, same bytes.
+    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError>;
+    /// One attempt: sends the body, emits deltas as `attempt` through `cx`, and returns the whole reply.
+    fn send<'a>(
+        &'a self,
+        body: &'a Body,
+        attempt: u8,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Finished, ProviderError>>;
+}
+
+/// What a model takes, known before the first call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caps {
+    /// Whether it has structured output.
+    pub schema: bool,
+    /// Whether a function can be forced.
+    pub forced_call: bool,
+    /// Settings of the judge that this model does not take.
+    pub dropped: Vec<Dropped>,
+}
+
+/// What the model may answer with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// Text alone; the request holds no tool key at all.
+    NoTools,
+    /// Text in this JSON Schema (structured output); no tool key either.
+    Schema(serde_json::Value),
+    /// Text or any of the declared functions.
+    Auto,
+    /// This function alone.
+    Only(String),
+}
+
+/// One turn to be asked.
+#[derive(Debug, Clone)]
+pub struct TurnRequest<'a> {
+    /// Everything so far.
+    pub history: &'a [Item],
+    /// Declared functions; empty with [`Choice::NoTools`] and [`Choice::Schema`].
+    pub tools: &'a [ToolDecl],
+    /// What it may answer with.
+    pub choice: Choice,
+}
+
+/// A request body as pieces: concatenated they are the exact JSON. Large pieces (a history item each) are recorded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// In order. Never holds a key: keys travel in headers.
+    pub pieces: Vec<Arc<str>>,
+    /// What was left out for this model.
+    pub dropped: Vec<Dropped>,
+}
+
+impl Body {
+    /// The exact bytes.
+    pub fn text(&self) -> String {
+        self.pieces.concat()
+    }
+}
+
+/// A complete reply.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The provider's own items in order, as received; what goes back.
+    pub native: Vec<Arc<RawValue>>,
+    /// Our reading.
+    pub reply: Reply,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Why an attempt, or all of them, failed.
+#[derive(Debug, Clone, Error)]
+pub enum ProviderError {
+    /// The request cannot be built.
+    #[error("{0}")]
+    Request(String),
+    /// No connection, or it broke before the first byte.
+    #[error("cannot reach {url}: {why}")]
+    Connect {
+        /// Where to.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// The server refused.
+    #[error("{status} from {url}: {message}")]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// Where from.
+        url: String,
+        /// What the server said, redacted and cut.
+        message: String,
+        /// How long it asked to wait (`Retry-After` in all its forms, Gemini's `RetryInfo`).
+        retry_after: Option<Millis>,
+        /// Whether trying again cannot help (a daily quota, a bad key).
+        terminal: bool,
+    },
+    /// The stream ended without its end mark, or a cap was hit: the reply is no reply.
+    #[error("the reply was cut: {why}")]
+    Cut {
+        /// How.
+        why: String,
+        /// What it cost, where known.
+        billed: Option<Usage>,
+    },
+    /// An error inside the stream.
+    #[error("the server reported an error in its reply: {message}")]
+    InStream {
+        /// What it said.
+        message: String,
+        /// Whether another attempt may help.
+        retryable: bool,
+    },
+    /// Bytes that are not the protocol.
+    #[error("the reply is not the protocol: {0}")]
+    Malformed(String),
+    /// The work is no longer wanted.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Whether a verdict mode fits a judge with or without tools; what `auto` becomes.
+pub fn resolve_verdict_mode(mode: VerdictMode, has_tools: bool, caps: &Caps) -> VerdictMode {
+    match (mode, has_tools) {
+        (VerdictMode::Auto, true) => VerdictMode::Call,
+        (VerdictMode::Auto, false) if caps.schema => VerdictMode::Schema,
+        (VerdictMode::Auto, false) => VerdictMode::Text,
+        (mode, _) => mode,
+    }
+}
+
+/// Builds the dialect for a judge. `key` is the key itself; it enters headers only.
+pub fn build(
+    config: &crate::model::JudgeConfig,
+    key: Option<&str>,
+    clock: Arc<dyn crate::clock::Clock>,
+) -> Result<Arc<dyn Provider>, ProviderError> {
+    let _ = (config, key, clock);
+    unimplemented!("provider")
+}
+
+/// Sends a body with retries: one [`Provider::send`] an attempt, each told as a fact, the waits on the clock of `cx`.
+/// Emits `attempt_started`, `delta`, `attempt_failed`; the caller emits `started` and `finished`.
+pub async fn call(
+    provider: &dyn Provider,
+    body: &Body,
+    cx: &CallCx,
+) -> Result<(u8, Finished), ProviderError> {
+    let _ = (provider, body, cx);
+    unimplemented!("provider")
+}

@@ -1,0 +1,158 @@
+//! Rubrics: text in, [`Rubric`] or diagnostics out.
+//!
+//! Owns the shape of a rubric file, strict loading with every problem at once, digests of resolved params, `applies_to`
+//! and the [`Catalog`] that says which eval types exist. Refuses to read files itself (callers hand it text) and to know
+//! what an eval type does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::diag::Span;
+use crate::model::Digest;
+
+/// A named list of evals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rubric {
+    /// Its id; the file's stem where none is written.
+    pub id: String,
+    /// For people.
+    pub description: String,
+    /// The score a transcript needs; `None`: not set (1.0 where it matters).
+    pub threshold: Option<f64>,
+    /// The default judge of its evals.
+    pub judge: Option<String>,
+    /// Which transcripts it is for.
+    pub applies_to: Selector,
+    /// In file order.
+    pub evals: Vec<Eval>,
+    /// The file, as the user would name it.
+    pub path: PathBuf,
+    /// The file's text.
+    pub source: Arc<str>,
+}
+
+/// One criterion or check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Eval {
+    /// Unique within the rubric.
+    pub id: String,
+    /// The eval type, canonical name.
+    pub kind: String,
+    /// When it runs.
+    pub trigger: Trigger,
+    /// Resolved params: a JSON object that satisfies the type's schema. `min_score` and its like are in here too.
+    pub params: Value,
+    /// The judge, if another than the rubric's.
+    pub judge: Option<String>,
+    /// For people.
+    pub description: String,
+    /// `false`: its cells are skipped.
+    pub enabled: bool,
+    /// Percent of turns or sessions, for the sampling triggers.
+    pub sample_percentage: f64,
+    /// How many cells per judge, 1 or more.
+    pub repeat: u32,
+    /// For the rubric's score.
+    pub weight: f64,
+    /// Whether it must pass for the rubric to pass.
+    pub required: bool,
+    /// Whether `weight` or `required` was written.
+    pub weighted: bool,
+    /// Whether the judge may answer "not applicable".
+    pub allow_na: bool,
+    /// Which transcripts it is for, within the rubric's.
+    pub applies_to: Selector,
+    /// Tests of the eval itself.
+    pub examples: Vec<Example>,
+    /// PromptKit's metric, kept as written.
+    pub metric: Option<Value>,
+    /// Digest of all that could change a result: type, resolved params without what only decides, trigger, `allow_na`.
+    pub digest: Digest,
+    /// What only decides, as written: `min_score`, `max_score` …
+    pub decides: IndexMap<String, Value>,
+    /// Where it begins in the file.
+    pub span: Span,
+}
+
+/// When an eval runs. PromptKit's names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trigger {
+    /// A cell per assistant message.
+    EveryTurn,
+    /// One cell.
+    #[default]
+    OnSessionComplete,
+    /// A cell per sampled assistant message.
+    SampleTurns,
+    /// One cell if the transcript is sampled.
+    SampleSessions,
+}
+
+/// `applies_to`: every given condition must hold; within one, any entry.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selector {
+    /// Globs over transcript ids.
+    pub ids: Vec<String>,
+    /// Any of these tags.
+    pub tags: Vec<String>,
+    /// Each of these dotted metadata paths has this value.
+    pub metadata: IndexMap<String, Value>,
+    /// Any of these tools was called.
+    pub has_tool: Vec<String>,
+}
+
+/// A test of an eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// The text judged.
+    pub text: String,
+    /// `pass`, `fail` or `na`.
+    pub expect: crate::model::Outcome,
+    /// Why, for people.
+    pub why: String,
+    /// Where it begins in the file.
+    pub span: Span,
+}
+
+/// Which eval types exist and what params they take; implemented by the registry that runs them.
+pub trait Catalog: Send + Sync {
+    /// Every type, sorted by name.
+    fn kinds(&self) -> Vec<&KindSpec>;
+    /// The type of that name.
+    fn kind(&self, name: &str) -> Option<&KindSpec>;
+    /// Checks params that already satisfy the schema: regexes compile, schemas are schemas, bounds are in order.
+    fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
+}
+
+/// An eval type as authors see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// JSON Schema of `params`, closed (`additionalProperties: false`), with a description per property.
+    pub schema: Value,
+    /// An example of `params` as YAML, indented by nothing.
+    pub example: &'static str,
+    /// Whether a judge decides it.
+    pub judged: bool,
+    /// Whether results carry a score.
+    pub scored: bool,
+    /// Params that only decide and are no part of digest, prompt or cache key.
+    pub decides: &'static [&'static str],
+}
+
+/// A fault in params that a schema cannot express.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamProblem {
+    /// JSON pointer into params: `/pattern`.
+    pub pointer: String,
+    /// A lower-case sentence.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}

@@ -1,0 +1,99 @@
+//! The workspace: dicta.yaml, discovery upwards, paths, labels, and the demo that ships inside the program.
+//!
+//! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
+//! Refuses to run anything.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::diag::Diagnostic;
+use crate::model::{JudgeConfig, Label};
+use crate::rubric::{Catalog, Rubric};
+
+/// The process environment as a value, so that tests and runs never read or set the real one behind one's back.
+#[derive(Debug, Clone, Default)]
+pub struct Env(pub HashMap<String, String>);
+
+impl Env {
+    /// The real environment; variables that are not Unicode are left out.
+    pub fn of_process() -> Self {
+        Self(
+            std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|v| !v.is_empty())
+    }
+}
+
+/// A loaded workspace. Immutable; a run holds an `Arc` of it.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// Its folder, absolute.
+    pub root: PathBuf,
+    /// The folder's name, for titles.
+    pub name: String,
+    /// Whether it is the built-in demo.
+    pub demo: bool,
+    /// Transcript files, globs expanded, in the order listed (within a glob sorted by path).
+    pub transcripts: Vec<PathBuf>,
+    /// Sorted by path.
+    pub rubrics: Vec<Arc<Rubric>>,
+    /// In file order; `rules` is always there.
+    pub judges: IndexMap<String, JudgeConfig>,
+    /// The default judge.
+    pub judge: Option<String>,
+    /// Human verdicts.
+    pub labels: Vec<Label>,
+    /// Where runs are recorded.
+    pub runs: PathBuf,
+    /// Further folders with runs to read (the demo's recordings).
+    pub also_runs: Vec<PathBuf>,
+    /// The run whose evidence answers judges' tool calls, as written.
+    pub frozen: Option<String>,
+    /// Limits.
+    pub limits: Limits,
+    /// Every file that was read, relative to `root` where inside it, with its text: the run's snapshot.
+    pub files: Vec<(PathBuf, Arc<str>)>,
+    /// What loaded with reservations.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// `limits:` of dicta.yaml.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Judge cells at once; 1 or more.
+    pub concurrency: usize,
+    /// USD a run.
+    pub max_cost_usd: Option<f64>,
+    /// Requests a minute, over all judges.
+    pub requests_per_minute: Option<u32>,
+}
+
+/// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included.
+pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
+    let _ = (root, env, catalog);
+    unimplemented!("workspace")
+}
+
+/// The folder with a dicta.yaml at or above `from`.
+pub fn discover(from: &Path) -> Option<PathBuf> {
+    let _ = from;
+    unimplemented!("workspace")
+}
+
+/// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
+pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
+    let _ = (judge, env);
+    unimplemented!("workspace")
+}

@@ -1,0 +1,9 @@
+//! Tests of the whole: real sockets on loopback, real files, the built binary. One binary, one module a subject.
+
+mod support;
+
+mod cli;
+mod crash;
+mod fetch;
+mod judge_wire;
+mod provider_wire;
