@@ -1,3 +1,189 @@
 //! Which decisions moved between two runs.
 //!
-//! Owns flips, new and gone cells, and the text diff of rubrics. Refuses to print.
+//! Owns flips, other changes, new and gone decisions, and the text diff of rubrics. Refuses to print and to judge whether
+//! a move is progress (labels and statistics do). Law: `diff(a, a)` is empty.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use similar::TextDiff;
+
+use crate::event::{BlobSource, RunState};
+use crate::model::{CellName, CellResult, Decision, Outcome, decide};
+
+/// A decision with why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side {
+    /// What was decided.
+    pub decision: Decision,
+    /// Why: the explanation of the first cell that voted so, else its error.
+    pub why: String,
+}
+
+/// A decision on both sides, different.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Move {
+    /// Its name; judge and repeat are absent.
+    pub name: CellName,
+    /// On the older side.
+    pub before: Side,
+    /// On the newer side.
+    pub after: Side,
+}
+
+/// A rubric or workspace file whose text differs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileDiff {
+    /// The file.
+    pub path: PathBuf,
+    /// Unified, three lines of context; empty where a side could not be read.
+    pub diff: String,
+}
+
+/// What moved.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Comparison {
+    /// Verdicts on both sides, and not the same.
+    pub flips: Vec<Move>,
+    /// Other changes of outcome: an error that became a verdict, and so on.
+    pub changes: Vec<Move>,
+    /// Decided on the newer side only.
+    pub new: Vec<CellName>,
+    /// Decided on the older side only.
+    pub gone: Vec<CellName>,
+    /// Same outcome on both sides.
+    pub same: usize,
+    /// Files whose text differs.
+    pub files: Vec<FileDiff>,
+}
+
+impl Comparison {
+    /// Whether nothing moved and no file differs.
+    pub fn is_empty(&self) -> bool {
+        self.flips.is_empty()
+            && self.changes.is_empty()
+            && self.new.is_empty()
+            && self.gone.is_empty()
+            && self.files.is_empty()
+    }
+}
+
+/// Every decision of a run that has all its results, in plan order.
+pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
+    let mut cells: IndexMap<CellName, Vec<Option<&CellResult>>> = IndexMap::new();
+    for (cell, index) in state.cells.iter().zip(0..) {
+        if let Some(name) = state.name(crate::model::CellIx(index)) {
+            cells
+                .entry(name.decision())
+                .or_default()
+                .push(cell.result.as_deref());
+        }
+    }
+    let mut out = IndexMap::new();
+    for (name, results) in cells {
+        let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        if let Some(decision) = decide(results.iter().copied()) {
+            let why = why(&results, decision.outcome);
+            out.insert(name, Side { decision, why });
+        }
+    }
+    out
+}
+
+fn why(results: &[&CellResult], outcome: Outcome) -> String {
+    let spoke = results
+        .iter()
+        .find(|r| r.outcome == outcome)
+        .or_else(|| results.first());
+    spoke.map_or_else(String::new, |r| {
+        r.error.clone().unwrap_or_else(|| r.explanation.clone())
+    })
+}
+
+/// Compares an older run with a newer one. Blobs serve the files' diffs.
+pub fn compare(
+    (before, before_blobs): (&RunState, &dyn BlobSource),
+    (after, after_blobs): (&RunState, &dyn BlobSource),
+) -> Comparison {
+    let (old, mut new) = (decisions(before), decisions(after));
+    let mut out = Comparison::default();
+    for (name, before) in old {
+        match new.shift_remove(&name) {
+            None => out.gone.push(name),
+            Some(after) if after.decision.outcome == before.decision.outcome => out.same += 1,
+            Some(after) => {
+                let flip =
+                    before.decision.outcome.is_verdict() && after.decision.outcome.is_verdict();
+                let moves = if flip {
+                    &mut out.flips
+                } else {
+                    &mut out.changes
+                };
+                moves.push(Move {
+                    name,
+                    before,
+                    after,
+                });
+            }
+        }
+    }
+    out.new.extend(new.into_keys());
+    out.files = files(before, before_blobs, after, after_blobs);
+    out
+}
+
+fn files(
+    before: &RunState,
+    before_blobs: &dyn BlobSource,
+    after: &RunState,
+    after_blobs: &dyn BlobSource,
+) -> Vec<FileDiff> {
+    let snapshots = |state: &RunState| -> IndexMap<PathBuf, crate::model::Blob> {
+        let all = state.header.iter().flat_map(|h| &h.snapshots);
+        all.map(|s| (s.path.clone(), s.blob.clone())).collect()
+    };
+    let (old, mut new) = (snapshots(before), snapshots(after));
+    let read = |blobs: &dyn BlobSource, blob: Option<&crate::model::Blob>| match blob {
+        None => Some(String::new()),
+        Some(blob) => blobs
+            .get(&blob.hash)
+            .ok()
+            .map(|b| String::from_utf8_lossy(&b).into_owned()),
+    };
+    let mut out = Vec::new();
+    for (path, blob) in &old {
+        let other = new.shift_remove(path);
+        if other.as_ref() != Some(blob) {
+            let texts = (
+                read(before_blobs, Some(blob)),
+                read(after_blobs, other.as_ref()),
+            );
+            out.push(file_diff(path.clone(), texts));
+        }
+    }
+    for (path, blob) in &new {
+        out.push(file_diff(
+            path.clone(),
+            (Some(String::new()), read(after_blobs, Some(blob))),
+        ));
+    }
+    out
+}
+
+fn file_diff(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff {
+    let (Some(old), Some(new)) = texts else {
+        return FileDiff {
+            path,
+            diff: String::new(),
+        };
+    };
+    let name = path.display().to_string();
+    let diff = TextDiff::from_lines(&old, &new)
+        .unified_diff()
+        .context_radius(3)
+        .header(&name, &name)
+        .to_string();
+    FileDiff { path, diff }
+}

@@ -88,7 +88,7 @@ impl StreamRedactor {
             .redact(&self.held)
             .unwrap_or_else(|| std::mem::take(&mut self.held));
         let keep = redactor.unsure(&clean);
-        self.held = clean[clean.len() - keep..].to_owned();
+        clean[clean.len() - keep..].clone_into(&mut self.held);
         clean[..clean.len() - keep].to_owned()
     }
 

@@ -9,7 +9,7 @@ use super::{
     StopKind, ToolFact, Totals, TurnFact,
 };
 use crate::model::{
-    CallIx, CellIx, CellName, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,
+    CallIx, CellIx, CellName, CellNameRef, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,
     TranscriptRef, TurnIx, Usage, Verdict,
 };
 
@@ -211,7 +211,12 @@ impl RunState {
     pub fn name(&self, cell: CellIx) -> Option<CellName> {
         let (transcript, key) = self.cells.get(cell.index())?.place?;
         let transcript = &self.transcripts.get(transcript as usize)?.source;
-        self.header.as_ref()?.cell_name(transcript, &key)
+        Some(
+            self.header
+                .as_ref()?
+                .cell_name(transcript, &key)?
+                .to_owned(),
+        )
     }
 
     fn plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
@@ -244,17 +249,21 @@ impl RunState {
 
 impl RunHeader {
     /// A cell's name from its transcript and key.
-    pub fn cell_name(&self, transcript: &TranscriptRef, key: &CellKey) -> Option<CellName> {
+    pub fn cell_name<'a>(
+        &'a self,
+        transcript: &'a TranscriptRef,
+        key: &CellKey,
+    ) -> Option<CellNameRef<'a>> {
         let eval = self.evals.get(key.eval as usize)?;
         let rubric = self.rubrics.get(eval.rubric as usize)?;
         let judge = match key.judge {
-            Some(judge) => Some(self.judges.get(judge as usize)?.config.name.clone()),
+            Some(judge) => Some(self.judges.get(judge as usize)?.config.name.as_str()),
             None => None,
         };
-        Some(CellName {
-            transcript: transcript.id.clone(),
-            rubric: rubric.id.clone(),
-            eval: eval.id.clone(),
+        Some(CellNameRef {
+            transcript: &transcript.id,
+            rubric: &rubric.id,
+            eval: &eval.id,
             message: key.message,
             judge,
             repeat: key.repeat,

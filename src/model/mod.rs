@@ -11,14 +11,17 @@ mod result;
 mod text;
 mod tool;
 mod transcript;
+mod visible;
 
-pub use cell_name::{CellName, CellNameError, CellPattern};
+pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMode};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VoteRule, Votes, decide,
+    majority_settled,
 };
 pub use text::{JsonText, RawJson, Text};
 pub use tool::{Answer, Change, Hop, Rejection, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};
+pub use visible::{is_invisible, visible};

@@ -1,0 +1,273 @@
+//! `--format jsonl`: one JSON object a line (design.md 4). All keys are always there; fields may be added, never renamed.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+
+use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
+use crate::model::{Citation, Outcome, Usage, Votes, is_invisible};
+
+/// Writes JSON lines.
+pub struct Jsonl<'w> {
+    out: io::BufWriter<Box<dyn Write + 'w>>,
+    terminal: bool,
+    line: Vec<u8>,
+}
+
+impl<'w> Jsonl<'w> {
+    /// `terminal`: characters that a terminal obeys or hides are written as `\u` escapes; else bytes are exact.
+    pub fn new(out: Box<dyn Write + 'w>, terminal: bool) -> Self {
+        Self {
+            out: io::BufWriter::with_capacity(128 * 1024, out),
+            terminal,
+            line: Vec::with_capacity(1024),
+        }
+    }
+
+    fn line(&mut self, row: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, row)?;
+        self.line.push(b'\n');
+        if self.terminal
+            && let Ok(text) = std::str::from_utf8(&self.line)
+        {
+            let safe = escape(text);
+            return self.out.write_all(safe.as_bytes());
+        }
+        self.out.write_all(&self.line)
+    }
+}
+
+/// JSON escapes C0 controls only; a terminal obeys more than those.
+fn escape(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\u{7F}' || is_invisible(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                let _infallible = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+impl Format for Jsonl<'_> {
+    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+        match row {
+            Row::Header(_) => Ok(()),
+            Row::Result(row) => self.line(&ResultLine::of(row)),
+            Row::Decision(row) => self.line(&DecisionLine::of(row)),
+            Row::Rubric(row) => self.line(&RubricLine::of(row)),
+            Row::Summary(summary) => self.line(&SummaryLine::of(summary)),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[derive(Serialize)]
+struct ResultLine<'a> {
+    r#type: &'static str,
+    cell: Shown<crate::model::CellNameRef<'a>>,
+    transcript: &'a str,
+    rubric: &'a str,
+    eval: &'a str,
+    kind: &'a str,
+    message: Option<u32>,
+    judge: Option<&'a str>,
+    repeat: Option<u32>,
+    outcome: Outcome,
+    passed: Option<bool>,
+    score: Option<f64>,
+    explanation: &'a str,
+    error: Option<&'a str>,
+    citations: &'a [Citation],
+    usage: Option<UsageLine>,
+    cost_usd: Option<f64>,
+    duration_ms: u64,
+    cached: bool,
+    cached_from: Option<&'a str>,
+}
+
+impl<'a> ResultLine<'a> {
+    fn of(row: &'a ResultRow<'a>) -> Self {
+        let result = row.result;
+        Self {
+            r#type: "result",
+            cell: Shown(row.name),
+            transcript: row.name.transcript,
+            rubric: row.name.rubric,
+            eval: row.name.eval,
+            kind: row.kind,
+            message: row.name.message,
+            judge: row.name.judge,
+            repeat: row.name.repeat,
+            outcome: result.outcome,
+            passed: result.outcome.passed(),
+            score: result.score,
+            explanation: &result.explanation,
+            error: result.error.as_deref(),
+            citations: result.verdict.as_deref().map_or(&[], |v| &v.citations),
+            usage: result.usage.map(UsageLine::of),
+            cost_usd: result.cost_usd,
+            duration_ms: result.duration_ms.0,
+            cached: result.cached.is_some(),
+            cached_from: result.cached.as_ref().map(|run| run.0.as_str()),
+        }
+    }
+}
+
+/// Serialises what displays, without a copy.
+struct Shown<T>(T);
+
+impl<T: std::fmt::Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+#[derive(Serialize)]
+struct UsageLine {
+    input: Option<u64>,
+    output: Option<u64>,
+    cached: Option<u64>,
+    thinking: Option<u64>,
+    calls: u32,
+}
+
+impl UsageLine {
+    fn of(usage: Usage) -> Self {
+        let Usage {
+            input,
+            output,
+            cached,
+            thinking,
+            calls,
+        } = usage;
+        Self {
+            input,
+            output,
+            cached,
+            thinking,
+            calls,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct DecisionLine<'a> {
+    r#type: &'static str,
+    transcript: &'a str,
+    rubric: &'a str,
+    eval: &'a str,
+    kind: &'a str,
+    message: Option<u32>,
+    outcome: Outcome,
+    passed: Option<bool>,
+    score: Option<f64>,
+    votes: Votes,
+}
+
+impl<'a> DecisionLine<'a> {
+    fn of(row: &'a DecisionRow) -> Self {
+        Self {
+            r#type: "decision",
+            transcript: &row.name.transcript,
+            rubric: &row.name.rubric,
+            eval: &row.name.eval,
+            kind: &row.kind,
+            message: row.name.message,
+            outcome: row.decision.outcome,
+            passed: row.decision.outcome.passed(),
+            score: row.decision.score,
+            votes: row.decision.votes,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RubricLine<'a> {
+    r#type: &'static str,
+    transcript: &'a str,
+    rubric: &'a str,
+    passed: Option<bool>,
+    score: Option<f64>,
+}
+
+impl<'a> RubricLine<'a> {
+    fn of(row: &'a RubricRow) -> Self {
+        Self {
+            r#type: "rubric",
+            transcript: &row.transcript,
+            rubric: &row.rubric,
+            passed: row.passed,
+            score: row.score,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SummaryLine<'a> {
+    r#type: &'static str,
+    run: &'a str,
+    demo: bool,
+    cells: u64,
+    pending: u64,
+    interrupted: bool,
+    pass: u64,
+    fail: u64,
+    not_applicable: u64,
+    skipped: u64,
+    check_error: u64,
+    judge_error: u64,
+    unparsed: u64,
+    turn_limit: u64,
+    truncated: u64,
+    timeout: u64,
+    budget: u64,
+    cancelled: u64,
+    transcripts: u64,
+    usage: UsageLine,
+    cost_usd: Option<f64>,
+    duration_ms: u64,
+}
+
+impl<'a> SummaryLine<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        let count = |outcome| summary.count(outcome);
+        Self {
+            r#type: "summary",
+            run: &summary.run,
+            demo: summary.demo,
+            cells: summary.cells,
+            pending: summary.pending,
+            interrupted: summary.interrupted,
+            pass: count(Outcome::Pass),
+            fail: count(Outcome::Fail),
+            not_applicable: count(Outcome::NotApplicable),
+            skipped: count(Outcome::Skipped),
+            check_error: count(Outcome::CheckError),
+            judge_error: count(Outcome::JudgeError),
+            unparsed: count(Outcome::Unparsed),
+            turn_limit: count(Outcome::TurnLimit),
+            truncated: count(Outcome::Truncated),
+            timeout: count(Outcome::Timeout),
+            budget: count(Outcome::Budget),
+            cancelled: count(Outcome::Cancelled),
+            transcripts: summary.transcripts,
+            usage: UsageLine::of(summary.usage),
+            cost_usd: summary.cost_usd,
+            duration_ms: summary.duration_ms,
+        }
+    }
+}

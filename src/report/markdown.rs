@@ -1,0 +1,110 @@
+//! `--format markdown`: totals and what did not pass, for a pull request.
+
+use std::io::{self, Write};
+
+use super::human::words;
+use super::{Format, Row};
+use crate::model::{Outcome, visible};
+
+/// Failures shown at most; the rest is counted.
+const MOST: usize = 200;
+
+/// Writes a summary table and the failures.
+pub struct Markdown<'w> {
+    out: Box<dyn Write + 'w>,
+    failures: Vec<String>,
+    more: usize,
+}
+
+impl<'w> Markdown<'w> {
+    /// Text goes to `out`.
+    pub fn new(out: Box<dyn Write + 'w>) -> Self {
+        Self {
+            out,
+            failures: Vec::new(),
+            more: 0,
+        }
+    }
+}
+
+/// A table cell: one line, nothing that Markdown or HTML would obey.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for c in visible(text, false).chars() {
+        match c {
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl Format for Markdown<'_> {
+    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+        match row {
+            Row::Result(row)
+                if row.result.outcome == Outcome::Fail || row.result.outcome.is_error() =>
+            {
+                if self.failures.len() == MOST {
+                    self.more += 1;
+                    return Ok(());
+                }
+                let why = row
+                    .result
+                    .error
+                    .as_deref()
+                    .unwrap_or(&row.result.explanation);
+                let name = row.name.to_string();
+                let outcome = row.result.outcome;
+                self.failures.push(format!(
+                    "| {} {} | {} | {} |",
+                    outcome.mark(),
+                    words(outcome),
+                    cell(&name),
+                    cell(why)
+                ));
+                Ok(())
+            }
+            Row::Summary(summary) => {
+                writeln!(self.out, "## dicta run {}\n", summary.run)?;
+                if summary.demo {
+                    writeln!(self.out, "This ran the built-in demo.\n")?;
+                }
+                writeln!(self.out, "| outcome | decisions |\n|---|---|")?;
+                for outcome in Outcome::ALL {
+                    let n = summary.count(outcome);
+                    if n > 0 || outcome.is_verdict() {
+                        writeln!(self.out, "| {} {} | {n} |", outcome.mark(), words(outcome))?;
+                    }
+                }
+                if summary.pending > 0 {
+                    writeln!(self.out, "| pending cells | {} |", summary.pending)?;
+                }
+                if !self.failures.is_empty() {
+                    writeln!(self.out, "\n| outcome | cell | why |\n|---|---|---|")?;
+                    for line in &self.failures {
+                        writeln!(self.out, "{line}")?;
+                    }
+                }
+                if self.more > 0 {
+                    writeln!(self.out, "\n… and {} more.", self.more)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

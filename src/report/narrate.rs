@@ -1,0 +1,335 @@
+//! Live judge turns as readable text: what is asked, what is called, what comes back, what is decided.
+//!
+//! Several judges speak at once, so text is told a whole line at a time behind the cell's name. Also what
+//! `dicta replay --print` prints.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::Style;
+use super::human::words;
+use crate::event::{
+    Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
+};
+use crate::model::{CellIx, Change, Hop, ProviderKind, visible};
+
+/// Longest line of model text before it is broken.
+const WIDEST: usize = 160;
+
+/// Tells turns.
+pub struct Narrator<W> {
+    out: W,
+    style: Style,
+    header: Option<Box<RunHeader>>,
+    /// Names of judge cells that have no result yet.
+    names: HashMap<CellIx, String>,
+    /// Text of a line that is not complete, by cell and part.
+    partial: HashMap<(CellIx, DeltaPart), String>,
+}
+
+impl<W: Write> Narrator<W> {
+    /// Text goes to `out`.
+    pub fn new(out: W, style: Style) -> Self {
+        Self {
+            out,
+            style,
+            header: None,
+            names: HashMap::new(),
+            partial: HashMap::new(),
+        }
+    }
+
+    /// Tells an event; most tell nothing.
+    pub fn on(&mut self, event: &RunEvent) -> io::Result<()> {
+        match &event.kind {
+            Kind::RunStarted(header) => self.begin(header),
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => {
+                let Some(header) = &self.header else {
+                    return Ok(());
+                };
+                for (cell, key) in (first.0..).map(CellIx).zip(keys) {
+                    if key.judge.is_some()
+                        && let Some(name) = header.cell_name(transcript, key)
+                    {
+                        self.names.insert(cell, name.to_string());
+                    }
+                }
+                Ok(())
+            }
+            Kind::CellsSettled(settled) => {
+                for cell in settled {
+                    self.names.remove(&cell.0);
+                }
+                Ok(())
+            }
+            Kind::CellStarted { cell, .. } => self.say(*cell, "▸", "judging begins"),
+            Kind::CellFinished { cell, result } => {
+                self.end_lines(*cell)?;
+                let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
+                let mut text = format!("{}{score}", words(result.outcome));
+                if let Some(error) = &result.error {
+                    text.push_str(": ");
+                    text.push_str(error);
+                }
+                self.say(*cell, &result.outcome.mark().to_string(), &text)?;
+                self.names.remove(cell);
+                Ok(())
+            }
+            Kind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
+            Kind::Tool { cell, fact, .. } => self.tool(*cell, fact),
+            Kind::Paused { cell, .. } => self.say(*cell, "‖", "paused"),
+            Kind::Resumed { cell, how } => {
+                self.say(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
+            }
+            Kind::BudgetReached { limit, hard } => {
+                let what = if *hard {
+                    "nothing more is sent"
+                } else {
+                    "judges are asked to conclude"
+                };
+                self.line(&format!("budget reached ({limit}): {what}"))
+            }
+            Kind::Note {
+                cell: Some(cell),
+                text,
+            } => self.say(*cell, "note", text),
+            Kind::Note { cell: None, text } => self.line(&format!("note: {text}")),
+            Kind::BlobStored(_) | Kind::RunFinished(_) | Kind::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// Writes out what is buffered.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn begin(&mut self, header: &RunHeader) -> io::Result<()> {
+        if header.demo {
+            self.line("This is the built-in demo: invented agents, pages written for it, labels included.")?;
+        }
+        for judge in &header.judges {
+            if judge.config.provider == ProviderKind::Rules {
+                let name = &judge.config.name;
+                self.line(&format!(
+                    "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
+                ))?;
+            }
+        }
+        self.header = Some(Box::new(header.clone()));
+        Ok(())
+    }
+
+    fn turn(&mut self, cell: CellIx, turn: u16, fact: &TurnFact) -> io::Result<()> {
+        match fact {
+            TurnFact::Started { request, dropped } => {
+                self.say(
+                    cell,
+                    "?",
+                    &format!("turn {turn}: asks with {}", size(rope_bytes(request))),
+                )?;
+                for drop in dropped {
+                    self.say(
+                        cell,
+                        "?",
+                        &format!("not sent: {} ({})", drop.what, drop.why),
+                    )?;
+                }
+                Ok(())
+            }
+            TurnFact::AttemptStarted { .. } => Ok(()),
+            TurnFact::Delta { part, text, .. } => self.delta(cell, *part, text),
+            TurnFact::AttemptFailed {
+                attempt,
+                why,
+                retry_in,
+                ..
+            } => {
+                self.partial.retain(|(c, _), _| *c != cell);
+                let next = match retry_in {
+                    Some(wait) => format!("again in {wait}"),
+                    None => "no further attempt".to_owned(),
+                };
+                self.say(
+                    cell,
+                    "!",
+                    &format!("attempt {attempt} failed: {why}; {next}"),
+                )
+            }
+            TurnFact::Finished { usage, .. } => {
+                self.end_lines(cell)?;
+                match (usage.input, usage.output) {
+                    (Some(input), Some(output)) => self.say(
+                        cell,
+                        "·",
+                        &format!("turn {turn} done: {input} + {output} tokens"),
+                    ),
+                    _ => Ok(()),
+                }
+            }
+            TurnFact::VerdictReached(verdict) => {
+                for line in verdict.reasoning.lines().filter(|l| !l.trim().is_empty()) {
+                    self.say(cell, "=", line)?;
+                }
+                Ok(())
+            }
+            TurnFact::VerdictUnparsed { why, .. } => {
+                self.say(cell, "!", &format!("no valid verdict: {why}"))
+            }
+        }
+    }
+
+    fn tool(&mut self, cell: CellIx, fact: &ToolFact) -> io::Result<()> {
+        match fact {
+            ToolFact::Received { name, raw, .. } => {
+                self.end_lines(cell)?;
+                self.say(cell, "→", &format!("{name}({raw})"))
+            }
+            ToolFact::Repaired { canonical, changes } => {
+                let what: Vec<&str> = changes.iter().map(|c: &Change| c.what.as_str()).collect();
+                let what = if what.is_empty() {
+                    "spelling".to_owned()
+                } else {
+                    what.join(", ")
+                };
+                self.say(cell, "→", &format!("as {} ({what})", canonical.get()))
+            }
+            ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
+            ToolFact::Rejected { rule, text } => {
+                self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
+            }
+            ToolFact::Hop(hop) => self.hop(cell, hop),
+            ToolFact::Finished {
+                answer,
+                source,
+                elapsed,
+            } => self.answer(cell, answer, source, *elapsed),
+        }
+    }
+
+    fn hop(&mut self, cell: CellIx, hop: &Hop) -> io::Result<()> {
+        let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
+        match (&hop.refused, hop.status) {
+            (Some(why), _) => self.say(cell, "✗", &format!("{}{address} refused: {why}", hop.url)),
+            (None, Some(status)) => self.say(cell, "←", &format!("{status} {}{address}", hop.url)),
+            (None, None) => self.say(cell, "←", &format!("{}{address}", hop.url)),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        cell: CellIx,
+        answer: &Answered,
+        source: &Source,
+        elapsed: crate::model::Millis,
+    ) -> io::Result<()> {
+        let from = match source {
+            Source::Live => format!("in {elapsed}"),
+            Source::Frozen { run } => format!("from the evidence of run {}", run.letters()),
+            Source::SameTrace { turn, call } => {
+                format!("as call {} of turn {}", call.0 + 1, turn.0 + 1)
+            }
+            Source::ByHand => "written by hand".to_owned(),
+        };
+        let cut = if answer.truncated { ", cut" } else { "" };
+        let text = match &answer.text {
+            Piece::Text(text) => text
+                .lines()
+                .find(|l| !l.trim().is_empty())
+                .unwrap_or("")
+                .to_owned(),
+            Piece::Blob(_) => "a long text".to_owned(),
+        };
+        let mark = if answer.is_error { "✗" } else { "←" };
+        self.say(
+            cell,
+            mark,
+            &format!("{}{cut} {from}: {}", size(answer.bytes), shorten(&text)),
+        )
+    }
+
+    fn delta(&mut self, cell: CellIx, part: DeltaPart, text: &str) -> io::Result<()> {
+        let mark = match part {
+            DeltaPart::Text => "│",
+            DeltaPart::Thought => "┊",
+            // The whole call is told when it is received.
+            DeltaPart::Args(_) => return Ok(()),
+        };
+        let mut line = self.partial.remove(&(cell, part)).unwrap_or_default();
+        for c in text.chars() {
+            if c == '\n' || (line.len() >= WIDEST && c == ' ') || line.len() >= 4 * WIDEST {
+                self.say(cell, mark, &line)?;
+                line.clear();
+                if c == '\n' || c == ' ' {
+                    continue;
+                }
+            }
+            line.push(c);
+        }
+        self.partial.insert((cell, part), line);
+        Ok(())
+    }
+
+    /// Tells lines that were waiting for their end.
+    fn end_lines(&mut self, cell: CellIx) -> io::Result<()> {
+        for (part, mark) in [(DeltaPart::Thought, "┊"), (DeltaPart::Text, "│")] {
+            if let Some(line) = self.partial.remove(&(cell, part))
+                && !line.is_empty()
+            {
+                self.say(cell, mark, &line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, cell: CellIx, mark: &str, text: &str) -> io::Result<()> {
+        let name = self
+            .names
+            .get(&cell)
+            .cloned()
+            .unwrap_or_else(|| format!("cell {}", cell.0));
+        let (dim, off) = if self.style.color {
+            ("\u{1b}[2m", "\u{1b}[0m")
+        } else {
+            ("", "")
+        };
+        writeln!(
+            self.out,
+            "{dim}{}{off} {mark} {}",
+            visible(&name, false),
+            visible(text, false)
+        )
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{}", visible(text, false))
+    }
+}
+
+fn rope_bytes(rope: &Rope) -> u64 {
+    rope.iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Blob(blob) => blob.bytes,
+        })
+        .sum()
+}
+
+/// Bytes for people: `812 B`, `12.4 KB`.
+fn size(bytes: u64) -> String {
+    if bytes < 1000 {
+        format!("{bytes} B")
+    } else {
+        format!("{:.1} KB", bytes as f64 / 1000.0)
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(WIDEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,437 @@
+//! Events in, rows out: results in plan order, then decisions of several cells, then rubrics, then the summary.
+
+use std::collections::{BTreeMap, HashMap};
+
+use indexmap::IndexMap;
+
+use crate::event::{CellKey, Kind, RunEvent, RunHeader};
+use crate::model::{
+    CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage, decide,
+    majority_settled,
+};
+
+/// One line of a report.
+#[derive(Debug, Clone)]
+pub enum Row<'a> {
+    /// The run's header, first.
+    Header(&'a RunHeader),
+    /// A cell's result.
+    Result(ResultRow<'a>),
+    /// A decision of more than one cell.
+    Decision(&'a DecisionRow),
+    /// A rubric's score on a transcript.
+    Rubric(&'a RubricRow),
+    /// The end.
+    Summary(&'a Summary),
+}
+
+/// A cell's result with all that names it.
+#[derive(Debug, Clone)]
+pub struct ResultRow<'a> {
+    /// The full name.
+    pub name: CellNameRef<'a>,
+    /// The eval type.
+    pub kind: &'a str,
+    /// What decides a score: `min_score`, where set.
+    pub min_score: Option<f64>,
+    /// The result.
+    pub result: &'a CellResult,
+}
+
+/// A decision of more than one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecisionRow {
+    /// Its name; `judge` and `repeat` are absent.
+    pub name: CellName,
+    /// The eval type.
+    pub kind: String,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// A rubric's score on a transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RubricRow {
+    /// The transcript.
+    pub transcript: String,
+    /// The rubric.
+    pub rubric: String,
+    /// `None`: undecided, because nothing has a verdict or a required eval has none.
+    pub passed: Option<bool>,
+    /// Σ(w·s)/Σw over its verdicts.
+    pub score: Option<f64>,
+}
+
+/// What a run came to. Outcomes count decisions; `cells` and `pending` count cells.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// The run's id.
+    pub run: String,
+    /// Whether it ran the demo.
+    pub demo: bool,
+    /// Cells planned.
+    pub cells: u64,
+    /// Cells without a result.
+    pub pending: u64,
+    /// No end was recorded, or it was cancelled.
+    pub interrupted: bool,
+    /// Decisions by outcome.
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// What judging took.
+    pub usage: Usage,
+    /// USD; `None` when some of it is unknown.
+    pub cost_usd: Option<f64>,
+    /// Milliseconds from the first to the last event.
+    pub duration_ms: u64,
+    /// Transcripts reached.
+    pub transcripts: u64,
+}
+
+impl Summary {
+    /// How many decisions ended so.
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+
+    /// Decisions that ended in an error.
+    pub fn errors(&self) -> u64 {
+        Outcome::ALL
+            .iter()
+            .filter(|o| o.is_error())
+            .map(|o| self.count(*o))
+            .sum()
+    }
+
+    /// The exit code of design.md 4 over decisions. What is pending is not passed.
+    pub fn exit_code(&self) -> u8 {
+        if self.count(Outcome::Fail) > 0 {
+            1
+        } else if self.errors() > 0 || self.pending > 0 {
+            3
+        } else if self.count(Outcome::Pass) > 0 {
+            0
+        } else {
+            4
+        }
+    }
+}
+
+/// Gathers events into rows.
+#[derive(Default)]
+pub struct Rows {
+    header: Option<Box<RunHeader>>,
+    /// Transcripts with unprinted cells, in plan order.
+    open: BTreeMap<u64, Open>,
+    /// Cells by their first number: how many, whose transcript's place in `open`, and from where in its cells.
+    ranges: BTreeMap<CellIx, Range>,
+    next: u64,
+    decisions: Vec<DecisionRow>,
+    rubrics: Vec<RubricRow>,
+    summary: Summary,
+    priced: bool,
+    unpriced: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    len: usize,
+    place: u64,
+    from: usize,
+}
+
+struct Open {
+    source: TranscriptRef,
+    cells: Vec<(CellKey, Option<CellResult>)>,
+    missing: usize,
+}
+
+impl Rows {
+    /// Takes an event and passes on the rows that are complete.
+    pub fn on<E>(
+        &mut self,
+        event: &RunEvent,
+        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.summary.duration_ms = event.at.0;
+        match &event.kind {
+            Kind::RunStarted(header) => {
+                self.summary.run.clone_from(&header.run.0);
+                self.summary.demo = header.demo;
+                self.summary.interrupted = true;
+                emit(&Row::Header(header))?;
+                self.header = Some(header.clone());
+            }
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => self.plan(transcript, *first, keys),
+            Kind::CellsSettled(settled) => {
+                for cell in settled {
+                    self.result(cell.0, &cell.1);
+                }
+                self.print(false, emit)?;
+            }
+            Kind::CellFinished { cell, result } => {
+                self.result(*cell, result);
+                self.print(false, emit)?;
+            }
+            Kind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Passes on what is left, and the summary.
+    pub fn finish<E>(
+        mut self,
+        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<Summary, E> {
+        self.print(true, emit)?;
+        for row in &self.decisions {
+            emit(&Row::Decision(row))?;
+        }
+        for row in &self.rubrics {
+            emit(&Row::Rubric(row))?;
+        }
+        emit(&Row::Summary(&self.summary))?;
+        Ok(self.summary)
+    }
+
+    fn plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
+        // Further repeats of a transcript are planned later, under new numbers; few transcripts are open at a time.
+        let known = self
+            .open
+            .iter()
+            .find(|(_, open)| open.source == *transcript)
+            .map(|(place, _)| *place);
+        let place = known.unwrap_or_else(|| {
+            self.summary.transcripts += 1;
+            self.next += 1;
+            self.next
+        });
+        let open = self.open.entry(place).or_insert_with(|| Open {
+            source: transcript.clone(),
+            cells: Vec::with_capacity(keys.len()),
+            missing: 0,
+        });
+        self.ranges.insert(
+            first,
+            Range {
+                len: keys.len(),
+                place,
+                from: open.cells.len(),
+            },
+        );
+        open.cells.extend(keys.iter().map(|key| (*key, None)));
+        open.missing += keys.len();
+        self.summary.cells += keys.len() as u64;
+        self.summary.pending += keys.len() as u64;
+    }
+
+    fn result(&mut self, cell: CellIx, result: &CellResult) {
+        let Some((first, range)) = self.ranges.range(..=cell).next_back() else {
+            return;
+        };
+        let offset = cell.index() - first.index();
+        if offset >= range.len {
+            return;
+        }
+        let Some(open) = self.open.get_mut(&range.place) else {
+            return;
+        };
+        let slot = &mut open.cells[range.from + offset].1;
+        if slot.is_some() {
+            return;
+        }
+        *slot = Some(result.clone());
+        open.missing -= 1;
+        self.summary.pending -= 1;
+        if let (Some(usage), None) = (result.usage, &result.cached) {
+            self.summary.usage = self.summary.usage.plus(usage);
+            match result.cost_usd {
+                Some(cost) => {
+                    self.priced = true;
+                    let sum = self.summary.cost_usd.unwrap_or(0.0) + cost;
+                    self.summary.cost_usd = Some(sum);
+                }
+                None if usage.calls > 0 => self.unpriced = true,
+                None => {}
+            }
+        }
+        if self.unpriced {
+            self.summary.cost_usd = None;
+        }
+    }
+
+    /// Prints transcripts from the oldest on while they are complete; all that have results with `all`.
+    fn print<E>(
+        &mut self,
+        all: bool,
+        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(header) = self.header.take() else {
+            return Ok(());
+        };
+        let mut outcome = Ok(());
+        while let Some(entry) = self.open.first_entry() {
+            if !all && !entry.get().is_complete(&header) {
+                break;
+            }
+            let (place, mut open) = entry.remove_entry();
+            open.cells
+                .sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+            self.ranges.retain(|_, range| range.place != place);
+            outcome = open.rows(&header, emit);
+            if outcome.is_err() {
+                break;
+            }
+            self.count(&header, &open);
+        }
+        self.header = Some(header);
+        outcome
+    }
+
+    fn count(&mut self, header: &RunHeader, open: &Open) {
+        let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
+        for group in open
+            .cells
+            .chunk_by(|a, b| (a.0.eval, a.0.message) == (b.0.eval, b.0.message))
+        {
+            let key = group[0].0;
+            let Some(eval) = header.evals.get(key.eval as usize) else {
+                continue;
+            };
+            let score = scores.entry(eval.rubric).or_default();
+            score.weighted |= eval.weighted;
+            if group.iter().any(|(_, result)| result.is_none()) {
+                score.undecided |= eval.required;
+                continue;
+            }
+            let Some(decision) = decide(group.iter().filter_map(|(_, result)| result.as_ref()))
+            else {
+                continue;
+            };
+            self.summary.outcomes[decision.outcome as usize] += 1;
+            score.add(eval.weight, eval.required, &decision);
+            if group.len() > 1
+                && let Some(name) = header.cell_name(&open.source, &key)
+            {
+                self.decisions.push(DecisionRow {
+                    name: name.to_owned().decision(),
+                    kind: eval.kind.clone(),
+                    decision,
+                });
+            }
+        }
+        for (rubric, score) in scores {
+            let Some(spec) = header.rubrics.get(rubric as usize) else {
+                continue;
+            };
+            if spec.threshold.is_some() || score.weighted {
+                let (passed, value) = score.close(spec.threshold.unwrap_or(1.0));
+                self.rubrics.push(RubricRow {
+                    transcript: open.source.id.clone(),
+                    rubric: spec.id.clone(),
+                    passed,
+                    score: value,
+                });
+            }
+        }
+    }
+}
+
+/// A rubric's score on a transcript, as it adds up (design.md 5).
+#[derive(Debug, Default)]
+struct RubricScore {
+    weighted: bool,
+    sum: f64,
+    weights: f64,
+    required_failed: bool,
+    undecided: bool,
+}
+
+impl RubricScore {
+    fn add(&mut self, weight: f64, required: bool, decision: &Decision) {
+        match decision.outcome.passed() {
+            Some(passed) => {
+                let score = decision.score.unwrap_or(if passed { 1.0 } else { 0.0 });
+                self.sum += weight * score;
+                self.weights += weight;
+                self.required_failed |= required && !passed;
+            }
+            None => self.undecided |= required,
+        }
+    }
+
+    fn close(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
+        /// Sums of tenths are not exact; a score that prints as the threshold reaches it.
+        const SLACK: f64 = 1e-9;
+        if self.weights <= 0.0 {
+            return (None, None);
+        }
+        let score = self.sum / self.weights;
+        let passed = if self.required_failed {
+            Some(false)
+        } else if self.undecided {
+            None
+        } else {
+            Some(score + SLACK >= threshold)
+        };
+        (passed, Some(score))
+    }
+}
+
+impl Open {
+    /// Whether every planned cell has a result and no further repeat will be planned.
+    fn is_complete(&self, header: &RunHeader) -> bool {
+        if self.missing > 0 {
+            return false;
+        }
+        if self.cells.iter().all(|(key, _)| key.repeat.is_none()) {
+            return true;
+        }
+        let mut repeats: HashMap<(u32, Option<u32>, Option<u32>), Vec<Outcome>> = HashMap::new();
+        for (key, result) in &self.cells {
+            if key.repeat.is_some()
+                && let Some(result) = result
+            {
+                repeats
+                    .entry((key.eval, key.message, key.judge))
+                    .or_default()
+                    .push(result.outcome);
+            }
+        }
+        repeats.iter().all(|((eval, ..), outcomes)| {
+            let total = header.evals.get(*eval as usize).map_or(0, |e| e.repeat);
+            majority_settled(outcomes, total)
+        })
+    }
+
+    fn rows<E>(
+        &self,
+        header: &RunHeader,
+        emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (key, result) in &self.cells {
+            let (Some(result), Some(eval), Some(name)) = (
+                result,
+                header.evals.get(key.eval as usize),
+                header.cell_name(&self.source, key),
+            ) else {
+                continue;
+            };
+            let min_score = eval
+                .decides
+                .get("min_score")
+                .and_then(serde_json::Value::as_f64);
+            emit(&Row::Result(ResultRow {
+                name,
+                kind: &eval.kind,
+                min_score,
+                result,
+            }))?;
+        }
+        Ok(())
+    }
+}
