@@ -1,1 +1,108 @@
 //! The command line: clap, and one file a command.
+//!
+//! Owns the commands, their exit codes and the two streams. Refuses to know how anything is done: each command loads,
+//! calls one part, and prints.
+
+mod args;
+mod check;
+mod init;
+mod list;
+mod output;
+mod prompt;
+mod replay;
+mod run;
+mod show;
+mod tool;
+mod trouble;
+mod workspace;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::clock::{Clock, SystemClock};
+use crate::workspace::Env;
+use args::{Cli, Command, RunArgs};
+use output::Streams;
+use trouble::Trouble;
+
+/// What every command stands in.
+struct Cx {
+    env: Env,
+    streams: Streams,
+    clock: Arc<dyn Clock>,
+}
+
+/// Runs the program as it was called.
+pub fn main() -> ExitCode {
+    let env = Env::of_process();
+    let streams = Streams::of_process(&env);
+    let cx = Cx { env, streams, clock: Arc::new(SystemClock::new()) };
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap prints help to standard output with 0 and faults to standard error with 2.
+            let _gone = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match dispatch(cli, &cx) {
+        Ok(code) => ExitCode::from(code),
+        Err(trouble) => {
+            trouble.tell(cx.streams);
+            ExitCode::from(trouble.code)
+        }
+    }
+}
+
+fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
+    match cli.command {
+        None => bare(cx),
+        Some(Command::Init { dir }) => init::init(&dir, cx),
+        Some(Command::Check { path }) => check::check(path.as_deref(), cx),
+        Some(Command::Run(args)) => run::run(&args, cx),
+        Some(Command::Runs { place }) => show::runs(&place, cx),
+        Some(Command::Show { run, cell, format, place }) => show::show(&run, cell.as_deref(), format, &place, cx),
+        Some(Command::Replay { run, speed, print, place }) => replay::replay(&run, speed, print, &place, cx),
+        Some(Command::Compare { before, after, place }) => show::compare(&before, &after, &place, cx),
+        Some(Command::Prompt { cell, key, judge, place }) => prompt::prompt(&cell, key, judge, &place, cx),
+        Some(Command::Tool(args)) => tool::tool(&args, cx),
+        Some(Command::Evals { kind, format }) => list::evals(kind.as_deref(), format, cx),
+        Some(Command::Judges { place }) => list::judges(&place, cx),
+        Some(Command::Tools { format }) => list::tools(format, cx),
+        Some(Command::Schema { of }) => list::schema(of, cx),
+        Some(Command::Completions { shell }) => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);
+            cx.streams.print(&String::from_utf8_lossy(&text));
+            Ok(0)
+        }
+        Some(Command::Man) => {
+            let mut text = Vec::new();
+            let page = clap_mangen::Man::new(Cli::command());
+            page.render(&mut text).map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
+            cx.streams.print(&String::from_utf8_lossy(&text));
+            Ok(0)
+        }
+    }
+}
+
+/// `dicta` alone. The workbench is a later version's; until then, and without a terminal, it does what `dicta run` does.
+fn bare(cx: &Cx) -> Result<u8, Trouble> {
+    let why = if cx.streams.out.terminal { "the workbench is not in this version yet" } else { "no terminal" };
+    cx.streams.tell(&format!("{why}: doing what `dicta run` does (`dicta --help` lists the commands)"));
+    let cli = Cli::try_parse_from(["dicta", "run"]).map_err(|error| Trouble::usage(error.to_string()))?;
+    match cli.command {
+        Some(Command::Run(args @ RunArgs { .. })) => run::run(&args, cx),
+        _ => Err(Trouble::usage("`dicta run` is not a command")),
+    }
+}
+
+/// The runtime of commands that wait for something.
+fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Trouble::usage(format!("no runtime could be started: {error}")))
+}

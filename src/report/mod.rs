@@ -12,6 +12,7 @@ mod junit;
 mod markdown;
 mod narrate;
 mod rows;
+mod trace;
 
 use std::io;
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use junit::Junit;
 pub use markdown::Markdown;
 pub use narrate::Narrator;
 pub use rows::{DecisionRow, ResultRow, Row, Rows, RubricRow, Summary};
+pub use trace::{piece_text, rope_text, trace};
 
 /// Writes rows in one format.
 pub trait Format {

@@ -1,0 +1,286 @@
+//! What can be typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Edit a rubric, watch the judge think, see which verdicts moved, and know whether that is progress.
+#[derive(Debug, Parser)]
+#[command(name = "dicta", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Without a command: what `dicta run` does, on the workspace found here or above, else on the demo.\n\
+    Exit codes: 0 all passed, 1 some failed, 2 usage or configuration, 3 errors but no failures,\n\
+    4 nothing decided, 74 the recording failed, 101 a defect of dicta, 129/130/143 by signal.")]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a starter workspace with the built-in judge that passes and fails something
+    Init {
+        /// The folder; made if it is not there
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Find everything that would fail at load, with the place and what to do
+    #[command(alias = "validate")]
+    Check {
+        /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
+        path: Option<PathBuf>,
+    },
+    /// Judge: run the evals of a workspace, record the run, print the results
+    Run(RunArgs),
+    /// List recorded runs, newest first
+    Runs {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print a recorded run's results, or one cell's whole trace
+    Show {
+        /// @ is the newest run, @2 the one before; or its four letters, or a path
+        run: String,
+        /// A cell's name, a unique prefix of it, or a glob
+        cell: Option<String>,
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: OutFormat,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Play a recorded run as it happened
+    Replay {
+        /// @ is the newest run, @2 the one before; or its four letters, or a path
+        run: String,
+        /// How many times as fast; 0 prints everything at once
+        #[arg(long, default_value_t = 1.0)]
+        speed: f64,
+        /// Print to standard output
+        #[arg(long)]
+        print: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Compare two runs: flips with both reasons, new and gone cells, what changed in the rubrics
+    Compare {
+        /// The older run
+        before: String,
+        /// The newer run
+        after: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the exact request a judge would be sent for a cell, unsent
+    Prompt {
+        /// A cell's name, a unique prefix of it, or a glob
+        cell: String,
+        /// Print the parts of its cache key instead
+        #[arg(long)]
+        key: bool,
+        /// Another judge than the configured one
+        #[arg(long)]
+        judge: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Call one judge tool exactly as a judge would
+    Tool(ToolArgs),
+    /// List the eval types with their params and examples
+    Evals {
+        /// Only this type, with its JSON Schema
+        kind: Option<String>,
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: ListFormat,
+    },
+    /// List the judges of the workspace
+    Judges {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the tools judges can be given, with their declarations
+    Tools {
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: ListFormat,
+    },
+    /// Print a JSON Schema for editors
+    Schema {
+        /// Of what
+        #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
+        of: SchemaOf,
+    },
+    /// Print a shell's completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Place {
+    /// The workspace's folder; default: found here or above
+    #[arg(short = 'w', long = "workspace", value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct RunArgs {
+    /// A workspace, or a file in one; default: found here or above, else the demo
+    pub(super) path: Option<PathBuf>,
+    /// Only these cells: terms such as `eval:tone rubric:beam-* tag:beam !judge:rules outcome:fail,error`
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(super) filter: Option<String>,
+    /// Ask this judge instead of the configured ones
+    #[arg(long, value_name = "NAME")]
+    pub(super) judge: Option<String>,
+    /// Judge cells at once
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    pub(super) jobs: Option<usize>,
+    /// Only the first N transcripts
+    #[arg(long, value_name = "N")]
+    pub(super) limit: Option<u64>,
+    /// Only N transcripts drawn by chance
+    #[arg(long, value_name = "N")]
+    pub(super) sample: Option<u64>,
+    /// What the draw depends on
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
+    pub(super) seed: u64,
+    /// Judge each cell N times and let the majority decide
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(super) repeat: Option<u32>,
+    /// Answer judges' tool calls from this run's evidence
+    #[arg(long, value_name = "RUN")]
+    pub(super) frozen: Option<String>,
+    /// Neither read nor write the cache
+    #[arg(long, conflicts_with = "refresh")]
+    pub(super) no_cache: bool,
+    /// Judge everything again; later runs take these verdicts
+    #[arg(long)]
+    pub(super) refresh: bool,
+    /// Go on with a run that was interrupted, and try its errors again
+    #[arg(long, value_name = "RUN")]
+    pub(super) resume: Option<String>,
+    /// Print the plan and what it would cost, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// How to print results to standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutFormat,
+    /// Also write results to a file; the format follows its ending (.jsonl .xml .md .txt)
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(super) output: Vec<PathBuf>,
+    /// No live turns on standard error
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ToolArgs {
+    /// The tool
+    pub(super) name: String,
+    /// Its arguments, as a model would send them
+    pub(super) json: String,
+    /// With this judge's settings
+    #[arg(long, value_name = "J")]
+    pub(super) judge: Option<String>,
+    /// As in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the guard still decides
+    #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = parse_resolve)]
+    pub(super) resolve: Vec<Resolve>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: ListFormat,
+    #[command(flatten)]
+    pub(super) place: Place,
+}
+
+/// One `--resolve`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resolve {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+fn parse_resolve(text: &str) -> Result<Resolve, String> {
+    let shape = || format!("--resolve takes HOST:PORT:ADDRESS as in curl, got `{text}`");
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once("]:").ok_or_else(shape)?;
+            (format!("[{host}]"), rest)
+        }
+        None => text.split_once(':').map(|(h, r)| (h.to_owned(), r)).ok_or_else(shape)?,
+    };
+    let (port, addresses) = rest.split_once(':').ok_or_else(shape)?;
+    let port = port.parse().map_err(|_| shape())?;
+    let addresses = addresses
+        .split(',')
+        .map(|a| a.trim().trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| shape()))
+        .collect::<Result<Vec<IpAddr>, String>>()?;
+    // Normalised as a URL's host is, before anything is matched against it.
+    let url = url::Url::parse(&format!("https://{host}/")).map_err(|_| shape())?;
+    let host = url.host_str().ok_or_else(shape)?.to_owned();
+    Ok(Resolve { host, port, addresses })
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutFormat {
+    /// For people
+    #[default]
+    Human,
+    /// One JSON object a line
+    Jsonl,
+    /// JUnit XML
+    Junit,
+    /// Markdown
+    Markdown,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ListFormat {
+    /// For people
+    #[default]
+    Human,
+    /// JSON
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// A rubric file
+    Rubric,
+    /// dicta.yaml
+    Workspace,
+    /// A line of a transcript file
+    Transcript,
+    /// A line of a run's events.jsonl
+    Event,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn resolve_reads_as_curls_does() {
+        let one = parse_resolve("Pages.Example:443:10.0.0.1").expect("plain");
+        assert_eq!((one.host.as_str(), one.port), ("pages.example", 443));
+        let two = parse_resolve("a.example:8443:[::1],127.0.0.1").expect("brackets are optional");
+        assert_eq!(two.addresses.len(), 2);
+        let three = parse_resolve("[::1]:443:::1").expect("a literal host");
+        assert_eq!((three.host.as_str(), three.addresses.len()), ("[::1]", 1));
+        for bad in ["", "a", "a:443", "a:x:127.0.0.1", "a:443:nowhere", "a b:443:127.0.0.1"] {
+            assert!(parse_resolve(bad).is_err(), "{bad}");
+        }
+    }
+}

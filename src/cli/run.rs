@@ -1,0 +1,233 @@
+//! `dicta run`: judge, record, print.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::args::RunArgs;
+use super::trouble::Trouble;
+use super::workspace::{Opened, open};
+use super::{Cx, runtime};
+use crate::event::RunEvent;
+use crate::handlers::Registry;
+use crate::model::Millis;
+use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
+use crate::run::{self, CachePolicy, Filter, RunHandle, RunOptions};
+
+/// Printed results reach a pipe at least this often.
+const FLUSH: Millis = Millis(100);
+
+/// Runs, and exits by the outcome.
+pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
+    let opened = open(args.path.as_deref(), cx)?;
+    opened.announce(cx);
+    let options = options(args)?;
+    let registry = Arc::new(Registry::builtin());
+    if args.dry_run {
+        let preview = run::preview(&opened.workspace, &registry, &cx.env, &options)
+            .map_err(|error| Trouble::usage(error.to_string()))?;
+        cx.streams.print(&preview.to_string());
+        return Ok(0);
+    }
+    let printer = Printer::new(args, cx)?;
+    let runtime = runtime()?;
+    let end = runtime.block_on(async { drive(&opened, registry, options, printer, cx).await });
+    // A judge that does not let go is not waited for: everything that was shown is recorded.
+    runtime.shutdown_timeout(Millis(200).duration());
+    end
+}
+
+fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
+    let where_ = match &args.filter {
+        None => None,
+        Some(text) => Some(Filter::parse(text).map_err(|error| Trouble::usage(format!("--where: {error}")))?),
+    };
+    if args.jobs == Some(0) {
+        return Err(Trouble::usage("-j must be at least 1"));
+    }
+    Ok(RunOptions {
+        where_,
+        judge: args.judge.clone(),
+        concurrency: args.jobs,
+        limit: args.limit,
+        sample: args.sample.map(|n| (n, args.seed)),
+        repeat: args.repeat,
+        frozen: args.frozen.clone(),
+        cache: match (args.no_cache, args.refresh) {
+            (true, _) => CachePolicy::Off,
+            (_, true) => CachePolicy::Refresh,
+            _ => CachePolicy::Use,
+        },
+        resume: args.resume.clone(),
+        ..RunOptions::default()
+    })
+}
+
+async fn drive(
+    opened: &Opened,
+    registry: Arc<Registry>,
+    options: RunOptions,
+    mut printer: Printer,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let mut signals = Signals::new()?;
+    let workspace = Arc::clone(&opened.workspace);
+    let RunHandle { mut events, cancel, join, .. } =
+        run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options)
+            .map_err(|error| Trouble::usage(error.to_string()))?;
+    let mut signalled = None;
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                if signalled.is_some() {
+                    cx.streams.tell("stopped at once; the run is recorded up to here");
+                    return Ok(code);
+                }
+                cx.streams.tell("cancelling: live cells end, the rest stays pending (again to stop at once)");
+                signalled = Some(code);
+                cancel.cancel();
+            }
+            batch = events.recv() => match batch {
+                Some(batch) => printer.events(&batch),
+                None => break,
+            },
+            () = cx.clock.sleep(FLUSH) => printer.flush(),
+        }
+    }
+    let ended = join.await;
+    let summary = printer.finish()?;
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(run::RunError::Recording(error))) => return Err(Trouble::recording(&error)),
+        Ok(Err(error)) => return Err(Trouble::usage(error.to_string())),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+    if let Some(code) = signalled {
+        return Ok(code);
+    }
+    if summary.cells == 0 {
+        let why = "nothing was selected: no eval applies to any transcript, or --where leaves nothing";
+        return Err(Trouble::usage(why));
+    }
+    Ok(summary.exit_code())
+}
+
+/// Everything that shows a run: results on standard output and in files, turns on standard error.
+struct Printer {
+    rows: Rows,
+    outputs: Vec<Output>,
+    narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
+}
+
+struct Output {
+    /// `None`: standard output.
+    path: Option<std::path::PathBuf>,
+    /// `None`: its reader went away; the run goes on and is recorded.
+    writer: Option<Box<dyn Format>>,
+    error: Option<io::Error>,
+}
+
+impl Printer {
+    fn new(args: &RunArgs, cx: &Cx) -> Result<Self, Trouble> {
+        let format = FormatName::from(args.format);
+        let stdout = format.writer(Box::new(io::stdout()), cx.streams.out);
+        let mut outputs = vec![Output { path: None, writer: Some(stdout), error: None }];
+        for path in &args.output {
+            let format = FormatName::of_path(path).ok_or_else(|| {
+                let path = path.display();
+                Trouble::usage(format!("-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"))
+            })?;
+            let file = File::create(path)
+                .map_err(|error| Trouble::usage(format!("-o {}: {error}", path.display())))?;
+            let writer = Some(format.writer(Box::new(file), Style::default()));
+            outputs.push(Output { path: Some(path.clone()), writer, error: None });
+        }
+        let narrator = (!args.quiet)
+            .then(|| Narrator::new(io::BufWriter::with_capacity(16 * 1024, io::stderr()), cx.streams.err));
+        Ok(Self { rows: Rows::default(), outputs, narrator })
+    }
+
+    fn events(&mut self, events: &[RunEvent]) {
+        let Self { rows, outputs, narrator } = self;
+        for event in events {
+            if let Some(teller) = narrator
+                && teller.on(event).is_err()
+            {
+                *narrator = None;
+            }
+            let Ok(()) = rows.on(event, &mut |row| emit(outputs, row));
+        }
+        if let Some(narrator) = narrator {
+            let _gone = narrator.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        for output in &mut self.outputs {
+            output.write(|writer| writer.flush());
+        }
+    }
+
+    fn finish(mut self) -> Result<Summary, Trouble> {
+        let outputs = &mut self.outputs;
+        let Ok(summary) = self.rows.finish(&mut |row| emit(outputs, row));
+        for output in outputs.iter_mut() {
+            output.write(|writer| writer.finish());
+        }
+        for output in &self.outputs {
+            if let (Some(path), Some(error)) = (&output.path, &output.error) {
+                return Err(Trouble::usage(format!("-o {}: {error}", path.display())));
+            }
+        }
+        Ok(summary)
+    }
+}
+
+/// Output never fails a run: who is gone is skipped from then on.
+fn emit(outputs: &mut [Output], row: &Row<'_>) -> Result<(), std::convert::Infallible> {
+    for output in outputs {
+        output.write(|writer| writer.row(row));
+    }
+    Ok(())
+}
+
+impl Output {
+    fn write(&mut self, what: impl FnOnce(&mut dyn Format) -> io::Result<()>) {
+        let Some(writer) = &mut self.writer else { return };
+        if let Err(error) = what(&mut **writer) {
+            self.error = Some(error);
+            self.writer = None;
+        }
+    }
+}
+
+/// The signals that end a run, as exit codes.
+struct Signals {
+    hangup: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Trouble> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
+        };
+        Ok(Self {
+            hangup: listen(SignalKind::hangup())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.hangup.recv() => 129,
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `dicta runs`, `show`, `compare`: recorded runs as text.
+
+use std::fmt::Write as _;
+use std::io;
+
+use super::Cx;
+use super::args::{OutFormat, Place};
+use super::trouble::Trouble;
+use super::workspace::store;
+use crate::compare::{self, Move};
+use crate::event::{Kind, RunState};
+use crate::model::{CellIx, CellPattern, Millis, Outcome};
+use crate::record::Run;
+use crate::report::{Format, FormatName, Row, Rows, trace};
+
+impl From<OutFormat> for FormatName {
+    fn from(format: OutFormat) -> Self {
+        match format {
+            OutFormat::Human => Self::Human,
+            OutFormat::Jsonl => Self::Jsonl,
+            OutFormat::Junit => Self::Junit,
+            OutFormat::Markdown => Self::Markdown,
+        }
+    }
+}
+
+/// Lists runs, newest first.
+pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
+    let store = store(place.workspace.as_deref(), cx)?;
+    let mut out = String::new();
+    for run in store.runs() {
+        let letters = run.id.letters().to_owned();
+        match run.header() {
+            Err(error) => {
+                let _infallible = writeln!(out, "{letters}  unreadable: {error}");
+            }
+            Ok(header) => {
+                let mut rows = Rows::default();
+                let mut none = |_: &Row<'_>| Ok::<(), io::Error>(());
+                let mut interrupted = false;
+                let mut running = false;
+                match run.log() {
+                    Ok(log) => {
+                        (interrupted, running) = (log.interrupted, log.running);
+                        for event in &log.events {
+                            let Ok(()) = rows.on(event, &mut none) else { break };
+                        }
+                    }
+                    Err(error) => {
+                        let _infallible = writeln!(out, "{letters}  unreadable: {error}");
+                        continue;
+                    }
+                }
+                let Ok(summary) = rows.finish(&mut none) else { continue };
+                let state = if running {
+                    "running"
+                } else if interrupted {
+                    "interrupted"
+                } else if summary.interrupted {
+                    "cancelled"
+                } else {
+                    "finished"
+                };
+                let started = header.started.0.get(..19).unwrap_or(&header.started.0).replace('T', " ");
+                let _infallible = write!(
+                    out,
+                    "{letters}  {started}  {state:<11}  ✓ {} ✗ {} ! {}  {} cells  {}",
+                    summary.count(Outcome::Pass),
+                    summary.count(Outcome::Fail),
+                    summary.errors(),
+                    summary.cells,
+                    Millis(summary.duration_ms),
+                );
+                if summary.pending > 0 {
+                    let _infallible = write!(out, "  {} pending", summary.pending);
+                }
+                if let Some(parent) = &header.parent {
+                    let cause = serde_json::to_value(parent.cause).ok();
+                    let cause = cause.as_ref().and_then(serde_json::Value::as_str).unwrap_or("child");
+                    let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
+                }
+                if !header.label.is_empty() {
+                    let _infallible = write!(out, "  {}", header.label);
+                }
+                out.push('\n');
+            }
+        }
+    }
+    if out.is_empty() {
+        let _infallible = writeln!(out, "no runs yet in {}: `dicta run` records one", store.dir.display());
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+/// Prints a run's result lines, or one cell's trace.
+pub(super) fn show(
+    run: &str,
+    cell: Option<&str>,
+    format: OutFormat,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
+    let log = run.log()?;
+    for warning in &log.warnings {
+        cx.streams.tell(&format!("note: {warning}"));
+    }
+    if log.interrupted {
+        cx.streams.tell(&format!("run {} was interrupted; this is what it recorded", run.id.letters()));
+    }
+    if log.running {
+        cx.streams.tell(&format!("run {} is still being recorded", run.id.letters()));
+    }
+    let selected = match cell {
+        None => None,
+        Some(pattern) => {
+            let state = RunState::fold(&log.events);
+            let picked = pick(&state, pattern)?;
+            if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
+                let blobs = run.blobs();
+                cx.streams.print(&trace(name, &state.cells[at.index()], &*blobs));
+                return Ok(0);
+            }
+            Some(picked.into_iter().map(|(_, name)| name).collect::<Vec<_>>())
+        }
+    };
+    let mut writer = FormatName::from(format).writer(Box::new(io::stdout().lock()), cx.streams.out);
+    let mut rows = Rows::default();
+    let mut emit = |row: &Row<'_>| match (&selected, row) {
+        (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
+        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Summary(_)) => Ok(()),
+        _ => writer.row(row),
+    };
+    let printed = (|| {
+        for event in &log.events {
+            rows.on(event, &mut emit)?;
+        }
+        rows.finish(&mut emit).map(|_| ())
+    })();
+    // A reader that went away wants no more.
+    let _gone = printed.and_then(|()| writer.finish());
+    Ok(0)
+}
+
+/// The cells a person means, with their names.
+fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Trouble> {
+    let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
+        .map(CellIx)
+        .filter_map(|cell| Some((cell, state.name(cell)?.to_string())))
+        .collect();
+    let texts: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+    let picked = CellPattern::new(pattern).select(&texts);
+    if picked.is_empty() {
+        let near = crate::diag::nearest(pattern, texts.iter().map(String::as_str));
+        let near = near.or(texts.first().map(String::as_str));
+        let near = near.map(|n| format!("; a cell here is named `{n}`")).unwrap_or_default();
+        return Err(Trouble::usage(format!("no cell of that run is named `{pattern}`{near}")));
+    }
+    Ok(names.iter().filter(|(_, name)| picked.contains(&name)).cloned().collect())
+}
+
+/// Compares two runs.
+pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
+    let store = store(place.workspace.as_deref(), cx)?;
+    let (old, new) = (store.resolve(before)?, store.resolve(after)?);
+    let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
+    let found = compare::compare((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
+    let mut out = format!("{} → {}\n", old.id, new.id);
+    moves(&mut out, "flips", &found.flips);
+    moves(&mut out, "other changes", &found.changes);
+    for (title, names) in [("new", &found.new), ("gone", &found.gone)] {
+        if !names.is_empty() {
+            let _infallible = writeln!(out, "\n{title}: {}", names.len());
+            for name in names {
+                let _infallible = writeln!(out, "  {name}");
+            }
+        }
+    }
+    for file in &found.files {
+        if file.diff.is_empty() {
+            let _infallible = writeln!(out, "\n{} differs; its text could not be read", file.path.display());
+        } else {
+            let _infallible = write!(out, "\n{}", file.diff);
+        }
+    }
+    let _infallible = writeln!(
+        out,
+        "\n{} flips, {} other changes, {} new, {} gone, {} the same",
+        found.flips.len(),
+        found.changes.len(),
+        found.new.len(),
+        found.gone.len(),
+        found.same
+    );
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
+    let log = run.log()?;
+    for warning in &log.warnings {
+        cx.streams.tell(&format!("note: run {}: {warning}", run.id.letters()));
+    }
+    if !log.events.iter().any(|e| matches!(e.kind, Kind::RunFinished(_))) {
+        cx.streams.tell(&format!("note: run {} has no end; what it lacks counts as new or gone", run.id.letters()));
+    }
+    Ok(RunState::fold(&log.events))
+}
+
+fn moves(out: &mut String, title: &str, moves: &[Move]) {
+    if moves.is_empty() {
+        return;
+    }
+    let _infallible = writeln!(out, "\n{title}: {}", moves.len());
+    for change in moves {
+        let (old, new) = (&change.before, &change.after);
+        let _infallible = writeln!(
+            out,
+            "  {} → {}  {}",
+            old.decision.outcome.mark(),
+            new.decision.outcome.mark(),
+            change.name
+        );
+        for (word, side) in [("was", old), ("now", new)] {
+            let score = side.decision.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
+            let why = side.why.lines().next().unwrap_or("");
+            let _infallible = writeln!(out, "      {word} {}{score}: {why}", side.decision.outcome);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a command could not do its work, and the exit code that says so.
+
+use super::output::Streams;
+use crate::diag::Diagnostic;
+use crate::record::RecordError;
+
+/// Usage or configuration (design.md 4).
+const USAGE: u8 = 2;
+/// The recording failed; `EX_IOERR` of sysexits.h.
+const IO: u8 = 74;
+
+/// A failed command.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) code: u8,
+    message: String,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Trouble {
+    /// Something the user can mend.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into(), diagnostics: Vec::new() }
+    }
+
+    /// Faults in files.
+    pub(super) fn files(diagnostics: Vec<Diagnostic>) -> Self {
+        Self { code: USAGE, message: String::new(), diagnostics }
+    }
+
+    /// The run could not be recorded.
+    pub(super) fn recording(error: &RecordError) -> Self {
+        let message = format!("the recording failed: {error}; what was printed before is recorded");
+        Self { code: IO, message, diagnostics: Vec::new() }
+    }
+
+    /// A command that says why itself and only needs its code.
+    pub(super) fn said(code: u8) -> Self {
+        Self { code, message: String::new(), diagnostics: Vec::new() }
+    }
+
+    /// Tells it on standard error.
+    pub(super) fn tell(&self, streams: Streams) {
+        if !self.diagnostics.is_empty() {
+            streams.diagnose(&self.diagnostics);
+        }
+        if !self.message.is_empty() {
+            streams.tell(&format!("dicta: {}", self.message));
+        }
+    }
+}
+
+impl From<RecordError> for Trouble {
+    fn from(error: RecordError) -> Self {
+        Self::usage(error.to_string())
+    }
+}

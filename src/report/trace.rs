@@ -1,0 +1,186 @@
+//! One cell's whole trace as text: prompt, function calls, fetched content, verdict. What `dicta show RUN CELL` prints.
+
+use std::fmt::Write as _;
+
+use super::human::words;
+use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
+use crate::model::{CellResult, Verdict};
+
+/// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
+pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
+    let mut out = format!("cell {name}\n");
+    for (turn, number) in cell.trace.iter().zip(1..) {
+        turn_text(&mut out, turn, number, blobs);
+    }
+    if cell.trace.is_empty() {
+        out.push_str("no judge was asked for it in this run\n");
+    }
+    match &cell.result {
+        Some(result) => result_text(&mut out, result),
+        None => out.push_str("\nno result: the run ended before it\n"),
+    }
+    out
+}
+
+/// A piece's text; one that cannot be read says so.
+pub fn piece_text(piece: &Piece, blobs: &dyn BlobSource) -> String {
+    match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Blob(blob) => match blobs.get(&blob.hash) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => format!("[{} bytes are missing: {error}]", blob.bytes),
+        },
+    }
+}
+
+/// A whole request body.
+pub fn rope_text(rope: &Rope, blobs: &dyn BlobSource) -> String {
+    rope.iter().map(|piece| piece_text(piece, blobs)).collect()
+}
+
+fn heading(out: &mut String, text: &str) {
+    let _infallible = writeln!(out, "\n── {text} {}", "─".repeat(70_usize.saturating_sub(text.chars().count())));
+}
+
+fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn BlobSource) {
+    heading(out, &format!("prompt, turn {number}"));
+    let body = rope_text(&turn.request, blobs);
+    out.push_str(&readable(&body));
+    for dropped in &turn.dropped {
+        let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
+    }
+    for (attempt, state) in &turn.attempts {
+        if let Some((_, why, retry)) = &state.failed {
+            let next = retry.map_or_else(|| "no further attempt".to_owned(), |wait| format!("again in {wait}"));
+            let _infallible = writeln!(out, "attempt {attempt} failed: {why}; {next}");
+        }
+    }
+    if let Some((_, reply)) = &turn.finished {
+        if !reply.thought.is_empty() {
+            heading(out, "thinking");
+            let _infallible = writeln!(out, "{}", reply.thought);
+        }
+        if !reply.text.is_empty() {
+            heading(out, "reply");
+            let _infallible = writeln!(out, "{}", reply.text);
+        }
+    }
+    for call in &turn.calls {
+        call_text(out, call, blobs);
+    }
+    if let Some((why, raw)) = &turn.unparsed {
+        heading(out, "no valid verdict");
+        let _infallible = writeln!(out, "{why}\n{}", piece_text(raw, blobs));
+    }
+}
+
+/// A request body for reading: the texts of its messages with their line breaks, the rest as JSON.
+fn readable(body: &str) -> String {
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else { return format!("{body}\n") };
+    let mut out = String::new();
+    texts(&value, "", &mut out);
+    out
+}
+
+fn texts(value: &serde_json::Value, path: &str, out: &mut String) {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                texts(value, &format!("{path}.{key}"), out);
+            }
+        }
+        Value::Array(list) => {
+            for (value, at) in list.iter().zip(0..) {
+                texts(value, &format!("{path}[{at}]"), out);
+            }
+        }
+        Value::String(text) if text.contains('\n') => {
+            let _infallible = writeln!(out, "{}:\n{}", path.trim_start_matches('.'), text.trim_end());
+        }
+        other => {
+            let _infallible = writeln!(out, "{}: {other}", path.trim_start_matches('.'));
+        }
+    }
+}
+
+fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
+    heading(out, "function call");
+    let _infallible = writeln!(out, "{}({})", call.name, call.raw);
+    if let Some(canonical) = &call.canonical {
+        let _infallible = writeln!(out, "canonical: {}", canonical.get());
+    }
+    for change in &call.changes {
+        let _infallible = writeln!(out, "changed {}: {}", change.path, change.what);
+    }
+    if let Some((rule, text)) = &call.rejected {
+        let _infallible = writeln!(out, "rejected by rule `{rule}`: {text}");
+    }
+    for hop in &call.hops {
+        let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
+        let end = match (&hop.refused, hop.status) {
+            (Some(why), _) => format!("refused: {why}"),
+            (None, Some(status)) => status.to_string(),
+            (None, None) => "no answer".to_owned(),
+        };
+        let _infallible = writeln!(out, "{}{address} → {end}", hop.url);
+    }
+    if let Some((answer, source, elapsed)) = &call.finished {
+        let from = match source {
+            Source::Live => format!("live, in {elapsed}"),
+            Source::Frozen { run } => format!("from the evidence of run {run}"),
+            Source::SameTrace { turn, call } => format!("same as call {} of turn {}", call.0 + 1, turn.0 + 1),
+            Source::ByHand => "written by hand".to_owned(),
+        };
+        heading(out, if answer.is_error { "error" } else { "fetched content" });
+        let cut = if answer.truncated { ", cut" } else { "" };
+        let kind = answer.content_type.as_deref().map(|k| format!(", {k}")).unwrap_or_default();
+        let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
+        let _infallible = writeln!(out, "{}", piece_text(&answer.text, blobs));
+    }
+}
+
+fn result_text(out: &mut String, result: &CellResult) {
+    heading(out, "verdict");
+    let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
+    let _infallible = writeln!(out, "{} {}{score}", result.outcome.mark(), words(result.outcome));
+    if let Some(error) = &result.error {
+        let _infallible = writeln!(out, "{error}");
+    }
+    if !result.explanation.is_empty() {
+        let _infallible = writeln!(out, "{}", result.explanation);
+    }
+    if let Some(verdict) = &result.verdict {
+        verdict_text(out, verdict);
+    }
+    if let Some(run) = &result.cached {
+        let _infallible = writeln!(out, "taken from run {run}");
+    }
+    if result.by_human {
+        let _infallible = writeln!(out, "a person changed something on the way");
+    }
+    if let Some(usage) = result.usage {
+        let tokens = match (usage.input, usage.output) {
+            (Some(input), Some(output)) => format!("{input} + {output} tokens"),
+            _ => "tokens unknown".to_owned(),
+        };
+        let cost = result.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
+        let _infallible = writeln!(out, "{} model calls, {tokens}, {cost}, {}", usage.calls, result.duration_ms);
+    }
+}
+
+fn verdict_text(out: &mut String, verdict: &Verdict) {
+    if let Some(raw) = verdict.raw_score {
+        let _infallible = writeln!(out, "the judge's own score: {raw}");
+    }
+    for citation in &verdict.citations {
+        let found = if citation.found { "found" } else { "NOT FOUND" };
+        let _infallible = writeln!(out, "“{}” [{}] {found}", citation.quote, citation.source);
+    }
+    for change in &verdict.repaired {
+        let _infallible = writeln!(out, "repaired {}: {}", change.path, change.what);
+    }
+    if let Some(why) = &verdict.contradiction {
+        let _infallible = writeln!(out, "the reason seems to contradict the verdict: {why}");
+    }
+}
