@@ -1,1 +1,362 @@
-//! (to be written)
+//! The built program as a person or a CI job calls it: files in, text and exit codes out.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::wire::{Pause, Reply, WireServer};
+
+/// A folder to work in, with its own data directory and no keys in the environment.
+pub(crate) struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self { dir: TempDir::new().expect("a temporary folder") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("inside")).expect("folders");
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dicta"));
+        command.args(args).current_dir(self.path()).stdin(Stdio::null());
+        command.env_clear().env("DICTA_DATA_DIR", self.path().join(".data")).env("TERM", "xterm");
+        command
+    }
+
+    pub(crate) fn dicta(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program runs")
+    }
+
+    /// A workspace with two transcripts and one rubric of the given evals (flow YAML lines).
+    pub(crate) fn workspace(&self, dicta_yaml: &str, evals: &str) {
+        self.write("dicta.yaml", &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n{dicta_yaml}"));
+        self.write("r.yaml", &format!("id: r\nevals:\n{evals}"));
+        self.write(
+            "t.jsonl",
+            concat!(
+                r#"{"id":"one","messages":[{"role":"user","content":"Which release?"},{"role":"assistant","content":"It is 2.69, see https://pages.example/a"}]}"#,
+                "\n",
+                r#"{"id":"two","messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Good day"}]}"#,
+                "\n"
+            ),
+        );
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+pub(crate) fn rows(output: &Output) -> Vec<Value> {
+    text(&output.stdout).lines().map(|l| serde_json::from_str(l).expect("every line is JSON")).collect()
+}
+
+fn of_type<'r>(rows: &'r [Value], kind: &str) -> Vec<&'r Value> {
+    rows.iter().filter(|r| r["type"] == kind).collect()
+}
+
+const NAMES_A_RELEASE: &str = "  - { id: names, type: regex, params: { pattern: '\\d\\.\\d+' } }\n";
+const POLITE: &str = "  - { id: polite, type: llm_judge, params: { criteria: The answer is polite. } }\n";
+const PASSES: &str = r#"{"citations":[{"source":"message 1","quote":"Good day"}],"reasoning":"It greets.","passed":true,"score":0.9}"#;
+
+fn judged_by(server: &WireServer) -> String {
+    format!("judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m }}\n", server.base_url())
+}
+
+#[test]
+fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
+    let bench = Bench::new();
+    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    let told = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "some of the demo fails on purpose: {told}");
+    assert!(told.contains("demo") && told.contains("not a model"), "{told}");
+    assert!(told.contains("asks with"), "turns are told live: {told}");
+    let rows = rows(&run);
+    let summary = rows.last().expect("a summary");
+    assert_eq!((&summary["type"], &summary["demo"], &summary["pending"]), (&"summary".into(), &true.into(), &0.into()));
+    assert!(of_type(&rows, "result").len() >= 20);
+    assert!(of_type(&rows, "result").iter().any(|r| r["judge"] == "quick" && r["passed"] == true));
+}
+
+#[test]
+fn bare_without_a_terminal_does_what_run_does() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let bare = bench.dicta(&[]);
+    assert_eq!(bare.status.code(), Some(1));
+    assert!(text(&bare.stderr).contains("no terminal"));
+    assert!(text(&bare.stdout).contains("one/r/names"));
+}
+
+#[test]
+fn a_starter_workspace_checks_runs_and_fails_something() {
+    let bench = Bench::new();
+    assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(0));
+    assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(2), "nothing is overwritten");
+    let mine = bench.path().join("mine");
+    let mine = mine.to_str().expect("UTF-8");
+    let check = bench.dicta(&["check", mine]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
+    let run = bench.dicta(&["run", mine, "--format", "jsonl"]);
+    let rows = rows(&run);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(rows.iter().any(|r| r["passed"] == true) && rows.iter().any(|r| r["passed"] == false));
+}
+
+#[test]
+fn result_lines_hold_every_key_in_plan_order() {
+    let bench = Bench::new();
+    bench.workspace("", &format!("{NAMES_A_RELEASE}  - {{ id: greets, type: contains, params: {{ patterns: [day] }} }}\n"));
+    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    let rows = rows(&run);
+    let cells: Vec<&str> = of_type(&rows, "result").iter().map(|r| r["cell"].as_str().expect("a name")).collect();
+    assert_eq!(cells, ["one/r/names", "one/r/greets", "two/r/names", "two/r/greets"]);
+    let keys: Vec<&String> = rows[0].as_object().expect("an object").keys().collect();
+    for key in [
+        "type", "cell", "transcript", "rubric", "eval", "kind", "message", "judge", "repeat", "outcome", "passed",
+        "score", "explanation", "error", "citations", "usage", "cost_usd", "duration_ms", "cached",
+    ] {
+        assert!(keys.iter().any(|k| *k == key), "{key}");
+    }
+    let summary = rows.last().expect("a summary");
+    for (key, n) in [("cells", 4), ("pending", 0), ("pass", 2), ("fail", 2), ("judge_error", 0)] {
+        assert_eq!(summary[key], n, "{key}");
+    }
+}
+
+#[test]
+fn exit_codes_tell_outcomes_apart() {
+    let bench = Bench::new();
+    let code = |evals: &str| {
+        bench.workspace("", evals);
+        bench.dicta(&["run", "-q"]).status.code()
+    };
+    assert_eq!(code("  - { id: a, type: regex, params: { pattern: '.' } }\n"), Some(0));
+    assert_eq!(code(NAMES_A_RELEASE), Some(1));
+    assert_eq!(code("  - { id: a, type: regex, params: { pattern: '(' } }\n"), Some(2));
+    assert_eq!(code("  - { id: a, type: regex, enabled: false, params: { pattern: '.' } }\n"), Some(4));
+    assert_eq!(code("  - { id: a, type: regex, applies_to: { tags: [none] }, params: { pattern: '.' } }\n"), Some(2));
+    let broken = WireServer::openai(vec![Reply::status(400), Reply::status(400)]);
+    bench.workspace(&judged_by(&broken), POLITE);
+    assert_eq!(bench.dicta(&["run", "-q"]).status.code(), Some(3), "errors are no verdicts");
+}
+
+#[test]
+fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
+    let bench = Bench::new();
+    let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
+    bench.workspace(&judged_by(&server), POLITE);
+    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let rows = rows(&run);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let found: Vec<&Value> = of_type(&rows, "result").iter().map(|r| &r["citations"][0]["found"]).collect();
+    assert_eq!(found, [&Value::from(false), &Value::from(true)], "only the second transcript says so");
+    assert!(text(&run.stderr).contains("It greets."), "the turn is told");
+    for request in server.requests() {
+        let body = request.json();
+        assert!(body.get("tools").is_none() && body.get("tool_choice").is_none(), "no tool key without tools");
+    }
+    let again = bench.dicta(&["run", "--format", "jsonl"]);
+    assert!(self::rows(&again).iter().filter(|r| r["type"] == "result").all(|r| r["cached"] == true));
+    assert_eq!(server.requests().len(), 2, "the second run asks nobody");
+}
+
+#[test]
+fn past_runs_are_listed_shown_replayed_and_compared() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    bench.dicta(&["run", "-q"]);
+    bench.workspace("", "  - { id: names, type: regex, params: { pattern: 'day' } }\n");
+    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    assert_eq!(text(&bench.dicta(&["runs"]).stdout).lines().count(), 2);
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(text(&shown.stdout), text(&run.stdout), "show prints the same lines as run");
+    let cell = text(&bench.dicta(&["show", "@", "two/r/names"]).stdout);
+    assert!(cell.contains("pass"), "{cell}");
+    let replay = bench.dicta(&["replay", "@", "--print", "--speed", "0"]);
+    assert!(text(&replay.stdout).contains("two/r/names"));
+    let compared = text(&bench.dicta(&["compare", "@2", "@"]).stdout);
+    assert!(compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"), "{compared}");
+    assert!(compared.contains("+  - { id: names") && compared.contains("-  - { id: names"), "{compared}");
+    let same = text(&bench.dicta(&["compare", "@", "@"]).stdout);
+    assert!(same.contains("0 flips, 0 other changes, 0 new, 0 gone, 2 the same"), "{same}");
+}
+
+#[test]
+fn a_request_is_printed_unsent_with_no_key_in_it() {
+    let bench = Bench::new();
+    bench.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m }\n",
+        POLITE,
+    );
+    let prompt = bench.dicta(&["prompt", "two/"]);
+    assert_eq!(prompt.status.code(), Some(0), "{}", text(&prompt.stderr));
+    let body: Value = serde_json::from_slice(&prompt.stdout).expect("the exact body");
+    assert!(body["messages"].to_string().contains("Good day"));
+    let key = text(&bench.dicta(&["prompt", "two/", "--key"]).stdout);
+    assert!(key.contains("prompt"), "{key}");
+}
+
+#[test]
+fn a_tool_is_called_as_a_judge_would() {
+    let bench = Bench::new();
+    let refused = bench.dicta(&["tool", "fetch_url", r#"{"url": "https://127.0.0.1/"}"#, "--format", "json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    assert_eq!(report["outcome"], "error");
+    assert!(report["hops"][0]["refused"].is_string(), "{report}");
+    let unparsable = bench.dicta(&["tool", "fetch_url", "{url:", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&unparsable.stdout).expect("JSON");
+    assert_eq!((&report["outcome"], &report["canonical"]), (&"rejected".into(), &Value::Null));
+    for key in ["tool", "raw", "canonical", "repaired", "changes", "values", "outcome", "error", "text", "bytes", "truncated", "hops", "duration_ms"] {
+        assert!(report.get(key).is_some(), "{key}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_recording() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let many: String = (0..5000)
+        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
+        .collect();
+    bench.write("t.jsonl", &many);
+    let mut child = bench
+        .command(&["run", "-q", "--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut first = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut first).expect("one line");
+    drop(stdout);
+    assert_eq!(child.wait().expect("ends").code(), Some(1), "by the outcome");
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(rows(&shown).last().expect("a summary")["cells"], 5000);
+}
+
+#[test]
+fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
+    let bench = Bench::new();
+    // The second request is never answered; the third is the resumed run's.
+    let never = Reply::text(PASSES).pause_before(0, &Pause::new());
+    let server = WireServer::openai(vec![Reply::text(PASSES), never, Reply::text(PASSES)]);
+    bench.workspace(&judged_by(&server), POLITE);
+    let mut child = bench
+        .command(&["run", "-q", "-j", "1", "--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut printed = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut printed).expect("one result");
+    child.kill().expect("kill -9");
+    child.wait().expect("gone");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("nothing more");
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert!(text(&shown.stdout).starts_with(&printed), "what was printed is recorded");
+    let summary = rows(&shown).pop().expect("a summary");
+    assert_eq!((&summary["interrupted"], &summary["pending"]), (&true.into(), &1.into()));
+    assert!(text(&bench.dicta(&["runs"]).stdout).contains("interrupted"));
+
+    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    let cached: Vec<Value> = rows(&resumed).iter().filter(|r| r["type"] == "result").map(|r| r["cached"].clone()).collect();
+    assert_eq!(cached, [Value::from(true), Value::from(false)], "settled verdicts are carried");
+}
+
+#[test]
+fn a_full_disk_is_74_and_nothing_printed_is_lost() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let many: String = (0..20_000)
+        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
+        .collect();
+    bench.write("t.jsonl", &many);
+    // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 256; exec '{}' run -q --format jsonl",
+        env!("CARGO_BIN_EXE_dicta")
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).current_dir(bench.path()).stdin(Stdio::null());
+    command.env("DICTA_DATA_DIR", bench.path().join(".data"));
+    // A pipe: the limit is on files.
+    let run = command.output().expect("bash is here");
+    assert_eq!(run.status.code(), Some(74), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("recording failed"), "{}", text(&run.stderr));
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    let recorded = text(&shown.stdout);
+    for line in text(&run.stdout).lines().filter(|l| l.contains("\"result\"")) {
+        assert!(recorded.contains(line), "printed but not recorded: {line}");
+    }
+}
+
+#[test]
+fn two_at_once_on_one_workspace_do_not_meet() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let spawn = || bench.command(&["run", "-q"]).stdout(Stdio::null()).spawn().expect("starts");
+    let (mut one, mut two) = (spawn(), spawn());
+    assert_eq!(one.wait().expect("ends").code(), Some(1));
+    assert_eq!(two.wait().expect("ends").code(), Some(1));
+    assert_eq!(text(&bench.dicta(&["runs"]).stdout).lines().filter(|l| l.contains("finished")).count(), 2);
+}
+
+#[test]
+fn wrong_turns_are_explained() {
+    let cases: [(&str, &str, &[&str], &[&str]); 9] = [
+        ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
+        ("", "", &["show", "@"], &["no runs yet"]),
+        ("", "", &["run", "--judge", "nobody"], &["nobody"]),
+        ("judge: g\njudges: { g: { provider: gemini, model: x } }\n", POLITE, &["run"], &["GEMINI_API_KEY", "`g`"]),
+        ("judge: nobody\n", "", &["run"], &["dicta.yaml:4", "nobody"]),
+        ("judges: { m: { provider: openai, api_key: sk-very-secret-1 } }\n", "", &["check"], &["api_key_env"]),
+        ("", "  - { id: a, type: regexp, params: { pattern: x } }\n", &["check"], &["r.yaml:3", "`regex`"]),
+        ("", "  - { id: a, type: regex, params: { patern: x } }\n", &["check"], &["patern", "pattern"]),
+        ("labels: none.jsonl\n", "", &["check"], &["none.jsonl"]),
+    ];
+    for (config, evals, args, told) in cases {
+        let bench = Bench::new();
+        bench.workspace(config, if evals.is_empty() { NAMES_A_RELEASE } else { evals });
+        let output = bench.dicta(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        for part in told {
+            assert!(said.contains(part), "{args:?} should name {part}: {said}");
+        }
+        assert!(!said.contains("sk-very-secret-1"), "a key is never echoed: {said}");
+    }
+}
+
+#[test]
+fn an_unreachable_server_is_a_judge_error_and_the_run_goes_on() {
+    let bench = Bench::new();
+    bench.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:1/v1', model: m, timeout_s: 1 }\n",
+        &format!("{NAMES_A_RELEASE}{POLITE}"),
+    );
+    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    let rows = rows(&run);
+    assert_eq!(run.status.code(), Some(1), "the deterministic eval failed once");
+    let outcomes: Vec<&Value> = of_type(&rows, "result").iter().map(|r| &r["outcome"]).collect();
+    assert!(outcomes.iter().any(|o| *o == "judge_error" || *o == "timeout"), "{outcomes:?}");
+    assert!(outcomes.iter().any(|o| *o == "pass"), "{outcomes:?}");
+}
