@@ -1,0 +1,276 @@
+//! The sequencer, which is also the recorder: numbers facts, writes them, and only then hands them on.
+//!
+//! One thread owns the log. What is queued is written with one write; fdatasync comes at most once a second and at the
+//! end. A failure is final: nothing is written after a line that may be torn, nothing is shown that was not recorded,
+//! and a failed fsync is never tried again, since the second one may succeed with the data gone.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::blobs::NewBlobs;
+use super::disk::{Disk, Held, LogFile, write_all};
+use super::due::SyncDue;
+use super::failure::Failure;
+use super::{EVENTS, RECORD_MAX, RecordError, lock};
+use crate::clock::Clock;
+use crate::event::{Envelope, Kind, RunEvent};
+use crate::model::Millis;
+
+/// At most so many facts are one batch.
+const BATCH: usize = 512;
+/// A batch is written early once it has so many bytes.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A run whose header is written.
+pub(super) struct Begun {
+    pub(super) writer: Writer,
+    pub(super) blobs: Arc<NewBlobs>,
+    pub(super) first: RunEvent,
+}
+
+impl Begun {
+    pub(super) fn new(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        runs: &Path,
+        header: Envelope,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RecordError> {
+        let path = dir.join(EVENTS);
+        if !matches!(header.kind, Kind::RunStarted(_)) || header.json.len() > RECORD_MAX {
+            let why = "the run's header cannot be recorded: it is larger than 16 MiB, or a secret stands where it must not";
+            return Err(at(&path)(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        let failure = Arc::new(Failure::default());
+        let lock_path = dir.join(lock::LOCK);
+        let held = disk
+            .lock(&lock_path, std::process::id())
+            .map_err(at(&lock_path))?;
+        let blobs =
+            NewBlobs::create(Arc::clone(disk), dir, Arc::clone(&failure)).map_err(at(dir))?;
+        let blobs = Arc::new(blobs);
+        let file = disk.create(&path).map_err(at(&path))?;
+        let mut writer = Writer {
+            disk: Arc::clone(disk),
+            file,
+            path,
+            folders: vec![dir.to_owned(), runs.to_owned()],
+            blobs: Arc::clone(&blobs),
+            start: clock.now(),
+            clock,
+            seq: 0,
+            at: Millis(0),
+            lines: Vec::with_capacity(64 << 10),
+            unsynced: false,
+            synced: None,
+            failure,
+            _held: held,
+        };
+        let mut first = Vec::with_capacity(1);
+        writer.take(header, &mut first);
+        writer.write().map_err(at(&writer.path))?;
+        let first = first.remove(0);
+        Ok(Self {
+            writer,
+            blobs,
+            first,
+        })
+    }
+}
+
+/// The thread's own.
+pub(super) struct Writer {
+    disk: Arc<dyn Disk>,
+    file: Box<dyn LogFile>,
+    path: PathBuf,
+    /// Their entries are new: synced with the first sync.
+    folders: Vec<PathBuf>,
+    blobs: Arc<NewBlobs>,
+    clock: Arc<dyn Clock>,
+    start: Millis,
+    /// The number of the next event.
+    seq: u64,
+    /// The time of the last one.
+    at: Millis,
+    /// Lines to be written.
+    lines: Vec<u8>,
+    unsynced: bool,
+    synced: Option<Millis>,
+    pub(super) failure: Arc<Failure>,
+    _held: Box<dyn Held>,
+}
+
+impl Writer {
+    /// Records until every emitter is gone, or until it fails; `first` is written already.
+    pub(super) async fn run(
+        mut self,
+        mut queue: mpsc::Receiver<Envelope>,
+        shown: mpsc::Sender<Arc<Vec<RunEvent>>>,
+        first: RunEvent,
+    ) {
+        let guard = self.failure.failed.clone().drop_guard(); // a panic tells the run, too
+        let mut shown = Some(shown);
+        let clock = Arc::clone(&self.clock);
+        let mut sync_due = SyncDue::new(clock.as_ref());
+        let mut queued = Vec::with_capacity(BATCH);
+        let result = async {
+            self.show(&mut shown, vec![first], &mut sync_due).await?;
+            self.sync_when_due(&mut sync_due)?;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = sync_due.wait() => self.sync_when_due(&mut sync_due)?,
+                    n = queue.recv_many(&mut queued, BATCH) => {
+                        if n == 0 {
+                            return self.sync();
+                        }
+                        self.batch(&mut queued, &mut shown, &mut sync_due).await?;
+                        self.sync_when_due(&mut sync_due)?;
+                    }
+                }
+            }
+        }
+        .await;
+        match result {
+            Ok(()) => {
+                guard.disarm();
+            }
+            // Dropping the queue makes every emitter swallow what it is given; dropping `shown` ends the stream.
+            Err(why) => self.failure.note(&self.path, &why),
+        }
+    }
+
+    /// Numbers, writes and hands on what was queued.
+    async fn batch(
+        &mut self,
+        queued: &mut Vec<Envelope>,
+        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        sync_due: &mut SyncDue<'_>,
+    ) -> io::Result<()> {
+        self.at = self.at.max(self.clock.now() - self.start);
+        let mut events = Vec::with_capacity(queued.len());
+        for envelope in queued.drain(..) {
+            self.take(envelope, &mut events);
+            if self.lines.len() >= BATCH_BYTES {
+                self.write()?;
+                self.show(shown, std::mem::take(&mut events), sync_due)
+                    .await?;
+            }
+        }
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.write()?;
+        self.show(shown, events, sync_due).await
+    }
+
+    /// Numbers a fact and puts its line with those to be written.
+    fn take(&mut self, envelope: Envelope, events: &mut Vec<RunEvent>) {
+        let Envelope { kind, json } = fitting(envelope);
+        let seq = self.seq;
+        self.seq += 1;
+        self.lines.reserve(json.len() + 64);
+        let _a_vec_takes_all = write!(self.lines, r#"{{"seq":{seq},"at":{},"kind":"#, self.at.0);
+        self.lines.extend_from_slice(json.as_bytes());
+        self.lines.extend_from_slice(b"}\n");
+        events.push(RunEvent {
+            seq,
+            at: self.at,
+            kind,
+        });
+    }
+
+    /// One write(2), unless the system takes it in parts.
+    fn write(&mut self) -> io::Result<()> {
+        if self.failure.happened() {
+            // A blob could not be stored; the next line may name it. The reason is noted already.
+            return Err(io::Error::other("recording failed before"));
+        }
+        self.unsynced = true;
+        write_all(self.file.as_mut(), &self.lines)?;
+        self.lines.clear();
+        self.lines.shrink_to(2 * BATCH_BYTES);
+        Ok(())
+    }
+
+    /// Hands events on, syncing while it waits. Nobody to hand them to is no reason to stop recording.
+    async fn show(
+        &mut self,
+        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        events: Vec<RunEvent>,
+        sync_due: &mut SyncDue<'_>,
+    ) -> io::Result<()> {
+        sync_due.arm(self.synced, self.unsynced);
+        let Some(to) = shown else { return Ok(()) };
+        let permit = loop {
+            tokio::select! {
+                biased;
+                permit = to.reserve() => break permit,
+                () = sync_due.wait() => self.sync_when_due(sync_due)?,
+            }
+        };
+        let listens = permit.map(|permit| permit.send(Arc::new(events))).is_ok();
+        if !listens {
+            *shown = None;
+        }
+        Ok(())
+    }
+
+    fn sync_when_due(&mut self, sync_due: &mut SyncDue<'_>) -> io::Result<()> {
+        if sync_due.is_past() {
+            self.sync()?;
+            sync_due.disarm();
+        }
+        Ok(())
+    }
+
+    /// Blobs first: a line that survives names nothing that does not.
+    fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.blobs.sync()?;
+            self.file.sync()?;
+            for folder in self.folders.drain(..) {
+                self.disk.sync(&folder)?;
+            }
+            self.unsynced = false;
+        }
+        self.synced = Some(self.clock.now());
+        Ok(())
+    }
+}
+
+/// An error about a file.
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    let path = path.to_owned();
+    move |why| RecordError::Io { path, why }
+}
+
+/// A fact as one line can hold it: not over 16 MiB, and without line breaks (raw JSON in it may have been written over
+/// several lines).
+fn fitting(envelope: Envelope) -> Envelope {
+    let note = |text: String, cell| {
+        let kind = Kind::Note { cell, text };
+        let json = kind.to_json().unwrap_or_default();
+        Envelope { kind, json }
+    };
+    if envelope.json.len() > RECORD_MAX {
+        let mib = envelope.json.len() >> 20;
+        let text = format!("a fact of {mib} MiB was left out: a record has at most 16 MiB");
+        return note(text, envelope.kind.cell());
+    }
+    if memchr::memchr2(b'\n', b'\r', envelope.json.as_bytes()).is_none() {
+        return envelope;
+    }
+    // Inside strings JSON escapes them, so these stand between tokens.
+    let json = envelope.json.replace(['\n', '\r'], " ");
+    match Kind::from_json(&json) {
+        Ok(kind) => Envelope { kind, json },
+        Err(error) => note(
+            format!("a fact was left out: it is not one line of JSON: {error}"),
+            envelope.kind.cell(),
+        ),
+    }
+}
