@@ -1,0 +1,97 @@
+//! For the tests of eval types: one eval on one record, and what its params are refused for.
+
+use serde_json::{Value, json};
+
+use super::{Compiled, Finding, Registry, Subject};
+use crate::model::{Message, Outcome, Part, Role, Text, ToolCall, ToolResult, Transcript};
+use crate::rubric::Catalog;
+
+/// A transcript from the plainest native form: `role`, text `content`, `tool_calls` of `id` and `function`.
+/// Not the reader of files: that one stands on the handlers' own floor and is tested there.
+pub(super) fn transcript(record: &Value) -> Transcript<'static> {
+    let text = |value: &Value| Text::from(value.as_str().unwrap_or_default().to_owned());
+    let message = |message: &Value| {
+        let role = match message["role"].as_str() {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("tool") => Role::Tool,
+            other => panic!("a test has no use for the role {other:?}"),
+        };
+        let content = &message["content"];
+        let mut parts = Vec::new();
+        if role == Role::Tool {
+            parts.push(Part::ToolResult(ToolResult {
+                call_id: text(&message["tool_call_id"]),
+                content: text(content),
+                is_error: message["metadata"]["is_error"].as_bool(),
+                duration_ms: None,
+            }));
+        } else if content.is_string() {
+            parts.push(Part::Text(text(content)));
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            parts.push(Part::ToolCall(ToolCall {
+                id: text(&call["id"]),
+                name: text(&call["function"]["name"]),
+                arguments: text(&call["function"]["arguments"]),
+            }));
+        }
+        Message {
+            role,
+            parts,
+            metadata: None,
+        }
+    };
+    let messages = record["messages"]
+        .as_array()
+        .expect("a record has messages");
+    Transcript {
+        messages: messages.iter().map(message).collect(),
+        ..Transcript::default()
+    }
+}
+
+/// What the eval finds on a record.
+pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
+    let transcript = transcript(record);
+    match Registry::builtin().compile(kind, params) {
+        Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
+        other => panic!("{kind} {params} is no check: {other:?}"),
+    }
+}
+
+/// What the eval finds on an output alone.
+pub(super) fn on_output(kind: &str, params: &Value, output: &str) -> Finding {
+    on(
+        kind,
+        params,
+        &json!({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": output}]}),
+    )
+}
+
+/// Whether it passes on an output; errors are neither.
+pub(super) fn passes(kind: &str, params: &Value, output: &str) -> Option<bool> {
+    on_output(kind, params, output).outcome.passed()
+}
+
+/// Outcome and explanation of [`on`].
+pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
+    let finding = on(kind, params, record);
+    (finding.outcome, finding.explanation)
+}
+
+/// What the params are refused for, by the type's schema or by its own checks: pointer and sentence.
+pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
+    let registry = Registry::builtin();
+    let spec = registry.kind(kind).expect("a type");
+    let schema = crate::schema::Compiled::compile(&spec.schema).expect("a schema");
+    let by_schema = schema.errors(params);
+    if by_schema.is_empty() {
+        let problems = registry.check(kind, params);
+        return problems
+            .into_iter()
+            .map(|p| (p.pointer, p.message))
+            .collect();
+    }
+    by_schema
+}
