@@ -1,0 +1,156 @@
+//! The wording: validation errors as sentences a person, or a model, can act on.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{ReferencingError, ValidationError};
+use serde_json::Value;
+
+use super::pointer_step;
+
+/// Quoted values are cut to this many characters: an instance may be a whole page.
+const SHOWN: usize = 60;
+
+/// Why a schema does not compile.
+pub(super) fn of_schema(error: &ValidationError<'_>) -> String {
+    if let Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
+        return format!(
+            "`{}` cannot be referred to: a schema may only refer to itself (`#/$defs/…`)",
+            cut(uri)
+        );
+    }
+    let place = error.instance_path().as_str();
+    let what = match error.kind() {
+        Kind::Format { format } if format == "regex" => format!(
+            "pattern {} does not compile (Rust `regex` syntax, at most 1 MiB compiled)",
+            show(error.instance())
+        ),
+        _ => of_value(error)
+            .into_iter()
+            .next()
+            .map(|(_, message)| message)
+            .unwrap_or_default(),
+    };
+    if place.is_empty() {
+        format!("not a valid JSON Schema: {what}")
+    } else {
+        format!("not a valid JSON Schema: at {}: {what}", cut(place))
+    }
+}
+
+/// The problems one validation error stands for, each with the pointer of the value it is about.
+pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
+    let at = error.instance_path().as_str().to_owned();
+    let got = || show(error.instance());
+    let message = match error.kind() {
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            return unexpected
+                .iter()
+                .map(|key| {
+                    (
+                        format!("{at}/{}", pointer_step(key)),
+                        format!("`{}` is not a known property", cut(key)),
+                    )
+                })
+                .collect();
+        }
+        Kind::Required { property } => {
+            format!("`{}` is missing", cut(property.as_str().unwrap_or("?")))
+        }
+        Kind::Type { kind } => format!("must be {} (got {})", types(kind), got()),
+        Kind::Enum { options } => format!("must be one of {} (got {})", list(options), got()),
+        Kind::Constant { expected_value } => {
+            format!("must be {} (got {})", show(expected_value), got())
+        }
+        Kind::Minimum { limit } => format!("must be at least {limit} (got {})", got()),
+        Kind::Maximum { limit } => format!("must be at most {limit} (got {})", got()),
+        Kind::ExclusiveMinimum { limit } => format!("must be more than {limit} (got {})", got()),
+        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit} (got {})", got()),
+        Kind::MinItems { limit: 1 } | Kind::MinLength { limit: 1 } => {
+            "must not be empty".to_owned()
+        }
+        Kind::MinProperties { limit: 1 } => "must not be empty".to_owned(),
+        Kind::MinItems { limit } => format!("must have at least {limit} entries"),
+        Kind::MaxItems { limit } => format!("must have at most {limit} entries"),
+        Kind::MinLength { limit } => format!("must have at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        Kind::UniqueItems => "must not hold the same entry twice".to_owned(),
+        Kind::Pattern { pattern } => {
+            format!("must match the pattern `{}` (got {})", cut(pattern), got())
+        }
+        Kind::Format { format } => format!("must be in the format `{format}` (got {})", got()),
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            format!("fits none of the allowed forms (got {})", got())
+        }
+        Kind::OneOfMultipleValid { .. } => {
+            format!("fits more than one of the allowed forms (got {})", got())
+        }
+        Kind::FalseSchema => format!("is not allowed here (got {})", got()),
+        _ => lower(&cut_to(&error.to_string(), 300)),
+    };
+    vec![(at, message)]
+}
+
+/// What a value is, in words.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(n) if n.is_f64() => "a number",
+        Value::Number(_) => "an integer",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    let name = |t: &str| match t {
+        "null" => "null".to_owned(),
+        "array" | "object" | "integer" => format!("an {t}"),
+        other => format!("a {other}"),
+    };
+    match kind {
+        TypeKind::Single(one) => name(&one.to_string()),
+        TypeKind::Multiple(set) => {
+            let names: Vec<String> = set.iter().map(|t| name(&t.to_string())).collect();
+            names.join(" or ")
+        }
+    }
+}
+
+fn list(options: &Value) -> String {
+    match options.as_array() {
+        Some(options) if options.len() <= 12 => {
+            let shown: Vec<String> = options.iter().map(show).collect();
+            shown.join(", ")
+        }
+        Some(options) => format!("{} allowed values", options.len()),
+        None => show(options),
+    }
+}
+
+/// Scalars as JSON, cut; collections by their kind.
+fn show(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
+        scalar => cut(&scalar.to_string()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    cut_to(text, SHOWN)
+}
+
+fn cut_to(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
