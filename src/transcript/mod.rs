@@ -2,12 +2,29 @@
 //!
 //! Owns detection by content, the index of records by byte offset, and the mapping to [`Transcript`]. Keeps offsets, not
 //! copies; reads with positioned reads (no mmap: `unsafe_code` is forbidden). Refuses to know rubrics or runs.
+//!
+//! The native form is one JSON object a line, `{"id"?, "messages": [...], "metadata"?, "tags"?}` in OpenAI chat shapes
+//! (the mapping is told in `native.rs`); the same objects in a JSON array, or one after another over
+//! several lines, are read too. A record's number counts the records of its file from 1; lines that hold only white
+//! space are none. A byte order mark, CRLF and a torn last line are accepted; a bad record is counted with its reason
+//! and never refuses the file.
 
-use std::path::{Path, PathBuf};
+mod content;
+mod detect;
+mod file;
+mod native;
+mod scan;
+mod unix;
+
+use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::model::Transcript;
+pub use file::TranscriptFile;
+pub use native::parse;
+
+/// Records of this many bytes or more are bad: reading one must not fill the memory.
+pub const MAX_RECORD: usize = 128 * 1024 * 1024;
 
 /// Why a file cannot be opened at all. Single bad records never refuse a file.
 #[derive(Debug, Error)]
@@ -51,15 +68,10 @@ pub enum TranscriptError {
 pub struct Span {
     /// From the start of the file, in bytes.
     pub offset: u64,
-    /// In bytes, line end excluded.
+    /// In bytes, line end excluded; [`MAX_RECORD`] for a record that is longer still.
     pub len: u64,
-    /// The record's number in its file, from 1 (what ids are made of).
+    /// The record's number in its file, from 1 (what ids are made of). Blank lines are no records.
     pub number: u64,
-}
-
-/// An open file of transcripts.
-pub struct TranscriptFile {
-    // file handle, format, path
 }
 
 /// A bad record: its number, and what is wrong with it.
@@ -71,38 +83,8 @@ pub struct BadRecord {
     pub why: String,
 }
 
-impl TranscriptFile {
-    /// Opens a file and recognises its format from its first bytes.
-    pub fn open(path: &Path) -> Result<Self, TranscriptError> {
-        let _ = path;
-        unimplemented!("transcript")
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        unimplemented!("transcript")
-    }
-
-    /// Walks the file once in blocks of whole records: each call returns the next block (a few hundred KB) with the
-    /// spans of its records, or `None` at the end. The first block is there long before a large file is walked.
-    pub fn next_block(&mut self) -> Result<Option<Block>, TranscriptError> {
-        unimplemented!("transcript")
-    }
-
-    /// Reads one record's bytes again (positioned read).
-    pub fn read(&self, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let _ = span;
-        unimplemented!("transcript")
-    }
-
-    /// The id of a record that has none of its own: `<file stem>:<number>`.
-    pub fn default_id(&self, number: u64) -> String {
-        let _ = number;
-        unimplemented!("transcript")
-    }
-}
-
 /// A run of whole records, as bytes and spans.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     /// The bytes of all records of the block.
     pub bytes: Vec<u8>,
@@ -112,12 +94,16 @@ pub struct Block {
     pub spans: Vec<Span>,
 }
 
-/// Parses one record. `default_id` names it if it has no id of its own; ids are made unique by the caller.
-pub fn parse<'a>(
-    record: &'a [u8],
-    number: u64,
-    default_id: &str,
-) -> Result<Transcript<'a>, BadRecord> {
-    let _ = (record, number, default_id);
-    unimplemented!("transcript")
+impl Block {
+    /// The bytes of one of the block's own records.
+    pub fn record(&self, span: Span) -> &[u8] {
+        let start = usize::try_from(span.offset - self.offset).unwrap_or(usize::MAX);
+        let len = usize::try_from(span.len).unwrap_or(usize::MAX);
+        &self.bytes[start..start + len]
+    }
+
+    /// Every record with its span, in order.
+    pub fn records(&self) -> impl Iterator<Item = (Span, &[u8])> {
+        self.spans.iter().map(|span| (*span, self.record(*span)))
+    }
 }

@@ -1,0 +1,124 @@
+//! Where JSON values begin and end, found without parsing them: brackets and strings only.
+//!
+//! Owns the one scanner behind JSON arrays and objects that span lines. It checks no grammar: what is between the ends is
+//! the parser's business, and a broken value is a bad record, not a lost file.
+
+/// A scanner over one value, fed in pieces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ValueScan {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// A value that is neither object, array nor string ends where a separator stands.
+    bare: bool,
+    started: bool,
+    /// Whether a raw line break stood inside a string, which no JSON allows.
+    pub(super) torn_string: bool,
+}
+
+impl ValueScan {
+    /// Reads on through `bytes`, which must begin at the value's first byte on the first call. Returns how many of them
+    /// belong to the value once its end is found.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.in_string {
+                at += self.skip_string(&bytes[at..]);
+                if !self.in_string && self.depth == 0 {
+                    return Some(at);
+                }
+                continue;
+            }
+            let byte = bytes[at];
+            if self.bare {
+                if byte.is_ascii_whitespace() || matches!(byte, b',' | b']' | b'}') {
+                    return Some(at);
+                }
+                at += 1;
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                _ if !self.started => self.bare = true,
+                _ => {}
+            }
+            self.started = true;
+            at += 1;
+        }
+        None
+    }
+
+    /// Reads within a string; returns how many bytes were read, the closing quote included.
+    fn skip_string(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        if self.escaped && !bytes.is_empty() {
+            self.escaped = false;
+            at = 1;
+        }
+        loop {
+            let Some(hit) = memchr::memchr3(b'"', b'\\', b'\n', &bytes[at..]) else {
+                return bytes.len();
+            };
+            at += hit + 1;
+            match bytes[at - 1] {
+                b'"' => {
+                    self.in_string = false;
+                    return at;
+                }
+                b'\n' => self.torn_string = true,
+                _ if at == bytes.len() => {
+                    self.escaped = true;
+                    return at;
+                }
+                _ => at += 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn end(text: &str) -> Option<usize> {
+        ValueScan::default().feed(text.as_bytes())
+    }
+
+    #[test]
+    fn a_value_ends_at_its_own_bracket_quote_or_separator() {
+        for (text, len) in [
+            ("{} ,", 2),
+            (r#"{"a":"}"}]"#, 9),
+            (r#"{"a":"\"}"},"#, 11),
+            (r#"[[],{"x":[1]}]]"#, 14),
+            (r#""a\\","#, 5),
+            ("12]", 2),
+            ("null,", 4),
+            ("]", 1),
+        ] {
+            assert_eq!(end(text), Some(len), "{text}");
+        }
+        for text in ["", "{", "\"", r#"{"a":"}"#, "12", r#""\"#] {
+            assert_eq!(end(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_find_the_same_end(text in r#"[\[{]["\\\[\]{},a\n]{0,30}"#, cut in 0usize..30) {
+            let bytes = text.as_bytes();
+            let cut = cut.min(bytes.len());
+            let mut scan = ValueScan::default();
+            let pieces = scan.feed(&bytes[..cut]).or_else(|| scan.feed(&bytes[cut..]).map(|n| n + cut));
+            prop_assert_eq!(pieces, ValueScan::default().feed(bytes));
+        }
+    }
+}
