@@ -187,7 +187,7 @@ impl Merge<'_> {
             return;
         }
         let raw = &chunk.bytes[item.at.clone()];
-        if !item.judged.is_empty() {
+        if item.transcript.is_some() {
             // A judge sees it, now or when it was recalled: this run must be showable when the file has changed.
             self.runtime.block_on(self.core.emitter.blob(raw));
             self.core.check_blobs();
@@ -196,7 +196,7 @@ impl Merge<'_> {
             id: item.id,
             path: chunk.path.to_path_buf(),
             offset: item.offset,
-            len: raw.len() as u64,
+            len: item.len,
             digest: item.digest,
         };
         let keys: Vec<CellKey> = item.cells.iter().map(|(key, _)| *key).collect();

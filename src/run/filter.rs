@@ -140,6 +140,22 @@ impl Filter {
             .all(|term| term.what.matches(candidate) != term.not)
     }
 
+    /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
+    pub fn may_select(&self, rubric: &str, eval: &str, judge: Option<&str>) -> bool {
+        self.terms.iter().all(|term| {
+            let What::Id(key, patterns) = &term.what else {
+                return true;
+            };
+            let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
+            match key {
+                Key::Eval => hit(eval) != term.not,
+                Key::Rubric => hit(rubric) != term.not,
+                Key::Judge => judge.is_some_and(hit) != term.not,
+                Key::Transcript | Key::Tag => true,
+            }
+        })
+    }
+
     /// Id patterns that match nothing of what exists, as sentences with the nearest id: found before anything is read.
     /// Transcripts and tags are known only later.
     pub fn idle_patterns(&self, evals: &[&str], rubrics: &[&str], judges: &[&str]) -> Vec<String> {
@@ -435,6 +451,19 @@ mod tests {
             filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"]),
             ["--where: no eval is called `groundet`; did you mean `grounded`?"]
         );
+    }
+
+    #[test]
+    fn judges_are_needed_only_where_a_transcript_may_be_selected() {
+        let may = |text: &str| {
+            Filter::parse(text)
+                .expect(text)
+                .may_select("beam", "tone", Some("gemini"))
+        };
+        assert!(may("tag:x outcome:fail word eval:tone"));
+        assert!(!may("eval:other"));
+        assert!(!may("!judge:gemini"));
+        assert!(!may("rubric:x"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::filter::{Candidate, Filter};
 use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
 use crate::model::{CellIx, CellName, Outcome, Role, Transcript};
-use crate::rubric::{Eval, Rubric, Selector, Trigger, sampled};
+use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
 pub(crate) struct Plan {
@@ -50,8 +50,8 @@ pub(super) struct EvalPlan {
     pub(super) judge: Option<u32>,
     /// Cells per judge; 1 for checks.
     pub(super) repeat: u32,
-    /// Whether rubric or eval restrict the transcripts they are for.
-    pub(super) selective: bool,
+    /// What rubric and eval ask of a transcript; empty for most.
+    pub(super) applies_to: Vec<Matcher>,
 }
 
 /// One decision of one transcript.
@@ -94,10 +94,8 @@ impl Plan {
         let mut tasks = Vec::with_capacity(self.evals.len());
         for at in 0..self.evals.len() {
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
-            let (plan, rubric, eval) = self.eval(at);
-            let applies = !plan.selective
-                || (rubric.applies_to.matches(transcript) && eval.applies_to.matches(transcript));
-            if applies {
+            let (plan, _, eval) = self.eval(at);
+            if plan.applies_to.iter().all(|matcher| matcher.matches(transcript)) {
                 self.tasks_of(at, eval, transcript, &mut tasks);
             }
         }
@@ -118,7 +116,7 @@ impl Plan {
             },
             None => How::Check,
         };
-        let picked = |turn: u32| sampled(&transcript.id, turn, eval.sample_percentage);
+        let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
         let mut push = |message, how| {
             tasks.push(Task {
                 eval: at,
@@ -214,9 +212,13 @@ pub(super) fn end(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
     message.map_or(transcript.messages.len(), |at| at as usize + 1)
 }
 
-/// Whether a selector restricts anything.
-pub(super) fn is_selective(selector: &Selector) -> bool {
-    *selector != Selector::default()
+/// The selectors that ask anything, ready for many transcripts.
+pub(super) fn matchers<const N: usize>(selectors: [&Selector; N]) -> Vec<Matcher> {
+    selectors
+        .into_iter()
+        .filter(|selector| !selector.is_empty())
+        .map(Selector::matcher)
+        .collect()
 }
 
 fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item = u32> + 't {

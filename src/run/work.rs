@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::bench::{Bench, Judged, State};
-use super::plan::{How, Task, end};
+use super::plan::{How, Plan, Task, end};
 use super::resume::Carried;
 use super::source::{Chunk, Record};
 use crate::event::CellKey;
@@ -28,6 +28,8 @@ pub(super) struct Item {
     pub(super) id: String,
     /// Byte offset in the file.
     pub(super) offset: u64,
+    /// Length in bytes.
+    pub(super) len: u64,
     /// Digest of its bytes.
     pub(super) digest: Digest,
     /// Where it stands in its chunk's bytes.
@@ -60,38 +62,67 @@ pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
 
 fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
     let bytes = &chunk.bytes[record.at.clone()];
+    let mut item = Item {
+        id: String::new(),
+        offset: record.span.offset,
+        len: record.span.len,
+        digest: Digest(String::new()),
+        at: record.at.clone(),
+        cells: Vec::new(),
+        judged: Vec::new(),
+        transcript: None,
+        named: record.id.is_some(),
+    };
+    let carried = record.carried.as_deref();
+    if let Some(carried) = carried
+        && let Some(why) = &carried.lost
+    {
+        item.id.clone_from(&record.default_id);
+        item.digest = carried.digest.clone();
+        item.cells = carried.without_transcript(why);
+        item.judged = judged(&bench.plan, &item.cells);
+        return Worked::Item(Box::new(item));
+    }
     let parsed = transcript::parse(bytes, record.span.number, &record.default_id);
     let transcript = match parsed {
         Ok(transcript) => transcript,
         Err(bad) => return Worked::Bad(bad),
     };
-    let carried = record.carried.as_deref();
+    item.id = match &record.id {
+        Some(id) => id.clone(),
+        None => transcript.id.to_string(),
+    };
     let tasks = match carried {
         None => bench.plan.tasks(&transcript),
         Some(carried) => carried.tasks(&bench.plan),
     };
-    let mut item = Item {
-        id: record
-            .id
-            .clone()
-            .unwrap_or_else(|| transcript.id.to_string()),
-        offset: record.span.offset,
-        digest: Digest(String::new()),
-        at: record.at.clone(),
-        cells: Vec::with_capacity(tasks.len()),
-        judged: Vec::new(),
-        transcript: None,
-        named: record.id.is_some(),
-    };
-    if tasks.is_empty() {
-        return Worked::Item(Box::new(item));
+    if !tasks.is_empty() {
+        item.digest = Digest::of(bytes);
+        decide(bench, &transcript, &tasks, carried, &mut item);
     }
-    item.digest = Digest::of(bytes);
-    checks(bench, &transcript, &tasks, carried, &mut item);
     Worked::Item(Box::new(item))
 }
 
-fn checks(
+/// The judged decisions among cells that all have results.
+fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)> {
+    let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
+    for (at, (key, _)) in cells.iter().enumerate() {
+        let Some(judge) = key.judge else { continue };
+        let of = Judged {
+            eval: key.eval,
+            message: key.message,
+            judge,
+            repeat: plan.evals[key.eval as usize].repeat,
+        };
+        match found.last_mut() {
+            Some((last, range)) if *last == of => range.end = at + 1,
+            _ => found.push((of, at..at + 1)),
+        }
+    }
+    found
+}
+
+fn decide(
     bench: &Bench,
     transcript: &Transcript<'_>,
     tasks: &[Task],
