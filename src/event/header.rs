@@ -103,6 +103,9 @@ pub struct JudgeSpec {
     /// What the model does not take, known before the first call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,
+    /// Its tools by name, each with the digest of its declaration: with the canonical arguments, what names evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<(String, Digest)>,
 }
 
 /// A setting that was not sent.

@@ -106,7 +106,7 @@ impl Usage {
             output: add(self.output, other.output),
             cached: add(self.cached, other.cached),
             thinking: add(self.thinking, other.thinking),
-            calls: self.calls + other.calls,
+            calls: self.calls.saturating_add(other.calls),
         }
     }
 }

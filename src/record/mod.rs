@@ -3,15 +3,54 @@
 //! Owns the folder of a run (`events.jsonl`, `blobs/`, `lock`) and its format. write(2) comes before an event is shown;
 //! fdatasync at most once a second, on the writer's own thread. Refuses to know judges, rubrics' meaning or screens.
 
+//!
+//! ```text
+//! <time>-<4 letters>/        0700; the letters alone name the run
+//!   events.jsonl             0600; {"seq":N,"at":M,"kind":{...}} a line, the header first
+//!   blobs/<BLAKE3 in hex>    texts over 4 KB, each once
+//!   lock                     flock while recorded; holds the process id
+//! ```
+//! No end and a free lock: interrupted. Everything else (board, caches) is rebuilt from runs and never needed.
+
+mod blobs;
+mod board;
+mod disk;
+mod failure;
+mod index;
+mod lines;
+mod lock;
+mod plan;
+mod player;
+mod reader;
+mod store;
+mod writer;
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod samples;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error;
-use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::event::{BlobSource, Emitter, Redactor, RunEvent, RunHeader, RunState};
+use crate::event::RunEvent;
 use crate::model::RunId;
+
+pub use blobs::{BLOB_MAX, FolderBlobs};
+pub use board::{Board, BoardCell};
+pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedCall};
+pub use player::{Playback, Player, Seek, Speed, Unit, play};
+pub use reader::{Ending, Events, read_log};
+pub use store::new_run_id;
+pub use writer::{Recorder, Started};
+
+/// The log in a run's folder.
+const EVENTS: &str = "events.jsonl";
+
+/// A record's fact has at most this many bytes of JSON; what is larger belongs into a blob.
+pub const RECORD_MAX: usize = 16 << 20;
 
 /// Recorded events, in order, in batches as they were written.
 pub type EventStream = tokio::sync::mpsc::Receiver<Arc<Vec<RunEvent>>>;
@@ -58,50 +97,6 @@ pub enum RecordError {
     },
 }
 
-/// A run being recorded: the writer thread and what it hands on.
-pub struct Recorder {
-    // thread handle, failure
-}
-
-/// What [`Recorder::start`] gives.
-pub struct Started {
-    /// Finish with it.
-    pub recorder: Recorder,
-    /// The way in. The log ends when every clone is dropped.
-    pub emitter: Emitter,
-    /// What was recorded, after it was written.
-    pub events: EventStream,
-    /// Fires when recording failed; the run must end.
-    pub failed: CancellationToken,
-    /// The run's folder.
-    pub dir: PathBuf,
-}
-
-impl Recorder {
-    /// Makes the run's folder (0700) under `runs`, takes its lock, and records `header` as the first event.
-    /// `header.run` names the folder.
-    pub fn start(
-        runs: &std::path::Path,
-        header: RunHeader,
-        redactor: Arc<Redactor>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        let _ = (runs, header, redactor, clock);
-        unimplemented!("record")
-    }
-
-    /// Waits until everything is written and synced; every [`Emitter`] must have been dropped.
-    pub async fn finish(self) -> Result<(), RecordError> {
-        unimplemented!("record")
-    }
-}
-
-/// A fresh run id: the time, and four random letters that no run in the store ends in.
-pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
-    let _ = (store, clock);
-    unimplemented!("record")
-}
-
 /// A folder of runs, and the samples that ship with dicta.
 #[derive(Debug, Clone)]
 pub struct RunStore {
@@ -120,19 +115,6 @@ pub struct Run {
     pub dir: PathBuf,
 }
 
-impl RunStore {
-    /// All runs, newest first. Folders that are no runs are left out.
-    pub fn runs(&self) -> Vec<Run> {
-        unimplemented!("record")
-    }
-
-    /// Resolves `@`, `@2`, four letters, a unique prefix of letters or id, or a path to a run's folder.
-    pub fn resolve(&self, name: &str) -> Result<Run, RecordError> {
-        let _ = name;
-        unimplemented!("record")
-    }
-}
-
 /// A log as it was read.
 #[derive(Debug, Clone)]
 pub struct Log {
@@ -144,26 +126,4 @@ pub struct Log {
     pub interrupted: bool,
     /// No end, and somebody holds the lock.
     pub running: bool,
-}
-
-impl Run {
-    /// Reads the header alone.
-    pub fn header(&self) -> Result<RunHeader, RecordError> {
-        unimplemented!("record")
-    }
-
-    /// Reads the whole log.
-    pub fn log(&self) -> Result<Log, RecordError> {
-        unimplemented!("record")
-    }
-
-    /// Reads and folds the whole log.
-    pub fn state(&self) -> Result<RunState, RecordError> {
-        unimplemented!("record")
-    }
-
-    /// Its blobs.
-    pub fn blobs(&self) -> Arc<dyn BlobSource> {
-        unimplemented!("record")
-    }
 }

@@ -1,0 +1,255 @@
+//! Blobs in a run's folder: one file each in `blobs/`, named by the BLAKE3 digest of its bytes.
+//!
+//! Written under another name and renamed, so that a name never stands for half a blob. Refuses names that are no
+//! digests, and bytes that are not what their name says.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::disk::{Disk, write_all};
+use super::failure::Failure;
+use crate::event::{BlobSource, BlobStore};
+use crate::model::{Blob, Digest};
+
+/// What stands in a run's folder beside its log.
+pub(super) const BLOBS: &str = "blobs";
+
+/// A blob is at most this many bytes; a larger one is neither stored nor read.
+pub const BLOB_MAX: u64 = 256 << 20;
+
+/// The blobs of a run that was recorded, read-only.
+#[derive(Debug, Clone)]
+pub struct FolderBlobs {
+    dir: PathBuf,
+}
+
+impl FolderBlobs {
+    /// The blobs in `run`/blobs. The folder need not exist; then every blob is missing.
+    pub fn of_run(run: &Path) -> Self {
+        Self {
+            dir: run.join(BLOBS),
+        }
+    }
+}
+
+impl BlobSource for FolderBlobs {
+    fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
+        let name = file_name(hash)?;
+        let told = |error: io::Error| {
+            io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
+        };
+        // A planted symlink is not followed, and a planted fifo does not hold us.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(self.dir.join(name))
+            .map_err(told)?;
+        let meta = file.metadata().map_err(told)?;
+        if !meta.is_file() {
+            return Err(told(wrong("it is not a file")));
+        }
+        let mut bytes = Vec::new();
+        file.take(BLOB_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map_err(told)?;
+        if bytes.len() as u64 > BLOB_MAX {
+            return Err(told(wrong("it is larger than 256 MiB")));
+        }
+        if Digest::of(&bytes) != *hash {
+            return Err(told(wrong("its bytes are not what its name says")));
+        }
+        Ok(bytes)
+    }
+}
+
+fn wrong(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
+}
+
+/// The file name of a digest: itself, if it is one.
+fn file_name(hash: &Digest) -> io::Result<&str> {
+    let is_digest = hash.0.len() == 64
+        && hash
+            .0
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    is_digest.then_some(hash.0.as_str()).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "`{}` names no blob: it is not a BLAKE3 digest",
+                hash.0.escape_debug()
+            ),
+        )
+    })
+}
+
+/// The blobs of a run that is being recorded.
+#[derive(Debug)]
+pub(super) struct NewBlobs {
+    disk: Arc<dyn Disk>,
+    read: FolderBlobs,
+    /// What is stored, by the first hex digit. Held while a blob is written: whoever is told that it is not new may
+    /// name it at once.
+    known: [Mutex<HashSet<Digest>>; 16],
+    /// Stored since the last sync; the log's writer makes them durable before the log.
+    unsynced: Mutex<Vec<PathBuf>>,
+    named: AtomicU64,
+    failure: Arc<Failure>,
+}
+
+impl NewBlobs {
+    /// The blobs of the run in `run`, whose `blobs` folder is made here.
+    pub(super) fn create(
+        disk: Arc<dyn Disk>,
+        run: &Path,
+        failure: Arc<Failure>,
+    ) -> io::Result<Self> {
+        let read = FolderBlobs::of_run(run);
+        disk.create_dir(&read.dir)?;
+        Ok(Self {
+            disk,
+            read,
+            known: Default::default(),
+            unsynced: Mutex::default(),
+            named: AtomicU64::new(0),
+            failure,
+        })
+    }
+
+    /// Makes durable what was stored since the last call.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let stored =
+            std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
+        if stored.is_empty() {
+            return Ok(());
+        }
+        for path in &stored {
+            self.disk.sync(path)?;
+        }
+        self.disk.sync(&self.read.dir)
+    }
+
+    fn store(&self, hash: &Digest, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > BLOB_MAX {
+            return Err(wrong("a text of more than 256 MiB cannot be recorded"));
+        }
+        let number = self.named.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.read.dir.join(format!(".new-{number}"));
+        let path = self.read.dir.join(file_name(hash)?);
+        let mut file = self.disk.create(&temporary)?;
+        write_all(file.as_mut(), bytes)?;
+        drop(file);
+        self.disk.rename(&temporary, &path)?;
+        self.unsynced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(path);
+        Ok(())
+    }
+}
+
+impl BlobSource for NewBlobs {
+    fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
+        self.read.get(hash)
+    }
+}
+
+impl BlobStore for NewBlobs {
+    fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
+        let blob = Blob::of(bytes);
+        let shard = blob
+            .hash
+            .0
+            .as_bytes()
+            .first()
+            .map_or(0, |b| usize::from(*b) % 16);
+        let mut known = self.known[shard]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.contains(&blob.hash) {
+            return Ok((blob, false));
+        }
+        match self.store(&blob.hash, bytes) {
+            Ok(()) => {
+                known.insert(blob.hash.clone());
+                Ok((blob, true))
+            }
+            Err(error) => {
+                // The next event may name what is not there: the writer must not write it.
+                self.failure.note(&self.read.dir, &error);
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::super::disk::RealDisk;
+    use super::*;
+
+    fn store(dir: &Path) -> NewBlobs {
+        NewBlobs::create(Arc::new(RealDisk), dir, Arc::default()).expect("an empty folder")
+    }
+
+    #[test]
+    fn a_blob_is_stored_once_and_read_back_by_its_digest() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = store(dir.path());
+        let (blob, new) = blobs.put(b"page").expect("stored");
+        assert!(new);
+        assert_eq!(blobs.put(b"page").expect("known"), (blob.clone(), false));
+        assert_eq!(
+            FolderBlobs::of_run(dir.path())
+                .get(&blob.hash)
+                .expect("there"),
+            b"page"
+        );
+        let file = dir.path().join(BLOBS).join(&blob.hash.0);
+        let mode = std::fs::metadata(file)
+            .expect("a file")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let files = std::fs::read_dir(dir.path().join(BLOBS)).expect("a folder");
+        assert_eq!(files.count(), 1, "nothing temporary is left");
+    }
+
+    #[test]
+    fn names_that_are_no_digests_never_reach_the_file_system() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(dir.path().join(BLOBS)).expect("made");
+        std::fs::write(dir.path().join("events.jsonl"), "secret").expect("written");
+        for name in ["../events.jsonl", "", "a", &"A".repeat(64), &"/".repeat(64)] {
+            let error = FolderBlobs::of_run(dir.path())
+                .get(&Digest(name.to_owned()))
+                .expect_err("no digest");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+    }
+
+    #[test]
+    fn exchanged_bytes_and_planted_links_are_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let blobs = store(dir.path());
+        let (blob, _) = blobs.put(b"what was judged").expect("stored");
+        let file = dir.path().join(BLOBS).join(&blob.hash.0);
+        std::fs::write(&file, "what was never judged").expect("written");
+        let error = blobs.get(&blob.hash).expect_err("exchanged");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+
+        std::fs::write(dir.path().join("elsewhere"), "what was judged").expect("written");
+        std::fs::remove_file(&file).expect("removed");
+        symlink(dir.path().join("elsewhere"), &file).expect("linked");
+        assert!(blobs.get(&blob.hash).is_err(), "a link is not followed");
+    }
+}

@@ -1,0 +1,253 @@
+//! The board: the newest result of every cell over runs. What one sees on opening, and the baseline of a flip.
+//!
+//! Rebuilt from runs, reading only the lines that plan and decide. What a person changed never enters.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::plan::Plan;
+use super::{RecordError, Run};
+use crate::event::{Kind, RunEvent, RunHeader};
+use crate::model::{CellIx, CellResult, Digest, Outcome, RunId};
+
+const WANTED: &[&str] = &[
+    "run_started",
+    "cells_planned",
+    "cells_settled",
+    "cell_started",
+    "cell_finished",
+    "resumed",
+];
+
+/// The newest result of every cell, by the cell's name as text.
+#[derive(Debug, Clone, Default)]
+pub struct Board {
+    cells: HashMap<String, Square>,
+}
+
+#[derive(Debug, Clone)]
+struct Square {
+    newest: BoardCell,
+    /// The newest that is a verdict, where `newest` is none.
+    verdict: Option<BoardCell>,
+}
+
+/// A cell's result on the board.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoardCell {
+    /// The run it is from.
+    pub run: RunId,
+    /// Its number there.
+    pub cell: CellIx,
+    /// The run whose trace stands behind it, where the result was taken from a cache.
+    pub cached: Option<RunId>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// 0–1; only where the eval type scores.
+    pub score: Option<f64>,
+    /// Why.
+    pub explanation: String,
+    /// What went wrong, for error outcomes.
+    pub error: Option<String>,
+    /// Digest of the eval then.
+    pub eval: Arc<Digest>,
+    /// Digest of the judge then, for judge cells.
+    pub judge: Option<Arc<Digest>>,
+    /// Digest of the transcript then.
+    pub transcript: Arc<Digest>,
+    /// Its cache key, for judge cells that have one.
+    pub key: Option<Digest>,
+}
+
+impl Board {
+    /// The board over `runs`, newest first as [`super::RunStore::runs`] gives them, of those whose header `belongs`.
+    ///
+    /// A run that cannot be read is left out and told in the sentences.
+    pub fn of(runs: &[Run], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
+        let (mut board, mut problems) = (Self::default(), Vec::new());
+        for run in runs {
+            if let Err(error) = board.add_older(run, &belongs) {
+                problems.push(error.to_string());
+            }
+        }
+        (board, problems)
+    }
+
+    /// The newest result of a cell, whatever it is.
+    pub fn get(&self, name: &str) -> Option<&BoardCell> {
+        self.cells.get(name).map(|square| &square.newest)
+    }
+
+    /// The newest verdict of a cell: what a new one is compared with, so that a cancelled cell hides no flip.
+    pub fn verdict(&self, name: &str) -> Option<&BoardCell> {
+        let square = self.cells.get(name)?;
+        if square.newest.outcome.is_verdict() {
+            Some(&square.newest)
+        } else {
+            square.verdict.as_ref()
+        }
+    }
+
+    /// All cells with their names, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BoardCell)> {
+        self.cells
+            .iter()
+            .map(|(name, square)| (name.as_str(), &square.newest))
+    }
+
+    /// How many cells have a result.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether no cell has one.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Puts a new result on the board, over what was there; the live counterpart of [`Board::of`].
+    pub fn put(&mut self, name: String, cell: BoardCell) {
+        let before = self.cells.remove(&name);
+        let verdict = match before {
+            _ if cell.outcome.is_verdict() => None,
+            Some(square) if square.newest.outcome.is_verdict() => Some(square.newest),
+            Some(square) => square.verdict,
+            None => None,
+        };
+        self.cells.insert(
+            name,
+            Square {
+                newest: cell,
+                verdict,
+            },
+        );
+    }
+
+    /// Adds what a run older than all before it knows of cells that have no result yet.
+    fn add_older(
+        &mut self,
+        run: &Run,
+        belongs: &impl Fn(&RunHeader) -> bool,
+    ) -> Result<(), RecordError> {
+        let mut reading = Reading::new(run.id.clone());
+        for event in run.events_of(WANTED)? {
+            let event = event?;
+            if let Kind::RunStarted(header) = &event.kind
+                && !belongs(header)
+            {
+                return Ok(());
+            }
+            reading.apply(&event);
+        }
+        for (name, cell) in reading.cells() {
+            match self.cells.get_mut(&name) {
+                None => {
+                    self.cells.insert(
+                        name,
+                        Square {
+                            newest: cell,
+                            verdict: None,
+                        },
+                    );
+                }
+                Some(square) => {
+                    if cell.outcome.is_verdict() && !square.newest.outcome.is_verdict() {
+                        square.verdict.get_or_insert(cell);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One run's results.
+struct Reading {
+    run: RunId,
+    plan: Plan,
+    keys: HashMap<CellIx, Digest>,
+    tainted: HashSet<CellIx>,
+    results: Vec<(CellIx, CellResult)>,
+    /// A digest stands on the board once, not once a cell.
+    digests: HashSet<Arc<Digest>>,
+}
+
+impl Reading {
+    fn new(run: RunId) -> Self {
+        Self {
+            run,
+            plan: Plan::default(),
+            keys: HashMap::new(),
+            tainted: HashSet::new(),
+            results: Vec::new(),
+            digests: HashSet::new(),
+        }
+    }
+
+    fn apply(&mut self, event: &RunEvent) {
+        match &event.kind {
+            Kind::CellsSettled(settled) => {
+                self.results
+                    .extend(settled.iter().map(|s| (s.0, s.1.clone())));
+            }
+            Kind::CellStarted {
+                cell,
+                key: Some(key),
+            } => {
+                self.keys.insert(*cell, key.clone());
+            }
+            Kind::CellFinished { cell, result } => self.results.push((*cell, (**result).clone())),
+            Kind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+                self.tainted.insert(*cell);
+            }
+            _ => self.plan.apply(event),
+        }
+    }
+
+    /// The results by name; of one cell settled twice, which no run does, the last.
+    fn cells(mut self) -> HashMap<String, BoardCell> {
+        let results = std::mem::take(&mut self.results);
+        let mut cells = HashMap::with_capacity(results.len());
+        for (cell, result) in results {
+            if !result.by_human
+                && !self.tainted.contains(&cell)
+                && let Some((name, square)) = self.square(cell, result)
+            {
+                cells.insert(name, square);
+            }
+        }
+        cells
+    }
+
+    fn square(&mut self, cell: CellIx, result: CellResult) -> Option<(String, BoardCell)> {
+        let planned = self.plan.cell(cell)?;
+        let name = planned.name()?.to_string();
+        let digests = &mut self.digests;
+        let eval = shared(digests, &planned.eval()?.digest);
+        let judge = planned.judge().map(|judge| shared(digests, &judge.digest));
+        let transcript = shared(digests, &planned.transcript.digest);
+        let square = BoardCell {
+            run: self.run.clone(),
+            cell,
+            cached: result.cached,
+            outcome: result.outcome,
+            score: result.score,
+            explanation: result.explanation,
+            error: result.error,
+            eval,
+            judge,
+            transcript,
+            key: self.keys.remove(&cell),
+        };
+        Some((name, square))
+    }
+}
+
+fn shared(known: &mut HashSet<Arc<Digest>>, digest: &Digest) -> Arc<Digest> {
+    if let Some(one) = known.get(digest) {
+        return Arc::clone(one);
+    }
+    let one = Arc::new(digest.clone());
+    known.insert(Arc::clone(&one));
+    one
+}

@@ -1,0 +1,114 @@
+//! A log as lines: capped in length, counted, whole or cut off. Knows the layout of a line, not what events mean.
+
+use std::io::{self, BufRead};
+
+/// What a line is, once it was read into the caller's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// It ends in a line break.
+    Whole,
+    /// The file ends in it.
+    Cut,
+    /// Longer than the cap; the buffer holds its beginning.
+    TooLong,
+}
+
+/// Reads the next line, without its break, into `line`. `None` at the end.
+pub(super) fn next_line(
+    input: &mut dyn BufRead,
+    line: &mut Vec<u8>,
+    cap: usize,
+) -> io::Result<Option<Line>> {
+    line.clear();
+    let mut length = 0;
+    loop {
+        let available = match input.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if available.is_empty() {
+            return Ok(match length {
+                0 => None,
+                n if n > cap => Some(Line::TooLong),
+                _ => Some(Line::Cut),
+            });
+        }
+        let end = memchr::memchr(b'\n', available);
+        let part = &available[..end.unwrap_or(available.len())];
+        let room = cap.saturating_sub(line.len()).min(part.len());
+        line.extend_from_slice(&part[..room]);
+        length += part.len();
+        let used = part.len() + usize::from(end.is_some());
+        input.consume(used);
+        if end.is_some() {
+            return Ok(Some(if length > cap {
+                Line::TooLong
+            } else {
+                Line::Whole
+            }));
+        }
+    }
+}
+
+/// The number and the kind's tag of a line in the writer's own layout; `None` for any other spelling, which is no fault.
+///
+/// Lets a reader that wants few kinds pass over the rest without parsing it.
+pub(super) fn peek(line: &[u8]) -> Option<(u64, &str)> {
+    let rest = line.strip_prefix(br#"{"seq":"#)?;
+    let (seq, rest) = number(rest)?;
+    let rest = rest.strip_prefix(br#","at":"#)?;
+    let (_, rest) = number(rest)?;
+    let rest = rest.strip_prefix(br#","kind":{""#)?;
+    let end = memchr::memchr(b'"', rest)?;
+    // The line must be whole, or a cut one would be passed over in silence.
+    line.ends_with(b"}}")
+        .then(|| std::str::from_utf8(&rest[..end]).ok())
+        .flatten()
+        .map(|tag| (seq, tag))
+}
+
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    let text = std::str::from_utf8(&bytes[..digits]).ok()?;
+    Some((text.parse().ok()?, &bytes[digits..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8], cap: usize, buffer: usize) -> Vec<(Line, String)> {
+        let mut input = io::BufReader::with_capacity(buffer, text);
+        let (mut line, mut all) = (Vec::new(), Vec::new());
+        while let Some(kind) = next_line(&mut input, &mut line, cap).expect("memory reads") {
+            all.push((kind, String::from_utf8_lossy(&line).into_owned()));
+        }
+        all
+    }
+
+    #[test]
+    fn a_long_line_does_not_touch_its_neighbours() {
+        for buffer in [1, 2, 3, 64] {
+            assert_eq!(
+                lines(b"ab\n\ncdefgh\ni\njk", 4, buffer),
+                [
+                    (Line::Whole, "ab".to_owned()),
+                    (Line::Whole, String::new()),
+                    (Line::TooLong, "cdef".to_owned()),
+                    (Line::Whole, "i".to_owned()),
+                    (Line::Cut, "jk".to_owned()),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_is_known_by_its_beginning_only_if_it_is_whole() {
+        let line = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}}"#;
+        assert_eq!(peek(line), Some((12, "note")));
+        assert_eq!(peek(&line[..line.len() - 4]), None);
+        assert_eq!(peek(br#"{"at":3,"seq":12,"kind":{"note":{}}}"#), None);
+        assert_eq!(peek(br#"{"seq":,"at":3,"kind":{"note":{}}}"#), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run's cell numbers stand for, kept small: for readers that need names and no traces.
+
+use crate::event::{CellKey, EvalSpec, JudgeSpec, Kind, RunEvent, RunHeader};
+use crate::model::{CellIx, CellName, TranscriptRef};
+
+/// The header and the plan of a run, as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) header: Option<Box<RunHeader>>,
+    /// By first cell, ascending and without overlap.
+    places: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    first: CellIx,
+    transcript: TranscriptRef,
+    keys: Vec<CellKey>,
+}
+
+/// One cell of the plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planned<'p> {
+    header: &'p RunHeader,
+    pub(super) transcript: &'p TranscriptRef,
+    key: &'p CellKey,
+}
+
+impl Plan {
+    /// Takes what it needs of the next event.
+    pub(super) fn apply(&mut self, event: &RunEvent) {
+        match &event.kind {
+            Kind::RunStarted(header) => self.header = Some(header.clone()),
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => {
+                // As in the fold: a plan that goes back over planned cells is none.
+                if self
+                    .places
+                    .last()
+                    .is_none_or(|last| last.end() <= u64::from(first.0))
+                {
+                    self.places.push(Place {
+                        first: *first,
+                        transcript: transcript.clone(),
+                        keys: keys.clone(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a cell is.
+    pub(super) fn cell(&self, cell: CellIx) -> Option<Planned<'_>> {
+        let after = self.places.partition_point(|place| place.first <= cell);
+        let place = self.places.get(after.checked_sub(1)?)?;
+        let key = place.keys.get(cell.index() - place.first.index())?;
+        Some(Planned {
+            header: self.header.as_deref()?,
+            transcript: &place.transcript,
+            key,
+        })
+    }
+}
+
+impl Place {
+    fn end(&self) -> u64 {
+        u64::from(self.first.0) + self.keys.len() as u64
+    }
+}
+
+impl<'p> Planned<'p> {
+    pub(super) fn name(self) -> Option<CellName> {
+        self.header.cell_name(self.transcript, self.key)
+    }
+
+    pub(super) fn eval(self) -> Option<&'p EvalSpec> {
+        self.header.evals.get(self.key.eval as usize)
+    }
+
+    pub(super) fn judge(self) -> Option<&'p JudgeSpec> {
+        self.header.judges.get(self.key.judge? as usize)
+    }
+}

@@ -1,0 +1,272 @@
+//! Replay: recorded events at their own pace, or another. A screen and `replay --print` cannot tell it from a live run.
+//!
+//! The player owns a position and a pace, never the state: it hands out events, in order and each once, and says when
+//! to begin again. Refuses to sleep by itself; [`play`] does that, on a clock.
+
+use std::borrow::Borrow;
+
+use crate::clock::Clock;
+use crate::event::{Kind, RunEvent, TurnFact};
+use crate::model::Millis;
+
+/// How many times faster than recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed(f64);
+
+impl Speed {
+    /// As recorded.
+    pub const RECORDED: Self = Self(1.0);
+    /// Everything now.
+    pub const AT_ONCE: Self = Self(f64::INFINITY);
+
+    /// A speed; 0 and whatever is no positive number mean at once.
+    pub fn new(times: f64) -> Self {
+        if times.is_finite() && times > 0.0 {
+            Self(times)
+        } else {
+            Self::AT_ONCE
+        }
+    }
+
+    /// As a factor; infinite for at once.
+    pub fn times(self) -> f64 {
+        self.0
+    }
+
+    /// How long a stretch of the recording takes.
+    fn shrink(self, recorded: Millis) -> Millis {
+        Millis::from_secs_f64(recorded.0 as f64 / self.0 / 1000.0)
+    }
+
+    /// How much of the recording passes in a time; all of it at once.
+    fn stretch(self, passed: Millis) -> Millis {
+        Millis::from_secs_f64(passed.0 as f64 * self.0 / 1000.0)
+    }
+}
+
+/// Whether time passes in a replay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Playback {
+    /// It stands still.
+    Paused {
+        /// At this moment of the recording.
+        at: Millis,
+    },
+    /// It passes.
+    Playing {
+        /// It stood at this moment of the recording …
+        at: Millis,
+        /// … at this moment of the clock …
+        since: Millis,
+        /// … and goes at this speed.
+        speed: Speed,
+    },
+}
+
+/// What a step goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// One event.
+    Event,
+    /// Up to and with the next end of a turn.
+    Turn,
+    /// Up to and with the next end of a cell, or of all cells settled at once.
+    Cell,
+}
+
+/// What to do to the state after a jump.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Seek<'p> {
+    /// Apply these, too.
+    Forward(&'p [RunEvent]),
+    /// Begin with an empty state and apply these.
+    Again(&'p [RunEvent]),
+}
+
+/// A recording with a position.
+#[derive(Debug, Clone)]
+pub struct Player {
+    events: Vec<RunEvent>,
+    next: usize,
+    playback: Playback,
+}
+
+impl Player {
+    /// A player at the beginning, paused.
+    pub fn new(events: Vec<RunEvent>) -> Self {
+        let at = events.first().map_or(Millis(0), |event| event.at);
+        Self {
+            events,
+            next: 0,
+            playback: Playback::Paused { at },
+        }
+    }
+
+    /// Whether time passes, and how.
+    pub fn playback(&self) -> Playback {
+        self.playback
+    }
+
+    /// How many events were handed out since the beginning.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Whether all were handed out.
+    pub fn is_over(&self) -> bool {
+        self.next == self.events.len()
+    }
+
+    /// The moment of the recording that it is, when the clock reads `now`.
+    pub fn at(&self, now: Millis) -> Millis {
+        match self.playback {
+            Playback::Paused { at } => at,
+            Playback::Playing { at, since, speed } => at + speed.stretch(now - since),
+        }
+    }
+
+    /// Lets time pass; also changes the speed.
+    pub fn play(&mut self, now: Millis, speed: Speed) {
+        self.playback = Playback::Playing {
+            at: self.here(now),
+            since: now,
+            speed,
+        };
+    }
+
+    /// Lets time stand still.
+    pub fn pause(&mut self, now: Millis) {
+        self.playback = Playback::Paused { at: self.here(now) };
+    }
+
+    /// The events that are due when the clock reads `now`; each is handed out once.
+    pub fn due(&mut self, now: Millis) -> &[RunEvent] {
+        let from = self.next;
+        match self.playback {
+            Playback::Paused { .. } => {}
+            Playback::Playing {
+                speed: Speed::AT_ONCE,
+                ..
+            } => self.next = self.events.len(),
+            Playback::Playing { .. } => {
+                let at = self.at(now);
+                while self
+                    .events
+                    .get(self.next)
+                    .is_some_and(|event| event.at <= at)
+                {
+                    self.next += 1;
+                }
+            }
+        }
+        &self.events[from..self.next]
+    }
+
+    /// How long until the next event is due; `None` while paused and at the end.
+    pub fn next_due(&self, now: Millis) -> Option<Millis> {
+        let event = self.events.get(self.next)?;
+        match self.playback {
+            Playback::Paused { .. } => None,
+            Playback::Playing { at, since, speed } => {
+                Some((since + speed.shrink(event.at - at)) - now)
+            }
+        }
+    }
+
+    /// Goes forward by one event, turn or cell, and pauses there.
+    pub fn step(&mut self, unit: Unit) -> &[RunEvent] {
+        let from = self.next;
+        let rest = &self.events[from..];
+        let end = match unit {
+            Unit::Event => Some(0),
+            Unit::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
+            Unit::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
+        };
+        self.next = end.map_or(self.events.len(), |end| {
+            (from + end + 1).min(self.events.len())
+        });
+        self.rest_here();
+        &self.events[from..self.next]
+    }
+
+    /// Goes to where `position` events have been handed out, and pauses there.
+    pub fn seek(&mut self, position: usize) -> Seek<'_> {
+        let from = self.next;
+        self.next = position.min(self.events.len());
+        self.rest_here();
+        if self.next >= from {
+            Seek::Forward(&self.events[from..self.next])
+        } else {
+            Seek::Again(&self.events[..self.next])
+        }
+    }
+
+    /// The position at which the recording has reached a moment.
+    pub fn position_at(&self, at: Millis) -> usize {
+        self.events.partition_point(|event| event.at <= at)
+    }
+
+    /// Where the recording is now, never beyond its end: playing on from there must not skip what is appended to it.
+    fn here(&self, now: Millis) -> Millis {
+        let end = self.events.last().map_or(Millis(0), |event| event.at);
+        self.at(now).min(end)
+    }
+
+    fn rest_here(&mut self) {
+        let last = self
+            .next
+            .checked_sub(1)
+            .and_then(|last| self.events.get(last));
+        let at = last
+            .or(self.events.first())
+            .map_or(Millis(0), |event| event.at);
+        self.playback = Playback::Paused { at };
+    }
+}
+
+fn ends_turn(kind: &Kind) -> bool {
+    match kind {
+        Kind::Turn { fact, .. } => matches!(
+            fact,
+            TurnFact::Finished { .. } | TurnFact::AttemptFailed { retry_in: None, .. }
+        ),
+        other => ends_cell(other),
+    }
+}
+
+fn ends_cell(kind: &Kind) -> bool {
+    matches!(kind, Kind::CellFinished { .. } | Kind::CellsSettled(_))
+}
+
+/// Hands every event to `sink` when it is due: the recording's own times, `speed` times faster; 0 and infinity: at once.
+/// Holds one event at a time, so that a log can be played while it is read.
+pub async fn play<E: Borrow<RunEvent>>(
+    events: impl IntoIterator<Item = E>,
+    speed: f64,
+    clock: &dyn Clock,
+    mut sink: impl FnMut(&RunEvent),
+) {
+    let speed = Speed::new(speed);
+    let start = clock.now();
+    let mut began = None;
+    for event in events {
+        let event = event.borrow();
+        let began = *began.get_or_insert(event.at);
+        let due = start + speed.shrink(event.at - began);
+        let now = clock.now();
+        if due > now {
+            clock.sleep(due - now).await;
+        }
+        sink(event);
+    }
+}

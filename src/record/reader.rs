@@ -1,0 +1,357 @@
+//! Reads logs: a line at a time, over whatever stands in them.
+//!
+//! A torn tail, a foreign line, bytes that are no UTF-8, a huge line: each is left out, counted and told with its line
+//! number, and never takes a neighbour with it. Refuses one thing: a log of a newer major version.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::blobs::FolderBlobs;
+use super::lines::{Line, next_line, peek};
+use super::{EVENTS, Log, RECORD_MAX, RecordError, Run, lock};
+use crate::event::{BlobSource, FORMAT, Format, Kind, RunEvent, RunHeader, RunState};
+
+/// The longest line the writer makes: a record and its frame.
+const LINE_MAX: usize = RECORD_MAX + 256;
+/// So many warnings are told one by one; the rest is counted.
+const TOLD: usize = 20;
+
+/// The events of a log, read as they are asked for.
+///
+/// After the last one, [`Events::warnings`] tells what was left out and [`Events::ending`] how the log ends.
+pub struct Events {
+    input: Box<dyn BufRead + Send>,
+    path: PathBuf,
+    line: Vec<u8>,
+    number: u64,
+    /// Only these kinds are parsed; empty: all.
+    wanted: &'static [&'static str],
+    /// The number of the next event, if none is missing.
+    next_seq: Option<u64>,
+    /// A line was left out since the last event, so a gap is no news.
+    gap_told: bool,
+    warnings: Vec<String>,
+    untold: u64,
+    /// Lines that held something else than an event.
+    foreign: u64,
+    events: u64,
+    finished: bool,
+    locked: bool,
+    over: bool,
+}
+
+/// How a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With the event that says so.
+    Finished,
+    /// Without, and nobody holds the lock.
+    Interrupted,
+    /// Without, and somebody holds the lock.
+    Running,
+}
+
+impl Run {
+    /// Its events, one after the other; memory does not grow with the log.
+    pub fn events(&self) -> Result<Events, RecordError> {
+        self.events_of(&[])
+    }
+
+    /// As [`Run::events`], but only of the kinds with these tags (`cells_settled` …); others are passed over unparsed.
+    pub fn events_of(&self, wanted: &'static [&'static str]) -> Result<Events, RecordError> {
+        let path = self.dir.join(EVENTS);
+        // Asked before reading: a run that ends in between is then read to its end.
+        let locked = lock::holder(&self.dir).is_some();
+        // A planted fifo does not hold us.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+            .open(&path)
+            .map_err(|why| RecordError::Io {
+                path: path.clone(),
+                why,
+            })?;
+        Ok(Events::new(file, path, locked, wanted))
+    }
+
+    /// Hands every event to `take`, in order, without keeping them.
+    pub fn scan(&self, mut take: impl FnMut(&RunEvent)) -> Result<Ending, RecordError> {
+        let mut events = self.events()?;
+        for event in &mut events {
+            take(&event?);
+        }
+        Ok(events.ending())
+    }
+
+    /// Reads the header alone.
+    pub fn header(&self) -> Result<RunHeader, RecordError> {
+        let mut events = self.events()?;
+        match events.next().transpose()?.map(|event| event.kind) {
+            Some(Kind::RunStarted(header)) => Ok(*header),
+            Some(_) => Err(self.not_a_run("its log does not begin with a header")),
+            None => Err(events.nothing()),
+        }
+    }
+
+    /// Reads the whole log.
+    pub fn log(&self) -> Result<Log, RecordError> {
+        self.events()?.read()
+    }
+
+    /// Reads and folds the whole log.
+    pub fn state(&self) -> Result<RunState, RecordError> {
+        let mut state = RunState::default();
+        self.scan(|event| state.apply(event))?;
+        Ok(state)
+    }
+
+    /// Its blobs.
+    pub fn blobs(&self) -> Arc<dyn BlobSource> {
+        Arc::new(FolderBlobs::of_run(&self.dir))
+    }
+
+    fn not_a_run(&self, why: &str) -> RecordError {
+        RecordError::NotARun {
+            path: self.dir.clone(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+impl Events {
+    /// Events from any bytes; `locked`: somebody still writes them.
+    pub(super) fn new(
+        input: impl Read + Send + 'static,
+        path: PathBuf,
+        locked: bool,
+        wanted: &'static [&'static str],
+    ) -> Self {
+        Self {
+            input: Box::new(BufReader::with_capacity(256 << 10, input)),
+            path,
+            line: Vec::new(),
+            number: 0,
+            wanted,
+            next_seq: Some(0),
+            gap_told: false,
+            warnings: Vec::new(),
+            untold: 0,
+            foreign: 0,
+            events: 0,
+            finished: false,
+            locked,
+            over: false,
+        }
+    }
+
+    /// What was left out so far, as sentences with line numbers.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = self.warnings.clone();
+        if self.untold > 0 {
+            all.push(format!("{} more lines like these", self.untold));
+        }
+        all
+    }
+
+    /// How the log ends; asked after the last event.
+    pub fn ending(&self) -> Ending {
+        match (self.finished, self.locked) {
+            (true, _) => Ending::Finished,
+            (false, true) => Ending::Running,
+            (false, false) => Ending::Interrupted,
+        }
+    }
+
+    /// Reads the rest.
+    pub(super) fn read(mut self) -> Result<Log, RecordError> {
+        let events: Vec<RunEvent> = (&mut self).collect::<Result<_, _>>()?;
+        if events.is_empty() && self.foreign > 0 {
+            return Err(self.nothing());
+        }
+        let ending = self.ending();
+        Ok(Log {
+            warnings: self.warnings(),
+            events,
+            interrupted: ending == Ending::Interrupted,
+            running: ending == Ending::Running,
+        })
+    }
+
+    /// Why there is no header, when there is no event at all.
+    fn nothing(&self) -> RecordError {
+        let why = match self.warnings.first() {
+            None => "its log is empty".to_owned(),
+            Some(first) if self.foreign == 0 => first.clone(),
+            Some(first) => format!("no line of its log is an event ({first})"),
+        };
+        RecordError::NotARun {
+            path: self.path.clone(),
+            why,
+        }
+    }
+
+    fn warn(&mut self, what: impl std::fmt::Display) {
+        if self.warnings.len() < TOLD {
+            self.warnings.push(format!("line {}: {what}", self.number));
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// Leaves the line out, and says why.
+    fn leave_out(&mut self, why: impl std::fmt::Display) {
+        self.foreign += 1;
+        self.gap_told = true;
+        self.warn(format_args!("left out: {why}"));
+    }
+
+    /// Notes an event's number, and tells of a gap that no other warning explains.
+    fn follow(&mut self, seq: u64) {
+        if let Some(expected) = self.next_seq
+            && seq != expected
+            && !self.gap_told
+        {
+            self.warn(format_args!(
+                "event {seq} stands where event {expected} should"
+            ));
+        }
+        self.events += 1;
+        self.gap_told = false;
+        self.next_seq = seq.checked_add(1);
+    }
+
+    /// The event in the line, if it is one and wanted.
+    fn parse(&mut self, kind: Line) -> Result<Option<RunEvent>, RecordError> {
+        if self.line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        if kind == Line::TooLong {
+            self.leave_out("it is longer than the 16 MiB of a record");
+            return Ok(None);
+        }
+        if kind == Line::Whole
+            && !self.wanted.is_empty()
+            && let Some((seq, tag)) = peek(&self.line)
+            && !self.wanted.contains(&tag)
+        {
+            self.finished |= tag == "run_finished";
+            self.follow(seq);
+            return Ok(None);
+        }
+        self.refuse_newer()?;
+        match serde_json::from_slice::<RunEvent>(&self.line) {
+            Ok(event) => Ok(Some(event)),
+            Err(error) => Ok(self.salvage(kind, &error)),
+        }
+    }
+
+    /// A line that is no event may still end in one, behind a torn one that another program went on after.
+    fn salvage(&mut self, kind: Line, error: &serde_json::Error) -> Option<RunEvent> {
+        let inner = memchr::memmem::find_iter(&self.line, br#"{"seq":"#)
+            .filter(|at| *at > 0)
+            .take(8)
+            .find_map(|at| Some((at, serde_json::from_slice(&self.line[at..]).ok()?)));
+        if let Some((at, event)) = inner {
+            self.foreign += 1;
+            self.gap_told = true;
+            self.warn(format_args!(
+                "{at} bytes of a torn record stand before a whole one"
+            ));
+            return Some(event);
+        }
+        let length = self.line.len();
+        if kind == Line::Cut {
+            // While a run is recorded, this is only the line that is being written.
+            if !self.locked {
+                self.warn(format_args!(
+                    "the last record is torn, {length} bytes of it are left"
+                ));
+            }
+        } else if std::str::from_utf8(&self.line).is_err() {
+            self.leave_out("it is not UTF-8");
+        } else {
+            self.leave_out(format_args!("it is no event: {error}"));
+        }
+        None
+    }
+
+    /// Looks at a header's version before anything else of it is understood.
+    fn refuse_newer(&self) -> Result<(), RecordError> {
+        #[derive(Deserialize)]
+        struct Probe {
+            kind: Started,
+        }
+        #[derive(Deserialize)]
+        struct Started {
+            run_started: Formatted,
+        }
+        #[derive(Deserialize)]
+        struct Formatted {
+            format: Format,
+        }
+        if self.events > 0 {
+            return Ok(());
+        }
+        let Ok(probe) = serde_json::from_slice::<Probe>(&self.line) else {
+            return Ok(());
+        };
+        let major = probe.kind.run_started.format.major;
+        if major > FORMAT.major {
+            return Err(RecordError::Newer {
+                path: self.path.clone(),
+                major,
+                known: FORMAT.major,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<RunEvent, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.over {
+            let mut line = std::mem::take(&mut self.line);
+            let read = next_line(self.input.as_mut(), &mut line, LINE_MAX);
+            self.line = line;
+            match read {
+                Err(why) => {
+                    self.over = true;
+                    let path = self.path.clone();
+                    return Some(Err(RecordError::Io { path, why }));
+                }
+                Ok(None) => self.over = true,
+                Ok(Some(kind)) => {
+                    self.number += 1;
+                    match self.parse(kind) {
+                        Err(error) => {
+                            self.over = true;
+                            return Some(Err(error));
+                        }
+                        Ok(None) => {}
+                        Ok(Some(event)) => {
+                            if self.events == 0 && !matches!(event.kind, Kind::RunStarted(_)) {
+                                self.warn("the log does not begin with its header");
+                            }
+                            self.follow(event.seq);
+                            self.finished |= matches!(event.kind, Kind::RunFinished(_));
+                            return Some(Ok(event));
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Reads a log from any bytes, as [`Run::log`] does from a folder: for bundles and tests. Nobody writes it any more.
+pub fn read_log(input: impl io::Read + Send + 'static, name: &Path) -> Result<Log, RecordError> {
+    Events::new(input, name.to_owned(), false, &[]).read()
+}

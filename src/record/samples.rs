@@ -1,0 +1,167 @@
+//! Small runs for the tests of this module.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::{Recorder, Run};
+use crate::clock::{Clock, FakeClock};
+use crate::event::{
+    Answered, CellKey, EvalSpec, FORMAT, JudgeSpec, Kind, Piece, Redactor, RubricSpec, RunEvent,
+    RunHeader, Settled, Source, ToolFact, Totals,
+};
+use crate::model::{
+    CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
+    TranscriptRef, TurnIx, WallTime,
+};
+
+/// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
+pub(super) fn header(run: &str) -> RunHeader {
+    let eval = |id: &str, judged| EvalSpec {
+        rubric: 0,
+        id: id.to_owned(),
+        kind: "contains".to_owned(),
+        digest: Digest::of(id.as_bytes()),
+        decides: IndexMap::new(),
+        weight: 1.0,
+        required: false,
+        weighted: false,
+        repeat: 1,
+        judged,
+    };
+    RunHeader {
+        format: FORMAT,
+        dicta: "0.1.0".to_owned(),
+        run: RunId(run.to_owned()),
+        started: WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
+        workspace: "/w".into(),
+        demo: false,
+        label: String::new(),
+        parent: None,
+        snapshots: Vec::new(),
+        judges: vec![JudgeSpec {
+            config: JudgeConfig::new("j", ProviderKind::Rules),
+            digest: Digest::of(b"j"),
+            dropped: Vec::new(),
+            tools: vec![("fetch_url".to_owned(), Digest::of(b"decl"))],
+        }],
+        rubrics: vec![RubricSpec {
+            id: "r".to_owned(),
+            path: "r.yaml".into(),
+            threshold: None,
+        }],
+        evals: vec![eval("plain", false), eval("asked", true)],
+        plan: IndexMap::new(),
+        frozen: None,
+    }
+}
+
+/// Transcript `t` with its two cells, numbered from `first`: `t/r/plain` and `t/r/asked~j`.
+pub(super) fn planned(t: &str, first: u32) -> Kind {
+    let key = |eval, judge| CellKey {
+        eval,
+        message: None,
+        judge,
+        repeat: None,
+    };
+    Kind::CellsPlanned {
+        transcript: TranscriptRef {
+            id: t.to_owned(),
+            path: "t.jsonl".into(),
+            offset: 0,
+            len: 1,
+            digest: Digest::of(t.as_bytes()),
+        },
+        first: CellIx(first),
+        keys: vec![key(0, None), key(1, Some(0))],
+    }
+}
+
+pub(super) fn settled(cell: u32, outcome: Outcome) -> Kind {
+    Kind::CellsSettled(vec![Settled(
+        CellIx(cell),
+        CellResult::new(outcome, "because"),
+    )])
+}
+
+pub(super) fn started(cell: u32, key: &str) -> Kind {
+    Kind::CellStarted {
+        cell: CellIx(cell),
+        key: Some(Digest::of(key.as_bytes())),
+    }
+}
+
+pub(super) fn ended(cell: u32, outcome: Outcome) -> Kind {
+    Kind::CellFinished {
+        cell: CellIx(cell),
+        result: Box::new(CellResult::new(outcome, "said the judge")),
+    }
+}
+
+pub(super) fn tool(cell: u32, call: u16, fact: ToolFact) -> Kind {
+    Kind::Tool {
+        cell: CellIx(cell),
+        turn: TurnIx(0),
+        call: CallIx(call),
+        fact,
+    }
+}
+
+/// A call that was answered, from its arrival to its answer.
+pub(super) fn called(cell: u32, call: u16, raw: &str, answer: &str, source: Source) -> Vec<Kind> {
+    let facts = [
+        ToolFact::Received {
+            id: format!("c{call}"),
+            name: "fetch_url".to_owned(),
+            raw: raw.to_owned(),
+        },
+        ToolFact::Started,
+        ToolFact::Finished {
+            answer: Answered {
+                text: Piece::Text(answer.to_owned()),
+                is_error: false,
+                bytes: answer.len() as u64,
+                truncated: false,
+                raw: None,
+                content_type: None,
+            },
+            source,
+            elapsed: Millis(3),
+        },
+    ];
+    facts.map(|fact| tool(cell, call, fact)).into()
+}
+
+pub(super) fn end() -> Kind {
+    Kind::RunFinished(Box::<Totals>::default())
+}
+
+/// Records `kinds` behind a header as the run `id`, and returns it with what was handed on.
+pub(super) async fn record(runs: &Path, id: &str, kinds: Vec<Kind>) -> (Run, Vec<RunEvent>) {
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
+    let started =
+        Recorder::start(runs, header(id), Arc::default(), clock).expect("an empty folder records");
+    let emitter = started.emitter;
+    let sent = tokio::spawn(async move {
+        for kind in kinds {
+            emitter.send(kind).await;
+        }
+    });
+    let (mut events, mut shown) = (started.events, Vec::new());
+    while let Some(batch) = events.recv().await {
+        shown.extend(batch.iter().cloned());
+    }
+    sent.await.expect("sends");
+    started.recorder.finish().await.expect("recorded");
+    let run = Run {
+        id: RunId(id.to_owned()),
+        dir: started.dir,
+    };
+    (run, shown)
+}
+
+/// A redactor that knows one secret.
+pub(super) fn knows(secret: &str) -> Arc<Redactor> {
+    Arc::new(Redactor::new([secret]))
+}

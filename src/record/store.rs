@@ -1,0 +1,340 @@
+//! The runs of a folder, and what a person types to name one.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::{EVENTS, RecordError, Run, RunStore, lock};
+use crate::clock::Clock;
+use crate::diag::nearest;
+use crate::model::RunId;
+
+/// So many candidates of an ambiguous name are listed.
+const LISTED: usize = 8;
+
+/// A fresh run id: the time (UTC), and four random letters that no run in the store ends in.
+pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
+    let wall = clock.wall();
+    let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
+    let time = time.strftime("%Y%m%dT%H%M%SZ");
+    let names = store.names();
+    let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
+    loop {
+        // 456,976 of them: a store that is nearly full takes some tries, and a full one gets a fifth letter.
+        let count = if taken.len() < 400_000 { 4 } else { 5 };
+        let letters: String = std::iter::repeat_with(fastrand::lowercase)
+            .take(count)
+            .collect();
+        if !taken.contains(letters.as_str()) {
+            return RunId(format!("{time}-{letters}"));
+        }
+    }
+}
+
+impl RunStore {
+    /// All runs, newest first. Folders that are no runs are left out.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = self
+            .names()
+            .into_iter()
+            .map(|(id, folder)| Run {
+                dir: folder.join(&id.0),
+                id,
+            })
+            .filter(|run| run.dir.join(EVENTS).is_file())
+            .collect();
+        runs.sort_by(|a, b| newest_first(&a.id).cmp(&newest_first(&b.id)));
+        // Names know seconds only. Where two are the same, and only there, the logs are asked.
+        for group in runs.chunk_by_mut(|a, b| stamp(&a.id) == stamp(&b.id)) {
+            if group.len() > 1 {
+                group.sort_by_cached_key(|run| Reverse(began(run)));
+            }
+        }
+        runs
+    }
+
+    /// Resolves `@`, `@2`, four letters, a unique prefix of letters or id, or a path to a run's folder.
+    pub fn resolve(&self, name: &str) -> Result<Run, RecordError> {
+        if name.contains('/') || name == "." || name == ".." {
+            return at_path(Path::new(name));
+        }
+        let mut runs = self.runs();
+        if let Some(back) = name.strip_prefix('@') {
+            return nth(runs, name, back);
+        }
+        let letters = name.to_ascii_lowercase();
+        let exact = |run: &Run| run.id.0 == name || run.id.letters() == letters;
+        let prefix = |run: &Run| {
+            !name.is_empty()
+                && (run.id.0.starts_with(name) || run.id.letters().starts_with(&letters))
+        };
+        let picked: Vec<usize> = match positions(&runs, exact) {
+            none if none.is_empty() => positions(&runs, prefix),
+            some => some,
+        };
+        match picked[..] {
+            [one] => Ok(runs.swap_remove(one)),
+            // A folder here that no run in the store is named like.
+            [] if !name.is_empty() && Path::new(name).join(EVENTS).is_file() => {
+                at_path(Path::new(name))
+            }
+            [] => Err(RecordError::NoRun(self.none_is(name, &runs))),
+            _ => {
+                let ids: Vec<&str> = picked.iter().map(|at| runs[*at].id.0.as_str()).collect();
+                Err(RecordError::NoRun(ambiguous(name, &ids)))
+            }
+        }
+    }
+
+    /// Every folder that could be a run, with where it lies. One id in two folders counts once, the first wins.
+    fn names(&self) -> Vec<(RunId, &Path)> {
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for folder in std::iter::once(&self.dir).chain(&self.also) {
+            // A missing folder holds no runs.
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                if let Ok(name) = entry.file_name().into_string()
+                    && !name.starts_with('.')
+                    && seen.insert(name.clone())
+                {
+                    all.push((RunId(name), folder.as_path()));
+                }
+            }
+        }
+        all
+    }
+
+    fn none_is(&self, name: &str, runs: &[Run]) -> String {
+        if runs.is_empty() {
+            return no_runs();
+        }
+        let known = runs
+            .iter()
+            .flat_map(|run| [run.id.letters(), run.id.0.as_str()]);
+        match nearest(name, known) {
+            Some(near) => format!("no run is named `{name}`; did you mean `{near}`?"),
+            None => format!(
+                "no run is named `{name}` in {}; `dicta runs` lists them",
+                self.dir.display()
+            ),
+        }
+    }
+}
+
+fn no_runs() -> String {
+    "there are no runs yet; `dicta run` records one".to_owned()
+}
+
+fn positions(runs: &[Run], test: impl Fn(&Run) -> bool) -> Vec<usize> {
+    (0..runs.len()).filter(|at| test(&runs[*at])).collect()
+}
+
+fn ambiguous(name: &str, ids: &[&str]) -> String {
+    let mut list = ids[..ids.len().min(LISTED)].join(", ");
+    if ids.len() > LISTED {
+        list.push_str(&format!(" and {} more", ids.len() - LISTED));
+    }
+    format!("`{name}` could be {} runs: {list}", ids.len())
+}
+
+/// `@` and `@1`: the newest; `@2`: the one before.
+fn nth(mut runs: Vec<Run>, name: &str, back: &str) -> Result<Run, RecordError> {
+    let back = match back {
+        "" => 1,
+        number => number
+            .parse::<usize>()
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| {
+                RecordError::NoRun(format!(
+                    "`{name}` names no run: @ is the newest, @2 the one before, and so on"
+                ))
+            })?,
+    };
+    if back <= runs.len() {
+        return Ok(runs.swap_remove(back - 1));
+    }
+    Err(RecordError::NoRun(match runs.len() {
+        0 => no_runs(),
+        1 => format!("there is no `{name}`: there is one run only"),
+        n => format!("there is no `{name}`: there are {n} runs only"),
+    }))
+}
+
+fn at_path(path: &Path) -> Result<Run, RecordError> {
+    let dir = path.canonicalize().map_err(|why| RecordError::Io {
+        path: path.to_owned(),
+        why,
+    })?;
+    // The log itself may be named, too.
+    let dir = match dir.parent() {
+        Some(parent) if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS) => {
+            parent.to_owned()
+        }
+        _ => dir,
+    };
+    let name = dir.file_name().and_then(|name| name.to_str());
+    match name {
+        Some(name) if dir.join(EVENTS).is_file() => Ok(Run {
+            id: RunId(name.to_owned()),
+            dir,
+        }),
+        _ => Err(RecordError::NotARun {
+            path: path.to_owned(),
+            why: format!("it holds no {EVENTS}"),
+        }),
+    }
+}
+
+/// Whether the name begins with a time as ours do, and if so, which.
+fn stamp(id: &RunId) -> Option<&str> {
+    let stamp = id.0.get(..16)?;
+    let shape = stamp.bytes().zip(*b"00000000T000000Z");
+    let ours = shape.into_iter().all(|(b, like)| match like {
+        b'0' => b.is_ascii_digit(),
+        other => b == other,
+    });
+    ours.then_some(stamp)
+}
+
+/// Names without a time come last, in the order of the alphabet.
+fn newest_first(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
+    (stamp(id).is_none(), Reverse(stamp(id)), &id.0)
+}
+
+/// When a run began, to the millisecond by its header, then by the file that is written once at the beginning.
+fn began(run: &Run) -> (Option<jiff::Timestamp>, Option<SystemTime>) {
+    let header = run.header().ok();
+    let started = header.and_then(|header| header.started.0.parse().ok());
+    let locked = std::fs::metadata(run.dir.join(lock::LOCK)).and_then(|meta| meta.modified());
+    (started, locked.ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FakeClock;
+    use crate::model::Millis;
+
+    struct Shelf(tempfile::TempDir);
+
+    impl Shelf {
+        fn with(names: &[&str]) -> Self {
+            let shelf = Self(tempfile::tempdir().expect("a folder"));
+            for name in names {
+                let dir = shelf.0.path().join("runs").join(name);
+                std::fs::create_dir_all(&dir).expect("made");
+                std::fs::write(dir.join(EVENTS), "").expect("written");
+            }
+            shelf
+        }
+
+        fn store(&self) -> RunStore {
+            RunStore {
+                dir: self.0.path().join("runs"),
+                also: Vec::new(),
+            }
+        }
+
+        fn resolve(&self, name: &str) -> Result<String, String> {
+            match self.store().resolve(name) {
+                Ok(run) => Ok(run.id.0),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    }
+
+    const OLD: &str = "20260101T000000Z-kvqa";
+    const MID: &str = "20260102T000000Z-kvzz";
+    const NEW: &str = "20260103T000000Z-abcd";
+
+    #[test]
+    fn a_run_answers_to_every_name_of_its_own() {
+        let shelf = Shelf::with(&[MID, OLD, NEW]);
+        for (name, run) in [
+            ("@", NEW),
+            ("@1", NEW),
+            ("@2", MID),
+            ("@3", OLD),
+            ("abcd", NEW),
+            ("ABCD", NEW),
+            ("a", NEW),
+            ("kvq", OLD),
+            ("20260102", MID),
+            (MID, MID),
+        ] {
+            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+        }
+        let path = shelf.0.path().join("runs").join(OLD);
+        for path in [path.clone(), path.join(EVENTS)] {
+            assert_eq!(
+                shelf.resolve(&path.display().to_string()).as_deref(),
+                Ok(OLD)
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_says_what_could_be_meant() {
+        let shelf = Shelf::with(&[OLD, MID, NEW]);
+        assert_eq!(
+            shelf.resolve("kv"),
+            Err(format!("`kv` could be 2 runs: {MID}, {OLD}"))
+        );
+        assert_eq!(
+            shelf.resolve("kvqb"),
+            Err("no run is named `kvqb`; did you mean `kvqa`?".to_owned())
+        );
+        assert_eq!(
+            shelf.resolve("@4"),
+            Err("there is no `@4`: there are 3 runs only".to_owned())
+        );
+        assert!(shelf.resolve("@0").is_err());
+        assert!(shelf.resolve("").is_err(), "nothing is no prefix");
+        assert!(shelf.resolve("./nowhere").is_err());
+        let empty = Shelf::with(&[]);
+        for name in ["@", "kvqa"] {
+            assert_eq!(empty.resolve(name), Err(no_runs()));
+        }
+    }
+
+    #[test]
+    fn folders_that_are_no_runs_are_left_out_and_foreign_names_come_last() {
+        let shelf = Shelf::with(&["my-run", OLD, NEW]);
+        std::fs::create_dir(shelf.store().dir.join("20270101T000000Z-none")).expect("made");
+        let ids: Vec<String> = shelf
+            .store()
+            .runs()
+            .into_iter()
+            .map(|run| run.id.0)
+            .collect();
+        assert_eq!(ids, [NEW, OLD, "my-run"]);
+    }
+
+    #[test]
+    fn samples_are_read_and_a_run_of_ones_own_hides_a_sample_of_its_name() {
+        let (own, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
+        let store = RunStore {
+            also: vec![samples.store().dir],
+            ..own.store()
+        };
+        let dirs: Vec<_> = store.runs().into_iter().map(|run| run.dir).collect();
+        assert_eq!(
+            dirs,
+            [samples.store().dir.join(MID), own.store().dir.join(OLD)]
+        );
+    }
+
+    #[test]
+    fn a_new_id_is_utc_and_its_letters_are_free() {
+        let shelf = Shelf::with(&[OLD]);
+        let clock = FakeClock::new();
+        clock.advance(Millis::from_secs(86_399));
+        let id = new_run_id(&shelf.store(), &clock);
+        assert!(id.0.starts_with("19700101T235959Z-"), "{id}");
+        assert_eq!(id.letters().len(), 4);
+        assert_ne!(id.letters(), "kvqa");
+        assert!(stamp(&id).is_some());
+    }
+}
