@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::plan::Plan;
+use super::replay::Names;
 use super::repeats::needed;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
 use crate::model::{CellResult, Digest, Transcript};
@@ -10,12 +11,17 @@ use crate::model::{CellResult, Digest, Transcript};
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
+/// The size of a request in bytes; `None` where nothing is sent.
+pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<u64> + Send + Sync>;
+
 /// A judge of the run.
 pub(super) struct Seat {
     /// Who judges.
     pub(super) judge: Arc<dyn JudgeProvider>,
     /// The cache key of a request.
     pub(super) key: KeyOf,
+    /// Bytes of the first request: what a preview estimates from.
+    pub(super) size: SizeOf,
     /// Whether a call costs nothing.
     pub(super) free: bool,
 }
@@ -43,6 +49,8 @@ pub(crate) struct Bench {
     pub(super) seats: Vec<Option<Seat>>,
     /// Nothing is recalled with the cache off.
     pub(super) recall: Option<Box<dyn Recall>>,
+    /// What live cells are called, for judges that need to know.
+    pub(super) names: Arc<Names>,
 }
 
 /// The cells of one judged decision: whose, and at most how many.

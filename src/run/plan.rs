@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::bench::Judged;
 use super::filter::{Candidate, Filter};
 use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
 use crate::model::{CellIx, CellName, Outcome, Role, Transcript};
@@ -180,6 +181,19 @@ impl Plan {
             name: &name.to_string(),
             outcome,
         })
+    }
+
+    /// What a judged cell is called, without the judge.
+    pub(super) fn name(&self, transcript: &str, of: Judged, nth: usize) -> CellName {
+        let (_, rubric, eval) = self.eval(of.eval);
+        CellName {
+            transcript: transcript.to_owned(),
+            rubric: rubric.id.clone(),
+            eval: eval.id.clone(),
+            message: of.message,
+            judge: None,
+            repeat: of.number(nth),
+        }
     }
 
     /// What the judge of a decision is asked. The cell's number is filled in when it has one.

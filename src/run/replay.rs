@@ -5,9 +5,8 @@
 //! `judge_error`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::plan::NameOf;
 use super::recall::taken_from;
 use crate::clock::Fut;
 use crate::event::{BlobSource, CallCx, Kind, Piece, RunHeader, ToolFact, TurnFact};
@@ -101,7 +100,30 @@ impl Replay {
 /// The replay judge of one run, told what the cells of this run are called.
 pub(super) struct ReplayJudge {
     pub(super) replay: Arc<Replay>,
-    pub(super) names: NameOf,
+    pub(super) names: Arc<Names>,
+}
+
+/// What the live cells of this run are called; a request holds the number alone.
+#[derive(Debug, Default)]
+pub(super) struct Names(Mutex<HashMap<CellIx, CellName>>);
+
+impl Names {
+    /// A cell began.
+    pub(super) fn put(&self, cell: CellIx, name: CellName) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(cell, name);
+    }
+
+    /// A cell ended.
+    pub(super) fn forget(&self, cell: CellIx) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.remove(&cell);
+    }
+
+    fn get(&self, cell: CellIx) -> Option<CellName> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(&cell).cloned()
+    }
 }
 
 impl JudgeProvider for ReplayJudge {

@@ -154,6 +154,8 @@ impl Conductor {
             }
             self.queue.pop_first();
             let transcript = Arc::clone(&open.transcript);
+            let name = self.core.bench.plan.name(&open.reference.id, of, nth);
+            self.core.bench.names.put(cell, name);
             self.core
                 .emitter
                 .send(Kind::CellStarted { cell, key })
@@ -208,6 +210,7 @@ impl Conductor {
                 result: Box::new(done.result),
             })
             .await;
+        core.bench.names.forget(done.cell);
         // Only now, so that the log never shows more cells at once than there are permits.
         core.permits.give_back(done.cell);
         if !recalled.is_empty() {
