@@ -53,6 +53,14 @@ impl Problems {
         }
     }
 
+    /// Whether something was said about this place already.
+    pub fn is_told(&self, span: &Span) -> bool {
+        self.list
+            .borrow()
+            .iter()
+            .any(|d| d.span.as_ref() == Some(span))
+    }
+
     /// All problems, sorted by place.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list.into_inner();
