@@ -1,1 +1,16 @@
 //! The only builder of HTTP clients, and the guard on every address that a model or a page names.
+//!
+//! Owns two ways out and no third. [`ModelClient`] dials what the user configured, loopback and plain http included.
+//! [`Guard`] dials what somebody else named: every hop is judged on its raw text, its parts and every address its name
+//! resolves to, and only a judged address is dialled. Both refuse proxies from the environment, redirects on their own
+//! account, HTTP/2, and timers other than our [`Clock`](crate::clock::Clock).
+//!
+//! Nobody outside this module names `reqwest`.
+
+mod error;
+mod model;
+mod tls;
+mod wait;
+
+pub use error::{NetError, Wait};
+pub use model::{ModelClient, ReplyLimits, Response};

@@ -4,20 +4,40 @@
 //! `send()` is ONE attempt; [`call`] owns the attempts and tells each as a fact. Refuses to know verdicts, tools' work or
 //! files. History is sent back as the provider's own items, byte for byte, beside our reading of them.
 
+//!
+//! How it is laid out: a *dialect* (`openai`, `gemini`) writes bodies and reads frames; `client` is one attempt over
+//! HTTP, the same for all; `frames` is the framing; [`retry`] the policy with its table; `refusal` reads what servers
+//! say when they refuse. **Adding a dialect**: a folder that implements `client::Dialect` and `client::Reader`, a case
+//! in [`build`], rows in `caps`.
+
+mod attempts;
+mod body;
+mod caps;
+mod client;
+mod frames;
+mod gemini;
+mod openai;
+mod refusal;
+pub mod retry;
+
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::clock::Fut;
+pub use attempts::call;
+
+use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Dropped};
-use crate::model::{Item, Millis, Reply, ToolDecl, Usage, VerdictMode};
+use crate::model::{Item, JudgeConfig, Millis, ProviderKind, Reply, ToolDecl, Usage, VerdictMode};
+use crate::net::ModelClient;
 
 /// A dialect bound to one judge's configuration, key and client.
 pub trait Provider: Send + Sync {
     /// What the model takes.
     fn caps(&self) -> &Caps;
-    /// The exact request for a turn. Pure: same input, same bytes.
+    /// The exact request for a turn. Pure: same input, same bytes, until a server teaches us what its model does not
+    /// take ([`Provider::without`]); then `dropped` says so.
     fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError>;
     /// One attempt: sends the body, emits deltas as `attempt` through `cx`, and returns the whole reply.
     fn send<'a>(
@@ -26,6 +46,12 @@ pub trait Provider: Send + Sync {
         attempt: u8,
         cx: &'a CallCx,
     ) -> Fut<'a, Result<Finished, ProviderError>>;
+    /// The body again without the setting that this refusal names as not taken, its last `dropped` saying so; `None`
+    /// where the refusal names none. It is remembered: later bodies leave it out.
+    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
+        let _ = (body, error);
+        None
+    }
 }
 
 /// What a model takes, known before the first call.
@@ -153,22 +179,46 @@ pub fn resolve_verdict_mode(mode: VerdictMode, has_tools: bool, caps: &Caps) -> 
 }
 
 /// Builds the dialect for a judge. `key` is the key itself; it enters headers only.
+///
+/// A kind without a dialect in this version, an unusable `base_url` and an `extra_body` that speaks for the judge are
+/// [`ProviderError::Request`]. Sends nothing.
 pub fn build(
-    config: &crate::model::JudgeConfig,
+    config: &JudgeConfig,
     key: Option<&str>,
-    clock: Arc<dyn crate::clock::Clock>,
+    clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
-    let _ = (config, key, clock);
-    unimplemented!("provider")
+    let dialect: Box<dyn client::Dialect> = match config.provider {
+        ProviderKind::Openai => Box::new(openai::Chat::new(config)?),
+        ProviderKind::Gemini => Box::new(gemini::Generate::new(config)?),
+        kind @ (ProviderKind::Vertex | ProviderKind::OpenaiResponses | ProviderKind::Anthropic) => {
+            return Err(ProviderError::Request(format!(
+                "provider `{}` is not in this version yet; use openai or gemini",
+                name(kind)
+            )));
+        }
+        kind @ (ProviderKind::Rules | ProviderKind::Replay) => {
+            return Err(ProviderError::Request(format!(
+                "provider `{}` is built in and sends no requests",
+                name(kind)
+            )));
+        }
+    };
+    let (caps, known) = caps::of(config);
+    let http = ModelClient::new(clock);
+    Ok(Arc::new(client::Client::new(
+        dialect, caps, known, config, key, http,
+    )))
 }
 
-/// Sends a body with retries: one [`Provider::send`] an attempt, each told as a fact, the waits on the clock of `cx`.
-/// Emits `attempt_started`, `delta`, `attempt_failed`; the caller emits `started` and `finished`.
-pub async fn call(
-    provider: &dyn Provider,
-    body: &Body,
-    cx: &CallCx,
-) -> Result<(u8, Finished), ProviderError> {
-    let _ = (provider, body, cx);
-    unimplemented!("provider")
+/// A kind as dicta.yaml spells it.
+fn name(kind: ProviderKind) -> &'static str {
+    match kind {
+        ProviderKind::Gemini => "gemini",
+        ProviderKind::Vertex => "vertex",
+        ProviderKind::Openai => "openai",
+        ProviderKind::OpenaiResponses => "openai-responses",
+        ProviderKind::Anthropic => "anthropic",
+        ProviderKind::Rules => "rules",
+        ProviderKind::Replay => "replay",
+    }
 }

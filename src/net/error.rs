@@ -1,0 +1,163 @@
+//! What can go wrong on the wire, told apart. Texts name a host, never a whole URL, a header or a key.
+
+use std::error::Error as StdError;
+use std::io;
+
+use thiserror::Error;
+
+use crate::model::Millis;
+
+/// What was waited for when a deadline passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// A connection (TLS included).
+    Connect,
+    /// The first byte of the reply.
+    FirstByte,
+    /// The next byte of the reply.
+    NextByte,
+    /// The whole exchange.
+    Whole,
+}
+
+impl Wait {
+    fn as_str(self) -> &'static str {
+        match self {
+            Wait::Connect => "a connection",
+            Wait::FirstByte => "the first byte of the reply",
+            Wait::NextByte => "the next byte of the reply",
+            Wait::Whole => "the whole reply",
+        }
+    }
+}
+
+/// Why an exchange failed below HTTP. A status of 4xx or 5xx is a reply and no error here.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NetError {
+    /// Not an http or https URL with a host.
+    #[error("cannot send to this address: {why}")]
+    BadUrl {
+        /// A few words.
+        why: String,
+    },
+    /// A header that HTTP does not allow. Its value is not told.
+    #[error("header `{name}` holds characters that HTTP does not allow")]
+    BadHeader {
+        /// Its name.
+        name: String,
+    },
+    /// No connection: unknown name, refused, unreachable.
+    #[error("cannot connect to {host}: {why}")]
+    Connect {
+        /// `host:port`.
+        host: String,
+        /// The system's words.
+        why: String,
+    },
+    /// No trust, or no common protocol.
+    #[error("no secure connection to {host}: {why}")]
+    Tls {
+        /// `host:port`.
+        host: String,
+        /// rustls's words.
+        why: String,
+    },
+    /// The connection ended before the reply did.
+    #[error("{host} closed the connection before the reply was complete: {why}")]
+    Reset {
+        /// `host:port`.
+        host: String,
+        /// The system's words.
+        why: String,
+    },
+    /// What came is not HTTP.
+    #[error("{host} did not answer in proper HTTP: {why}")]
+    Protocol {
+        /// `host:port`.
+        host: String,
+        /// hyper's words.
+        why: String,
+    },
+    /// A deadline passed.
+    #[error("{host}: waited {after} for {}", .what.as_str())]
+    Timeout {
+        /// `host:port`.
+        host: String,
+        /// What for.
+        what: Wait,
+        /// How long.
+        after: Millis,
+    },
+    /// More than the cap allows.
+    #[error("{host} sent more than {limit} bytes")]
+    TooLarge {
+        /// `host:port`.
+        host: String,
+        /// The cap in bytes.
+        limit: u64,
+    },
+}
+
+impl NetError {
+    /// Whether the same request could succeed later: no connection, a reset, a deadline.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            NetError::Connect { .. } | NetError::Reset { .. } | NetError::Timeout { .. }
+        )
+    }
+}
+
+/// What a connect attempt ends with when its deadline passes; travels through reqwest's error chain.
+#[derive(Debug, Error)]
+#[error("the connect deadline passed")]
+pub(super) struct ConnectTimedOut(pub(super) Millis);
+
+/// Sorts a reqwest error. `host` is what the text names.
+pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
+    let host = host.to_owned();
+    let mut innermost = String::new();
+    let mut protocol = false;
+    let mut link: Option<&(dyn StdError + 'static)> = error.source();
+    while let Some(cause) = link {
+        if let Some(ConnectTimedOut(after)) = cause.downcast_ref() {
+            return NetError::Timeout {
+                host,
+                what: Wait::Connect,
+                after: *after,
+            };
+        }
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            return NetError::Tls {
+                host,
+                why: tls.to_string(),
+            };
+        }
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            // `source()` of an io::Error skips the error it wraps, so look at that one first.
+            if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+                return NetError::Tls {
+                    host,
+                    why: tls.to_string(),
+                };
+            }
+            protocol |= matches!(
+                io.kind(),
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+            );
+        }
+        if let Some(http) = cause.downcast_ref::<hyper::Error>() {
+            protocol |= http.is_parse();
+        }
+        innermost = cause.to_string();
+        link = cause.source();
+    }
+    let why = innermost;
+    if error.is_connect() {
+        NetError::Connect { host, why }
+    } else if protocol {
+        NetError::Protocol { host, why }
+    } else {
+        NetError::Reset { host, why }
+    }
+}

@@ -1,0 +1,250 @@
+//! The client for model endpoints: dials what the user configured, as configured.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::error::classify;
+use super::wait::{ConnectDeadline, within};
+use super::{NetError, Wait, tls};
+use crate::clock::Clock;
+use crate::model::Millis;
+
+/// Who we say we are.
+pub(super) const USER_AGENT: &str = concat!("dicta/", env!("CARGO_PKG_VERSION"));
+
+/// How long and how much one exchange may take. The deadline of a whole cell is the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// For name, TCP and TLS together.
+    pub connect: Millis,
+    /// From the start until the reply's headers, and again until the first byte of its body: models think.
+    pub first_byte: Millis,
+    /// Between two pieces of the body.
+    pub idle: Millis,
+    /// Size of the body.
+    pub total_bytes: u64,
+}
+
+impl Default for ReplyLimits {
+    /// 5 s, 120 s, 60 s, 64 MiB.
+    fn default() -> Self {
+        Self {
+            connect: Millis::from_secs(5),
+            first_byte: Millis::from_secs(120),
+            idle: Millis::from_secs(60),
+            total_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Sends requests to the endpoints a user configured. Cheap to clone; clones share connections.
+///
+/// http and https, any host and port, loopback included. No proxy from the environment, no redirect followed (a 3xx
+/// is a reply), HTTP/1.1, connections reused. Dropping a future or a [`Response`] cancels it.
+#[derive(Clone)]
+pub struct ModelClient {
+    clock: Arc<dyn Clock>,
+    /// By (is https, connect limit): a limit belongs to a client's connector, and plain http needs no roots.
+    clients: Arc<Mutex<HashMap<(bool, Millis), reqwest::Client>>>,
+}
+
+impl fmt::Debug for ModelClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelClient").finish_non_exhaustive()
+    }
+}
+
+impl ModelClient {
+    /// A client whose deadlines run on `clock`. Builds nothing yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            clients: Arc::default(),
+        }
+    }
+
+    /// Sends one request and returns once the reply's headers are here, whatever its status. One call, one attempt.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        limits: ReplyLimits,
+    ) -> Result<Response, NetError> {
+        let url = endpoint(url)?;
+        let headers = header_map(headers)?;
+        let host = host_port(&url);
+        let client = self
+            .client(url.scheme() == "https", limits.connect, &host)
+            .await?;
+        let sending = client.post(url).headers(headers).body(body).send();
+        let reply = match within(&*self.clock, limits.first_byte, sending).await {
+            Some(Ok(reply)) => reply,
+            Some(Err(error)) => return Err(classify(&error, &host)),
+            None => {
+                return Err(NetError::Timeout {
+                    host,
+                    what: Wait::FirstByte,
+                    after: limits.first_byte,
+                });
+            }
+        };
+        Ok(Response {
+            status: reply.status().as_u16(),
+            host,
+            reply,
+            clock: Arc::clone(&self.clock),
+            limits,
+            received: 0,
+        })
+    }
+
+    async fn client(
+        &self,
+        https: bool,
+        connect: Millis,
+        host: &str,
+    ) -> Result<reqwest::Client, NetError> {
+        if let Some(client) = self.lock().get(&(https, connect)) {
+            return Ok(client.clone());
+        }
+        let config = if https {
+            // Reads the system's roots the first time.
+            tokio::task::spawn_blocking(tls::system)
+                .await
+                .unwrap_or_else(|error| Err(error.to_string()))
+        } else {
+            Ok(tls::none())
+        };
+        let failed = |why: String| NetError::Tls {
+            host: host.to_owned(),
+            why,
+        };
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(config.map_err(failed)?)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .http1_only()
+            .tcp_nodelay(true)
+            .user_agent(USER_AGENT)
+            .connector_layer(ConnectDeadline {
+                clock: Arc::clone(&self.clock),
+                limit: connect,
+            })
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        // Two first calls at once may both build one: the first stays, so that connections are shared.
+        Ok(self
+            .lock()
+            .entry((https, connect))
+            .or_insert(client)
+            .clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(bool, Millis), reqwest::Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reply whose headers are here and whose body is still coming.
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    host: String,
+    reply: reqwest::Response,
+    clock: Arc<dyn Clock>,
+    limits: ReplyLimits,
+    received: u64,
+}
+
+impl Response {
+    /// A header's value, where it is there once or more (the first) and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.reply.headers().get(name)?.to_str().ok()
+    }
+
+    /// The next piece of the body, `None` at its proper end. A body cut short is an error, where the server gave a
+    /// length or chunks; without either its end cannot be told from a cut.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+        let (what, limit) = if self.received == 0 {
+            (Wait::FirstByte, self.limits.first_byte)
+        } else {
+            (Wait::NextByte, self.limits.idle)
+        };
+        let chunk = match within(&*self.clock, limit, self.reply.chunk()).await {
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => return Err(classify(&error, &self.host)),
+            None => {
+                return Err(NetError::Timeout {
+                    host: self.host.clone(),
+                    what,
+                    after: limit,
+                });
+            }
+        };
+        if let Some(chunk) = &chunk {
+            self.received += chunk.len() as u64;
+            if self.received > self.limits.total_bytes {
+                return Err(NetError::TooLarge {
+                    host: self.host.clone(),
+                    limit: self.limits.total_bytes,
+                });
+            }
+        }
+        Ok(chunk)
+    }
+}
+
+impl fmt::Debug for Response {
+    /// Without headers: a server may echo what it was sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
+
+fn endpoint(url: &str) -> Result<url::Url, NetError> {
+    let bad = |why: &str| NetError::BadUrl {
+        why: why.to_owned(),
+    };
+    let url = url::Url::parse(url).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad(&format!(
+            "the scheme is `{}`, not http or https",
+            url.scheme()
+        )));
+    }
+    if url.host().is_none() {
+        return Err(bad("it has no host"));
+    }
+    Ok(url)
+}
+
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetError> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let bad = || NetError::BadHeader { name: name.clone() };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        map.append(key, value);
+    }
+    Ok(map)
+}
+
+/// `host:port`, the port always there.
+pub(super) fn host_port(url: &url::Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}

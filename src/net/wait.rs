@@ -1,0 +1,78 @@
+//! Deadlines on our own clock: around any future, and around the connecting of a client.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::error::ConnectTimedOut;
+use crate::clock::Clock;
+use crate::model::Millis;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The work's result, or `None` if `limit` passes first. Work that is already done wins.
+pub(super) async fn within<T>(
+    clock: &dyn Clock,
+    limit: Millis,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let sleep = clock.sleep(limit);
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = sleep => None,
+    }
+}
+
+/// Puts a deadline on connecting (name, TCP, TLS): reqwest's own `connect_timeout` would run on tokio's time.
+#[derive(Clone)]
+pub(super) struct ConnectDeadline {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) limit: Millis,
+}
+
+impl<S> Layer<S> for ConnectDeadline {
+    type Service = Bounded<S>;
+
+    fn layer(&self, inner: S) -> Bounded<S> {
+        Bounded {
+            inner,
+            deadline: self.clone(),
+        }
+    }
+}
+
+/// A connector with a deadline.
+#[derive(Clone)]
+pub(super) struct Bounded<S> {
+    inner: S,
+    deadline: ConnectDeadline,
+}
+
+impl<S, R> Service<R> for Bounded<S>
+where
+    S: Service<R, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, target: R) -> Self::Future {
+        let connecting = self.inner.call(target);
+        let ConnectDeadline { clock, limit } = self.deadline.clone();
+        Box::pin(async move {
+            within(&*clock, limit, connecting)
+                .await
+                .unwrap_or_else(|| Err(Box::new(ConnectTimedOut(limit))))
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! Reads a `generateContent` reply, streamed or whole.
+//!
+//! The stream ends at the end of the body and nowhere else: older replies carry `finishReason` on every frame, so the
+//! last one counts. A reply without any is [`ProviderError::Cut`]. After some frames the body may go on with a bare
+//! JSON error outside SSE; that is an error, not an end.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::client::{New, Progress, Reader, cut, in_stream, malformed};
+use super::super::frames::Frame;
+use super::super::{Finished, ProviderError};
+use crate::event::DeltaPart;
+use crate::model::{CallIx, Reply, ReplyCall, StopReason, TurnIx, Usage};
+
+/// Most calls of one reply.
+const MAX_CALLS: usize = 1000;
+
+/// Gathers one reply.
+#[derive(Debug)]
+pub(super) struct GenerateReader {
+    turn: TurnIx,
+    native: Vec<Arc<RawValue>>,
+    reply: Reply,
+    finish: Option<String>,
+    finish_message: Option<String>,
+    blocked: Option<String>,
+    usage: Option<Usage>,
+    frames: usize,
+    stray: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    prompt_feedback: Option<Value>,
+    usage_metadata: Option<Value>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    text: Option<String>,
+    thought: Option<bool>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Call<'a> {
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+impl GenerateReader {
+    pub(super) fn new(turn: TurnIx) -> Self {
+        Self {
+            turn,
+            native: Vec::new(),
+            reply: Reply::default(),
+            finish: None,
+            finish_message: None,
+            blocked: None,
+            usage: None,
+            frames: 0,
+            stray: None,
+        }
+    }
+
+    fn chunk(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
+        let chunk: Chunk<'_> = serde_json::from_str(text)
+            .map_err(|_| malformed("an event is no generateContent response", text))?;
+        self.frames += 1;
+        if let Some(usage) = &chunk.usage_metadata {
+            self.usage = Some(read_usage(usage));
+        }
+        if let Some(error) = chunk.error {
+            return Err(in_stream(error));
+        }
+        let reason = |feedback: &Value| Some(feedback.get("blockReason")?.as_str()?.to_owned());
+        if let Some(reason) = chunk.prompt_feedback.as_ref().and_then(reason) {
+            self.blocked = Some(reason);
+        }
+        let candidates = chunk.candidates.into_iter().flatten();
+        let first = candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0);
+        let Some(candidate) = first else {
+            return Ok(());
+        };
+        let parts = candidate.content.and_then(|content| content.parts);
+        for raw in parts.into_iter().flatten() {
+            self.part(raw, new)?;
+        }
+        self.finish = candidate.finish_reason.or(self.finish.take());
+        self.finish_message = candidate.finish_message.or(self.finish_message.take());
+        Ok(())
+    }
+
+    fn part(&mut self, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
+        let part: Part<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| malformed("a part is none of generateContent's", raw.get()))?;
+        if part.text.as_deref() == Some("") && is_bare(raw) {
+            // It says nothing and carries nothing, and some models refuse an empty text when it comes back.
+            return Ok(());
+        }
+        self.native.push(Arc::from(raw.to_owned()));
+        if let Some(text) = part.text {
+            let (part, all) = if part.thought == Some(true) {
+                (DeltaPart::Thought, &mut self.reply.thought)
+            } else {
+                (DeltaPart::Text, &mut self.reply.text)
+            };
+            all.push_str(&text);
+            new.push((part, text));
+        }
+        if let Some(call) = part.function_call {
+            self.call(call, raw, new)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: Call<'_>, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
+        let at = self.reply.calls.len();
+        let Some(name) = call.name else {
+            return Err(malformed("a function call without a name", raw.get()));
+        };
+        if at >= MAX_CALLS {
+            return Err(ProviderError::Malformed(format!(
+                "it makes more than {MAX_CALLS} calls"
+            )));
+        }
+        let args = call.args.map_or("{}", RawValue::get);
+        self.reply.calls.push(ReplyCall {
+            id: call
+                .id
+                .filter(|id| !id.is_empty())
+                .unwrap_or_else(|| format!("call_{}_{at}", self.turn.0)),
+            name,
+            raw: args.to_owned(),
+        });
+        let ix = CallIx(u16::try_from(at).unwrap_or(u16::MAX));
+        new.push((DeltaPart::Args(ix), args.to_owned()));
+        Ok(())
+    }
+
+    fn stop(&self, finish: &str) -> StopReason {
+        let told = || match &self.finish_message {
+            Some(message) => format!("{finish}: {message}"),
+            None => finish.to_owned(),
+        };
+        match finish {
+            // aimock says FUNCTION_CALL where the service says STOP.
+            "STOP" | "FUNCTION_CALL" if !self.reply.calls.is_empty() => StopReason::ToolCalls,
+            "STOP" => StopReason::Stop,
+            "MAX_TOKENS" => StopReason::Length,
+            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "MODEL_ARMOR" => StopReason::Refused(told()),
+            _ => StopReason::Other(told()),
+        }
+    }
+}
+
+/// Whether a text part holds nothing but its text.
+fn is_bare(raw: &RawValue) -> bool {
+    let map: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(raw.get());
+    map.is_ok_and(|map| map.len() == 1)
+}
+
+impl Reader for GenerateReader {
+    fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError> {
+        match frame {
+            Frame::Event { data, complete, .. } => {
+                let data = data.trim();
+                if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
+                    return Err(cut("it ended inside an event"));
+                }
+                // No part of this protocol, but gateways send both.
+                if !data.is_empty() && data != "[DONE]" {
+                    self.whole(data, new)?;
+                }
+            }
+            Frame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+                Ok(Value::Object(_) | Value::Array(_)) => self.whole(&text, new)?,
+                _ if !complete => return Err(cut("it ended inside a JSON value")),
+                _ => {
+                    self.stray.get_or_insert(text);
+                }
+            },
+        }
+        Ok(Progress::More)
+    }
+
+    /// One response, or an array of them: what the service sends without `alt=sse`, and how it wraps some errors.
+    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
+        if body.trim_start().starts_with('[') {
+            let all: Vec<&RawValue> = serde_json::from_str(body)
+                .map_err(|_| malformed("it is no generateContent response", body))?;
+            return all
+                .into_iter()
+                .try_for_each(|one| self.chunk(one.get(), new));
+        }
+        match serde_json::from_str::<&RawValue>(body) {
+            Err(error) if error.is_eof() => Err(cut("it ended inside its JSON")),
+            _ => self.chunk(body, new),
+        }
+    }
+
+    fn end(self: Box<Self>) -> Result<Finished, ProviderError> {
+        let stop = match (&self.finish, &self.blocked) {
+            (Some(finish), _) => self.stop(finish),
+            (None, Some(reason)) => {
+                StopReason::Refused(format!("the prompt was blocked: {reason}"))
+            }
+            (None, None) => {
+                return Err(match &self.stray {
+                    Some(stray) if self.frames == 0 => malformed("it holds no events", stray),
+                    _ if self.frames == 0 => cut("it is empty"),
+                    _ => cut("it ended without a finish reason"),
+                });
+            }
+        };
+        let usage = self.usage.unwrap_or(Usage {
+            calls: 1,
+            ..Usage::default()
+        });
+        Ok(Finished {
+            native: self.native,
+            reply: Reply { stop, ..self.reply },
+            usage,
+        })
+    }
+
+    fn billed(&self) -> Option<Usage> {
+        self.usage
+    }
+}
+
+/// Figures are cumulative: the last ones count. `candidatesTokenCount` leaves thinking out; ours holds it.
+fn read_usage(usage: &Value) -> Usage {
+    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    };
+    let thinking = number("thoughtsTokenCount");
+    Usage {
+        input: sum(
+            number("promptTokenCount"),
+            number("toolUsePromptTokenCount"),
+        ),
+        output: sum(number("candidatesTokenCount"), thinking),
+        cached: number("cachedContentTokenCount"),
+        thinking,
+        calls: 1,
+    }
+}

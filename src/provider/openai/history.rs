@@ -1,0 +1,141 @@
+//! The history as chat messages. What the model said goes back byte for byte, with one exception.
+//!
+//! **The exception.** A server may answer 5xx to past arguments that are not JSON (llama.cpp and others parse them for
+//! their templates). So where a native call's `function.arguments` is not the text of a JSON object, the canonical form
+//! stands in its place: `view.calls[i].raw`, which the judge sets to the canonical text for the items it sends back;
+//! where that is no JSON object either, `{}`. An object that stands there unquoted is written as the string that the
+//! protocol asks for. Only those bytes change.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::body::{json, opening, paragraphs, unpaired};
+use super::super::{ProviderError, client};
+use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+
+#[derive(Serialize)]
+struct Said<'a> {
+    role: &'a str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    role: &'a str,
+    tool_call_id: &'a str,
+    content: &'a str,
+}
+
+/// One element for each history item, in order; messages of one item are joined by commas. Items without any message
+/// are left out.
+pub(super) fn messages(
+    config: &JudgeConfig,
+    history: &[Item],
+) -> Result<Vec<String>, ProviderError> {
+    let first = opening(config, history);
+    let mut all = Vec::with_capacity(history.len());
+    let mut calls: &Reply = &Reply::default();
+    for (at, item) in history.iter().enumerate() {
+        let element = match item {
+            Item::User(blocks) => user(first.as_ref().filter(|_| at == 0).unwrap_or(blocks)),
+            Item::Model { native, view } => {
+                calls = view;
+                let parts: Result<Vec<String>, _> =
+                    native.iter().map(|raw| assistant(raw, view)).collect();
+                parts?.join(",")
+            }
+            Item::Answers(answers) => tool_messages(answers, calls)?,
+        };
+        if !element.is_empty() {
+            all.push(element);
+        }
+    }
+    Ok(all)
+}
+
+fn user(blocks: &[Block]) -> String {
+    let messages: Vec<String> = paragraphs(blocks)
+        .iter()
+        .map(|block| match block {
+            Block::System(content) => json(&Said {
+                role: "system",
+                content,
+            }),
+            Block::Text(content) => json(&Said {
+                role: "user",
+                content,
+            }),
+        })
+        .collect();
+    messages.join(",")
+}
+
+fn tool_messages(answers: &[Answer], reply: &Reply) -> Result<String, ProviderError> {
+    if answers.len() != reply.calls.len() {
+        return Err(unpaired(answers.len(), reply.calls.len()));
+    }
+    let messages: Vec<String> = answers
+        .iter()
+        .zip(&reply.calls)
+        .map(|(answer, call)| {
+            json(&Answered {
+                role: "tool",
+                tool_call_id: &call.id,
+                content: &answer.text,
+            })
+        })
+        .collect();
+    Ok(messages.join(","))
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+fn assistant(native: &RawValue, view: &Reply) -> Result<String, ProviderError> {
+    let text = native.get();
+    let message: Message<'_> = serde_json::from_str(text)
+        .map_err(|_| client::malformed("a past reply is no chat message", text))?;
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, call) in message.tool_calls.iter().flatten().enumerate() {
+        let Some(arguments) = call.function.as_ref().and_then(|f| f.arguments) else {
+            continue;
+        };
+        let canonical = || {
+            let canonical = view.calls.get(at).map(|call| call.raw.as_str());
+            canonical.filter(|c| is_object(c)).unwrap_or("{}")
+        };
+        let written = arguments.get();
+        let replacement = match serde_json::from_str::<String>(written) {
+            Ok(inner) if is_object(&inner) => continue,
+            Err(_) if is_object(written) => json(&written),
+            _ => json(&canonical()),
+        };
+        // `arguments` borrows from `text`, so this is its place there.
+        let from = written.as_ptr() as usize - text.as_ptr() as usize;
+        out.push_str(&text[copied..from]);
+        out.push_str(&replacement);
+        copied = from + written.len();
+    }
+    out.push_str(&text[copied..]);
+    Ok(out)
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}
