@@ -44,7 +44,7 @@ pub(super) enum State {
 /// Plan, judges and memory: all that decides a cell.
 pub(crate) struct Bench {
     /// Which cells there are.
-    pub(super) plan: Plan,
+    pub(super) plan: Arc<Plan>,
     /// By the position of the judge; `None` where no selected eval needs it.
     pub(super) seats: Vec<Option<Seat>>,
     /// Nothing is recalled with the cache off.

@@ -28,10 +28,12 @@
 
 mod bench;
 mod core;
+mod evidence;
 mod execute;
 mod filter;
 mod ids;
 mod judges;
+mod past;
 mod permit;
 mod plan;
 mod preview;

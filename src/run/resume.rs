@@ -4,16 +4,23 @@
 //! reached. A transcript comes from its file while the bytes there are the same, else from the copy the old run kept.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::bench::{Bench, Judged, State};
 use super::plan::{How, Plan, Task};
+use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Record};
-use crate::event::{BlobSource, CellKey, Kind, RunHeader};
+use super::{Filter, RunError, RunOptions, Sample};
+use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
+use crate::handlers::Registry;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
+use crate::rubric::{self, Rubric};
 use crate::transcript::{Span, TranscriptFile};
+use crate::workspace::Workspace;
 
 /// What an earlier run planned and settled for one transcript.
 #[derive(Debug)]
@@ -161,6 +168,123 @@ impl Left {
             complete,
             blobs: run.blobs(),
         })
+    }
+
+    /// The workspace and the options as they were when that run began. Where it records, what it may spend and how many
+    /// run at once is today's.
+    pub(super) fn as_it_was(
+        &self,
+        today: &Workspace,
+        registry: &Registry,
+        options: RunOptions,
+    ) -> Result<(Workspace, RunOptions), RunError> {
+        let plan = &self.header.plan;
+        let text = |key: &str| plan.get(key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key: &str| plan.get(key).and_then(Value::as_u64);
+        let given = options.where_.is_some()
+            || options.judge.is_some()
+            || options.limit.is_some()
+            || options.sample.is_some()
+            || options.repeat.is_some();
+        if given {
+            return Err(RunError::Usage(
+                "--resume takes up a run as it was planned: leave out --where, --judge, --limit, --sample and --repeat"
+                    .to_owned(),
+            ));
+        }
+        let mut was = today.clone();
+        was.root.clone_from(&self.header.workspace);
+        was.judge = text("default_judge");
+        was.rubrics = self
+            .header
+            .rubrics
+            .iter()
+            .map(|spec| self.rubric(&spec.path, registry))
+            .collect::<Result<_, _>>()?;
+        for spec in &self.header.judges {
+            let name = spec.config.name.clone();
+            let json = serde_json::to_string(&spec.config).unwrap_or_default();
+            // A redacted setting is today's; a run does not know its secrets.
+            if !json.contains(REDACTED) || !was.judges.contains_key(&name) {
+                was.judges.insert(name, spec.config.clone());
+            }
+        }
+        let files = plan.get("transcripts").and_then(Value::as_array);
+        was.transcripts = files
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|path| was.root.join(path))
+            .collect();
+        was.files = self
+            .header
+            .snapshots
+            .iter()
+            .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
+            .collect::<Result<_, RunError>>()?;
+        was.frozen = self.header.frozen.as_ref().map(ToString::to_string);
+        let filter = text("where").map(|text| Filter::parse(&text)).transpose();
+        let sample = number("sample").map(|size| Sample {
+            size,
+            seed: number("seed").unwrap_or_default(),
+        });
+        let options = RunOptions {
+            where_: filter.map_err(|error| RunError::Usage(error.to_string()))?,
+            judge: text("judge"),
+            limit: number("limit"),
+            sample,
+            repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),
+            ..options
+        };
+        Ok((was, options))
+    }
+
+    fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
+        let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
+        let snapshot = snapshot.ok_or_else(|| self.unusable(format!("it kept no copy of {}", path.display())))?;
+        let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
+        rubric.map(Arc::new).ok_or_else(|| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            self.unusable(problems.join("; "))
+        })
+    }
+
+    fn text(&self, hash: &Digest) -> Result<Arc<str>, RunError> {
+        let bytes = self
+            .blobs
+            .get(hash)
+            .map_err(|error| self.unusable(error.to_string()))?;
+        String::from_utf8(bytes)
+            .map(Arc::from)
+            .map_err(|_| self.unusable(format!("blob {} is not text", hash.short())))
+    }
+
+    fn unusable(&self, why: String) -> RunError {
+        RunError::Usage(format!(
+            "run {} cannot be taken up again: {why}",
+            self.run.letters()
+        ))
+    }
+
+    /// Whether this dicta reads the snapshot as the old run did; else its cell numbers would mean other cells.
+    pub(super) fn fits(&self, compilation: &Compilation) -> Result<(), RunError> {
+        let now = compilation.eval_specs();
+        let then = &self.header.evals;
+        let evals = now.len() == then.len()
+            && now
+                .iter()
+                .zip(then)
+                .all(|(now, then)| (&now.rubric, &now.id) == (&then.rubric, &then.id));
+        let judges = compilation
+            .judges
+            .iter()
+            .map(|judge| &judge.name)
+            .eq(self.header.judges.iter().map(|spec| &spec.config.name));
+        if evals && judges {
+            Ok(())
+        } else {
+            Err(self.unusable("this dicta reads its rubrics or judges differently".to_owned()))
+        }
     }
 
     /// The last record reached: its file, as events name it, and where it begins there.

@@ -4,11 +4,12 @@
 //! Takes one pass over all records, keeping N of them and a hash of each id.
 
 use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ids::Ids;
 use super::plan::Plan;
-use super::source::{Chunk, Feed, Picked};
+use super::source::{Chunk, Feed, FileFeed, Picked};
 use crate::transcript;
 
 /// How many transcripts, and which ones.
@@ -61,6 +62,52 @@ impl Sample {
             chosen.into_iter().map(|(_, at, id)| (at, id)).collect();
         picked.sort_unstable();
         Ok(Arc::from(picked))
+    }
+}
+
+/// Hands out the chosen records; chooses when it is first asked.
+pub(super) struct SampledFeed {
+    sample: Sample,
+    plan: Arc<Plan>,
+    root: PathBuf,
+    files: Vec<PathBuf>,
+    after: Option<(PathBuf, u64)>,
+    chosen: Option<FileFeed>,
+}
+
+impl SampledFeed {
+    /// A sample of `files`, of which only what comes after a record is handed out.
+    pub(super) fn new(
+        sample: Sample,
+        plan: Arc<Plan>,
+        root: &Path,
+        files: Vec<PathBuf>,
+        after: Option<(PathBuf, u64)>,
+    ) -> Self {
+        Self {
+            sample,
+            plan,
+            root: root.to_owned(),
+            files,
+            after,
+            chosen: None,
+        }
+    }
+}
+
+impl Feed for SampledFeed {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        let feed = match &mut self.chosen {
+            Some(feed) => feed,
+            chosen @ None => {
+                let all = FileFeed::new(&self.root, self.files.clone(), None);
+                let picked = self.sample.choose(&self.plan, all)?;
+                let files = std::mem::take(&mut self.files);
+                let feed = FileFeed::new(&self.root, files, Some(picked));
+                chosen.insert(feed.after(self.after.take()))
+            }
+        };
+        feed.next()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Everything a run begins with, compiled once: evals, who judges them, and the header that says so.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
@@ -11,7 +11,7 @@ use super::plan::{EvalPlan, Past, Plan, matchers};
 use super::source::shown;
 use super::{RunError, RunOptions};
 use crate::diag::nearest;
-use crate::event::{EvalSpec, RubricSpec, Snapshot};
+use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
 use crate::handlers::{Compiled, Registry};
 use crate::model::{Blob, Digest, JudgeConfig};
 use crate::rubric::{Eval, Rubric};
@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 
 /// The compiled evals of a workspace, and what of its judges is needed.
 pub(super) struct Compilation {
-    pub(super) plan: Plan,
+    pub(super) plan: Arc<Plan>,
     /// In the order of [`Plan::judges`].
     pub(super) judges: Vec<JudgeConfig>,
     /// Positions of judges that a selected eval needs.
@@ -103,7 +103,7 @@ pub(super) fn compile(
         return Err(RunError::Usage(problems.join("\n")));
     }
     Ok(Compilation {
-        plan,
+        plan: Arc::new(plan),
         judges: judges.into_values().collect(),
         needed,
         models,
@@ -196,13 +196,16 @@ impl Compilation {
     }
 }
 
-/// The loaded files as the header names them.
-pub(super) fn snapshots(files: &[(std::path::PathBuf, Arc<str>)]) -> Vec<Snapshot> {
+/// The loaded files as the header names them: by what is stored, which is the text without secrets.
+pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> Vec<Snapshot> {
     files
         .iter()
         .map(|(path, text)| Snapshot {
             path: path.clone(),
-            blob: Blob::of(text.as_bytes()),
+            blob: match redactor.redact(text) {
+                Some(clean) => Blob::of(clean.as_bytes()),
+                None => Blob::of(text.as_bytes()),
+            },
         })
         .collect()
 }

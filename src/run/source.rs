@@ -54,6 +54,8 @@ pub(super) struct FileFeed {
     seen: u64,
     /// If given, only these records.
     picked: Option<Picked>,
+    /// Records up to this one are passed over: its file as events name it, and its offset.
+    after: Option<(PathBuf, u64)>,
 }
 
 impl FileFeed {
@@ -66,7 +68,14 @@ impl FileFeed {
             ready: Vec::new(),
             seen: 0,
             picked,
+            after: None,
         }
+    }
+
+    /// The same, but only what comes after the record at an offset of a file.
+    pub(super) fn after(mut self, record: Option<(PathBuf, u64)>) -> Self {
+        self.after = record;
+        self
     }
 }
 
@@ -97,6 +106,9 @@ impl Feed for FileFeed {
                 continue;
             };
             let Some(block) = file.next_block().map_err(|error| error.to_string())? else {
+                if self.after.as_ref().is_some_and(|(last, _)| **last == **path) {
+                    self.after = None;
+                }
                 self.open = None;
                 continue;
             };
@@ -104,6 +116,12 @@ impl Feed for FileFeed {
             for span in &block.spans {
                 let number = self.seen;
                 self.seen += 1;
+                if let Some((last, offset)) = &self.after {
+                    if **last != **path || span.offset <= *offset {
+                        continue;
+                    }
+                    self.after = None;
+                }
                 let id = match &self.picked {
                     None => None,
                     Some(picked) => match picked.binary_search_by_key(&number, |(no, _)| *no) {
