@@ -1,8 +1,23 @@
 //! Handlers: the code that decides one eval on one transcript. A user hears "eval type".
 //!
 //! Owns the registry (which is the rubric loader's [`crate::rubric::Catalog`]), one file a family, and what a check sees
-//! ([`Subject`]). **Adding a type is one file**: its params struct with docs, a `Check`, and a line in the registry.
+//! ([`Subject`]). **Adding a type is one file**: a params struct with docs that implements `registry::EvalType`, a
+//! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
+
+mod contains;
+mod explain;
+mod fold;
+mod json;
+mod length;
+mod llm_judge;
+mod patterns;
+mod regexp;
+mod registry;
+mod subject;
+#[cfg(test)]
+mod testing;
+mod tools_called;
 
 use std::sync::Arc;
 
@@ -10,7 +25,11 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub use registry::Registry;
+pub use subject::{Call, Said, Subject};
+
 /// A compiled eval.
+#[derive(Debug)]
 pub enum Compiled {
     /// Decided by code.
     Check(Box<dyn Check>),
@@ -19,7 +38,7 @@ pub enum Compiled {
 }
 
 /// A deterministic check, compiled once a rubric, shared by threads.
-pub trait Check: Send + Sync {
+pub trait Check: Send + Sync + std::fmt::Debug {
     /// Decides. Pure and quick; a hostile text must not hold it for long.
     fn check(&self, subject: &Subject<'_>) -> Finding;
 }
@@ -35,14 +54,24 @@ pub struct Finding {
     pub explanation: String,
 }
 
-/// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
-/// Calls are joined with their results by call id; texts are lower-cased at most once.
-pub struct Subject<'t> {
-    /// The transcript.
-    pub transcript: &'t Transcript<'t>,
-    /// Messages `0..end` are looked at.
-    pub end: usize,
-    // Further fields (joined calls, cached lower-cased texts) are private to handlers::subject.
+impl Finding {
+    /// Pass or fail, without a score.
+    pub fn of(passed: bool, explanation: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::of(passed),
+            score: None,
+            explanation: explanation.into(),
+        }
+    }
+
+    /// The data it needs is missing or of the wrong kind.
+    pub fn check_error(explanation: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::CheckError,
+            score: None,
+            explanation: explanation.into(),
+        }
+    }
 }
 
 /// Params of a judged eval: PromptKit's `criteria`, `rubric` (shown as "scoring guide"), `model`, `system_prompt`, and
@@ -91,23 +120,4 @@ pub trait JudgeProvider: Send + Sync {
     /// Judges one cell: emits its turns and tool calls through `cx`, and returns how it ended. Does not emit
     /// `cell_started` and `cell_finished`: the scheduler does.
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult>;
-}
-
-/// Every eval type of this build. Implements [`crate::rubric::Catalog`].
-#[derive(Default)]
-pub struct Registry {
-    // specs and constructors, by name
-}
-
-impl Registry {
-    /// All built-in types.
-    pub fn builtin() -> Self {
-        unimplemented!("handlers")
-    }
-
-    /// Compiles an eval whose params satisfy its type's schema and checks; what still fails is a sentence.
-    pub fn compile(&self, kind: &str, params: &serde_json::Value) -> Result<Compiled, String> {
-        let _ = (kind, params);
-        unimplemented!("handlers")
-    }
 }

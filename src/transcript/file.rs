@@ -62,9 +62,9 @@ impl TranscriptFile {
             form: Form::Lines,
             pos: 0,
             number: 1,
-            // Files of /proc say 0 and hold something, or wait for ever: they are no transcripts.
             size: meta.len(),
         };
+        // Files of /proc say 0 and hold something, or wait for ever: they are no transcripts either.
         if meta.len() == 0 {
             return Err(TranscriptError::Unknown {
                 path: path.to_owned(),
@@ -72,8 +72,8 @@ impl TranscriptFile {
             });
         }
         let mut head = Vec::new();
-        let whole = opened.fill(&mut head, BLOCK)?;
-        let found = detect::detect(&head, whole).map_err(|refusal| match refusal {
+        opened.fill(&mut head, BLOCK)?;
+        let found = detect::detect(&head).map_err(|refusal| match refusal {
             Refusal::Unsupported(format) => TranscriptError::Unsupported {
                 path: path.to_owned(),
                 format,
@@ -277,8 +277,8 @@ impl TranscriptFile {
                 return Ok(self.block(bytes, start, spans));
             }
             if bytes.len() - start >= MAX_RECORD {
-                let span = self.span(start, start + MAX_RECORD);
-                let block = self.block(bytes, at, vec![span]);
+                let head = self.span(start, start + MAX_RECORD);
+                let block = self.block(bytes, at, vec![head]);
                 self.pass_over(|piece| scan.feed(piece))?;
                 return Ok(block);
             }
@@ -300,3 +300,6 @@ impl TranscriptFile {
         at
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod detect;
 mod file;
 mod native;
 mod scan;
+mod sniff;
 mod unix;
 
 use std::path::PathBuf;

@@ -375,3 +375,6 @@ fn object(json: JsonText<'_>) -> Option<JsonText<'_>> {
 fn other(raw: &RawValue) -> Part<'_> {
     Part::Other(json(raw).expect("a raw value is JSON"))
 }
+
+#[cfg(test)]
+mod tests;

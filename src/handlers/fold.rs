@@ -1,0 +1,95 @@
+//! Lower-casing for "case-insensitive": character by character, each to exactly one, as `PromptKit` (Go) does it.
+//!
+//! So `İSTANBUL` holds `istanbul`, and a final sigma is not special: `ΟΔΟΣ` becomes `οδοσ`, not `οδος`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The text in lower case. Borrowed where nothing changes.
+pub(super) fn fold(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        if text.bytes().any(|b| b.is_ascii_uppercase()) {
+            return Cow::Owned(text.to_ascii_lowercase());
+        }
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|b| !b.is_ascii()) {
+        let (ascii, from) = rest.split_at(at);
+        out.push_str(ascii);
+        let mut chars = from.chars();
+        out.extend(chars.next().map(fold_char));
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out.make_ascii_lowercase();
+    Cow::Owned(out)
+}
+
+fn fold_char(c: char) -> char {
+    // Only `İ` has a longer lower case (i and a dot above); its simple one is the first of the two.
+    c.to_lowercase().next().unwrap_or(c)
+}
+
+/// Where a range of [`fold`]ed text stands in the text itself: letters may change their length.
+pub(super) fn unfold(text: &str, folded: &Range<usize>) -> Range<usize> {
+    if text.is_ascii() {
+        return folded.clone();
+    }
+    let mut at = 0;
+    let mut start = None;
+    for (byte, c) in text.char_indices() {
+        if at >= folded.start && start.is_none() {
+            start = Some(byte);
+        }
+        if at >= folded.end {
+            return start.unwrap_or(byte)..byte;
+        }
+        at += fold_char(c).len_utf8();
+    }
+    start.unwrap_or(text.len())..text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn letters_fold_one_by_one() {
+        for (text, folded) in [
+            ("Order", "order"),
+            ("order", "order"),
+            ("İSTANBUL", "istanbul"),
+            ("ΟΔΟΣ", "οδοσ"),
+            ("Straße ẞ", "straße ß"),
+            ("273 \u{212A}", "273 k"),
+            ("Ⱥ→É", "ⱥ→é"),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_in_folded_text_is_found_in_the_text() {
+        let text = "İİ \u{212A}elvin Ⱥ!";
+        let folded = fold(text);
+        let at = folded.find("kelvin").expect("folded");
+        let range = unfold(text, &(at..at + 6));
+        assert_eq!(&text[range], "\u{212A}elvin");
+        let at = folded.find('!').expect("there");
+        assert_eq!(&text[unfold(text, &(at..at + 1))], "!");
+    }
+
+    proptest! {
+        #[test]
+        fn every_character_of_folded_text_leads_back_to_one(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
+            let folded = fold(&text);
+            for (at, c) in folded.char_indices() {
+                let range = unfold(&text, &(at..at + c.len_utf8()));
+                prop_assert_eq!(fold(&text[range]).into_owned(), c.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! `json_valid` and `json_schema`: the output as JSON. Strict: no code fences, no byte order mark, nothing around it.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::explain::list;
+use super::registry::{EvalType, problem};
+use super::{Check, Compiled, Finding, Said, Subject};
+use crate::rubric::ParamProblem;
+use crate::schema;
+
+/// Params of `json_valid`: none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JsonValid {}
+
+impl EvalType for JsonValid {
+    const NAME: &'static str = "json_valid";
+    const SUMMARY: &'static str = "The output is JSON, any value, and nothing else; numbers must fit a double. Code fences are not removed.";
+    const EXAMPLE: &'static str = "{}";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        Ok(Compiled::Check(Box::new(Valid)))
+    }
+}
+
+/// Params of `json_schema`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JsonSchemaEval {
+    /// A JSON Schema: the draft its `$schema` names, else 2020-12. Formats are asserted. It may refer to itself, never
+    /// to a file or an address. The empty one takes any JSON.
+    schema: Map<String, Value>,
+}
+
+impl EvalType for JsonSchemaEval {
+    const NAME: &'static str = "json_schema";
+    const SUMMARY: &'static str =
+        "The output is JSON, and valid under the schema. Code fences are not removed.";
+    const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        schema::Compiled::compile(&Value::Object(self.schema))
+            .map(|schema| Compiled::Check(Box::new(ValidUnder(schema))))
+            .map_err(|why| vec![problem("/schema", why)])
+    }
+}
+
+#[derive(Debug)]
+struct Valid;
+
+#[derive(Debug)]
+struct ValidUnder(schema::Compiled);
+
+impl Check for Valid {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        match syntax(&output.text) {
+            Ok(()) => Finding::of(true, "the output is JSON"),
+            Err(why) => Finding::of(false, not_json(output, &why)),
+        }
+    }
+}
+
+impl Check for ValidUnder {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let value: Value = match serde_json::from_str(&output.text) {
+            Ok(value) => value,
+            // Valid JSON that our tree cannot hold (a lone surrogate, very deep): neither valid nor invalid under a schema.
+            Err(why) if syntax(&output.text).is_ok() => {
+                return Finding::check_error(format!(
+                    "the output is JSON that cannot be checked: {why}"
+                ));
+            }
+            Err(why) => return Finding::of(false, not_json(output, &why.to_string())),
+        };
+        if self.0.is_valid(&value) {
+            return Finding::of(true, "the output is valid under the schema");
+        }
+        let errors = self.0.errors(&value);
+        let told = errors
+            .iter()
+            .map(|(pointer, message)| match pointer.as_str() {
+                "" => message.clone(),
+                pointer => format!("{pointer}: {message}"),
+            });
+        Finding::of(false, list(told))
+    }
+}
+
+fn not_json(output: &Said<'_>, why: &str) -> String {
+    let text = output.text.trim_start();
+    let hint = match output.message {
+        None => ": there is no assistant message",
+        Some(_) if text.is_empty() => ": the output is empty",
+        Some(_) if text.starts_with("```") => ": it stands in a code fence",
+        Some(_) => return format!("not JSON: {why}"),
+    };
+    format!("not JSON{hint}")
+}
+
+/// Whether a text is JSON by its grammar, with numbers that fit a double. Depth does not matter, nor do lone surrogates
+/// in escapes: the grammar has them.
+fn syntax(text: &str) -> Result<(), String> {
+    serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
+    match huge_number(text) {
+        Some(number) => Err(format!("the number {number:.20} is out of range")),
+        None => Ok(()),
+    }
+}
+
+/// The first number of valid JSON that no double holds, such as `1e999`.
+fn huge_number(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let len = bytes[at..]
+                    .iter()
+                    .take_while(|b| matches!(b, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9'))
+                    .count();
+                let number = &json[at..at + len];
+                if number.parse::<f64>().is_ok_and(f64::is_infinite) {
+                    return Some(number);
+                }
+                at += len;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::{on_output, passes, refused, told};
+    use crate::model::Outcome::{CheckError, Fail};
+
+    fn schema() -> serde_json::Value {
+        json!({"schema": {"type": "object", "required": ["status", "total"], "properties": {
+            "status": {"enum": ["resolved", "pending"]}, "total": {"type": "number", "minimum": 0}}}})
+    }
+
+    #[test]
+    fn json_valid_takes_any_value_and_nothing_around_it() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for text in [
+            "42",
+            "null",
+            "\"hi\"",
+            " {\"a\": 1}\n",
+            r#""\ud800""#,
+            r#"{"a":1,"a":2}"#,
+            "1e308",
+            "[\"1e999\\\"\"]",
+            &deep,
+        ] {
+            assert_eq!(passes("json_valid", &json!({}), text), Some(true), "{text}");
+        }
+        let odd = [
+            "",
+            "1e999",
+            "[1, -1e400]",
+            "NaN",
+            "[1,]",
+            "{'a':1}",
+            "\u{feff}1",
+            "\u{a0}1",
+            "```json\n1\n```",
+            "1 2",
+            "{\"a\":\"tab\there\"}",
+        ];
+        for text in odd {
+            assert_eq!(
+                passes("json_valid", &json!({}), text),
+                Some(false),
+                "{text}"
+            );
+        }
+        let fenced = on_output("json_valid", &json!({}), "```json\n1\n```");
+        assert_eq!(fenced.explanation, "not JSON: it stands in a code fence");
+        assert_eq!(
+            told("json_valid", &json!({}), &json!({"messages": []})),
+            (Fail, "not JSON: there is no assistant message".to_owned())
+        );
+        assert!(
+            !refused("json_valid", &json!({"allow_wrapped": true})).is_empty(),
+            "no param is ignored"
+        );
+    }
+
+    #[test]
+    fn json_schema_names_what_fails_and_where() {
+        assert_eq!(
+            passes(
+                "json_schema",
+                &schema(),
+                r#"{"status":"resolved","total":0}"#
+            ),
+            Some(true)
+        );
+        let found = on_output(
+            "json_schema",
+            &schema(),
+            r#"{"status":"resolved","total":"12"}"#,
+        );
+        assert_eq!(found.outcome, Fail);
+        assert!(
+            found.explanation.starts_with("/total: "),
+            "{}",
+            found.explanation
+        );
+        let found = on_output("json_schema", &schema(), r#"{"status":"resolved"}"#);
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (Fail, "`total` is missing")
+        );
+        let found = on_output("json_schema", &schema(), "resolved");
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (Fail, "not JSON: expected value at line 1 column 1")
+        );
+    }
+
+    #[test]
+    fn the_empty_schema_takes_any_json_but_only_json() {
+        assert_eq!(refused("json_schema", &json!({"schema": {}})), []);
+        assert_eq!(
+            passes("json_schema", &json!({"schema": {}}), "[1]"),
+            Some(true)
+        );
+        assert_eq!(
+            passes("json_schema", &json!({"schema": {}}), "x"),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn json_that_no_tree_holds_is_neither_valid_nor_invalid() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for text in [r#""\ud800""#, &deep] {
+            assert_eq!(
+                on_output("json_schema", &json!({"schema": {}}), text).outcome,
+                CheckError,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn drafts_and_formats_count() {
+        for (schema, text, passed) in [
+            (json!({"type": "integer"}), "3.0", true),
+            (json!({"format": "date"}), "\"2026-02-30\"", false),
+            (
+                json!({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [false]}),
+                "[1]",
+                true,
+            ),
+            (json!({"prefixItems": [false]}), "[1]", false),
+            (
+                json!({"$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}),
+                "[[],[[]]]",
+                true,
+            ),
+        ] {
+            assert_eq!(
+                passes("json_schema", &json!({"schema": schema}), text),
+                Some(passed),
+                "{schema} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_schemas_are_refused() {
+        for schema in [
+            json!({"type": "strin"}),
+            json!({"pattern": "("}),
+            json!({"$ref": "http://x.example/s"}),
+            json!({"$ref": "file:///etc/passwd"}),
+        ] {
+            let problems = refused("json_schema", &json!({"schema": schema}));
+            assert!(
+                matches!(problems.as_slice(), [(at, _)] if at == "/schema"),
+                "{schema}: {problems:?}"
+            );
+        }
+        for params in [json!({}), json!({"schema": "x"}), json!({"schema": null})] {
+            assert!(!refused("json_schema", &params).is_empty(), "{params}");
+        }
+        let (outcome, _) = told("json_schema", &schema(), &json!({"messages": []}));
+        assert_eq!(
+            outcome, Fail,
+            "no assistant message is the empty text, which is not JSON"
+        );
+    }
+}

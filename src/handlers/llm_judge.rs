@@ -1,0 +1,200 @@
+//! `llm_judge` and `llm_judge_session`: what a judge decides. Only params are read here; judging is `judge`'s.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::registry::{EvalType, problem};
+use super::{Compiled, JudgedParams};
+use crate::rubric::ParamProblem;
+
+/// Params of both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// What to judge, in plain words.
+    #[schemars(length(min = 1))]
+    criteria: String,
+    /// The scoring guide: which score stands for what.
+    #[serde(default)]
+    rubric: Option<String>,
+    /// Another model than the judge's.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    model: Option<String>,
+    /// Replaces the opening of the judge's prompt, never its frame.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    system_prompt: Option<String>,
+    /// Decides from the score (0 to 1, after scaling): passed if it is at least this.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    min_score: Option<f64>,
+    /// Decides from the score (0 to 1, after scaling): passed if it is at most this.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    max_score: Option<f64>,
+    /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+    #[serde(default)]
+    scale: Option<[f64; 2]>,
+}
+
+/// Judges the output.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct LlmJudge(Params);
+
+impl EvalType for LlmJudge {
+    const NAME: &'static str = "llm_judge";
+    const SUMMARY: &'static str =
+        "A judge decides whether the output meets the criteria, with the conversation as context.";
+    const EXAMPLE: &'static str = "criteria: The answer is polite and concrete\nmin_score: 0.7";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = &["min_score", "max_score"];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        self.0.compile(false)
+    }
+}
+
+/// Judges the whole conversation.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(super) struct LlmJudgeSession(Params);
+
+impl EvalType for LlmJudgeSession {
+    const NAME: &'static str = "llm_judge_session";
+    const SUMMARY: &'static str =
+        "A judge decides whether the whole conversation, tool calls included, meets the criteria.";
+    const EXAMPLE: &'static str =
+        "criteria: The agent checked the order before it promised a refund";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = &["min_score", "max_score"];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        self.0.compile(true)
+    }
+}
+
+impl Params {
+    fn compile(self, session: bool) -> Result<Compiled, Vec<ParamProblem>> {
+        let problems = self.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Compiled::Judged(JudgedParams {
+            criteria: self.criteria,
+            guide: self.rubric.unwrap_or_default(),
+            model: self.model,
+            system_prompt: self.system_prompt,
+            min_score: self.min_score,
+            max_score: self.max_score,
+            scale: self.scale.map(|[low, high]| (low, high)),
+            session,
+        }))
+    }
+
+    fn problems(&self) -> Vec<ParamProblem> {
+        let mut problems = Vec::new();
+        let texts = [
+            ("criteria", Some(&self.criteria)),
+            ("model", self.model.as_ref()),
+            ("system_prompt", self.system_prompt.as_ref()),
+        ];
+        for (name, text) in texts {
+            if text.is_some_and(|t| t.trim().is_empty()) {
+                problems.push(problem(format!("/{name}"), "is empty"));
+            }
+        }
+        for (name, score) in [("min_score", self.min_score), ("max_score", self.max_score)] {
+            if let Some(score) = score.filter(|s| !(0.0..=1.0).contains(s)) {
+                problems.push(problem(
+                    format!("/{name}"),
+                    format!("must be between 0 and 1 (got {score})"),
+                ));
+            }
+        }
+        if let (Some(min), Some(max)) = (self.min_score, self.max_score)
+            && min > max
+        {
+            let why = format!("is above max_score ({min} > {max}): nothing could pass");
+            problems.push(problem("/min_score", why));
+        }
+        if let Some([low, high]) = self.scale
+            && !(low.is_finite() && high.is_finite() && low < high)
+        {
+            let why = format!(
+                "must be the lowest and the highest score, such as [1, 5] (got [{low}, {high}])"
+            );
+            problems.push(problem("/scale", why));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::refused;
+    use super::super::{Compiled, JudgedParams, Registry};
+
+    fn compiled(kind: &str, params: &serde_json::Value) -> JudgedParams {
+        match Registry::builtin().compile(kind, params) {
+            Ok(Compiled::Judged(params)) => params,
+            other => panic!("{kind} {params}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn params_reach_the_judge() {
+        let params = json!({"criteria": "Polite", "rubric": "1 = yes", "model": "m", "system_prompt": "You are strict",
+                            "min_score": 1, "max_score": 1.0, "scale": [1, 5]});
+        let full = JudgedParams {
+            criteria: "Polite".to_owned(),
+            guide: "1 = yes".to_owned(),
+            model: Some("m".to_owned()),
+            system_prompt: Some("You are strict".to_owned()),
+            min_score: Some(1.0),
+            max_score: Some(1.0),
+            scale: Some((1.0, 5.0)),
+            session: false,
+        };
+        assert_eq!(compiled("llm_judge", &params), full);
+        assert_eq!(
+            compiled("llm_judge_session", &params),
+            JudgedParams {
+                session: true,
+                ..full
+            }
+        );
+        let least = compiled("llm_judge", &json!({"criteria": "Polite"}));
+        assert_eq!(
+            least,
+            JudgedParams {
+                criteria: "Polite".to_owned(),
+                ..JudgedParams::default()
+            }
+        );
+    }
+
+    #[test]
+    fn criteria_are_needed_and_bounds_are_in_order() {
+        for kind in ["llm_judge", "llm_judge_session"] {
+            for params in [
+                json!({}),
+                json!({"criteria": ""}),
+                json!({"criteria": " \n"}),
+                json!({"criteria": "x", "model": ""}),
+                json!({"criteria": "x", "min_score": 1.01}),
+                json!({"criteria": "x", "min_score": 0.8, "max_score": 0.2}),
+                json!({"criteria": "x", "scale": [1]}),
+                json!({"criteria": "x", "scale": [5, 5]}),
+                json!({"criteria": "x", "judge": "quick"}),
+            ] {
+                assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+            }
+        }
+    }
+}

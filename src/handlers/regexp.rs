@@ -1,0 +1,236 @@
+//! `regex`: a pattern searched in the output.
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::explain::{Place, Quoted};
+use super::registry::{EvalType, problem};
+use super::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// What a compiled pattern may take, in bytes: saying no to a larger one costs seconds.
+const SIZE_LIMIT: usize = 1 << 20;
+/// What its lazy automaton may take, in bytes.
+const CACHE_LIMIT: usize = 8 << 20;
+/// Longer patterns are refused unread, in bytes.
+const LENGTH_LIMIT: usize = 64 << 10;
+
+/// Params of `regex`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RegexEval {
+    /// A pattern in the syntax of Rust's `regex` crate, searched anywhere (anchor with `^` and `$`), case-sensitive
+    /// unless it begins with `(?i)`. Other than RE2: `\d`, `\w` and `\b` know all of Unicode (`(?-u)` for ASCII),
+    /// `(?x)`, `[a&&b]` and `\<` mean something, `\Q..\E` does not. No look-around and no back-references.
+    #[schemars(length(min = 1))]
+    pattern: String,
+    /// `false`: passes when the pattern does not occur.
+    #[serde(default = "yes")]
+    expect_match: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl EvalType for RegexEval {
+    const NAME: &'static str = "regex";
+    const SUMMARY: &'static str =
+        "The output matches the pattern somewhere; or nowhere, with `expect_match: false`.";
+    const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let pattern = compile(&self.pattern).map_err(|problem| vec![problem])?;
+        Ok(Compiled::Check(Box::new(Search {
+            pattern,
+            expect: self.expect_match,
+        })))
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex, ParamProblem> {
+    if pattern.is_empty() {
+        return Err(problem("/pattern", "is empty, and would match every text"));
+    }
+    if pattern.len() > LENGTH_LIMIT {
+        let (len, limit) = (pattern.len(), LENGTH_LIMIT);
+        return Err(problem(
+            "/pattern",
+            format!("is {len} bytes long, more than {limit}"),
+        ));
+    }
+    let built = RegexBuilder::new(pattern)
+        .size_limit(SIZE_LIMIT)
+        .dfa_size_limit(CACHE_LIMIT)
+        .build();
+    built.map_err(|why| match why {
+        regex::Error::CompiledTooBig(limit) => ParamProblem {
+            help: Some(
+                "make repetitions smaller; `(?-u)` makes classes like \\w ASCII and much smaller"
+                    .to_owned(),
+            ),
+            ..problem(
+                "/pattern",
+                format!("is too large: more than {} KiB compiled", limit >> 10),
+            )
+        },
+        why => {
+            // The last line says what is wrong; those above draw the pattern, which the diagnostic shows anyway.
+            let text = why.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            let what = last.strip_prefix("error: ").unwrap_or(last);
+            ParamProblem {
+                help: Some("the syntax is that of Rust's regex crate".to_owned()),
+                ..problem("/pattern", format!("is no regular expression: {what}"))
+            }
+        }
+    })
+}
+
+#[derive(Debug)]
+struct Search {
+    pattern: Regex,
+    expect: bool,
+}
+
+impl Check for Search {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let passed = |found: bool| found == self.expect;
+        match self.pattern.find(&output.text) {
+            Some(found) => {
+                let place = Place {
+                    message: output.message,
+                    bytes: found.range(),
+                };
+                let verb = if self.expect {
+                    "matches"
+                } else {
+                    "must not match, but does:"
+                };
+                Finding::of(
+                    passed(true),
+                    format!("{verb} {} at {place}", Quoted(found.as_str())),
+                )
+            }
+            None => Finding::of(
+                passed(false),
+                match output.message {
+                    Some(message) => format!("no match in message {message}"),
+                    None => "no match: there is no assistant message".to_owned(),
+                },
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::{on_output, passes, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    #[test]
+    fn a_pattern_is_searched_anywhere_and_told_with_its_place() {
+        let params = json!({"pattern": r"ORD-\d{4,6}"});
+        let found = on_output("regex", &params, "Order ORD-12345 is on its way");
+        assert_eq!(
+            (found.outcome, found.score, found.explanation.as_str()),
+            (
+                Pass,
+                None,
+                r#"matches "ORD-12345" at message 1, bytes 6..15"#
+            )
+        );
+        let missed = on_output("regex", &params, "ord-12345");
+        assert_eq!(
+            (missed.outcome, missed.explanation.as_str()),
+            (Fail, "no match in message 1")
+        );
+        let forbidden = json!({"pattern": r"(?i)password\s*[:=]", "expect_match": false});
+        assert_eq!(passes("regex", &forbidden, "all well"), Some(true));
+        let leak = on_output("regex", &forbidden, "Password: x");
+        assert_eq!(
+            (leak.outcome, leak.explanation.as_str()),
+            (
+                Fail,
+                r#"must not match, but does: "Password:" at message 1, bytes 0..9"#
+            )
+        );
+    }
+
+    #[test]
+    fn the_syntax_is_rusts() {
+        for (pattern, output, passed) in [
+            ("^ok$", "ok\n", false),
+            (r"\d", "٣", true),
+            (r"(?-u:\d)", "٣", false),
+            (r"\bé\b", "é", true),
+            ("(?x) a b ", "ab", true),
+            ("[a-z&&b]", "&", false),
+            ("(?s)status.*total", "status\ntotal", true),
+        ] {
+            assert_eq!(
+                passes("regex", &json!({"pattern": pattern}), output),
+                Some(passed),
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_an_assistant_message_the_empty_text_is_searched() {
+        let none = json!({"messages": [{"role": "user", "content": "x"}]});
+        let why = "no match: there is no assistant message".to_owned();
+        assert_eq!(
+            told("regex", &json!({"pattern": "x"}), &none),
+            (Fail, why.clone())
+        );
+        assert_eq!(
+            told(
+                "regex",
+                &json!({"pattern": "x", "expect_match": false}),
+                &none
+            ),
+            (Pass, why)
+        );
+        assert_eq!(told("regex", &json!({"pattern": "^$"}), &none).0, Pass);
+    }
+
+    #[test]
+    fn patterns_that_do_not_compile_are_refused() {
+        for pattern in [
+            "(",
+            "a(?=b)",
+            r"(a)\1",
+            "x{1001}{1001}",
+            r"\w{1000}",
+            r"a\Z",
+            "",
+        ] {
+            for expect_match in [true, false] {
+                let params = json!({"pattern": pattern, "expect_match": expect_match});
+                let problems = refused("regex", &params);
+                assert!(
+                    matches!(problems.as_slice(), [(at, _)] if at == "/pattern"),
+                    "{pattern}: {problems:?}"
+                );
+            }
+        }
+        assert_eq!(
+            refused("regex", &json!({"pattern": "a(?=b)"}))[0].1,
+            "is no regular expression: look-around, including look-ahead and look-behind, is not supported"
+        );
+        let long = "a".repeat(65_537);
+        assert_eq!(
+            refused("regex", &json!({"pattern": long}))[0].1,
+            "is 65537 bytes long, more than 65536"
+        );
+        assert!(
+            !refused("regex", &json!({})).is_empty(),
+            "a missing pattern"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+use serde_json::json;
+
+use super::*;
+use crate::handlers::testing::refused;
+
+#[test]
+fn types_are_sorted_and_found_by_name() {
+    let registry = Registry::default();
+    let names: Vec<&str> = registry.kinds().iter().map(|spec| spec.name).collect();
+    assert_eq!(
+        names,
+        [
+            "contains",
+            "contains_any",
+            "content_excludes",
+            "json_schema",
+            "json_valid",
+            "llm_judge",
+            "llm_judge_session",
+            "max_length",
+            "min_length",
+            "regex",
+            "tools_called"
+        ]
+    );
+    for name in names {
+        assert_eq!(registry.kind(name).map(|spec| spec.name), Some(name));
+    }
+    assert_eq!(registry.kind("Contains"), None, "names are case-sensitive");
+    assert_eq!(
+        registry.check("nope", &json!({}))[0].message,
+        "there is no eval type `nope`"
+    );
+    assert_eq!(
+        registry.compile("nope", &json!({})).expect_err("unknown"),
+        "there is no eval type `nope`"
+    );
+}
+
+#[test]
+fn every_type_is_described_and_closed() {
+    for spec in Registry::builtin().kinds() {
+        let name = spec.name;
+        assert_eq!(spec.schema["additionalProperties"], json!(false), "{name}");
+        assert!(
+            spec.summary.ends_with('.'),
+            "{name}: a summary is a sentence"
+        );
+        let none = serde_json::Map::new();
+        for (param, schema) in spec.schema["properties"].as_object().unwrap_or(&none) {
+            let text = schema["description"].as_str().unwrap_or_default();
+            assert!(!text.is_empty(), "{name}.{param} has no description");
+            assert!(
+                schema["type"].is_string(),
+                "{name}.{param} takes one type: {schema}"
+            );
+        }
+        for decides in spec.decides {
+            assert!(
+                spec.schema["properties"][decides].is_object(),
+                "{name}.{decides}"
+            );
+        }
+        assert!(
+            !refused(name, &json!({"nonsense": 1})).is_empty(),
+            "{name} takes unknown params"
+        );
+    }
+}
+
+#[test]
+fn a_schema_is_what_an_author_would_write() {
+    let registry = Registry::builtin();
+    assert_eq!(
+        registry.kind("regex").expect("built in").schema["properties"]["expect_match"],
+        json!({"description": "`false`: passes when the pattern does not occur.", "type": "boolean", "default": true})
+    );
+    assert_eq!(
+        registry.kind("llm_judge").expect("built in").schema["properties"]["min_score"],
+        json!({
+            "description": "Decides from the score (0 to 1, after scaling): passed if it is at least this.",
+            "type": "number", "minimum": 0, "maximum": 1
+        })
+    );
+}
+
+#[test]
+fn null_is_no_value_and_a_wrong_type_no_other() {
+    for (kind, params) in [
+        ("regex", json!({"pattern": "x", "expect_match": "false"})),
+        ("regex", json!({"pattern": "x", "expect_match": null})),
+        ("contains", json!({"patterns": "refund"})),
+        ("contains", json!({"patterns": [1]})),
+        ("llm_judge", json!({"criteria": "x", "min_score": null})),
+        ("llm_judge", json!({"criteria": "x", "min_score": "0.7"})),
+        ("max_length", json!({"max": -1})),
+        ("max_length", json!({"max": 1.5})),
+    ] {
+        assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+    }
+    assert_eq!(
+        refused("llm_judge", &json!({"criteria": "x", "min_score": 1})),
+        [],
+        "an integer is a number"
+    );
+}
+
+#[test]
+fn all_problems_come_at_once() {
+    let registry = Registry::builtin();
+    let why = registry
+        .compile(
+            "llm_judge",
+            &json!({"criteria": " ", "min_score": 3, "scale": [5, 1]}),
+        )
+        .expect_err("three problems");
+    assert_eq!(
+        why,
+        "criteria: is empty; min_score: must be between 0 and 1 (got 3); \
+         scale: must be the lowest and the highest score, such as [1, 5] (got [5, 1])"
+    );
+}

@@ -1,0 +1,212 @@
+//! What a check looks at, prepared once for all evals of a transcript (or of its messages up to one).
+//!
+//! Everything is made when it is first asked for and kept. Not shared by threads: checks are, subjects are not.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use super::fold;
+use crate::model::{Part, Role, ToolCall, ToolResult, Transcript};
+
+/// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
+/// Calls are joined with their results by call id; texts are lower-cased at most once.
+#[derive(Debug)]
+pub struct Subject<'t> {
+    /// The transcript.
+    pub transcript: &'t Transcript<'t>,
+    /// Messages `0..end` are looked at.
+    pub end: usize,
+    said: OnceCell<Vec<Said<'t>>>,
+    silence: Said<'t>,
+    calls: OnceCell<Vec<Call<'t>>>,
+    results: OnceCell<Vec<Option<(usize, &'t ToolResult<'t>)>>>,
+}
+
+/// The text of one assistant message.
+#[derive(Debug, Default)]
+pub struct Said<'t> {
+    /// The message's position; `None`: there is no assistant message, and this is the empty text.
+    pub message: Option<usize>,
+    /// Its text parts, joined with a line break.
+    pub text: Cow<'t, str>,
+    /// `None` inside: the text is in lower case already.
+    folded: OnceCell<Option<String>>,
+}
+
+/// A call the agent made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call<'t> {
+    /// The position of the assistant message that made it.
+    pub message: usize,
+    /// The call.
+    pub call: &'t ToolCall<'t>,
+}
+
+impl Said<'_> {
+    /// The text in lower case, character by character.
+    pub fn folded(&self) -> &str {
+        let folded = self.folded.get_or_init(|| match fold::fold(&self.text) {
+            Cow::Owned(folded) => Some(folded),
+            Cow::Borrowed(_) => None,
+        });
+        folded.as_deref().unwrap_or(&self.text)
+    }
+}
+
+impl<'t> Subject<'t> {
+    /// The whole transcript.
+    pub fn new(transcript: &'t Transcript<'t>) -> Self {
+        Self::prefix(transcript, transcript.messages.len())
+    }
+
+    /// Messages `0..end` of a transcript: what an eval sees at `every_turn`. Results after `end` are not there yet.
+    pub fn prefix(transcript: &'t Transcript<'t>, end: usize) -> Self {
+        Self {
+            transcript,
+            end: end.min(transcript.messages.len()),
+            said: OnceCell::new(),
+            silence: Said::default(),
+            calls: OnceCell::new(),
+            results: OnceCell::new(),
+        }
+    }
+
+    /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.
+    pub fn said(&self) -> &[Said<'t>] {
+        self.said.get_or_init(|| {
+            let messages = self.transcript.messages[..self.end].iter().enumerate();
+            messages
+                .filter(|(_, message)| message.role == Role::Assistant)
+                .map(|(at, message)| Said {
+                    message: Some(at),
+                    text: message.text(),
+                    folded: OnceCell::new(),
+                })
+                .collect()
+        })
+    }
+
+    /// The output: the text of the last assistant message. Without one the empty text, which is not missing data.
+    pub fn output(&self) -> &Said<'t> {
+        self.said().last().unwrap_or(&self.silence)
+    }
+
+    /// The calls of all assistant messages, in order.
+    pub fn calls(&self) -> &[Call<'t>] {
+        self.calls.get_or_init(|| {
+            let messages = self.transcript.messages[..self.end].iter().enumerate();
+            messages
+                .filter(|(_, message)| message.role == Role::Assistant)
+                .flat_map(|(at, message)| message.parts.iter().map(move |part| (at, part)))
+                .filter_map(|(message, part)| match part {
+                    Part::ToolCall(call) => Some(Call { message, call }),
+                    _ => None,
+                })
+                .collect()
+        })
+    }
+
+    /// What was answered to `self.calls()[call]`, and in which message; `None`: nothing (yet).
+    pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
+        let results = self.results.get_or_init(|| self.join());
+        results.get(call).copied().flatten()
+    }
+
+    /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids
+    /// that are used again in every turn (`call_0`) and calls without ids (all have the empty one) join in order.
+    fn join(&self) -> Vec<Option<(usize, &'t ToolResult<'t>)>> {
+        let calls = self.calls();
+        let mut results = vec![None; calls.len()];
+        // By id: the calls that wait, newest message last; within a message the first call last.
+        let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut next = 0;
+        for (at, message) in self.transcript.messages[..self.end].iter().enumerate() {
+            let from = next;
+            while next < calls.len() && calls[next].message == at {
+                next += 1;
+            }
+            for ix in (from..next).rev() {
+                waiting.entry(&calls[ix].call.id).or_default().push(ix);
+            }
+            for part in &message.parts {
+                if let Part::ToolResult(result) = part
+                    && let Some(ix) = waiting.get_mut(&*result.call_id).and_then(Vec::pop)
+                {
+                    results[ix] = Some((at, result));
+                }
+            }
+        }
+        results
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::parse;
+
+    fn read(record: &str) -> Transcript<'_> {
+        parse(record.as_bytes(), 1, "t").expect("a good record")
+    }
+
+    #[test]
+    fn the_output_is_the_last_assistant_message_of_the_prefix() {
+        let t = read(
+            r#"{"messages":[{"role":"user","content":"Q"},{"role":"assistant","content":"ONE"},
+               {"role":"user","content":"Q"},{"role":"Assistant","content":[{"type":"text","text":"TWO"},"b"]},{"role":"tool","content":"T"}]}"#,
+        );
+        let whole = Subject::new(&t);
+        assert_eq!(
+            (whole.output().message, &*whole.output().text),
+            (Some(3), "TWO\nb")
+        );
+        assert_eq!(whole.output().folded(), "two\nb");
+        assert_eq!(whole.said().len(), 2);
+        let early = Subject::prefix(&t, 3);
+        assert_eq!(
+            (early.output().message, early.output().folded()),
+            (Some(1), "one")
+        );
+        let none = Subject::prefix(&t, 1);
+        assert_eq!((none.output().message, &*none.output().text), (None, ""));
+        assert!(none.calls().is_empty());
+        assert_eq!(Subject::prefix(&t, 99).end, 5);
+    }
+
+    #[test]
+    fn results_find_their_calls() {
+        let t = read(
+            r#"{"messages":[
+              {"role":"assistant","tool_calls":[{"id":"a","function":{"name":"x"}},{"id":"b","function":{"name":"y"}}]},
+              {"role":"tool","tool_call_id":"b","content":"for b"},{"role":"tool","tool_call_id":"a","content":"for a"},
+              {"role":"assistant","tool_calls":[{"id":"a","function":{"name":"again"}}]},
+              {"role":"tool","tool_call_id":"a","content":"second a"},{"role":"tool","tool_call_id":"zz","content":"nobody's"},
+              {"role":"assistant","function_call":{"name":"legacy","arguments":"{}"}},{"role":"function","name":"legacy","content":"old"},
+              {"role":"user","tool_calls":[{"id":"u","function":{"name":"not the agent"}}]}]}"#,
+        );
+        let subject = Subject::new(&t);
+        let joined: Vec<_> = (0..subject.calls().len())
+            .map(|ix| {
+                let call = subject.calls()[ix];
+                let result = subject
+                    .result(ix)
+                    .map(|(at, r)| (at, r.content.to_string()));
+                (call.message, call.call.name.to_string(), result)
+            })
+            .collect();
+        let some = |at, text: &str| Some((at, text.to_owned()));
+        assert_eq!(
+            joined,
+            [
+                (0, "x".to_owned(), some(2, "for a")),
+                (0, "y".to_owned(), some(1, "for b")),
+                (3, "again".to_owned(), some(4, "second a")),
+                (6, "legacy".to_owned(), some(7, "old")),
+            ]
+        );
+        let prefix = Subject::prefix(&t, 2);
+        assert_eq!(prefix.result(0), None, "not answered yet at message 1");
+        assert!(prefix.result(1).is_some());
+    }
+}

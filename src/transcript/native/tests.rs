@@ -1,0 +1,348 @@
+//! Odd records, each decided.
+
+use super::*;
+use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult, Transcript};
+
+fn json(text: &str) -> JsonText<'_> {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn text(text: &str) -> Part<'_> {
+    Part::Text(Text::from(text))
+}
+
+fn call<'a>(id: &'a str, name: &'a str, arguments: &'a str) -> Part<'a> {
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    })
+}
+
+/// The parts of the only message of a record.
+fn parts(message: &str) -> Vec<Part<'static>> {
+    let record = format!("{{\"messages\":[{message}]}}");
+    let transcript = parse(record.as_bytes(), 1, "t")
+        .expect("a good record")
+        .into_owned();
+    transcript
+        .messages
+        .into_iter()
+        .flat_map(|m| m.parts)
+        .collect()
+}
+
+fn why(record: impl AsRef<[u8]>) -> String {
+    let bad = parse(record.as_ref(), 7, "t").expect_err("a bad record");
+    assert_eq!(bad.number, 7);
+    bad.why
+}
+
+#[test]
+fn a_whole_record_is_read_in_its_order() {
+    let record = r#"{"model":"m","id":"a-1","messages":[
+        {"role":"developer","content":"Be kind"},
+        {"role":"user","content":"Where is \"it\"?","name":"Ann"},
+        {"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[
+            {"id":"c1","type":"function","function":{"name":"find","arguments":"{\"q\": \"it\"}"}},
+            {"id":"c2","type":"function","function":{"name":"get","arguments":{"n": 1.0}}}]},
+        {"role":"tool","tool_call_id":"c1","content":"here","metadata":{"is_error":false,"duration_ms":12.5}},
+        {"role":"tool","tool_call_id":"c2","content":"Error: no","metadata":{"cost":1}},
+        {"role":"assistant","content":"Here."}],
+      "metadata":{"k":[1]},"tags":["x","y"],"usage":{"messages":1}}"#;
+    let say = |role, parts| Message {
+        role,
+        parts,
+        metadata: None,
+    };
+    assert_eq!(
+        parse(record.as_bytes(), 1, "t").expect("a good record"),
+        Transcript {
+            id: "a-1".into(),
+            messages: vec![
+                say(Role::System, vec![text("Be kind")]),
+                say(Role::User, vec![text("Where is \"it\"?")]),
+                say(
+                    Role::Assistant,
+                    vec![
+                        Part::Reasoning("hm".into()),
+                        call("c1", "find", r#"{"q": "it"}"#),
+                        call("c2", "get", r#"{"n": 1.0}"#)
+                    ]
+                ),
+                Message {
+                    role: Role::Tool,
+                    parts: vec![Part::ToolResult(ToolResult {
+                        call_id: "c1".into(),
+                        content: "here".into(),
+                        is_error: Some(false),
+                        duration_ms: Some(12.5),
+                    })],
+                    metadata: Some(json(r#"{"is_error":false,"duration_ms":12.5}"#)),
+                },
+                Message {
+                    role: Role::Tool,
+                    parts: vec![Part::ToolResult(ToolResult {
+                        call_id: "c2".into(),
+                        content: "Error: no".into(),
+                        is_error: None,
+                        duration_ms: None,
+                    })],
+                    metadata: Some(json(r#"{"cost":1}"#)),
+                },
+                say(Role::Assistant, vec![text("Here.")]),
+            ],
+            metadata: Some(json(r#"{"k":[1]}"#)),
+            tags: vec!["x".into(), "y".into()],
+        }
+    );
+}
+
+#[test]
+fn text_is_borrowed_where_it_can_be() {
+    let record =
+        br#"{"messages":[{"role":"user","content":"plain"},{"role":"user","content":"a\nb"}]}"#;
+    let transcript = parse(record, 1, "t").expect("a good record");
+    let borrowed: Vec<bool> = transcript
+        .messages
+        .iter()
+        .map(|m| matches!(&m.parts[0], Part::Text(Text(std::borrow::Cow::Borrowed(_)))))
+        .collect();
+    assert_eq!(borrowed, [true, false]);
+}
+
+#[test]
+fn ids_are_opaque_and_come_from_the_file_where_there_is_none() {
+    for (id, expected) in [
+        (r#""id":"x/y","#, "x/y"),
+        (r#""id":17,"#, "17"),
+        (
+            r#""id":12345678901234567890123,"#,
+            "12345678901234567890123",
+        ),
+        (r#""id":1.50,"#, "1.50"),
+        (r#""id":"","#, "stem:7"),
+        (r#""id":null,"#, "stem:7"),
+        (r#""id":[1],"#, "stem:7"),
+        ("", "stem:7"),
+    ] {
+        let record = format!("{{{id}\"messages\":[]}}");
+        assert_eq!(
+            &*parse(record.as_bytes(), 7, "stem:7")
+                .expect("a good record")
+                .id,
+            expected,
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn odd_messages_are_read_as_far_as_they_can_be() {
+    let cases: [(&str, Vec<Part<'_>>); 17] = [
+        (r#"{"role":"assistant"}"#, vec![]),
+        (
+            r#"{"role":"assistant","content":"","tool_calls":null}"#,
+            vec![],
+        ),
+        (
+            r#"{"role":"assistant","content":"a\u0000b\ud83d\ude00"}"#,
+            vec![text("a\0b😀")],
+        ),
+        (
+            r#"{"role":"user","content":["a",{"type":"text","text":"b"}]}"#,
+            vec![text("a"), text("b")],
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"input_audio","input_audio":{}}]}"#,
+            vec![
+                Part::Media {
+                    kind: "image_url".into(),
+                    raw: json(r#"{"type":"image_url","image_url":{"url":"u"}}"#),
+                },
+                Part::Media {
+                    kind: "input_audio".into(),
+                    raw: json(r#"{"type":"input_audio","input_audio":{}}"#),
+                },
+            ],
+        ),
+        (
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"reasoning","text":"r"},{"type":"refusal","refusal":"no"}]}"#,
+            vec![
+                Part::Reasoning("t".into()),
+                Part::Reasoning("r".into()),
+                text("no"),
+            ],
+        ),
+        (
+            r#"{"role":"assistant","content":null,"refusal":"I can't"}"#,
+            vec![text("I can't")],
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"hologram","x":1}]}"#,
+            vec![Part::Other(json(r#"{"type":"hologram","x":1}"#))],
+        ),
+        (
+            r#"{"role":"user","content":{"a" : 1}}"#,
+            vec![Part::Other(json(r#"{"a":1}"#))],
+        ),
+        (
+            r#"{"role":"assistant","reasoning":{"steps":2},"content":"x"}"#,
+            vec![Part::Other(json(r#"{"steps":2}"#)), text("x")],
+        ),
+        (
+            r#"{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}"#,
+            vec![call("", "f", "{}")],
+        ),
+        (
+            r#"{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}"#,
+            vec![call("", "f", "")],
+        ),
+        (
+            r#"{"role":"assistant","tool_calls":[{"id":3,"function":{"name":"f","arguments":"{broken"}}]}"#,
+            vec![call("3", "f", "{broken")],
+        ),
+        (
+            r#"{"role":"assistant","tool_calls":[{"id":"c","type":"custom","custom":{"name":"f","input":"free"}}]}"#,
+            vec![call("c", "f", "free")],
+        ),
+        (
+            r#"{"role":"TOOL","tool_call_id":"c","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"metadata":{"is_error":"yes","duration_ms":"1"}}"#,
+            vec![Part::ToolResult(ToolResult {
+                call_id: "c".into(),
+                content: "a\nb".into(),
+                is_error: None,
+                duration_ms: None,
+            })],
+        ),
+        (
+            r#"{"role":"tool","content":{"rows":[1, 2]}}"#,
+            vec![Part::ToolResult(ToolResult {
+                call_id: "".into(),
+                content: r#"{"rows":[1, 2]}"#.into(),
+                is_error: None,
+                duration_ms: None,
+            })],
+        ),
+        (
+            r#"{"role":"function","name":"f","content":null}"#,
+            vec![Part::ToolResult(ToolResult {
+                call_id: "".into(),
+                content: "".into(),
+                is_error: None,
+                duration_ms: None,
+            })],
+        ),
+    ];
+    for (message, expected) in cases {
+        assert_eq!(parts(message), expected, "{message}");
+    }
+}
+
+#[test]
+fn what_only_decorates_a_record_never_spoils_it() {
+    for extra in [
+        r#""metadata":null"#,
+        r#""metadata":7"#,
+        r#""tags":null"#,
+        r#""tags":{"a":1}"#,
+        r#""contents":[],"sessionId":"s""#,
+        r#""x":"\ud800""#,
+    ] {
+        let record = format!("{{\"messages\":[],{extra}}}");
+        let transcript = parse(record.as_bytes(), 1, "t").expect("a good record");
+        assert_eq!(
+            (transcript.metadata, transcript.tags.len()),
+            (None, 0),
+            "{extra}"
+        );
+    }
+    let tags = parse(br#"{"messages":[],"tags":"one"}"#, 1, "t")
+        .expect("a good record")
+        .tags;
+    assert_eq!(tags, [Text::from("one")]);
+    let deep = format!(
+        "{{\"messages\":[],\"x\":{}{}}}",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert!(parse(deep.as_bytes(), 1, "t").is_ok());
+    let deep = format!(
+        "{{\"messages\":[{{\"role\":\"user\",\"content\":[{{\"type\":\"x\",\"y\":{}{}}}]}}]}}",
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    assert!(parse(deep.as_bytes(), 1, "t").is_ok());
+}
+
+#[test]
+fn bad_records_say_why() {
+    for (record, expected) in [
+        ("{}", "it has no list `messages`"),
+        (r#"{"messages":null}"#, "it has no list `messages`"),
+        (
+            r#"{"messages":[{"content":"x"}]}"#,
+            "message 0: it has no `role`",
+        ),
+        (
+            r#"{"messages":[{"role":"user"},{"role":"assistant","tool_calls":[{"id":"c"}]}]}"#,
+            "message 1: tool call 0 has no `function`",
+        ),
+        (
+            r#"{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{}"}}]}]}"#,
+            "message 0: tool call 0 has no `name`",
+        ),
+        (
+            r#"{"messages":[{"role":"assistant","function_call":{}}]}"#,
+            "message 0: its `function_call` has no `name`",
+        ),
+        (
+            r#"{"messages":[{"role":"user","content":[{"type":"text"}]}]}"#,
+            "message 0: a part of type \"text\" has no text",
+        ),
+        (
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"f"}]}]}"#,
+            "Anthropic messages (content blocks) are not read yet",
+        ),
+        (
+            r#"{"messages":[{"role":"user"}"#,
+            "EOF while parsing a list at byte 28",
+        ),
+        (
+            r#"{"messages":[],"messages":[]}"#,
+            "duplicate field `messages` at byte 25",
+        ),
+        (
+            r#"{"messages":[],"score":NaN}"#,
+            "expected value at byte 24",
+        ),
+        (
+            "NaN",
+            "invalid type: floating point `NaN`, expected an object",
+        ),
+    ] {
+        let got = why(record);
+        if record != "NaN" {
+            assert_eq!(got, expected, "{record}");
+        }
+    }
+    assert_eq!(
+        why(b"{\"messages\":[],\"x\":\"\xff\"}"),
+        "not UTF-8 at byte 20"
+    );
+    for record in [
+        "",
+        "[]",
+        "7",
+        "\"x\"",
+        "null",
+        r#"[[{"role":"user"}]]"#,
+        r#"{"messages":[["user","hi"]]}"#,
+        r#"{"messages":[null]}"#,
+        r#"{"messages":[{"role":"user","content":5}]}"#,
+        r#"{"messages":[{"role":"user","content":"\ud800"}]}"#,
+        "{\"messages\":[]} x",
+    ] {
+        assert!(!why(record).is_empty(), "{record}");
+    }
+}
