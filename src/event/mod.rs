@@ -13,6 +13,8 @@
 
 mod emitter;
 mod header;
+#[cfg(test)]
+pub(crate) mod laws;
 mod redact;
 mod state;
 

@@ -26,9 +26,7 @@ mod store;
 mod writer;
 
 #[cfg(test)]
-mod faults;
-#[cfg(test)]
-mod samples;
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -38,9 +38,14 @@ impl Speed {
         Millis::from_secs_f64(recorded.0 as f64 / self.0 / 1000.0)
     }
 
-    /// How much of the recording passes in a time; all of it at once.
+    /// How much of the recording passes in a time, rounded down; all of it at once.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "never negative, and `as` saturates; 0 times infinity is NaN and becomes 0"
+    )]
     fn stretch(self, passed: Millis) -> Millis {
-        Millis::from_secs_f64(passed.0 as f64 * self.0 / 1000.0)
+        Millis((passed.0 as f64 * self.0) as u64)
     }
 }
 
@@ -152,22 +157,8 @@ impl Player {
     /// The events that are due when the clock reads `now`; each is handed out once.
     pub fn due(&mut self, now: Millis) -> &[RunEvent] {
         let from = self.next;
-        match self.playback {
-            Playback::Paused { .. } => {}
-            Playback::Playing {
-                speed: Speed::AT_ONCE,
-                ..
-            } => self.next = self.events.len(),
-            Playback::Playing { .. } => {
-                let at = self.at(now);
-                while self
-                    .events
-                    .get(self.next)
-                    .is_some_and(|event| event.at <= at)
-                {
-                    self.next += 1;
-                }
-            }
+        while self.next_due(now) == Some(Millis(0)) {
+            self.next += 1;
         }
         &self.events[from..self.next]
     }

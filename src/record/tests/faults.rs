@@ -7,13 +7,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::disk::{Disk, Held, LogFile};
 use super::samples::{end, ended, header, planned, settled, started};
-use super::writer::Recorder;
-use super::{EVENTS, RecordError, read_log};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{Kind, RunEvent};
 use crate::model::{Blob, Digest, Millis, Outcome};
+use crate::record::disk::{Disk, Held, LogFile};
+use crate::record::writer::Recorder;
+use crate::record::{EVENTS, RecordError, read_log};
 
 /// What happens at the Nth call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{Recorder, Run};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{
     Answered, CellKey, EvalSpec, FORMAT, JudgeSpec, Kind, Piece, Redactor, RubricSpec, RunEvent,
@@ -15,6 +14,7 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     TranscriptRef, TurnIx, WallTime,
 };
+use crate::record::{Recorder, Run};
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
 pub(super) fn header(run: &str) -> RunHeader {

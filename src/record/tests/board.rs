@@ -1,0 +1,247 @@
+//! The board and the indexes over past runs.
+
+use std::path::Path;
+
+use super::samples::{called, end, ended, planned, record, settled, started};
+use crate::event::{Handled, Kind, RunHeader, Source, ToolFact};
+use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
+use crate::record::{Board, CacheIndex, EvidenceUsed, Run, RunStore};
+
+const FIRST: &str = "20260101T000000Z-aaaa";
+const SECOND: &str = "20260102T000000Z-bbbb";
+const THIRD: &str = "20260103T000000Z-cccc";
+
+fn stored(runs: &Path) -> Vec<Run> {
+    RunStore {
+        dir: runs.to_owned(),
+        also: Vec::new(),
+    }
+    .runs()
+}
+
+fn board(runs: &Path) -> Board {
+    let (board, problems) = Board::of(&stored(runs), |_| true);
+    assert_eq!(problems, [""; 0]);
+    board
+}
+
+fn resumed(cell: u32, what: &str) -> Kind {
+    Kind::Resumed {
+        cell: CellIx(cell),
+        how: Handled {
+            by: "human".to_owned(),
+            what: what.to_owned(),
+            edit: None,
+        },
+    }
+}
+
+/// Outcome and run of a cell on the board.
+fn stands(board: &Board, name: &str) -> Option<(Outcome, String)> {
+    let cell = board.get(name)?;
+    Some((cell.outcome, cell.run.letters().to_owned()))
+}
+
+#[tokio::test]
+async fn the_newest_result_of_every_cell_stands_on_the_board() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let first = vec![
+        planned("t", 0),
+        settled(0, Outcome::Pass),
+        planned("u", 2),
+        settled(2, Outcome::Pass),
+        started(1, "key-t"),
+        ended(1, Outcome::Fail),
+        end(),
+    ];
+    record(runs.path(), FIRST, first).await;
+    // The second run numbers its cells differently, and is interrupted.
+    let second = vec![planned("u", 0), settled(0, Outcome::Fail), planned("t", 2)];
+    record(runs.path(), SECOND, second).await;
+
+    let board = board(runs.path());
+    let aaaa = |outcome| Some((outcome, "aaaa".to_owned()));
+    assert_eq!(stands(&board, "t/r/plain"), aaaa(Outcome::Pass));
+    assert_eq!(
+        stands(&board, "u/r/plain"),
+        Some((Outcome::Fail, "bbbb".to_owned()))
+    );
+    assert_eq!(stands(&board, "t/r/asked~j"), aaaa(Outcome::Fail));
+    assert_eq!(stands(&board, "u/r/asked~j"), None, "planned is not judged");
+    assert_eq!(board.len(), 3);
+    let judged = board.get("t/r/asked~j").expect("judged");
+    assert_eq!(judged.cell, CellIx(1));
+    assert_eq!(*judged.eval, Digest::of(b"asked"));
+    assert_eq!(judged.judge.as_deref(), Some(&Digest::of(b"j")));
+    assert_eq!(*judged.transcript, Digest::of(b"t"));
+    assert_eq!(judged.key, Some(Digest::of(b"key-t")));
+    assert_eq!(judged.explanation, "said the judge");
+}
+
+#[tokio::test]
+async fn a_cancelled_cell_hides_no_flip() {
+    let runs = tempfile::tempdir().expect("a folder");
+    for (id, outcome) in [
+        (FIRST, Outcome::Fail),
+        (SECOND, Outcome::Pass),
+        (THIRD, Outcome::Cancelled),
+    ] {
+        let kinds = vec![planned("t", 0), started(1, "k"), ended(1, outcome), end()];
+        record(runs.path(), id, kinds).await;
+    }
+    let mut board = board(runs.path());
+    let name = "t/r/asked~j";
+    assert_eq!(
+        stands(&board, name),
+        Some((Outcome::Cancelled, "cccc".to_owned()))
+    );
+    let verdict = board.verdict(name).expect("the one before").clone();
+    assert_eq!(
+        (verdict.outcome, verdict.run.letters()),
+        (Outcome::Pass, "bbbb")
+    );
+
+    let mut live = board.get(name).expect("there").clone();
+    live.outcome = Outcome::Timeout;
+    board.put(name.to_owned(), live.clone());
+    assert_eq!(
+        board.verdict(name),
+        Some(&verdict),
+        "an error is no verdict"
+    );
+    live.outcome = Outcome::Fail;
+    board.put(name.to_owned(), live.clone());
+    assert_eq!(board.verdict(name), Some(&live));
+}
+
+#[tokio::test]
+async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let mut kinds = vec![planned("t", 0), started(0, "a"), started(1, "b")];
+    kinds.push(resumed(0, "go"));
+    kinds.push(resumed(1, "edited"));
+    kinds.extend([
+        ended(0, Outcome::Pass),
+        ended(1, Outcome::Pass),
+        planned("u", 2),
+    ]);
+    let mut by_human = CellResult::new(Outcome::Pass, "");
+    by_human.by_human = true;
+    kinds.push(started(2, "c"));
+    kinds.push(Kind::CellFinished {
+        cell: CellIx(2),
+        result: Box::new(by_human),
+    });
+    kinds.push(started(3, "d"));
+    kinds.extend(called(3, 0, "{}", "by hand", Source::ByHand));
+    kinds.push(ended(3, Outcome::Pass));
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+
+    let board = board(runs.path());
+    assert!(board.get("t/r/plain").is_some(), "let go unchanged");
+    assert!(board.get("t/r/asked~j").is_none());
+    assert!(board.get("u/r/plain").is_none());
+    let (cache, _) = CacheIndex::of(&[run.clone()]);
+    let known = ["a", "b", "c", "d"].map(|key| cache.get(&Digest::of(key.as_bytes())).is_some());
+    assert_eq!(known, [true, false, false, false]);
+    assert_eq!(run.recorded_calls().expect("a log"), []);
+}
+
+#[tokio::test]
+async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let kinds = || vec![planned("t", 0), settled(0, Outcome::Pass), end()];
+    record(runs.path(), FIRST, kinds()).await;
+    let (second, _) = record(runs.path(), SECOND, kinds()).await;
+    let log = second.dir.join("events.jsonl");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    std::fs::write(&log, text.replacen("\"major\":1", "\"major\":2", 1)).expect("written");
+
+    let (board, problems) = Board::of(&stored(runs.path()), |_| true);
+    assert_eq!((board.len(), problems.len()), (1, 1), "{problems:?}");
+    let elsewhere = |header: &RunHeader| header.workspace == Path::new("/elsewhere");
+    assert!(Board::of(&stored(runs.path()), elsewhere).0.is_empty());
+}
+
+#[tokio::test]
+async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
+    let runs = tempfile::tempdir().expect("a folder");
+    for (id, outcome, page) in [
+        (FIRST, Outcome::Pass, "old page"),
+        (SECOND, Outcome::Fail, "new page"),
+        (THIRD, Outcome::JudgeError, "error"),
+    ] {
+        let mut kinds = vec![planned("t", 0), started(1, "key")];
+        kinds.extend(called(1, 0, r#"{"url":"u"}"#, page, Source::Live));
+        kinds.extend([ended(1, outcome), end()]);
+        record(runs.path(), id, kinds).await;
+    }
+    let (cache, problems) = CacheIndex::of(&stored(runs.path()));
+    assert_eq!((cache.len(), problems.len()), (1, 0));
+    let entry = cache.get(&Digest::of(b"key")).expect("judged before");
+    assert_eq!(
+        entry.run,
+        RunId(SECOND.to_owned()),
+        "an error answers nothing"
+    );
+    assert_eq!(
+        (entry.cell, entry.result.outcome),
+        (CellIx(1), Outcome::Fail)
+    );
+    let used = EvidenceUsed {
+        tool: "fetch_url".to_owned(),
+        decl: Some(Digest::of(b"decl")),
+        canonical: RawJson::parse(r#"{"url":"u"}"#).expect("valid"),
+        answer: Digest::of(b"new page"),
+    };
+    assert_eq!(entry.evidence, [used]);
+}
+
+#[tokio::test]
+async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let repaired = RawJson::parse(r#"{"url":"v"}"#).expect("valid");
+    let mut kinds = vec![planned("t", 0), started(1, "key")];
+    kinds.extend(called(1, 0, r#"{"url":"u"}"#, "page u", Source::Live));
+    let mut broken = called(1, 1, r#"{"url":"v""#, "page v", Source::Live);
+    broken.insert(
+        1,
+        super::samples::tool(
+            1,
+            1,
+            ToolFact::Repaired {
+                canonical: repaired.clone(),
+                changes: Vec::new(),
+            },
+        ),
+    );
+    kinds.extend(broken);
+    let rejected = ToolFact::Rejected {
+        rule: "seen".to_owned(),
+        text: "no".to_owned(),
+    };
+    kinds.extend([
+        called(1, 2, "{}", "", Source::Live).remove(0),
+        super::samples::tool(1, 2, rejected),
+        called(1, 3, "{}", "", Source::Live).remove(0), // never answered
+    ]);
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+    let calls = run.recorded_calls().expect("a log");
+    let seen: Vec<(&str, Option<&str>, bool)> = calls
+        .iter()
+        .map(|call| {
+            (
+                call.canonical.get(),
+                call.name.as_deref(),
+                call.decl.is_some(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (r#"{"url":"u"}"#, Some("t/r/asked~j"), true),
+            (repaired.get(), Some("t/r/asked~j"), true),
+        ]
+    );
+}

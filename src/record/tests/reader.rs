@@ -1,0 +1,223 @@
+//! Reading logs that were cut, damaged or written by others.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use super::samples::{end, planned, record, settled};
+use crate::event::{Kind, RunEvent};
+use crate::model::{CellIx, Outcome};
+use crate::record::{EVENTS, Ending, Log, RECORD_MAX, RecordError, Run, read_log};
+
+const ID: &str = "20260101T000000Z-kvqa";
+
+fn read(bytes: impl Into<Vec<u8>>) -> Result<Log, RecordError> {
+    read_log(Cursor::new(bytes.into()), Path::new("log"))
+}
+
+/// A recorded log with its events.
+async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, Run, tempfile::TempDir) {
+    let runs = tempfile::tempdir().expect("a folder");
+    let mut kinds = vec![planned("t", 0), settled(0, Outcome::Pass)];
+    kinds.extend((0..notes).map(|n| Kind::Note {
+        cell: Some(CellIx(0)),
+        text: format!("nötè {n}\n\u{202e}"),
+    }));
+    kinds.push(end());
+    let (run, shown) = record(runs.path(), ID, kinds).await;
+    let bytes = std::fs::read(run.dir.join(EVENTS)).expect("a log");
+    (bytes, shown, run, runs)
+}
+
+fn with_line(bytes: &[u8], at: usize, line: &[u8]) -> Vec<u8> {
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    lines.insert(at, line);
+    lines.concat()
+}
+
+#[tokio::test]
+async fn a_log_cut_at_any_byte_gives_its_whole_records() {
+    let (bytes, events, ..) = log_of(20).await;
+    for cut in 0..=bytes.len() {
+        let whole = bytes[..cut].iter().filter(|b| **b == b'\n').count();
+        // Cut right before its break, a record is whole all the same.
+        let whole = whole + usize::from(bytes.get(cut) == Some(&b'\n'));
+        let torn = cut > 0
+            && bytes[cut - 1] != b'\n'
+            && bytes.get(cut) != Some(&b'\n')
+            && cut < bytes.len();
+        let log = read(&bytes[..cut]).unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
+        assert_eq!(log.events, events[..whole], "cut at {cut}");
+        assert_eq!(
+            log.warnings.len(),
+            usize::from(torn),
+            "cut at {cut}: {:?}",
+            log.warnings
+        );
+        assert_eq!(log.interrupted, whole < events.len(), "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_torn_record_never_swallows_the_one_appended_behind_it() {
+    let (bytes, events, ..) = log_of(2).await;
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    for cut in 1..lines[2].len() - 1 {
+        let torn = [lines[0], lines[1], &lines[2][..cut], lines[3], lines[4]].concat();
+        let log = read(torn).expect("readable");
+        assert_eq!(
+            log.events,
+            [&events[..2], &events[3..5]].concat(),
+            "cut at {cut}"
+        );
+        assert_eq!(
+            log.warnings,
+            [format!(
+                "line 3: {cut} bytes of a torn record stand before a whole one"
+            )]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_line_is_left_out_and_told_with_its_number() {
+    let (bytes, events, ..) = log_of(1).await;
+    let huge = [b"[\"", "x".repeat(RECORD_MAX + 300).as_bytes(), b"\"]\n"].concat();
+    let deep = [&b"[".repeat(100_000)[..], b"\n"].concat();
+    for (line, told) in [
+        (&b"hello\n"[..], "line 2: left out: it is no event"),
+        (b"{\"seq\":1}\n", "line 2: left out: it is no event"),
+        (b"\xff\xfe{}\n", "line 2: left out: it is not UTF-8"),
+        (b"\0\0\0\0\n", "line 2: left out: it is no event"),
+        (&deep, "line 2: left out: it is no event"),
+        (
+            &huge,
+            "line 2: left out: it is longer than the 16 MiB of a record",
+        ),
+    ] {
+        let log = read(with_line(&bytes, 1, line)).expect("readable");
+        assert_eq!(log.events, events, "{told}");
+        assert_eq!(log.warnings.len(), 1, "{:?}", log.warnings);
+        assert!(log.warnings[0].starts_with(told), "{:?}", log.warnings);
+    }
+    let log = read(with_line(&bytes, 1, b" \r\n")).expect("readable");
+    assert_eq!((log.events, log.warnings.len()), (events, 0));
+}
+
+#[tokio::test]
+async fn damage_to_any_byte_stays_in_its_record() {
+    let (bytes, events, ..) = log_of(3).await;
+    let line_of = |at: usize| bytes[..at].iter().filter(|b| **b == b'\n').count();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x01;
+        let Ok(log) = read(damaged) else {
+            assert_eq!(line_of(at), 0, "only a header's version can refuse a log");
+            continue;
+        };
+        let line = line_of(at);
+        // A lost break takes the two records it parted; nothing else takes a second one.
+        let near = |event: &RunEvent| event.seq == line as u64 || event.seq == line as u64 + 1;
+        for event in events.iter().filter(|event| !near(event)) {
+            assert!(
+                log.events.contains(event),
+                "byte {at} took event {}",
+                event.seq
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_foreign_lines_are_counted_and_not_all_told() {
+    let (bytes, ..) = log_of(0).await;
+    let mut bytes = bytes;
+    bytes.extend(b"?\n".repeat(1000));
+    let log = read(bytes).expect("readable");
+    assert_eq!(log.warnings.len(), 21);
+    assert_eq!(log.warnings[20], "980 more lines like these");
+}
+
+#[tokio::test]
+async fn a_missing_event_is_told() {
+    let (bytes, ..) = log_of(2).await;
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+    let log = read([&lines[..2], &lines[3..]].concat().concat()).expect("readable");
+    assert_eq!(
+        log.warnings,
+        ["line 3: event 3 stands where event 2 should"]
+    );
+    let log = read(lines[1..].concat()).expect("readable");
+    assert_eq!(
+        log.warnings[0],
+        "line 1: the log does not begin with its header"
+    );
+}
+
+#[tokio::test]
+async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
+    let (bytes, events, ..) = log_of(0).await;
+    let text = String::from_utf8(bytes).expect("text");
+    let newer = text.replacen(r#""major":1"#, r#""shape":{},"major":2"#, 1);
+    assert!(matches!(
+        read(newer),
+        Err(RecordError::Newer {
+            major: 2,
+            known: 1,
+            ..
+        })
+    ));
+    let garbled = r#"{"seq":0,"at":0,"kind":{"run_started":{"format":{"major":9,"minor":0}}}}"#;
+    assert!(matches!(
+        read(garbled),
+        Err(RecordError::Newer { major: 9, .. })
+    ));
+
+    let minor = text.replacen(r#""minor":0"#, r#""minor":7"#, 1).replacen(
+        r#""demo":"#,
+        r#""moon":"full","demo":"#,
+        1,
+    );
+    let moon = b"{\"seq\":1,\"at\":0,\"kind\":{\"moon_rose\":{\"phase\":0.5}}}\n";
+    let log = read(with_line(minor.as_bytes(), 1, moon)).expect("readable");
+    assert!(matches!(&log.events[1].kind, Kind::Unknown(raw) if raw.get().contains("moon_rose")));
+    assert_eq!(log.events.len(), events.len() + 1);
+}
+
+#[tokio::test]
+async fn what_is_no_log_says_so() {
+    let error = |text: &str| read(text).expect_err("no log").to_string();
+    assert!(error("# notes\nmore\n").contains("no line of its log is an event"));
+    let empty = read("").expect("killed before the header");
+    assert!(empty.interrupted && empty.events.is_empty());
+
+    let dir = tempfile::tempdir().expect("a folder");
+    let run = Run {
+        id: crate::model::RunId(ID.to_owned()),
+        dir: dir.path().to_owned(),
+    };
+    assert!(matches!(run.log(), Err(RecordError::Io { .. })));
+    std::fs::write(dir.path().join(EVENTS), "").expect("written");
+    let error = run.header().expect_err("empty").to_string();
+    assert!(error.contains("its log is empty"), "{error}");
+    let note = r#"{"seq":0,"at":0,"kind":{"note":{"cell":null,"text":"x"}}}"#;
+    std::fs::write(dir.path().join(EVENTS), note).expect("written");
+    assert!(matches!(run.header(), Err(RecordError::NotARun { .. })));
+    let log = run.log().expect("events without a header are still shown");
+    assert_eq!(log.events.len(), 1);
+}
+
+#[tokio::test]
+async fn unwanted_kinds_are_passed_over_and_nothing_else_changes() {
+    let (_, events, run, _dir) = log_of(5).await;
+    let mut some = run
+        .events_of(&["run_started", "cells_settled"])
+        .expect("a log");
+    let read: Vec<RunEvent> = (&mut some).map(|e| e.expect("readable")).collect();
+    assert_eq!(read, [&events[..1], &events[2..3]].concat());
+    assert_eq!(some.warnings(), [""; 0], "passing over is no gap");
+    assert_eq!(
+        some.ending(),
+        Ending::Finished,
+        "the end is seen all the same"
+    );
+}
