@@ -2,3 +2,174 @@
 //!
 //! Owns which cells there are, in which order they are numbered, who decides each and when. Emits facts through the
 //! recorder and returns their stream. Refuses to print: `report` eats the stream.
+//!
+//! ```text
+//! workspace ─► snapshot (evals compiled, judges built, header) ── all that a run reads; then
+//!
+//! source ─► work (threads: parse, plan, check, recall) ─► execute (merge, in order) ─► facts
+//!                                                             └─► schedule (judge cells) ─► facts
+//! ```
+//!
+//! **Order.** Cells are planned while reading, in plan order, one `cells_planned` a transcript, then one `cells_settled`
+//! with its deterministic, skipped and recalled cells. Judge cells start in plan order and end as they end.
+//!
+//! **Repeats** are planned when they are certain to be needed (see `repeats`): 2 of 3 at first. Should these disagree, a
+//! *further* `cells_planned` of the same transcript plans the third, with a new number, *before* the `cell_finished`
+//! that makes it necessary. So for a reader of the log:
+//! - a decision is complete once all of its planned cells have results; no rule about repeats is needed;
+//! - numbers are dense and rise, but a transcript's cells may come in several ranges: to print in plan order, sort a
+//!   transcript's cells by `(eval, message, judge, repeat)`;
+//! - a decision with a planned cell that has no result (cancelled, budget, killed) is open and counts under no outcome.
+//!
+//! **Bounds.** Chunks in flight are bounded; the merge stays within 1,024 transcripts of the oldest one with unfinished
+//! judge cells. Memory grows with none of them, but for 16 bytes an id (to find ids used twice).
+//!
+//! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
+
+mod bench;
+mod core;
+mod evidence;
+mod execute;
+mod filter;
+mod ids;
+mod judges;
+mod past;
+mod permit;
+mod plan;
+mod preview;
+mod recall;
+mod repeats;
+mod replay;
+mod resume;
+mod sample;
+mod schedule;
+mod snapshot;
+mod source;
+mod start;
+mod tally;
+mod window;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use filter::{Candidate, Filter, FilterError};
+pub use preview::{JudgePreview, Preview, preview};
+pub use sample::Sample;
+pub use start::{Request, start, request};
+
+use crate::event::Totals;
+use crate::judge::{Gate, MissPolicy, OpenGate};
+use crate::model::RunId;
+use crate::record::{EventStream, RecordError};
+use crate::tools::ToolDeps;
+
+/// What a run is told to do.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Which decisions; `None`: all.
+    pub where_: Option<Filter>,
+    /// Another judge for all judged evals.
+    pub judge: Option<String>,
+    /// Judge cells at once; `None`: the workspace's.
+    pub concurrency: Option<usize>,
+    /// At most so many transcripts, of those with cells, in the order listed.
+    pub limit: Option<u64>,
+    /// Only so many transcripts, chosen by a seed.
+    pub sample: Option<Sample>,
+    /// Repeats of every judged eval, instead of what it says.
+    pub repeat: Option<u32>,
+    /// The run whose evidence answers tool calls; `None`: the workspace's `frozen:`, if any.
+    pub frozen: Option<String>,
+    /// What a call gets that frozen evidence has no answer for.
+    pub frozen_miss: MissPolicy,
+    /// Whether verdicts of past runs are taken.
+    pub cache: CachePolicy,
+    /// A run to take up again. Its snapshot and plan are used; of the options here only those that say how, not what:
+    /// concurrency, frozen, cache.
+    pub resume: Option<String>,
+    /// A sentence to record with the run.
+    pub label: String,
+    /// The run's id, instead of a fresh one.
+    pub id: Option<RunId>,
+    /// Where traces may be held up.
+    pub gate: Arc<dyn Gate>,
+    /// What tools are built with.
+    pub tools: ToolDeps,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            where_: None,
+            judge: None,
+            concurrency: None,
+            limit: None,
+            sample: None,
+            repeat: None,
+            frozen: None,
+            frozen_miss: MissPolicy::default(),
+            cache: CachePolicy::Use,
+            resume: None,
+            label: String::new(),
+            id: None,
+            gate: Arc::new(OpenGate),
+            tools: ToolDeps::default(),
+        }
+    }
+}
+
+/// Whether verdicts of past runs are taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// They are.
+    #[default]
+    Use,
+    /// They are not; later runs may still take this one's.
+    Off,
+    /// They are not, and the run says that it asked again.
+    Refresh,
+}
+
+/// Why there is no run, or why it did not end well.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// Nothing was started: what was asked for cannot be done. One problem a line.
+    #[error("{0}")]
+    Usage(String),
+    /// The run could not be recorded, or another could not be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The transcripts could not be read to the end. What was read is decided and recorded.
+    #[error("{0}")]
+    Source(String),
+}
+
+/// A run that is under way.
+#[derive(Debug)]
+pub struct RunHandle {
+    /// Its id.
+    pub run: RunId,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// What was recorded. Drain it or drop it: while it is full, the run waits.
+    pub events: EventStream,
+    /// Ends it: what runs is cancelled, what has not started stays pending.
+    pub cancel: CancellationToken,
+    /// How it ended, once all is recorded and synced.
+    pub join: JoinHandle<Result<Totals, RunError>>,
+}
+
+impl RunHandle {
+    /// Cancels the run. It ends by itself soon after; `join` says when.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}

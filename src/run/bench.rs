@@ -1,0 +1,137 @@
+//! The judges of a run, ready to be asked, and what past runs already know.
+
+use std::sync::Arc;
+
+use super::plan::Plan;
+use super::replay::Names;
+use super::repeats::needed;
+use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
+use crate::model::{CellResult, Digest, Transcript};
+
+/// Names what could change a judge's verdict; `None` where it can never be cached.
+pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
+
+/// The size of a request in bytes; `None` where nothing is sent.
+pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<u64> + Send + Sync>;
+
+/// A judge of the run.
+pub(super) struct Seat {
+    /// Who judges.
+    pub(super) judge: Arc<dyn JudgeProvider>,
+    /// The cache key of a request.
+    pub(super) key: KeyOf,
+    /// Bytes of the first request: what a preview estimates from.
+    pub(super) size: SizeOf,
+    /// Whether a call costs nothing.
+    pub(super) free: bool,
+}
+
+/// Verdicts of past runs, by cache key.
+pub(super) trait Recall: Send + Sync {
+    /// A verdict whose evidence holds, decided again under `params`, marked with the run it is from.
+    fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult>;
+}
+
+/// What is known of a planned cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum State {
+    /// It has a result.
+    Settled(CellResult),
+    /// A judge must be asked; under this key.
+    Ask(Option<Digest>),
+}
+
+/// Plan, judges and memory: all that decides a cell.
+pub(crate) struct Bench {
+    /// Which cells there are.
+    pub(super) plan: Arc<Plan>,
+    /// By the position of the judge; `None` where no selected eval needs it.
+    pub(super) seats: Vec<Option<Seat>>,
+    /// Nothing is recalled with the cache off.
+    pub(super) recall: Option<Box<dyn Recall>>,
+    /// What live cells are called, for judges that need to know.
+    pub(super) names: Arc<Names>,
+}
+
+/// The cells of one judged decision: whose, and at most how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Judged {
+    /// Position of the eval.
+    pub(super) eval: u32,
+    /// The judged message.
+    pub(super) message: Option<u32>,
+    /// Position of the judge.
+    pub(super) judge: u32,
+    /// At most so many cells.
+    pub(super) repeat: u32,
+}
+
+impl Judged {
+    /// How the `nth` cell from 0 is numbered.
+    pub(super) fn number(&self, nth: usize) -> Option<u32> {
+        (self.repeat > 1).then(|| u32::try_from(nth + 1).unwrap_or(u32::MAX))
+    }
+}
+
+impl Bench {
+    /// What is to be done for one cell: take a recalled verdict, or ask.
+    pub(super) fn state(
+        &self,
+        transcript: &Arc<Transcript<'static>>,
+        of: Judged,
+        number: Option<u32>,
+    ) -> State {
+        let request = self
+            .plan
+            .request(transcript, of.eval, of.message, number);
+        let key = self
+            .seat(of.judge)
+            .and_then(|seat| (seat.key)(&request));
+        if let (Some(recall), Some(key)) = (&self.recall, &key)
+            && let Some(result) = recall.find(key, &request.params)
+        {
+            return State::Settled(result);
+        }
+        State::Ask(key)
+    }
+
+    /// Adds the cells that are certain to be needed to those there are. Cells are added only once all before them have
+    /// results.
+    pub(super) fn extend(
+        &self,
+        transcript: &Arc<Transcript<'static>>,
+        of: Judged,
+        cells: &mut Vec<State>,
+    ) {
+        loop {
+            let mut done = Vec::with_capacity(cells.len());
+            for cell in &*cells {
+                match cell {
+                    State::Settled(result) => done.push(result.clone()),
+                    State::Ask(_) => return,
+                }
+            }
+            let more = needed(of.repeat, &done);
+            if more == 0 {
+                return;
+            }
+            for _ in 0..more {
+                let number = of.number(cells.len());
+                cells.push(self.state(transcript, of, number));
+            }
+        }
+    }
+
+    /// The judge at a position, if it was built.
+    pub(super) fn seat(&self, judge: u32) -> Option<&Seat> {
+        self.seats.get(judge as usize)?.as_ref()
+    }
+
+    /// The check of an eval, if code decides it.
+    pub(super) fn check(&self, eval: u32) -> Option<&dyn crate::handlers::Check> {
+        match &self.plan.evals[eval as usize].compiled {
+            Compiled::Check(check) => Some(&**check),
+            Compiled::Judged(_) => None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the threads and tasks of one run share.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::MutexGuard;
+use tokio_util::sync::CancellationToken;
+
+use super::bench::Bench;
+use super::permit::Permits;
+use super::tally::Tally;
+use super::window::Window;
+use crate::clock::Clock;
+use crate::event::Emitter;
+use crate::judge::Budget;
+use crate::model::CellIx;
+
+/// Shared by reader, workers, merging thread and scheduler.
+pub(super) struct Core {
+    pub(super) bench: Bench,
+    pub(super) emitter: Emitter,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Fires when the run is no longer wanted, or cannot be recorded any more.
+    pub(super) cancel: CancellationToken,
+    pub(super) budget: Arc<Budget>,
+    pub(super) permits: Arc<Permits>,
+    pub(super) tally: Tally,
+    pub(super) window: Window,
+    pub(super) numbers: Numbers,
+    /// At most so many transcripts with cells.
+    pub(super) limit: Option<u64>,
+    /// Why blobs could not be stored.
+    pub(super) failure: Mutex<Option<io::Error>>,
+}
+
+impl Core {
+    /// Ends the run if a blob could not be stored: events would name what is not there.
+    pub(super) fn check_blobs(&self) {
+        if let Some(error) = self.emitter.take_failure() {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+            self.cancel.cancel();
+        }
+    }
+}
+
+/// Gives cells their numbers. Whoever numbers cells holds the lock until the event that plans them is on its way, so that
+/// numbers rise in the log.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(tokio::sync::Mutex<u32>);
+
+impl Numbers {
+    /// From a task.
+    pub(super) async fn lock(&self) -> Numbering<'_> {
+        Numbering(self.0.lock().await)
+    }
+
+    /// From a thread that is not a task.
+    pub(super) fn blocking_lock(&self) -> Numbering<'_> {
+        Numbering(self.0.blocking_lock())
+    }
+}
+
+/// The right to number cells.
+pub(super) struct Numbering<'n>(MutexGuard<'n, u32>);
+
+impl Numbering<'_> {
+    /// The number of the first of `cells` cells; the others follow.
+    pub(super) fn take(&mut self, cells: usize) -> CellIx {
+        let first = CellIx(*self.0);
+        *self.0 += u32::try_from(cells).expect("a run has fewer than 2^32 cells");
+        first
+    }
+}

@@ -1,0 +1,65 @@
+//! Frozen evidence: a run's recorded tool calls, by the keys that today's tools give them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::RunError;
+use crate::event::{Answered, BlobSource, Piece};
+use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
+use crate::model::{Answer, ToolDecl};
+use crate::record::{Run, RunStore};
+
+/// The run that `frozen` names: a run's name, or a folder relative to the workspace.
+pub(super) fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
+    let folder = root.join(frozen);
+    let name = if folder.is_dir() {
+        folder.to_string_lossy().into_owned()
+    } else {
+        frozen.to_owned()
+    };
+    store
+        .resolve(&name)
+        .map_err(|error| RunError::Usage(format!("frozen evidence `{frozen}`: {error}")))
+}
+
+/// What that run's tools answered. A call counts for every tool of that name that is declared as it was then.
+pub(super) fn frozen(
+    run: &Run,
+    decls: &HashMap<String, Vec<ToolDecl>>,
+    miss: MissPolicy,
+) -> Result<FrozenEvidence, RunError> {
+    let blobs = run.blobs();
+    let mut calls = Vec::new();
+    for call in run.recorded_calls()? {
+        let declared = decls.get(&call.tool).map_or(&[][..], Vec::as_slice);
+        let mut same = declared
+            .iter()
+            .filter(|decl| call.decl.as_ref().is_none_or(|then| *then == decl.digest()))
+            .peekable();
+        if same.peek().is_none() {
+            continue;
+        }
+        let answer = answer(&call.answer, &blobs).map_err(|why| {
+            RunError::Usage(format!("frozen evidence of run {}: {why}", run.id.letters()))
+        })?;
+        calls.extend(same.map(|decl| (EvidenceKey::of(decl, &call.canonical), answer.clone())));
+    }
+    Ok(FrozenEvidence::new(run.id.clone(), calls, miss))
+}
+
+fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<Answer> {
+    let text = match &answered.text {
+        Piece::Text(text) => text.clone(),
+        Piece::Blob(blob) => String::from_utf8_lossy(&blobs.get(&blob.hash)?).into_owned(),
+    };
+    Ok(Answer {
+        text,
+        is_error: answered.is_error,
+        bytes: answered.bytes,
+        truncated: answered.truncated,
+        // The body stays in that run: this one holds no copy to name.
+        raw: None,
+        content_type: answered.content_type.clone(),
+    })
+}

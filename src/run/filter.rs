@@ -1,0 +1,474 @@
+//! The `--where` language: which decisions a run is about.
+//!
+//! Terms stand side by side and all must hold; `!` in front turns one around. `key:value` looks at one property, with
+//! globs and commas for "or" (`eval:tone,grounded*`); a bare word is looked for in the cell's name, letter case aside. A text in double
+//! quotes is one word, whatever it holds (`"support:3"`).
+//!
+//! | key | looks at |
+//! |---|---|
+//! | `transcript:` `rubric:` `eval:` | ids |
+//! | `judge:` | the judge's name; evals without a judge match none |
+//! | `tag:` | any of the transcript's tags |
+//! | `outcome:` | how it ended on the board; also `error` (any error outcome) and `none` (no result yet) |
+//!
+//! Owns parsing and matching. Refuses to know where tags and outcomes come from: the caller says.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::diag::nearest;
+use crate::model::Outcome;
+
+const KEYS: [&str; 6] = ["outcome", "eval", "rubric", "transcript", "judge", "tag"];
+
+/// A parsed `--where`.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    text: String,
+    terms: Vec<Term>,
+}
+
+/// Why a text is no filter: a sentence one can act on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("--where: {0}")]
+pub struct FilterError(String);
+
+/// What a filter looks at: one decision, before it is planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'c> {
+    /// The transcript's id.
+    pub transcript: &'c str,
+    /// The transcript's tags.
+    pub tags: &'c [&'c str],
+    /// The rubric's id.
+    pub rubric: &'c str,
+    /// The eval's id.
+    pub eval: &'c str,
+    /// The judge, for judge evals.
+    pub judge: Option<&'c str>,
+    /// The cell's name, without the repeat.
+    pub name: &'c str,
+    /// How it ended on the board.
+    pub outcome: Option<Outcome>,
+}
+
+#[derive(Debug, Clone)]
+struct Term {
+    not: bool,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Word(String),
+    Id(Key, Vec<Pattern>),
+    Outcome(Vec<Ended>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Eval,
+    Rubric,
+    Transcript,
+    Judge,
+    Tag,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    As(Outcome),
+    InError,
+    NotYet,
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    text: String,
+    glob: Option<globset::GlobMatcher>,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let glob = text
+            .contains(['*', '?', '[', '{'])
+            .then(|| globset::Glob::new(text).ok())
+            .flatten()
+            .map(|glob| glob.compile_matcher());
+        Self {
+            text: text.to_owned(),
+            glob,
+        }
+    }
+
+    fn matches(&self, value: &str) -> bool {
+        // The text itself first: an id may hold characters that mean something in a glob.
+        self.text == value || self.glob.as_ref().is_some_and(|glob| glob.is_match(value))
+    }
+}
+
+impl Filter {
+    /// Reads a filter.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        let terms = words(text)?
+            .into_iter()
+            .map(term)
+            .collect::<Result<Vec<_>, _>>()?;
+        if terms.is_empty() {
+            return Err(FilterError(format!(
+                "the filter is empty; write for example `eval:tone` (keys: {})",
+                KEYS.join(", ")
+            )));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            terms,
+        })
+    }
+
+    /// Whether any term looks at the board, so that it must be read.
+    pub fn needs_board(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|term| matches!(term.what, What::Outcome(_)))
+    }
+
+    /// Whether the decision is selected.
+    pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
+        self.terms
+            .iter()
+            .all(|term| term.what.matches(candidate) != term.not)
+    }
+
+    /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
+    pub fn may_select(&self, rubric: &str, eval: &str, judge: Option<&str>) -> bool {
+        self.terms.iter().all(|term| {
+            let What::Id(key, patterns) = &term.what else {
+                return true;
+            };
+            let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
+            match key {
+                Key::Eval => hit(eval) != term.not,
+                Key::Rubric => hit(rubric) != term.not,
+                Key::Judge => judge.is_some_and(hit) != term.not,
+                Key::Transcript | Key::Tag => true,
+            }
+        })
+    }
+
+    /// Id patterns that match nothing of what exists, as sentences with the nearest id: found before anything is read.
+    /// Transcripts and tags are known only later.
+    pub fn idle_patterns(&self, evals: &[&str], rubrics: &[&str], judges: &[&str]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for term in self.terms.iter().filter(|term| !term.not) {
+            let What::Id(key, patterns) = &term.what else {
+                continue;
+            };
+            let (word, known) = match key {
+                Key::Eval => ("eval", evals),
+                Key::Rubric => ("rubric", rubrics),
+                Key::Judge => ("judge", judges),
+                Key::Transcript | Key::Tag => continue,
+            };
+            if patterns
+                .iter()
+                .any(|p| known.iter().any(|id| p.matches(id)))
+            {
+                continue;
+            }
+            for pattern in patterns {
+                let hint = nearest(&pattern.text, known.iter().copied())
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                problems.push(format!(
+                    "--where: no {word} is called `{}`{hint}",
+                    pattern.text
+                ));
+            }
+        }
+        problems
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl What {
+    fn matches(&self, candidate: &Candidate<'_>) -> bool {
+        match self {
+            What::Word(word) => candidate.name.to_lowercase().contains(word),
+            What::Id(key, patterns) => patterns.iter().any(|pattern| match key {
+                Key::Eval => pattern.matches(candidate.eval),
+                Key::Rubric => pattern.matches(candidate.rubric),
+                Key::Transcript => pattern.matches(candidate.transcript),
+                Key::Judge => candidate.judge.is_some_and(|judge| pattern.matches(judge)),
+                Key::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
+            }),
+            What::Outcome(wanted) => wanted.iter().any(|ended| match ended {
+                Ended::As(outcome) => candidate.outcome == Some(*outcome),
+                Ended::InError => candidate.outcome.is_some_and(Outcome::is_error),
+                Ended::NotYet => candidate.outcome.is_none(),
+            }),
+        }
+    }
+}
+
+/// A word, and whether it was quoted from its first character on.
+struct Word {
+    not: bool,
+    quoted: bool,
+    text: String,
+}
+
+fn words(text: &str) -> Result<Vec<Word>, FilterError> {
+    let mut words = Vec::new();
+    let mut chars = text.chars().peekable();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        if chars.peek().is_none() {
+            return Ok(words);
+        }
+        let not = chars.next_if_eq(&'!').is_some();
+        let quoted = chars.peek() == Some(&'"');
+        let (mut word, mut inside) = (String::new(), false);
+        while let Some(c) = chars.next_if(|c| inside || !c.is_whitespace()) {
+            match c {
+                '"' => inside = !inside,
+                c => word.push(c),
+            }
+        }
+        if inside {
+            return Err(FilterError(format!("the quote before `{word}` is not closed")));
+        }
+        if word.is_empty() {
+            return Err(FilterError(
+                "an empty term selects nothing; put a word or `key:value` after `!` or between quotes".to_owned(),
+            ));
+        }
+        words.push(Word {
+            not,
+            quoted,
+            text: word,
+        });
+    }
+}
+
+fn term(word: Word) -> Result<Term, FilterError> {
+    let Word { not, quoted, text } = word;
+    let what = match text.split_once(':') {
+        Some((key, value)) if !quoted => keyed(key, value)?,
+        _ => What::Word(text.to_lowercase()),
+    };
+    Ok(Term { not, what })
+}
+
+fn keyed(key: &str, value: &str) -> Result<What, FilterError> {
+    let key = match key {
+        "eval" => Some(Key::Eval),
+        "rubric" => Some(Key::Rubric),
+        "transcript" => Some(Key::Transcript),
+        "judge" => Some(Key::Judge),
+        "tag" => Some(Key::Tag),
+        "outcome" => None,
+        other => {
+            let hint = nearest(other, KEYS).map_or_else(
+                || format!("the keys are {}", KEYS.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(FilterError(format!(
+                "unknown key `{other}`; {hint} (to look for the text itself, quote it: \"{other}:{value}\")"
+            )));
+        }
+    };
+    let values: Vec<&str> = value.split(',').filter(|v| !v.is_empty()).collect();
+    if values.is_empty() {
+        let name = key.map_or("outcome", Key::name);
+        return Err(FilterError(format!(
+            "`{name}:` has no value; write `{name}:VALUE`, several with commas"
+        )));
+    }
+    match key {
+        Some(key) => Ok(What::Id(
+            key,
+            values.into_iter().map(Pattern::new).collect(),
+        )),
+        None => values
+            .into_iter()
+            .map(ended)
+            .collect::<Result<_, _>>()
+            .map(What::Outcome),
+    }
+}
+
+fn ended(word: &str) -> Result<Ended, FilterError> {
+    match word {
+        "error" => return Ok(Ended::InError),
+        "none" => return Ok(Ended::NotYet),
+        _ => {}
+    }
+    if let Some(outcome) = Outcome::ALL.into_iter().find(|o| o.as_str() == word) {
+        return Ok(Ended::As(outcome));
+    }
+    let known = Outcome::ALL
+        .into_iter()
+        .map(Outcome::as_str)
+        .chain(["error", "none"]);
+    let hint = nearest(word, known.clone()).map_or_else(
+        || format!("outcomes are {}", known.collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(FilterError(format!("`{word}` is no outcome; {hint}")))
+}
+
+impl Key {
+    const fn name(self) -> &'static str {
+        match self {
+            Key::Eval => "eval",
+            Key::Rubric => "rubric",
+            Key::Transcript => "transcript",
+            Key::Judge => "judge",
+            Key::Tag => "tag",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CELL: Candidate<'static> = Candidate {
+        transcript: "refund-03",
+        tags: &["support", "refund"],
+        rubric: "beam-release",
+        eval: "grounded",
+        judge: Some("gemini"),
+        name: "refund-03/beam-release/grounded~gemini",
+        outcome: Some(Outcome::Fail),
+    };
+
+    fn selects(text: &str) -> bool {
+        Filter::parse(text).expect(text).matches(&CELL)
+    }
+
+    #[test]
+    fn terms_select_by_property_glob_and_name() {
+        for (text, expected) in [
+            ("eval:grounded", true),
+            ("eval:ground", false),
+            ("eval:ground*", true),
+            ("eval:tone,grounded", true),
+            ("!eval:grounded", false),
+            ("rubric:beam-* tag:refund", true),
+            ("rubric:beam-* tag:travel", false),
+            ("tag:ref?nd", true),
+            ("judge:gemini", true),
+            ("judge:*", true),
+            ("!judge:gpt", true),
+            ("transcript:refund-0[1-4]", true),
+            ("outcome:fail", true),
+            ("outcome:pass,fail", true),
+            ("outcome:error", false),
+            ("!outcome:none", true),
+            ("refund", true),
+            ("REFUND ~gemini", true),
+            ("\"refund-03/beam\"", true),
+            ("!travel", true),
+        ] {
+            assert_eq!(selects(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_eval_without_a_judge_matches_no_judge() {
+        let plain = Candidate {
+            judge: None,
+            outcome: None,
+            ..CELL
+        };
+        let matches = |text: &str| Filter::parse(text).expect(text).matches(&plain);
+        assert!(!matches("judge:*"));
+        assert!(matches("!judge:*"));
+        assert!(matches("outcome:none"));
+        assert!(!matches("outcome:error"));
+    }
+
+    #[test]
+    fn an_id_with_glob_characters_matches_itself() {
+        let odd = Candidate {
+            transcript: "a[1]",
+            ..CELL
+        };
+        assert!(
+            Filter::parse("transcript:a[1]")
+                .expect("parses")
+                .matches(&odd)
+        );
+    }
+
+    #[test]
+    fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
+        for (text, expected) in [
+            (
+                "evals:x",
+                "--where: unknown key `evals`; did you mean `eval`? (to look for the text itself, quote it: \"evals:x\")",
+            ),
+            (
+                "support:3",
+                "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag (to look for the text itself, quote it: \"support:3\")",
+            ),
+            (
+                "outcome:failed",
+                "--where: `failed` is no outcome; did you mean `fail`?",
+            ),
+            (
+                "eval:",
+                "--where: `eval:` has no value; write `eval:VALUE`, several with commas",
+            ),
+            (
+                "  ",
+                "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag)",
+            ),
+            ("\"a", "--where: the quote before `a` is not closed"),
+            (
+                "!",
+                "--where: an empty term selects nothing; put a word or `key:value` after `!` or between quotes",
+            ),
+        ] {
+            assert_eq!(
+                Filter::parse(text).expect_err(text).to_string(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_selects_nothing_is_named_before_the_run() {
+        let filter = Filter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
+        assert_eq!(
+            filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"]),
+            ["--where: no eval is called `groundet`; did you mean `grounded`?"]
+        );
+    }
+
+    #[test]
+    fn judges_are_needed_only_where_a_transcript_may_be_selected() {
+        let may = |text: &str| {
+            Filter::parse(text)
+                .expect(text)
+                .may_select("beam", "tone", Some("gemini"))
+        };
+        assert!(may("tag:x outcome:fail word eval:tone"));
+        assert!(!may("eval:other"));
+        assert!(!may("!judge:gemini"));
+        assert!(!may("rubric:x"));
+    }
+
+    #[test]
+    fn only_outcomes_need_the_board() {
+        assert!(Filter::parse("outcome:fail").expect("parses").needs_board());
+        assert!(!Filter::parse("eval:x word").expect("parses").needs_board());
+    }
+}

@@ -1,0 +1,59 @@
+//! Makes transcript ids unique over a workspace: a second one with an id gets `~2`.
+//!
+//! Keeps 64-bit hashes, not ids: a million transcripts take 16 MB. Two ids that share a hash would at worst give one of
+//! them a suffix it does not need.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+/// The ids given out so far.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    hasher: RandomState,
+    given: HashMap<u64, u32>,
+}
+
+impl Ids {
+    /// The id as it is, or with the first free suffix; the second value says whether it was changed.
+    pub(super) fn unique(&mut self, id: String) -> (String, bool) {
+        let hash = self.hasher.hash_one(&id);
+        let seen = self.given.entry(hash).or_default();
+        *seen += 1;
+        if *seen == 1 {
+            return (id, false);
+        }
+        let mut number = *seen;
+        loop {
+            let named = format!("{id}~{number}");
+            let free = self.hasher.hash_one(&named);
+            if let std::collections::hash_map::Entry::Vacant(free) = self.given.entry(free) {
+                free.insert(1);
+                self.given.insert(hash, number);
+                return (named, true);
+            }
+            number += 1;
+        }
+    }
+
+    /// Takes an id that is unique already.
+    pub(super) fn take(&mut self, id: &str) {
+        let hash = self.hasher.hash_one(id);
+        *self.given.entry(hash).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_transcript_with_an_id_gets_a_suffix_that_is_free() {
+        let mut ids = Ids::default();
+        let mut unique = |id: &str| ids.unique(id.to_owned()).0;
+        assert_eq!(unique("a"), "a");
+        assert_eq!(unique("a~2"), "a~2");
+        assert_eq!(unique("a"), "a~3", "a~2 is a transcript's own id");
+        assert_eq!(unique("a"), "a~4");
+        assert_eq!(unique("b"), "b");
+    }
+}

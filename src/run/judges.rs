@@ -1,0 +1,222 @@
+//! Builds the judges that a run needs: key, model, tools, engine. Keys are resolved here, so that a run whose selected
+//! evals need no judge needs no key either.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::RunError;
+use super::bench::Seat;
+use super::replay::{Names, Replay, ReplayJudge};
+use super::snapshot::{Compilation, judge_digest};
+use crate::clock::Clock;
+use crate::event::{Dropped, JudgeSpec};
+use crate::judge::{Engine, EngineDeps, rules::Rules};
+use crate::model::{JudgeConfig, ProviderKind, ToolDecl};
+use crate::provider::{self, Provider};
+use crate::record::RunStore;
+use crate::tools::{self, ToolDeps, ToolSet};
+use crate::workspace::{Env, resolve_key};
+
+/// What judges are built with.
+pub(super) struct Parts<'p> {
+    pub(super) env: &'p Env,
+    pub(super) clock: &'p Arc<dyn Clock>,
+    pub(super) deps: EngineDeps,
+    pub(super) tools: ToolDeps,
+    pub(super) store: &'p RunStore,
+    pub(super) names: &'p Arc<Names>,
+    /// Whether a missing key is an error: not where nothing will be sent.
+    pub(super) sending: bool,
+}
+
+/// The judges of a run.
+pub(super) struct Built {
+    pub(super) seats: Vec<Option<Seat>>,
+    pub(super) specs: Vec<JudgeSpec>,
+}
+
+/// Texts that must never be recorded: keys, and header values that look like one.
+pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for config in &compilation.judges {
+        secrets.extend(resolve_key(config, env).ok().flatten());
+        for (name, value) in &config.headers {
+            if looks_secret(name) {
+                // `Bearer x`: the scheme is no secret.
+                let bare = value.split_whitespace().next_back().unwrap_or(value);
+                secrets.extend([value.clone(), bare.to_owned()]);
+            }
+        }
+    }
+    secrets
+}
+
+fn looks_secret(header: &str) -> bool {
+    let name = header.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie", "password", "credential"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+/// The tools of every judge, by the judge's position. All problems at once.
+pub(super) fn tool_sets(
+    compilation: &Compilation,
+    deps: &ToolDeps,
+) -> Result<Vec<ToolSet>, RunError> {
+    let mut problems = Vec::new();
+    let mut sets = Vec::new();
+    for config in &compilation.judges {
+        match tools::build(&config.tools, deps) {
+            Ok(set) => sets.push(set),
+            Err(all) => {
+                problems.extend(
+                    all.into_iter()
+                        .map(|why| format!("judge {}: {why}", config.name)),
+                );
+                sets.push(ToolSet::default());
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(sets)
+    } else {
+        Err(RunError::Usage(problems.join("\n")))
+    }
+}
+
+/// The declarations of all tools, by name.
+pub(super) fn declarations(sets: &[ToolSet]) -> HashMap<String, Vec<ToolDecl>> {
+    let mut all: HashMap<String, Vec<ToolDecl>> = HashMap::new();
+    for decl in sets.iter().flat_map(ToolSet::decls) {
+        let known = all.entry(decl.name.clone()).or_default();
+        if !known.contains(&decl) {
+            known.push(decl);
+        }
+    }
+    all
+}
+
+/// Builds the judges that are needed and describes all. All problems at once.
+pub(super) fn build(
+    compilation: &Compilation,
+    sets: &[ToolSet],
+    parts: &Parts<'_>,
+) -> Result<Built, RunError> {
+    let (mut seats, mut specs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for (ix, config) in compilation.judges.iter().enumerate() {
+        let (mut seat, mut dropped) = (None, Vec::new());
+        let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
+        if needed {
+            let models = compilation.models[ix].iter().map(String::as_str);
+            match self::seat(config, models, &sets[ix], parts) {
+                Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
+                Err(why) => problems.push(why),
+            }
+        }
+        seats.push(seat);
+        specs.push(JudgeSpec {
+            config: config.clone(),
+            digest: judge_digest(config),
+            dropped,
+            tools: sets[ix]
+                .decls()
+                .iter()
+                .map(|decl| (decl.name.clone(), decl.digest()))
+                .collect(),
+        });
+    }
+    if problems.is_empty() {
+        Ok(Built { seats, specs })
+    } else {
+        Err(RunError::Usage(problems.join("\n")))
+    }
+}
+
+fn seat<'m>(
+    config: &JudgeConfig,
+    models: impl Iterator<Item = &'m str>,
+    tools: &ToolSet,
+    parts: &Parts<'_>,
+) -> Result<(Seat, Vec<Dropped>), String> {
+    let free = config.is_free();
+    match config.provider {
+        ProviderKind::Replay => {
+            let judge = ReplayJudge {
+                replay: Arc::new(replay_of(config, parts.store)?),
+                names: Arc::clone(parts.names),
+            };
+            let seat = Seat {
+                judge: Arc::new(judge),
+                key: Box::new(|_| None),
+                size: Box::new(|_| None),
+                free,
+            };
+            Ok((seat, Vec::new()))
+        }
+        ProviderKind::Rules => {
+            let rules = Arc::new(Rules::new(config.clone(), tools.clone(), parts.deps.clone()));
+            let keyed = Arc::clone(&rules);
+            let seat = Seat {
+                judge: rules,
+                key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+                size: Box::new(|_| None),
+                free,
+            };
+            Ok((seat, Vec::new()))
+        }
+        _ => {
+            let (engine, dropped) = engine(config, models, tools, parts)?;
+            let engine = Arc::new(engine);
+            let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
+            let seat = Seat {
+                judge: engine,
+                key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+                size: Box::new(move |ask| {
+                    let body = sized.first_body(ask).ok()?;
+                    Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
+                }),
+                free,
+            };
+            Ok((seat, dropped))
+        }
+    }
+}
+
+/// The engine of a judge that asks a model; also what `dicta prompt` shows requests with.
+fn engine<'m>(
+    config: &JudgeConfig,
+    models: impl Iterator<Item = &'m str>,
+    tools: &ToolSet,
+    parts: &Parts<'_>,
+) -> Result<(Engine, Vec<Dropped>), String> {
+    let key = match resolve_key(config, parts.env) {
+        Ok(key) => key,
+        Err(why) if parts.sending => return Err(why),
+        Err(_) => Some("not needed: nothing is sent".to_owned()),
+    };
+    let provider = |config: &JudgeConfig| -> Result<Arc<dyn Provider>, String> {
+        provider::build(config, key.as_deref(), Arc::clone(parts.clock))
+            .map_err(|error| format!("judge {}: {error}", config.name))
+    };
+    let own = provider(config)?;
+    let dropped = own.caps().dropped.clone();
+    let mut engine = Engine::new(config.clone(), own, tools.clone(), parts.deps.clone());
+    for model in models {
+        let other = JudgeConfig {
+            model: model.to_owned(),
+            ..config.clone()
+        };
+        engine = engine.with_model(model, provider(&other)?);
+    }
+    Ok((engine, dropped))
+}
+
+fn replay_of(config: &JudgeConfig, store: &RunStore) -> Result<Replay, String> {
+    let name = config.run.as_deref().ok_or_else(|| {
+        format!("judge {} replays a run; say which with `run:`", config.name)
+    })?;
+    store
+        .resolve(name)
+        .and_then(|run| Replay::of(&run))
+        .map_err(|error| format!("judge {}: {error}", config.name))
+}

@@ -1,0 +1,177 @@
+//! Permits to run, and the gate through which a paused trace gives its permit back.
+//!
+//! Eight paused traces of eight would be a standstill; so whoever waits at a boundary holds no permit. A gate that
+//! answers at once costs nothing.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::clock::Fut;
+use crate::judge::{Gate, Proceed, Stop};
+use crate::model::CellIx;
+
+/// The permits of a run, by the cell that holds one.
+pub(super) struct Permits {
+    free: Arc<Semaphore>,
+    held: Mutex<HashMap<CellIx, OwnedSemaphorePermit>>,
+    changed: Notify,
+}
+
+impl Permits {
+    /// So many cells at once, one at least.
+    pub(super) fn new(concurrency: usize) -> Arc<Self> {
+        Arc::new(Self {
+            free: Arc::new(Semaphore::new(concurrency.max(1))),
+            held: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Takes a permit for a cell if one is free.
+    pub(super) fn try_take(&self, cell: CellIx) -> bool {
+        let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
+            return false;
+        };
+        self.lock().insert(cell, permit);
+        true
+    }
+
+    /// Whether a permit is free now.
+    pub(super) fn any_free(&self) -> bool {
+        self.free.available_permits() > 0
+    }
+
+    /// The cell is over, or stands still.
+    pub(super) fn give_back(&self, cell: CellIx) {
+        let permit = self.lock().remove(&cell);
+        drop(permit);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for a permit for a cell that gave its own back.
+    async fn retake(&self, cell: CellIx) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            // Two calls of one turn may have waited at once: one permit serves both.
+            if self.lock().contains_key(&cell) {
+                return;
+            }
+            tokio::select! {
+                permit = Arc::clone(&self.free).acquire_owned() => {
+                    let Ok(permit) = permit else { return };
+                    self.lock().entry(cell).or_insert(permit);
+                    self.changed.notify_waiters();
+                    return;
+                }
+                () = changed => {}
+            }
+        }
+    }
+
+    /// Waits until a permit may have become free.
+    pub(super) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CellIx, OwnedSemaphorePermit>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A gate behind which permits are given back while a trace waits.
+pub(super) struct PermitGate {
+    inner: Arc<dyn Gate>,
+    permits: Arc<Permits>,
+}
+
+impl PermitGate {
+    pub(super) fn new(inner: Arc<dyn Gate>, permits: Arc<Permits>) -> Self {
+        Self { inner, permits }
+    }
+}
+
+impl Gate for PermitGate {
+    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed> {
+        Box::pin(async move {
+            let mut answer = self.inner.at(cell, stop);
+            let at_once = poll_fn(|cx| match answer.as_mut().poll(cx) {
+                Poll::Ready(proceed) => Poll::Ready(Some(proceed)),
+                Poll::Pending => Poll::Ready(None),
+            })
+            .await;
+            if let Some(proceed) = at_once {
+                return proceed;
+            }
+            self.permits.give_back(cell);
+            let proceed = answer.await;
+            self.permits.retake(cell).await;
+            proceed
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::model::CellResult;
+    use crate::model::Outcome;
+
+    /// Holds everyone until it is opened.
+    struct Closed(Semaphore);
+
+    impl Gate for Closed {
+        fn at<'a>(&'a self, _: CellIx, _: Stop<'a>) -> Fut<'a, Proceed> {
+            Box::pin(async {
+                let _passed = self.0.acquire().await;
+                Proceed::Go
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_paused_trace_gives_back_its_permit_and_takes_one_again() {
+        let permits = Permits::new(1);
+        let closed = Arc::new(Closed(Semaphore::new(0)));
+        let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));
+        let end = CellResult::new(Outcome::Pass, "");
+        assert!(permits.try_take(CellIx(0)));
+        let mut first = gate.at(CellIx(0), Stop::Ended(&end));
+        assert!((&mut first).now_or_never().is_none());
+        assert!(permits.try_take(CellIx(1)), "another cell runs meanwhile");
+        closed.0.add_permits(1);
+        assert!(
+            (&mut first).now_or_never().is_none(),
+            "let go, but no permit is free"
+        );
+        permits.give_back(CellIx(1));
+        assert_eq!(first.await, Proceed::Go);
+        assert!(!permits.any_free());
+    }
+
+    #[tokio::test]
+    async fn two_calls_of_one_cell_share_its_permit() {
+        let permits = Permits::new(1);
+        let closed = Arc::new(Closed(Semaphore::new(0)));
+        let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));
+        let end = CellResult::new(Outcome::Pass, "");
+        assert!(permits.try_take(CellIx(0)));
+        let mut one = gate.at(CellIx(0), Stop::Ended(&end));
+        let mut two = gate.at(CellIx(0), Stop::Ended(&end));
+        assert!((&mut one).now_or_never().is_none());
+        assert!((&mut two).now_or_never().is_none());
+        closed.0.add_permits(2);
+        assert_eq!(one.await, Proceed::Go);
+        assert_eq!(two.await, Proceed::Go);
+        permits.give_back(CellIx(0));
+        assert!(permits.any_free());
+    }
+}

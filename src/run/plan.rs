@@ -1,0 +1,252 @@
+//! Which decisions a transcript has, in plan order: rubrics by path, evals in file order, messages in order.
+//!
+//! Pure. Planning happens while reading: no list of all cells exists anywhere.
+
+use std::sync::Arc;
+
+use super::bench::Judged;
+use super::filter::{Candidate, Filter};
+use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
+use crate::model::{CellIx, CellName, Outcome, Role, Transcript};
+use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
+
+/// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
+pub(crate) struct Plan {
+    /// Sorted by path.
+    pub(super) rubrics: Vec<Arc<Rubric>>,
+    /// In plan order; positions are those of the header's evals.
+    pub(super) evals: Vec<EvalPlan>,
+    /// Judges' names; positions are those of the header's judges.
+    pub(super) judges: Vec<String>,
+    /// `--where`.
+    pub(super) filter: Option<Filter>,
+    /// How decisions ended before, for a filter that asks.
+    pub(super) past: Box<dyn Past>,
+}
+
+/// What the board knows of decisions.
+pub(super) trait Past: Send + Sync {
+    /// How the decision ended that these cells make: its name without judge and repeat, its judge, its repeats.
+    fn ended(&self, decision: &CellName, judge: Option<&str>, repeat: u32) -> Option<Outcome>;
+}
+
+/// An empty board.
+pub(super) struct NoPast;
+
+impl Past for NoPast {
+    fn ended(&self, _: &CellName, _: Option<&str>, _: u32) -> Option<Outcome> {
+        None
+    }
+}
+
+/// One eval, ready to run.
+pub(super) struct EvalPlan {
+    /// Its rubric's position.
+    pub(super) rubric: u32,
+    /// Its position in the rubric.
+    pub(super) at: usize,
+    /// What decides it.
+    pub(super) compiled: Compiled,
+    /// Its judge's position, for judged evals.
+    pub(super) judge: Option<u32>,
+    /// Cells per judge; 1 for checks.
+    pub(super) repeat: u32,
+    /// What rubric and eval ask of a transcript; empty for most.
+    pub(super) applies_to: Vec<Matcher>,
+}
+
+/// One decision of one transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Task {
+    /// Position in [`Plan::evals`].
+    pub(super) eval: u32,
+    /// The judged message, where the trigger is one per message.
+    pub(super) message: Option<u32>,
+    /// How it is decided.
+    pub(super) how: How,
+}
+
+/// How a decision is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum How {
+    /// Not at all; the reason.
+    Skip(String),
+    /// By code.
+    Check,
+    /// By a judge.
+    Judge {
+        /// Position of the judge.
+        judge: u32,
+        /// At most so many cells.
+        repeat: u32,
+    },
+}
+
+impl Plan {
+    /// The eval at a position, as its rubric has it.
+    pub(super) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
+        let plan = &self.evals[eval as usize];
+        let rubric = &self.rubrics[plan.rubric as usize];
+        (plan, rubric, &rubric.evals[plan.at])
+    }
+
+    /// The decisions of one transcript that the filter selects, in plan order.
+    pub(super) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<Task> {
+        let mut tasks = Vec::with_capacity(self.evals.len());
+        for at in 0..self.evals.len() {
+            let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
+            let (plan, _, eval) = self.eval(at);
+            if plan.applies_to.iter().all(|matcher| matcher.matches(transcript)) {
+                self.tasks_of(at, eval, transcript, &mut tasks);
+            }
+        }
+        if let Some(filter) = &self.filter {
+            let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
+            tasks.retain(|task| self.selects(filter, transcript, &tags, task));
+        }
+        tasks
+    }
+
+    fn tasks_of(&self, at: u32, eval: &Eval, transcript: &Transcript<'_>, tasks: &mut Vec<Task>) {
+        let plan = &self.evals[at as usize];
+        let run = || match plan.judge {
+            _ if !eval.enabled => How::Skip("disabled in the rubric".to_owned()),
+            Some(judge) => How::Judge {
+                judge,
+                repeat: plan.repeat,
+            },
+            None => How::Check,
+        };
+        let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
+        let mut push = |message, how| {
+            tasks.push(Task {
+                eval: at,
+                message,
+                how,
+            });
+        };
+        match eval.trigger {
+            Trigger::OnSessionComplete => push(None, run()),
+            Trigger::SampleSessions if !eval.enabled || picked(0) => push(None, run()),
+            Trigger::SampleSessions => push(None, unsampled(eval, "sessions")),
+            Trigger::EveryTurn => {
+                for message in assistant_messages(transcript) {
+                    push(Some(message), run());
+                }
+            }
+            Trigger::SampleTurns => {
+                for message in assistant_messages(transcript) {
+                    let how = if !eval.enabled || picked(message) {
+                        run()
+                    } else {
+                        unsampled(eval, "turns")
+                    };
+                    push(Some(message), how);
+                }
+            }
+        }
+    }
+
+    fn selects(
+        &self,
+        filter: &Filter,
+        transcript: &Transcript<'_>,
+        tags: &[&str],
+        task: &Task,
+    ) -> bool {
+        let (plan, rubric, eval) = self.eval(task.eval);
+        let judge = plan.judge.map(|judge| self.judges[judge as usize].as_str());
+        let decision = CellName {
+            transcript: transcript.id.to_string(),
+            rubric: rubric.id.clone(),
+            eval: eval.id.clone(),
+            message: task.message,
+            judge: None,
+            repeat: None,
+        };
+        let outcome = filter
+            .needs_board()
+            .then(|| self.past.ended(&decision, judge, plan.repeat))
+            .flatten();
+        let name = CellName {
+            judge: judge.map(str::to_owned),
+            ..decision
+        };
+        filter.matches(&Candidate {
+            transcript: &transcript.id,
+            tags,
+            rubric: &rubric.id,
+            eval: &eval.id,
+            judge,
+            name: &name.to_string(),
+            outcome,
+        })
+    }
+
+    /// What a judged cell is called, without the judge.
+    pub(super) fn name(&self, transcript: &str, of: Judged, nth: usize) -> CellName {
+        let (_, rubric, eval) = self.eval(of.eval);
+        CellName {
+            transcript: transcript.to_owned(),
+            rubric: rubric.id.clone(),
+            eval: eval.id.clone(),
+            message: of.message,
+            judge: None,
+            repeat: of.number(nth),
+        }
+    }
+
+    /// What the judge of a decision is asked. The cell's number is filled in when it has one.
+    pub(super) fn request(
+        &self,
+        transcript: &Arc<Transcript<'static>>,
+        eval: u32,
+        message: Option<u32>,
+        repeat: Option<u32>,
+    ) -> JudgeRequest {
+        let (plan, _, spec) = self.eval(eval);
+        let params = match &plan.compiled {
+            Compiled::Judged(params) => params.clone(),
+            Compiled::Check(_) => JudgedParams::default(),
+        };
+        JudgeRequest {
+            cell: CellIx(0),
+            transcript: Arc::clone(transcript),
+            end: end(transcript, message),
+            params,
+            allow_na: spec.allow_na,
+            repeat,
+            metadata: Vec::new(),
+        }
+    }
+}
+
+/// How many messages, from the first, a decision is about.
+pub(super) fn end(transcript: &Transcript<'_>, message: Option<u32>) -> usize {
+    message.map_or(transcript.messages.len(), |at| at as usize + 1)
+}
+
+/// The selectors that ask anything, ready for many transcripts.
+pub(super) fn matchers<const N: usize>(selectors: [&Selector; N]) -> Vec<Matcher> {
+    selectors
+        .into_iter()
+        .filter(|selector| !selector.is_empty())
+        .map(Selector::matcher)
+        .collect()
+}
+
+fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item = u32> + 't {
+    transcript
+        .messages
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| message.role == Role::Assistant)
+        .filter_map(|(at, _)| u32::try_from(at).ok())
+}
+
+fn unsampled(eval: &Eval, what: &str) -> How {
+    How::Skip(format!(
+        "not sampled ({} % of {what})",
+        eval.sample_percentage
+    ))
+}

@@ -1,0 +1,83 @@
+//! The cell cache: verdicts of past runs, decided again under today's `min_score`.
+//!
+//! A hit needs its tool calls' evidence to hold:
+//! - **Frozen** evidence: each call of the entry is looked up there, and the answer must be the same text.
+//! - **Live**: a page cannot be known to be unchanged without fetching it, which is what a cache is there to save. So the
+//!   entry stands on the evidence that its run recorded, and the result names that run; `--refresh` asks anew. An entry
+//!   holds only while the judge still has the tool, declared as it was then.
+//!
+//! What a person changed is never recalled, nor is anything that is not a verdict or "not applicable".
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::bench::Recall;
+use crate::handlers::JudgedParams;
+use crate::judge::{EvidenceKey, EvidenceStore, Lookup, decide};
+use crate::model::{CellIx, CellResult, Digest, Millis, RunId, ToolDecl, Usage};
+use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
+
+/// The cache over the runs of a store.
+pub(super) struct Cache {
+    pub(super) index: CacheIndex,
+    /// The declarations of the judges' tools today.
+    pub(super) decls: HashMap<String, Vec<ToolDecl>>,
+    /// Whose answers are used; `None`: live.
+    pub(super) frozen: Option<Arc<dyn EvidenceStore>>,
+}
+
+impl Recall for Cache {
+    fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult> {
+        let entry: &CacheEntry = self.index.get(key)?;
+        if entry.result.by_human || !entry.evidence.iter().all(|used| self.holds(used)) {
+            return None;
+        }
+        let verdict = entry.result.verdict.as_deref()?;
+        let again = decide(verdict, params);
+        if again.outcome.is_error() {
+            // It lacks what decides today, so it must be asked again.
+            return None;
+        }
+        let result = CellResult {
+            outcome: again.outcome,
+            score: again.score,
+            ..entry.result.clone()
+        };
+        Some(taken_from(&entry.run, result))
+    }
+}
+
+impl Cache {
+    fn holds(&self, used: &EvidenceUsed) -> bool {
+        let declared = self.decls.get(&used.tool).map_or(&[][..], Vec::as_slice);
+        let mut same = declared.iter().filter(|decl| {
+            used.decl
+                .as_ref()
+                .is_none_or(|then| *then == decl.digest())
+        });
+        match &self.frozen {
+            None => same.next().is_some(),
+            Some(frozen) => same.any(|decl| {
+                let key = EvidenceKey::of(decl, &used.canonical);
+                match frozen.get(CellIx(u32::MAX), &key) {
+                    Lookup::Found { answer, .. } | Lookup::Refused(answer) => {
+                        Digest::of(answer.text.as_bytes()) == used.answer
+                    }
+                    Lookup::Miss => false,
+                }
+            }),
+        }
+    }
+}
+
+/// A result of another run, as this run holds it: it says where it is from, and that nothing was spent on it now.
+pub(super) fn taken_from(run: &RunId, result: CellResult) -> CellResult {
+    let judged = result.verdict.is_some() || result.usage.is_some();
+    CellResult {
+        cached: result.cached.or_else(|| Some(run.clone())),
+        usage: judged.then(Usage::default),
+        cost_usd: judged.then_some(0.0),
+        duration_ms: Millis(0),
+        ..result
+    }
+}

@@ -1,0 +1,401 @@
+//! Taking up a run again: a new run over the same snapshot that carries settled results and does the rest.
+//!
+//! Carried: every result that is no error. Done again: error outcomes, pending cells, and transcripts the old run never
+//! reached. A transcript comes from its file while the bytes there are the same, else from the copy the old run kept.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::bench::{Bench, Judged, State};
+use super::plan::{How, Plan, Task};
+use super::snapshot::Compilation;
+use super::source::{Chunk, Feed, Record};
+use super::{Filter, RunError, RunOptions, Sample};
+use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
+use crate::handlers::Registry;
+use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
+use crate::record::{RecordError, Run};
+use crate::rubric::{self, Rubric};
+use crate::transcript::{Span, TranscriptFile};
+use crate::workspace::Workspace;
+
+/// What an earlier run planned and settled for one transcript.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// In plan order; `None`: to be done again.
+    pub(super) cells: Vec<(CellKey, Option<CellResult>)>,
+    /// Digest of the transcript's bytes.
+    pub(super) digest: Digest,
+    /// Why the transcript itself cannot be had any more, if so.
+    pub(super) lost: Option<String>,
+}
+
+impl Carried {
+    /// The decisions it planned.
+    pub(super) fn tasks(&self, plan: &Plan) -> Vec<Task> {
+        let mut tasks: Vec<Task> = Vec::new();
+        for (key, result) in &self.cells {
+            let Some(eval) = plan.evals.get(key.eval as usize) else {
+                continue;
+            };
+            if tasks
+                .last()
+                .is_some_and(|task| task.eval == key.eval && task.message == key.message)
+            {
+                continue;
+            }
+            let skipped = result
+                .as_ref()
+                .filter(|result| result.outcome == Outcome::Skipped);
+            let how = match (skipped, key.judge.or(eval.judge)) {
+                (Some(result), _) => How::Skip(result.explanation.clone()),
+                (None, Some(judge)) => How::Judge {
+                    judge,
+                    repeat: eval.repeat,
+                },
+                (None, None) => How::Check,
+            };
+            tasks.push(Task {
+                eval: key.eval,
+                message: key.message,
+                how,
+            });
+        }
+        tasks
+    }
+
+    /// The carried result of a cell.
+    pub(super) fn result(&self, key: &CellKey) -> Option<CellResult> {
+        let (_, result) = self.cells.iter().find(|(carried, _)| carried == key)?;
+        result.clone()
+    }
+
+    /// The cells of one judged decision, as far as they were planned.
+    pub(super) fn states(
+        &self,
+        bench: &Bench,
+        transcript: &Arc<Transcript<'static>>,
+        of: Judged,
+    ) -> Vec<State> {
+        self.cells
+            .iter()
+            .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
+            .enumerate()
+            .map(|(nth, (_, result))| match result {
+                Some(result) => State::Settled(result.clone()),
+                None => bench.state(transcript, of, of.number(nth)),
+            })
+            .collect()
+    }
+
+    /// Cells without their transcript: what is not carried cannot be decided.
+    pub(super) fn without_transcript(&self, why: &str) -> Vec<(CellKey, State)> {
+        self.cells
+            .iter()
+            .map(|(key, result)| {
+                let outcome = match key.judge {
+                    Some(_) => Outcome::JudgeError,
+                    None => Outcome::CheckError,
+                };
+                let result = result.clone();
+                let result = result.unwrap_or_else(|| CellResult::failed(outcome, why));
+                (*key, State::Settled(result))
+            })
+            .collect()
+    }
+}
+
+/// What an old run leaves to a new one.
+pub(super) struct Left {
+    pub(super) run: RunId,
+    pub(super) header: RunHeader,
+    /// In the order reached.
+    pub(super) transcripts: Vec<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)>,
+    /// Whether all its transcripts were reached.
+    pub(super) complete: bool,
+    pub(super) blobs: Arc<dyn BlobSource>,
+}
+
+impl Left {
+    /// Reads what a run planned and settled; the traces are passed over.
+    pub(super) fn of(run: &Run) -> Result<Self, RecordError> {
+        let header = run.header()?;
+        let mut transcripts: Vec<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)> = Vec::new();
+        let mut by_id: HashMap<String, usize> = HashMap::new();
+        let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
+        let mut complete = false;
+        let wanted = &["cells_planned", "cells_settled", "cell_finished", "run_finished"];
+        for event in run.events_of(wanted)? {
+            match event?.kind {
+                Kind::CellsPlanned {
+                    transcript,
+                    first,
+                    keys,
+                } => {
+                    // A later plan of the same transcript holds further repeats.
+                    let at = *by_id.entry(transcript.id.clone()).or_insert_with(|| {
+                        transcripts.push((transcript, Vec::new()));
+                        transcripts.len() - 1
+                    });
+                    for (ix, key) in (first.0..).zip(keys) {
+                        let cells = &mut transcripts[at].1;
+                        places.insert(CellIx(ix), (at, cells.len()));
+                        cells.push((key, None));
+                    }
+                }
+                Kind::CellsSettled(settled) => {
+                    for cell in settled {
+                        carry(&mut transcripts, &places, &run.id, cell.0, cell.1);
+                    }
+                }
+                Kind::CellFinished { cell, result } => {
+                    carry(&mut transcripts, &places, &run.id, cell, *result);
+                }
+                Kind::RunFinished(totals) => complete = !totals.cancelled,
+                _ => {}
+            }
+        }
+        for (_, cells) in &mut transcripts {
+            cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+        }
+        Ok(Self {
+            run: run.id.clone(),
+            header,
+            transcripts,
+            complete,
+            blobs: run.blobs(),
+        })
+    }
+
+    /// The workspace and the options as they were when that run began. Where it records, what it may spend and how many
+    /// run at once is today's.
+    pub(super) fn as_it_was(
+        &self,
+        today: &Workspace,
+        registry: &Registry,
+        options: RunOptions,
+    ) -> Result<(Workspace, RunOptions), RunError> {
+        let plan = &self.header.plan;
+        let text = |key: &str| plan.get(key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key: &str| plan.get(key).and_then(Value::as_u64);
+        let given = options.where_.is_some()
+            || options.judge.is_some()
+            || options.limit.is_some()
+            || options.sample.is_some()
+            || options.repeat.is_some();
+        if given {
+            return Err(RunError::Usage(
+                "--resume takes up a run as it was planned: leave out --where, --judge, --limit, --sample and --repeat"
+                    .to_owned(),
+            ));
+        }
+        let mut was = today.clone();
+        was.root.clone_from(&self.header.workspace);
+        was.judge = text("default_judge");
+        was.rubrics = self
+            .header
+            .rubrics
+            .iter()
+            .map(|spec| self.rubric(&spec.path, registry))
+            .collect::<Result<_, _>>()?;
+        for spec in &self.header.judges {
+            let name = spec.config.name.clone();
+            let json = serde_json::to_string(&spec.config).unwrap_or_default();
+            // A redacted setting is today's; a run does not know its secrets.
+            if !json.contains(REDACTED) || !was.judges.contains_key(&name) {
+                was.judges.insert(name, spec.config.clone());
+            }
+        }
+        let files = plan.get("transcripts").and_then(Value::as_array);
+        was.transcripts = files
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|path| was.root.join(path))
+            .collect();
+        was.files = self
+            .header
+            .snapshots
+            .iter()
+            .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
+            .collect::<Result<_, RunError>>()?;
+        was.frozen = self.header.frozen.as_ref().map(ToString::to_string);
+        let filter = text("where").map(|text| Filter::parse(&text)).transpose();
+        let sample = number("sample").map(|size| Sample {
+            size,
+            seed: number("seed").unwrap_or_default(),
+        });
+        let options = RunOptions {
+            where_: filter.map_err(|error| RunError::Usage(error.to_string()))?,
+            judge: text("judge"),
+            limit: number("limit"),
+            sample,
+            repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),
+            ..options
+        };
+        Ok((was, options))
+    }
+
+    fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
+        let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
+        let snapshot = snapshot.ok_or_else(|| self.unusable(format!("it kept no copy of {}", path.display())))?;
+        let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
+        rubric.map(Arc::new).ok_or_else(|| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            self.unusable(problems.join("; "))
+        })
+    }
+
+    fn text(&self, hash: &Digest) -> Result<Arc<str>, RunError> {
+        let bytes = self
+            .blobs
+            .get(hash)
+            .map_err(|error| self.unusable(error.to_string()))?;
+        String::from_utf8(bytes)
+            .map(Arc::from)
+            .map_err(|_| self.unusable(format!("blob {} is not text", hash.short())))
+    }
+
+    fn unusable(&self, why: String) -> RunError {
+        RunError::Usage(format!(
+            "run {} cannot be taken up again: {why}",
+            self.run.letters()
+        ))
+    }
+
+    /// Whether this dicta reads the snapshot as the old run did; else its cell numbers would mean other cells.
+    pub(super) fn fits(&self, compilation: &Compilation) -> Result<(), RunError> {
+        let now = compilation.eval_specs();
+        let then = &self.header.evals;
+        let evals = now.len() == then.len()
+            && now
+                .iter()
+                .zip(then)
+                .all(|(now, then)| (&now.rubric, &now.id) == (&then.rubric, &then.id));
+        let judges = compilation
+            .judges
+            .iter()
+            .map(|judge| &judge.name)
+            .eq(self.header.judges.iter().map(|spec| &spec.config.name));
+        if evals && judges {
+            Ok(())
+        } else {
+            Err(self.unusable("this dicta reads its rubrics or judges differently".to_owned()))
+        }
+    }
+
+    /// The last record reached: its file, as events name it, and where it begins there.
+    pub(super) fn last(&self) -> Option<(PathBuf, u64)> {
+        let (last, _) = self.transcripts.last()?;
+        Some((last.path.clone(), last.offset))
+    }
+}
+
+fn carry(
+    transcripts: &mut [(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)],
+    places: &HashMap<CellIx, (usize, usize)>,
+    run: &RunId,
+    cell: CellIx,
+    mut result: CellResult,
+) {
+    let Some((transcript, at)) = places.get(&cell) else {
+        return;
+    };
+    if result.outcome.is_error() || result.by_human {
+        return;
+    }
+    if result.outcome != Outcome::Skipped {
+        // This run spends nothing on it.
+        result = super::recall::taken_from(run, result);
+    }
+    transcripts[*transcript].1[*at].1 = Some(result);
+}
+
+/// Hands out what an old run reached, then what it did not.
+pub(super) struct ResumeFeed {
+    root: PathBuf,
+    old: std::vec::IntoIter<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)>,
+    blobs: Arc<dyn BlobSource>,
+    file: Option<(PathBuf, TranscriptFile)>,
+    rest: Option<Box<dyn Feed>>,
+}
+
+impl ResumeFeed {
+    /// `rest` hands out what `left` did not reach.
+    pub(super) fn new(root: PathBuf, left: Left, rest: Option<Box<dyn Feed>>) -> Self {
+        Self {
+            root,
+            old: left.transcripts.into_iter(),
+            blobs: left.blobs,
+            file: None,
+            rest,
+        }
+    }
+
+    fn bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
+        let is_it = |bytes: &Vec<u8>| Digest::of(bytes) == of.digest;
+        if let Some(bytes) = self.from_file(of).filter(is_it) {
+            return Ok(bytes);
+        }
+        self.blobs.get(&of.digest).map_err(|_| {
+            format!(
+                "{} has changed since the run that is resumed, and that run kept no copy of {}",
+                of.path.display(),
+                of.id
+            )
+        })
+    }
+
+    fn from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
+        let path = self.root.join(&of.path);
+        if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
+            let file = TranscriptFile::open(&path).ok()?;
+            self.file = Some((path, file));
+        }
+        let (_, file) = self.file.as_ref()?;
+        let span = Span {
+            offset: of.offset,
+            len: of.len,
+            number: 0,
+        };
+        file.read(span).ok()
+    }
+}
+
+impl Feed for ResumeFeed {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        let Some((reference, cells)) = self.old.next() else {
+            return match &mut self.rest {
+                Some(rest) => rest.next(),
+                None => Ok(None),
+            };
+        };
+        let (bytes, lost) = match self.bytes(&reference) {
+            Ok(bytes) => (bytes, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        let record = Record {
+            span: Span {
+                offset: reference.offset,
+                len: reference.len,
+                number: 0,
+            },
+            at: 0..bytes.len(),
+            default_id: reference.id.clone(),
+            id: Some(reference.id),
+            carried: Some(Arc::new(Carried {
+                cells,
+                digest: reference.digest,
+                lost,
+            })),
+        };
+        Ok(Some(Chunk {
+            path: reference.path.into(),
+            bytes: Arc::new(bytes),
+            records: vec![record],
+        }))
+    }
+}

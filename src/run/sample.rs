@@ -1,0 +1,130 @@
+//! `--sample N --seed S`: N transcripts, chosen by a hash of seed and id, so that the same seed chooses the same ones
+//! and a transcript more or less changes at most one of the others.
+//!
+//! Takes one pass over all records, keeping N of them and a hash of each id.
+
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::ids::Ids;
+use super::plan::Plan;
+use super::source::{Chunk, Feed, FileFeed, Picked};
+use crate::transcript;
+
+/// How many transcripts, and which ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// How many, of those with at least one selected cell.
+    pub size: u64,
+    /// Another seed chooses others.
+    pub seed: u64,
+}
+
+impl Sample {
+    /// A transcript's place in the order of choosing: the lowest come first.
+    fn rank(self, id: &str) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.seed.to_le_bytes());
+        hasher.update(id.as_bytes());
+        let hash = hasher.finalize();
+        let (head, _) = hash.as_bytes().split_at(8);
+        u64::from_le_bytes(head.try_into().expect("eight bytes"))
+    }
+
+    /// Chooses records of a feed that hands out all of them.
+    pub(super) fn choose(self, plan: &Plan, mut feed: impl Feed) -> Result<Picked, String> {
+        let mut ids = Ids::default();
+        let mut chosen: BinaryHeap<(u64, u64, String)> = BinaryHeap::new();
+        let mut number = 0;
+        while let Some(chunk) = feed.next()? {
+            let Chunk { bytes, records, .. } = chunk;
+            for record in records {
+                let at = number;
+                number += 1;
+                let bytes = &bytes[record.at];
+                let Ok(transcript) =
+                    transcript::parse(bytes, record.span.number, &record.default_id)
+                else {
+                    continue;
+                };
+                let (id, _) = ids.unique(transcript.id.to_string());
+                if plan.tasks(&transcript).is_empty() {
+                    continue;
+                }
+                chosen.push((self.rank(&id), at, id));
+                if chosen.len() as u64 > self.size {
+                    chosen.pop();
+                }
+            }
+        }
+        let mut picked: Vec<(u64, String)> =
+            chosen.into_iter().map(|(_, at, id)| (at, id)).collect();
+        picked.sort_unstable();
+        Ok(Arc::from(picked))
+    }
+}
+
+/// Hands out the chosen records; chooses when it is first asked.
+pub(super) struct SampledFeed {
+    sample: Sample,
+    plan: Arc<Plan>,
+    root: PathBuf,
+    files: Vec<PathBuf>,
+    after: Option<(PathBuf, u64)>,
+    chosen: Option<FileFeed>,
+}
+
+impl SampledFeed {
+    /// A sample of `files`, of which only what comes after a record is handed out.
+    pub(super) fn new(
+        sample: Sample,
+        plan: Arc<Plan>,
+        root: &Path,
+        files: Vec<PathBuf>,
+        after: Option<(PathBuf, u64)>,
+    ) -> Self {
+        Self {
+            sample,
+            plan,
+            root: root.to_owned(),
+            files,
+            after,
+            chosen: None,
+        }
+    }
+}
+
+impl Feed for SampledFeed {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        let feed = match &mut self.chosen {
+            Some(feed) => feed,
+            chosen @ None => {
+                let all = FileFeed::new(&self.root, self.files.clone(), None);
+                let picked = self.sample.choose(&self.plan, all)?;
+                let files = std::mem::take(&mut self.files);
+                let feed = FileFeed::new(&self.root, files, Some(picked));
+                chosen.insert(feed.after(self.after.take()))
+            }
+        };
+        feed.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_chooses_the_same_and_another_seed_others() {
+        let order = |seed: u64| {
+            let sample = Sample { size: 3, seed };
+            let mut ids: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
+            ids.sort_by_key(|id| sample.rank(id));
+            ids.truncate(3);
+            ids
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+    }
+}

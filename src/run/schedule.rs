@@ -1,0 +1,308 @@
+//! Who judges what when: judge cells start in plan order, as many at once as there are permits.
+//!
+//! The one place that plans further repeats. Order of facts at the end of a cell: the cells that its result makes
+//! necessary are planned *first*, then it is said to have finished. So at every moment a decision all of whose planned
+//! cells have results is complete, and a reader of the log needs no rule of its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::bench::{Judged, State};
+use super::core::Core;
+use super::work::said;
+use crate::event::{CallCx, CellKey, Kind, Settled};
+use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
+
+/// How long a judge may take to end after it was told to; then it is dropped.
+const GRACE: Millis = Millis(2000);
+
+/// The judged decisions of one transcript that are not settled yet.
+pub(super) struct Order {
+    /// The transcript's position among those with cells.
+    pub(super) no: u64,
+    /// Where it stands.
+    pub(super) reference: TranscriptRef,
+    /// What is judged.
+    pub(super) transcript: Arc<Transcript<'static>>,
+    /// Each with its cells so far.
+    pub(super) decisions: Vec<(Judged, Vec<(CellIx, State)>)>,
+}
+
+/// A transcript with open decisions.
+struct Open {
+    reference: TranscriptRef,
+    transcript: Arc<Transcript<'static>>,
+    decisions: HashMap<Judged, Vec<(CellIx, State)>>,
+}
+
+/// A cell that may start: transcript, decision, position in the decision. Their order is the order of starting.
+type Place = (u64, Judged, usize);
+
+struct Done {
+    place: Place,
+    cell: CellIx,
+    result: CellResult,
+}
+
+struct Conductor {
+    core: Arc<Core>,
+    open: HashMap<u64, Open>,
+    queue: BTreeSet<Place>,
+    live: JoinSet<Done>,
+    /// Nothing more is started.
+    stopped: bool,
+}
+
+/// Runs judge cells until no more orders come and none is left.
+pub(super) async fn conduct(core: Arc<Core>, mut orders: mpsc::UnboundedReceiver<Order>) {
+    let mut conductor = Conductor {
+        core: Arc::clone(&core),
+        open: HashMap::new(),
+        queue: BTreeSet::new(),
+        live: JoinSet::new(),
+        stopped: false,
+    };
+    let mut fed = true;
+    loop {
+        // Before looking for permits, so that one given back meanwhile is not missed.
+        let changed = core.permits.changed();
+        conductor.start().await;
+        if !fed && conductor.live.is_empty() && (conductor.stopped || conductor.queue.is_empty()) {
+            return;
+        }
+        tokio::select! {
+            biased;
+            Some(done) = conductor.live.join_next(), if !conductor.live.is_empty() => {
+                if let Ok(done) = done {
+                    conductor.finish(done).await;
+                }
+            }
+            () = core.cancel.cancelled(), if !conductor.stopped => conductor.stop(),
+            order = orders.recv(), if fed => match order {
+                Some(order) => conductor.take(order),
+                None => fed = false,
+            },
+            () = changed => {}
+        }
+    }
+}
+
+impl Conductor {
+    fn take(&mut self, order: Order) {
+        if self.stopped {
+            // Its cells stay pending.
+            return;
+        }
+        for (of, cells) in &order.decisions {
+            let asked = cells
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, state))| matches!(state, State::Ask(_)));
+            self.queue.extend(asked.map(|(nth, _)| (order.no, *of, nth)));
+        }
+        self.open.insert(
+            order.no,
+            Open {
+                reference: order.reference,
+                transcript: order.transcript,
+                decisions: order.decisions.into_iter().collect(),
+            },
+        );
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+        self.queue.clear();
+        self.core.window.close();
+    }
+
+    /// Starts cells in order while permits are free and money is left.
+    async fn start(&mut self) {
+        while !self.stopped
+            && !self.core.cancel.is_cancelled()
+            && self.core.permits.any_free()
+            && let Some(place) = self.queue.first().copied()
+        {
+            let (no, of, nth) = place;
+            let Some(open) = self.open.get(&no) else {
+                self.queue.pop_first();
+                continue;
+            };
+            let Some((cell, State::Ask(key))) = open.decisions.get(&of).and_then(|c| c.get(nth))
+            else {
+                self.queue.pop_first();
+                continue;
+            };
+            let (cell, key) = (*cell, key.clone());
+            let free = self.core.bench.seat(of.judge).is_none_or(|seat| seat.free);
+            if !free && let Err(reached) = self.core.budget.check() {
+                if reached.first {
+                    let limit = reached.limit.to_owned();
+                    let fact = Kind::BudgetReached { limit, hard: true };
+                    self.core.emitter.send(fact).await;
+                }
+                self.stop();
+                return;
+            }
+            if !self.core.permits.try_take(cell) {
+                return;
+            }
+            self.queue.pop_first();
+            let transcript = Arc::clone(&open.transcript);
+            let name = self.core.bench.plan.name(&open.reference.id, of, nth);
+            self.core.bench.names.put(cell, name);
+            self.core
+                .emitter
+                .send(Kind::CellStarted { cell, key })
+                .await;
+            let core = Arc::clone(&self.core);
+            self.live.spawn(async move {
+                let result = ask(&core, &transcript, of, nth, cell).await;
+                Done {
+                    place,
+                    cell,
+                    result,
+                }
+            });
+        }
+    }
+
+    async fn finish(&mut self, done: Done) {
+        let (no, of, nth) = done.place;
+        let core = Arc::clone(&self.core);
+        let free = core.bench.seat(of.judge).is_none_or(|seat| seat.free);
+        core.tally.judged(&done.result, free);
+        let mut recalled = Vec::new();
+        if let Some(open) = self.open.get_mut(&no)
+            && let Some(cells) = open.decisions.get_mut(&of)
+        {
+            cells[nth].1 = State::Settled(done.result.clone());
+            let before = cells.len();
+            recalled = further(&core, &open.reference, &open.transcript, of, cells).await;
+            let mut complete = true;
+            for (nth, (_, state)) in cells.iter().enumerate() {
+                let asks = matches!(state, State::Ask(_));
+                complete &= !asks;
+                if asks && nth >= before && !self.stopped {
+                    self.queue.insert((no, of, nth));
+                }
+            }
+            if complete {
+                core.tally.decided(cells.iter().filter_map(|(_, state)| match state {
+                    State::Settled(result) => Some(result),
+                    State::Ask(_) => None,
+                }));
+                open.decisions.remove(&of);
+                if open.decisions.is_empty() {
+                    self.open.remove(&no);
+                    core.window.done(no);
+                }
+            }
+        }
+        core.emitter
+            .send(Kind::CellFinished {
+                cell: done.cell,
+                result: Box::new(done.result),
+            })
+            .await;
+        core.bench.names.forget(done.cell);
+        // Only now, so that the log never shows more cells at once than there are permits.
+        core.permits.give_back(done.cell);
+        if !recalled.is_empty() {
+            core.emitter.send(Kind::CellsSettled(recalled)).await;
+        }
+        core.check_blobs();
+    }
+}
+
+/// Plans the cells that are certain to be needed now, and returns those of them that past runs know.
+async fn further(
+    core: &Core,
+    reference: &TranscriptRef,
+    transcript: &Arc<Transcript<'static>>,
+    of: Judged,
+    cells: &mut Vec<(CellIx, State)>,
+) -> Vec<Settled> {
+    let mut states: Vec<State> = cells.iter().map(|(_, state)| state.clone()).collect();
+    core.bench.extend(transcript, of, &mut states);
+    let new = states.split_off(cells.len());
+    if new.is_empty() {
+        return Vec::new();
+    }
+    let keys = (cells.len()..cells.len() + new.len())
+        .map(|nth| CellKey {
+            eval: of.eval,
+            message: of.message,
+            judge: Some(of.judge),
+            repeat: of.number(nth),
+        })
+        .collect();
+    core.tally.planned(new.len());
+    let mut numbering = core.numbers.lock().await;
+    let first = numbering.take(new.len());
+    core.emitter
+        .send(Kind::CellsPlanned {
+            transcript: reference.clone(),
+            first,
+            keys,
+        })
+        .await;
+    drop(numbering);
+    let mut recalled = Vec::new();
+    for (ix, state) in (first.0..).map(CellIx).zip(new) {
+        if let State::Settled(result) = &state {
+            recalled.push(Settled(ix, result.clone()));
+        }
+        cells.push((ix, state));
+    }
+    core.tally.settled(recalled.len());
+    recalled
+}
+
+/// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.
+async fn ask(
+    core: &Core,
+    transcript: &Arc<Transcript<'static>>,
+    of: Judged,
+    nth: usize,
+    cell: CellIx,
+) -> CellResult {
+    let Some(seat) = core.bench.seat(of.judge) else {
+        return CellResult::failed(Outcome::JudgeError, "this judge was not built for the run");
+    };
+    let mut request = core
+        .bench
+        .plan
+        .request(transcript, of.eval, of.message, of.number(nth));
+    request.cell = cell;
+    let cx = CallCx {
+        out: core.emitter.clone(),
+        clock: Arc::clone(&core.clock),
+        cancel: core.cancel.child_token(),
+        cell,
+        turn: TurnIx(0),
+    };
+    let began = core.clock.now();
+    let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+    let late = async {
+        core.cancel.cancelled().await;
+        core.clock.sleep(GRACE).await;
+    };
+    let mut result = tokio::select! {
+        biased;
+        judged = judging => judged.unwrap_or_else(|panic| {
+            let why = format!("the judge failed inside dicta: {}", said(&*panic));
+            CellResult::failed(Outcome::JudgeError, why)
+        }),
+        () = late => CellResult::failed(Outcome::Cancelled, "cancelled"),
+    };
+    if result.duration_ms == Millis(0) {
+        result.duration_ms = core.clock.now().since(began);
+    }
+    result
+}

@@ -1,0 +1,245 @@
+//! Everything a run begins with, compiled once: evals, who judges them, and the header that says so.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+use serde_json::{Value, json};
+
+use super::plan::{EvalPlan, Past, Plan, matchers};
+use super::source::shown;
+use super::{RunError, RunOptions};
+use crate::diag::nearest;
+use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
+use crate::handlers::{Compiled, Registry};
+use crate::model::{Blob, Digest, JudgeConfig};
+use crate::rubric::{Eval, Rubric};
+use crate::workspace::Workspace;
+
+/// The compiled evals of a workspace, and what of its judges is needed.
+pub(super) struct Compilation {
+    pub(super) plan: Arc<Plan>,
+    /// In the order of [`Plan::judges`].
+    pub(super) judges: Vec<JudgeConfig>,
+    /// Positions of judges that a selected eval needs.
+    pub(super) needed: HashSet<u32>,
+    /// By position of the judge: other models that evals name.
+    pub(super) models: Vec<IndexSet<String>>,
+}
+
+/// Compiles all evals and finds each its judge. All problems at once.
+pub(super) fn compile(
+    workspace: &Workspace,
+    registry: &Registry,
+    options: &RunOptions,
+    past: Box<dyn Past>,
+) -> Result<Compilation, RunError> {
+    let mut problems = Vec::new();
+    if let Some(name) = &options.judge
+        && !workspace.judges.contains_key(name)
+    {
+        return Err(RunError::Usage(no_judge(name, workspace)));
+    }
+    let mut evals = Vec::new();
+    let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
+    let mut needed = HashSet::new();
+    let mut models: Vec<IndexSet<String>> = Vec::new();
+    for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
+        for (at, eval) in rubric.evals.iter().enumerate() {
+            let compiled = match registry.compile(&eval.kind, &eval.params) {
+                Ok(compiled) => compiled,
+                Err(why) => {
+                    problems.push(format!("{}: eval {}: {why}", rubric.path.display(), eval.id));
+                    continue;
+                }
+            };
+            let mut judge = None;
+            if let Compiled::Judged(params) = &compiled {
+                match judge_of(eval, rubric, workspace, options) {
+                    Err(why) => {
+                        problems.push(why);
+                        continue;
+                    }
+                    Ok(config) => {
+                        let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
+                        models.resize_with(judges.len(), IndexSet::new);
+                        models[ix].extend(params.model.clone().filter(|m| *m != config.model));
+                        let ix = u32::try_from(ix).unwrap_or(u32::MAX);
+                        let selected = options.where_.as_ref().is_none_or(|filter| {
+                            filter.may_select(&rubric.id, &eval.id, Some(&config.name))
+                        });
+                        if eval.enabled && selected {
+                            needed.insert(ix);
+                        }
+                        judge = Some(ix);
+                    }
+                }
+            }
+            evals.push(EvalPlan {
+                rubric: u32::try_from(rubric_at).unwrap_or(u32::MAX),
+                at,
+                repeat: match judge {
+                    Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
+                    None => 1,
+                },
+                compiled,
+                judge,
+                applies_to: matchers([&rubric.applies_to, &eval.applies_to]),
+            });
+        }
+    }
+    let plan = Plan {
+        rubrics: workspace.rubrics.clone(),
+        evals,
+        judges: judges.keys().cloned().collect(),
+        filter: options.where_.clone(),
+        past,
+    };
+    if let Some(filter) = &options.where_ {
+        problems.extend(idle(filter, &plan));
+    }
+    if !problems.is_empty() {
+        return Err(RunError::Usage(problems.join("\n")));
+    }
+    Ok(Compilation {
+        plan: Arc::new(plan),
+        judges: judges.into_values().collect(),
+        needed,
+        models,
+    })
+}
+
+fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
+    let of = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
+        plan.rubrics.iter().flat_map(|rubric| pick(rubric)).collect()
+    };
+    let rubrics = of(|rubric| vec![rubric.id.as_str()]);
+    let evals = of(|rubric| rubric.evals.iter().map(|eval| eval.id.as_str()).collect());
+    let judges: Vec<&str> = plan.judges.iter().map(String::as_str).collect();
+    filter.idle_patterns(&evals, &rubrics, &judges)
+}
+
+fn judge_of<'w>(
+    eval: &Eval,
+    rubric: &Rubric,
+    workspace: &'w Workspace,
+    options: &RunOptions,
+) -> Result<&'w JudgeConfig, String> {
+    let name = options
+        .judge
+        .as_ref()
+        .or(eval.judge.as_ref())
+        .or(rubric.judge.as_ref())
+        .or(workspace.judge.as_ref())
+        .ok_or_else(|| {
+            format!(
+                "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (there are {})",
+                rubric.path.display(),
+                eval.id,
+                known(workspace)
+            )
+        })?;
+    workspace
+        .judges
+        .get(name)
+        .ok_or_else(|| no_judge(name, workspace))
+}
+
+fn no_judge(name: &str, workspace: &Workspace) -> String {
+    match nearest(name, workspace.judges.keys().map(String::as_str)) {
+        Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
+        None => format!("no judge is called `{name}`; there are {}", known(workspace)),
+    }
+}
+
+fn known(workspace: &Workspace) -> String {
+    let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
+    names.join(", ")
+}
+
+impl Compilation {
+    /// The evals as the header holds them.
+    pub(super) fn eval_specs(&self) -> Vec<EvalSpec> {
+        self.plan
+            .evals
+            .iter()
+            .map(|plan| {
+                let eval = &self.plan.rubrics[plan.rubric as usize].evals[plan.at];
+                EvalSpec {
+                    rubric: plan.rubric,
+                    id: eval.id.clone(),
+                    kind: eval.kind.clone(),
+                    digest: eval.digest.clone(),
+                    decides: eval.decides.clone(),
+                    weight: eval.weight,
+                    required: eval.required,
+                    weighted: eval.weighted,
+                    repeat: plan.repeat,
+                    judged: plan.judge.is_some(),
+                }
+            })
+            .collect()
+    }
+
+    /// The rubrics as the header holds them.
+    pub(super) fn rubric_specs(&self, root: &Path) -> Vec<RubricSpec> {
+        self.plan
+            .rubrics
+            .iter()
+            .map(|rubric| RubricSpec {
+                id: rubric.id.clone(),
+                path: shown(root, &rubric.path).to_owned(),
+                threshold: rubric.threshold,
+            })
+            .collect()
+    }
+}
+
+/// The loaded files as the header names them: by what is stored, which is the text without secrets.
+pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> Vec<Snapshot> {
+    files
+        .iter()
+        .map(|(path, text)| Snapshot {
+            path: path.clone(),
+            blob: match redactor.redact(text) {
+                Some(clean) => Blob::of(clean.as_bytes()),
+                None => Blob::of(text.as_bytes()),
+            },
+        })
+        .collect()
+}
+
+/// Digest of what of a judge could change a verdict.
+pub(super) fn judge_digest(config: &JudgeConfig) -> Digest {
+    let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
+    if let Some(map) = value.as_object_mut() {
+        for aside in ["name", "key", "timeout", "prices", "stream", "requests_per_minute", "headers"] {
+            map.remove(aside);
+        }
+    }
+    Digest::of(value.to_string().as_bytes())
+}
+
+/// What the run was told to do, so that it can be told and resumed.
+pub(super) fn plan_spec(workspace: &Workspace, options: &RunOptions) -> IndexMap<String, Value> {
+    let files: Vec<String> = workspace
+        .transcripts
+        .iter()
+        .map(|path| shown(&workspace.root, path).to_string_lossy().into_owned())
+        .collect();
+    let mut spec = IndexMap::from([("transcripts".to_owned(), json!(files))]);
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            spec.insert(key.to_owned(), value);
+        }
+    };
+    put("where", options.where_.as_ref().map(|f| json!(f.to_string())));
+    put("judge", options.judge.as_ref().map(|j| json!(j)));
+    put("default_judge", workspace.judge.as_ref().map(|j| json!(j)));
+    put("repeat", options.repeat.map(|n| json!(n)));
+    put("limit", options.limit.map(|n| json!(n)));
+    put("sample", options.sample.map(|s| json!(s.size)));
+    put("seed", options.sample.map(|s| json!(s.seed)));
+    spec
+}

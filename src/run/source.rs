@@ -1,0 +1,158 @@
+//! Where a run's records come from: transcript files, walked once, block by block.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::resume::Carried;
+use crate::transcript::{Span, TranscriptFile};
+
+/// Records a worker takes at once, at most.
+const CHUNK: usize = 256;
+
+/// Records in order, for one worker.
+pub(super) struct Chunk {
+    /// The file, as events name it.
+    pub(super) path: Arc<Path>,
+    /// Whole records.
+    pub(super) bytes: Arc<Vec<u8>>,
+    /// In order.
+    pub(super) records: Vec<Record>,
+}
+
+/// One record of a [`Chunk`].
+pub(super) struct Record {
+    /// Where it stands in its file.
+    pub(super) span: Span,
+    /// Where it stands in the chunk's bytes.
+    pub(super) at: Range<usize>,
+    /// What it is called if it has no id of its own.
+    pub(super) default_id: String,
+    /// Its unique id, where an earlier pass found it.
+    pub(super) id: Option<String>,
+    /// What an earlier run settled about it.
+    pub(super) carried: Option<Arc<Carried>>,
+}
+
+/// Hands out chunks until there are no more. Errors are sentences; nothing follows one.
+pub(super) trait Feed: Send {
+    /// The next chunk.
+    fn next(&mut self) -> Result<Option<Chunk>, String>;
+}
+
+/// Chosen records: number from 0 over all files, and unique id. Sorted.
+pub(super) type Picked = Arc<[(u64, String)]>;
+
+/// Walks files in the order listed.
+pub(super) struct FileFeed {
+    root: PathBuf,
+    files: std::vec::IntoIter<PathBuf>,
+    open: Option<(Arc<Path>, TranscriptFile)>,
+    /// Chunks cut from the last block, last first.
+    ready: Vec<Chunk>,
+    /// Records handed out or passed over so far, over all files.
+    seen: u64,
+    /// If given, only these records.
+    picked: Option<Picked>,
+    /// Records up to this one are passed over: its file as events name it, and its offset.
+    after: Option<(PathBuf, u64)>,
+}
+
+impl FileFeed {
+    /// A feed of `files`, named relative to `root` where they lie inside it.
+    pub(super) fn new(root: &Path, files: Vec<PathBuf>, picked: Option<Picked>) -> Self {
+        Self {
+            root: root.to_owned(),
+            files: files.into_iter(),
+            open: None,
+            ready: Vec::new(),
+            seen: 0,
+            picked,
+            after: None,
+        }
+    }
+
+    /// The same, but only what comes after the record at an offset of a file.
+    pub(super) fn after(mut self, record: Option<(PathBuf, u64)>) -> Self {
+        self.after = record;
+        self
+    }
+}
+
+/// A path as events name it.
+pub(super) fn shown<'p>(root: &Path, path: &'p Path) -> &'p Path {
+    path.strip_prefix(root).unwrap_or(path)
+}
+
+impl Feed for FileFeed {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        loop {
+            if let Some(chunk) = self.ready.pop() {
+                return Ok(Some(chunk));
+            }
+            if self
+                .picked
+                .as_ref()
+                .is_some_and(|picked| picked.last().is_none_or(|(last, _)| *last < self.seen))
+            {
+                return Ok(None);
+            }
+            let Some((path, file)) = &mut self.open else {
+                let Some(next) = self.files.next() else {
+                    return Ok(None);
+                };
+                let file = TranscriptFile::open(&next).map_err(|error| error.to_string())?;
+                self.open = Some((shown(&self.root, &next).into(), file));
+                continue;
+            };
+            let Some(block) = file.next_block().map_err(|error| error.to_string())? else {
+                if self.after.as_ref().is_some_and(|(last, _)| **last == **path) {
+                    self.after = None;
+                }
+                self.open = None;
+                continue;
+            };
+            let mut records = Vec::with_capacity(block.spans.len());
+            for span in &block.spans {
+                let number = self.seen;
+                self.seen += 1;
+                if let Some((last, offset)) = &self.after {
+                    if **last != **path || span.offset <= *offset {
+                        continue;
+                    }
+                    self.after = None;
+                }
+                let id = match &self.picked {
+                    None => None,
+                    Some(picked) => match picked.binary_search_by_key(&number, |(no, _)| *no) {
+                        Ok(at) => Some(picked[at].1.clone()),
+                        Err(_) => continue,
+                    },
+                };
+                records.push(Record {
+                    span: *span,
+                    at: within(*span, block.offset),
+                    default_id: file.default_id(span.number),
+                    id,
+                    carried: None,
+                });
+            }
+            let bytes = Arc::new(block.bytes);
+            while !records.is_empty() {
+                let rest = records.split_off(records.len().min(CHUNK));
+                self.ready.push(Chunk {
+                    path: Arc::clone(path),
+                    bytes: Arc::clone(&bytes),
+                    records: std::mem::replace(&mut records, rest),
+                });
+            }
+            self.ready.reverse();
+        }
+    }
+}
+
+fn within(span: Span, offset: u64) -> Range<usize> {
+    let start = usize::try_from(span.offset - offset).expect("a block fits in memory");
+    let len = usize::try_from(span.len).expect("a record fits in memory");
+    start..start + len
+}

@@ -1,0 +1,120 @@
+//! Counts for the run's end: cells as they are planned and settled, decisions as they are complete.
+//!
+//! Counters only. A decision with a cell that never got a result is counted under no outcome: its cells are `pending`.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use indexmap::IndexMap;
+
+use crate::model::{CellResult, Millis, Outcome, Usage, decide};
+use crate::event::Totals;
+
+/// The counters of a run; shared by the merging thread and the scheduler.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    planned: u64,
+    settled: u64,
+    outcomes: HashMap<Outcome, u64>,
+    usage: Usage,
+    cost_usd: f64,
+    /// A judge was asked whose price is not known.
+    unpriced: bool,
+}
+
+impl Tally {
+    /// Cells were planned.
+    pub(super) fn planned(&self, cells: usize) {
+        self.lock().planned += cells as u64;
+    }
+
+    /// Cells got results that no judge was asked for now.
+    pub(super) fn settled(&self, cells: usize) {
+        self.lock().settled += cells as u64;
+    }
+
+    /// A judge finished a cell.
+    pub(super) fn judged(&self, result: &CellResult, free: bool) {
+        let mut inner = self.lock();
+        inner.settled += 1;
+        inner.usage = inner.usage.plus(result.usage.unwrap_or_default());
+        match result.cost_usd {
+            Some(cost) => inner.cost_usd += cost,
+            None => {
+                inner.unpriced |= !free && result.usage.is_some_and(|usage| usage.calls > 0);
+            }
+        }
+    }
+
+    /// All cells of a decision have results.
+    pub(super) fn decided<'r>(&self, cells: impl IntoIterator<Item = &'r CellResult>) {
+        if let Some(decision) = decide(cells) {
+            *self.lock().outcomes.entry(decision.outcome).or_default() += 1;
+        }
+    }
+
+    /// What the run ended with.
+    pub(super) fn totals(&self, duration: Millis, cancelled: bool) -> Totals {
+        let inner = self.lock();
+        let outcomes: IndexMap<Outcome, u64> = Outcome::ALL
+            .into_iter()
+            .filter_map(|outcome| Some((outcome, *inner.outcomes.get(&outcome)?)))
+            .collect();
+        Totals {
+            cells: inner.planned,
+            pending: inner.planned - inner.settled,
+            outcomes,
+            usage: inner.usage,
+            cost_usd: (!inner.unpriced).then_some(inner.cost_usd),
+            duration_ms: duration,
+            cancelled,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_counted_once_and_cells_each() {
+        let tally = Tally::default();
+        let pass = CellResult::new(Outcome::Pass, "");
+        let fail = CellResult::new(Outcome::Fail, "");
+        tally.planned(4);
+        tally.settled(1);
+        tally.decided([&fail]);
+        tally.judged(&pass, true);
+        tally.judged(&pass, true);
+        tally.decided([&pass, &pass]);
+        let totals = tally.totals(Millis(7), false);
+        assert_eq!((totals.cells, totals.pending), (4, 1));
+        assert_eq!(
+            totals.outcomes.into_iter().collect::<Vec<_>>(),
+            [(Outcome::Pass, 1), (Outcome::Fail, 1)]
+        );
+        assert_eq!(totals.cost_usd, Some(0.0));
+    }
+
+    #[test]
+    fn one_call_without_a_price_makes_the_cost_unknown() {
+        let tally = Tally::default();
+        let mut asked = CellResult::new(Outcome::Pass, "");
+        asked.usage = Some(Usage {
+            calls: 1,
+            ..Usage::default()
+        });
+        tally.planned(2);
+        tally.judged(&CellResult { cost_usd: Some(0.5), ..asked.clone() }, false);
+        assert_eq!(tally.totals(Millis(0), false).cost_usd, Some(0.5));
+        tally.judged(&asked, false);
+        assert_eq!(tally.totals(Millis(0), false).cost_usd, None);
+    }
+}

@@ -1,0 +1,217 @@
+//! What a worker thread does with a chunk of records: parse, plan, check, recall. No cell has a number yet.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::bench::{Bench, Judged, State};
+use super::plan::{How, Plan, Task, end};
+use super::resume::Carried;
+use super::source::{Chunk, Record};
+use crate::event::CellKey;
+use crate::handlers::{Check, Finding, Subject};
+use crate::model::{CellResult, Digest, Outcome, Transcript};
+use crate::transcript::{self, BadRecord};
+
+/// A record, worked on.
+pub(super) enum Worked {
+    /// No transcript.
+    Bad(BadRecord),
+    /// A transcript, with its cells.
+    Item(Box<Item>),
+}
+
+/// A transcript with its cells in plan order.
+pub(super) struct Item {
+    /// Its own id; made unique later.
+    pub(super) id: String,
+    /// Byte offset in the file.
+    pub(super) offset: u64,
+    /// Length in bytes.
+    pub(super) len: u64,
+    /// Digest of its bytes.
+    pub(super) digest: Digest,
+    /// Where it stands in its chunk's bytes.
+    pub(super) at: Range<usize>,
+    /// In plan order.
+    pub(super) cells: Vec<(CellKey, State)>,
+    /// The judged decisions among them: which, and which of the cells.
+    pub(super) judged: Vec<(Judged, Range<usize>)>,
+    /// The transcript, where judges may still be asked.
+    pub(super) transcript: Option<Arc<Transcript<'static>>>,
+    /// Whether its id is unique already, since an earlier run or pass made it so.
+    pub(super) named: bool,
+}
+
+/// Works on all records of a chunk.
+pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
+    chunk
+        .records
+        .iter()
+        .map(|record| {
+            catch_unwind(AssertUnwindSafe(|| one(bench, chunk, record))).unwrap_or_else(|panic| {
+                Worked::Bad(BadRecord {
+                    number: record.span.number,
+                    why: format!("reading it failed inside dicta: {}", said(&*panic)),
+                })
+            })
+        })
+        .collect()
+}
+
+fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
+    let bytes = &chunk.bytes[record.at.clone()];
+    let mut item = Item {
+        id: String::new(),
+        offset: record.span.offset,
+        len: record.span.len,
+        digest: Digest(String::new()),
+        at: record.at.clone(),
+        cells: Vec::new(),
+        judged: Vec::new(),
+        transcript: None,
+        named: record.id.is_some(),
+    };
+    let carried = record.carried.as_deref();
+    if let Some(carried) = carried
+        && let Some(why) = &carried.lost
+    {
+        item.id.clone_from(&record.default_id);
+        item.digest = carried.digest.clone();
+        item.cells = carried.without_transcript(why);
+        item.judged = judged(&bench.plan, &item.cells);
+        return Worked::Item(Box::new(item));
+    }
+    let parsed = transcript::parse(bytes, record.span.number, &record.default_id);
+    let transcript = match parsed {
+        Ok(transcript) => transcript,
+        Err(bad) => return Worked::Bad(bad),
+    };
+    item.id = match &record.id {
+        Some(id) => id.clone(),
+        None => transcript.id.to_string(),
+    };
+    let tasks = match carried {
+        None => bench.plan.tasks(&transcript),
+        Some(carried) => carried.tasks(&bench.plan),
+    };
+    if !tasks.is_empty() {
+        item.digest = Digest::of(bytes);
+        decide(bench, &transcript, &tasks, carried, &mut item);
+    }
+    Worked::Item(Box::new(item))
+}
+
+/// The judged decisions among cells that all have results.
+fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)> {
+    let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
+    for (at, (key, _)) in cells.iter().enumerate() {
+        let Some(judge) = key.judge else { continue };
+        let of = Judged {
+            eval: key.eval,
+            message: key.message,
+            judge,
+            repeat: plan.evals[key.eval as usize].repeat,
+        };
+        match found.last_mut() {
+            Some((last, range)) if *last == of => range.end = at + 1,
+            _ => found.push((of, at..at + 1)),
+        }
+    }
+    found
+}
+
+fn decide(
+    bench: &Bench,
+    transcript: &Transcript<'_>,
+    tasks: &[Task],
+    carried: Option<&Carried>,
+    item: &mut Item,
+) {
+    let whole = Subject::new(transcript);
+    let mut owned: Option<Arc<Transcript<'static>>> = None;
+    for task in tasks {
+        let key = CellKey {
+            eval: task.eval,
+            message: task.message,
+            judge: None,
+            repeat: None,
+        };
+        match &task.how {
+            How::Skip(why) => {
+                let judge = bench.plan.evals[task.eval as usize].judge;
+                let result = CellResult::new(Outcome::Skipped, why.as_str());
+                let key = CellKey { judge, ..key };
+                item.cells.push((key, State::Settled(result)));
+            }
+            How::Check => {
+                let result = carried.and_then(|carried| carried.result(&key));
+                let result = result.unwrap_or_else(|| match (bench.check(task.eval), task.message) {
+                    (Some(check), None) => run(check, &whole),
+                    (Some(check), message @ Some(_)) => {
+                        run(check, &Subject::prefix(transcript, end(transcript, message)))
+                    }
+                    (None, _) => CellResult::failed(Outcome::CheckError, "this eval has no check"),
+                });
+                item.cells.push((key, State::Settled(result)));
+            }
+            How::Judge { judge, repeat } => {
+                let of = Judged {
+                    eval: task.eval,
+                    message: task.message,
+                    judge: *judge,
+                    repeat: *repeat,
+                };
+                let owned =
+                    owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
+                let mut cells = match carried {
+                    None => Vec::new(),
+                    Some(carried) => carried.states(bench, owned, of),
+                };
+                bench.extend(owned, of, &mut cells);
+                let first = item.cells.len();
+                item.cells
+                    .extend(cells.into_iter().enumerate().map(|(nth, state)| {
+                        let repeat = of.number(nth);
+                        let judge = Some(of.judge);
+                        (CellKey { judge, repeat, ..key }, state)
+                    }));
+                item.judged.push((of, first..item.cells.len()));
+            }
+        }
+    }
+    item.transcript = owned;
+}
+
+/// Runs one check. A handler that panics could not decide.
+fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
+    match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
+        Ok(Finding {
+            outcome,
+            score,
+            explanation,
+        }) => {
+            let mut result = if outcome.is_error() {
+                CellResult::failed(outcome, explanation)
+            } else {
+                CellResult::new(outcome, explanation)
+            };
+            result.score = score;
+            result
+        }
+        Err(panic) => CellResult::failed(
+            Outcome::CheckError,
+            format!("the handler failed inside dicta: {}", said(&*panic)),
+        ),
+    }
+}
+
+/// What a panic said.
+pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
+}
