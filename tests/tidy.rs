@@ -1,0 +1,471 @@
+//! Holds the house to its plan: which module may import which, where outside crates live, how long a file may be, which
+//! words must not stand in the code, and that every command the README shows exists.
+//!
+//! Reads the sources as text, without parsing Rust: comments and string literals are blanked first. What it cannot see
+//! (a path built by a macro) it does not hold to account.
+
+#[path = "tidy/readme.rs"]
+mod readme;
+#[path = "tidy/source.rs"]
+mod source;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use source::{Source, blank, ends_in_word, is_word, line_of, root, sources, word};
+
+/// Who may import whom (of ours), lowest floor first: the table of `src/lib.rs`.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("diag", &["model"]),
+    ("clock", &["model"]),
+    ("schema", &["model", "diag"]),
+    ("event", &["model", "clock"]),
+    ("net", &["model", "diag", "clock"]),
+    ("transcript", &["model", "diag"]),
+    ("rubric", &["model", "diag", "schema"]),
+    ("provider", &["model", "event", "net", "clock"]),
+    (
+        "tools",
+        &["model", "event", "net", "schema", "diag", "clock"],
+    ),
+    (
+        "handlers",
+        &["model", "event", "rubric", "schema", "diag", "clock"],
+    ),
+    ("judge", UP_TO_HANDLERS),
+    ("record", &["model", "event", "clock", "diag"]),
+    ("workspace", UP_TO_HANDLERS),
+    ("run", UP_TO_WORKSPACE),
+    ("compare", &["model", "event", "record"]),
+    ("report", &["model", "event", "record"]),
+    ("cli", UP_TO_REPORT),
+    ("main", &["cli"]),
+];
+const UP_TO_HANDLERS: &[&str] = &[
+    "model",
+    "diag",
+    "clock",
+    "schema",
+    "event",
+    "net",
+    "transcript",
+    "rubric",
+    "provider",
+    "tools",
+    "handlers",
+];
+const UP_TO_WORKSPACE: &[&str] = &[
+    "model",
+    "diag",
+    "clock",
+    "schema",
+    "event",
+    "net",
+    "transcript",
+    "rubric",
+    "provider",
+    "tools",
+    "handlers",
+    "judge",
+    "record",
+    "workspace",
+];
+const UP_TO_REPORT: &[&str] = &[
+    "model",
+    "diag",
+    "clock",
+    "schema",
+    "event",
+    "net",
+    "transcript",
+    "rubric",
+    "provider",
+    "tools",
+    "handlers",
+    "judge",
+    "record",
+    "workspace",
+    "run",
+    "compare",
+    "report",
+];
+
+/// The one home of an outside crate: files under `src` whose path begins with one of these.
+const HOMES: &[(&str, &[&str])] = &[
+    ("reqwest", &["net"]),
+    ("jsonschema", &["schema"]),
+    ("serde_saphyr", &["diag/yaml"]),
+    ("serde_yaml", &["diag/yaml"]),
+    ("annotate_snippets", &["diag"]),
+    ("directories", &["workspace/paths"]),
+    ("html2text", &["tools"]),
+    ("clap", &["cli", "main"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
+];
+
+/// What must not stand in a file, where, and why. `(text, only under, except under, why)`.
+/// Written in two halves, or this file would find itself. Tests of a time budget may look at the clock on the wall.
+const BANNED: &[(&[&str; 2], &str, &str, &str)] = &[
+    (&["todo", "!("], "", "", "unfinished code is not merged"),
+    (
+        &["unimplemented", "!("],
+        "",
+        "",
+        "unfinished code is not merged",
+    ),
+    (
+        &["#[ign", "ore"],
+        "",
+        "",
+        "a test that does not run guards nothing",
+    ),
+    (
+        &["allow(dead", "_code)"],
+        "",
+        "",
+        "delete it, or let the compiler say it",
+    ),
+    (
+        &["thread::sl", "eep("],
+        "",
+        "src/clock",
+        "wait for a state, or use the fake clock",
+    ),
+    (
+        &["tokio::ti", "me::"],
+        "",
+        "src/clock",
+        "time goes through Clock",
+    ),
+    (&["Instant::n", "ow("], "src/", "src/clock", WALL_CLOCK),
+    (&["SystemTime::n", "ow("], "src/", "src/clock", WALL_CLOCK),
+];
+
+const WALL_CLOCK: &str = "time goes through Clock";
+
+const MAX_LINES: usize = 500;
+
+/// The module a file belongs to: the name below `src`.
+fn module(path: &str) -> Option<&str> {
+    let below = path.strip_prefix("src/")?;
+    let name = below.split('/').next()?;
+    Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|m| *m != "lib")
+}
+
+/// Where paths of this prefix lead, with their places: `crate::x`, `crate::{x, y::{z}}`.
+fn imports<'c>(code: &'c str, prefix: &str) -> Vec<(usize, &'c str)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices(prefix) {
+        if ends_in_word(&code[..at]) || code[..at].ends_with("::") {
+            continue;
+        }
+        let after = &code[at + prefix.len()..];
+        let Some(group) = after.trim_start().strip_prefix('{') else {
+            found.push((at, word(after)));
+            continue;
+        };
+        let (mut depth, mut fresh) = (1, true);
+        for (i, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 1 => break,
+                '}' => depth -= 1,
+                ',' if depth == 1 => fresh = true,
+                c if depth == 1 && fresh && is_word(c) => {
+                    fresh = false;
+                    found.push((at, word(&group[i..])));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// How many `super::` lead from the top of this file to the crate's root.
+fn supers_to_root(path: &str) -> usize {
+    let below = path.strip_prefix("src/").unwrap_or(path);
+    let depth = below.split('/').count();
+    if below.ends_with("/mod.rs") {
+        depth - 1
+    } else {
+        depth
+    }
+}
+
+fn fail_with(problems: &[String], rule: &str) {
+    let mut all = String::new();
+    for problem in problems {
+        let _ = write!(all, "\n  {problem}");
+    }
+    assert!(problems.is_empty(), "{rule}:{all}\n");
+}
+
+fn floor_problems(source: &Source) -> Vec<String> {
+    let Some(module) = module(&source.path) else {
+        return Vec::new();
+    };
+    let Some((_, allowed)) = FLOORS.iter().find(|(name, _)| *name == module) else {
+        return vec![format!(
+            "{} is in `{module}`, which has no row in FLOORS (tests/tidy.rs)",
+            source.path
+        )];
+    };
+    let mut found = imports(
+        &source.code,
+        if module == "main" {
+            "dicta::"
+        } else {
+            "crate::"
+        },
+    );
+    // A path up through `super` to the root is the same import in other words; a child of that name is not.
+    let up = "super::".repeat(supers_to_root(&source.path));
+    found.extend(
+        imports(&source.code, &up)
+            .into_iter()
+            .filter(|(_, name)| !source.code.contains(&format!("mod {name}"))),
+    );
+    let mut problems = BTreeSet::new();
+    for (at, name) in found {
+        let ours = FLOORS.iter().any(|(module, _)| *module == name);
+        if ours && name != module && !allowed.contains(&name) {
+            let line = line_of(&source.code, at);
+            problems.insert(format!(
+                "{}:{line} imports {name}: {module} may not",
+                source.path
+            ));
+        }
+    }
+    problems.into_iter().collect()
+}
+
+fn home_problems(source: &Source) -> Vec<String> {
+    let Some(below) = source.path.strip_prefix("src/") else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    for (outside, homes) in HOMES {
+        if homes.iter().any(|home| below.starts_with(home)) {
+            continue;
+        }
+        let path = format!("{outside}::");
+        for (at, _) in source.code.match_indices(&path) {
+            if !ends_in_word(&source.code[..at]) {
+                let line = line_of(&source.code, at);
+                let homes = homes.join(" or ");
+                problems.push(format!(
+                    "{}:{line} uses {outside}, whose home is src/{homes}",
+                    source.path
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn banned_problems(source: &Source) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (halves, under, except, why) in BANNED {
+        let text = halves.concat();
+        let elsewhere = !source.path.starts_with(under);
+        let measures = source.path.ends_with("tests.rs") && *why == WALL_CLOCK;
+        if elsewhere || measures || (!except.is_empty() && source.path.starts_with(except)) {
+            continue;
+        }
+        for (at, _) in source.code.match_indices(&text) {
+            if !ends_in_word(&source.code[..at]) {
+                let line = line_of(&source.code, at);
+                problems.push(format!("{}:{line} has `{text}`: {why}", source.path));
+            }
+        }
+    }
+    problems
+}
+
+#[test]
+fn modules_import_only_from_floors_below() {
+    let problems: Vec<String> = sources().iter().flat_map(floor_problems).collect();
+    fail_with(&problems, "the floors of src/lib.rs");
+}
+
+#[test]
+fn every_module_of_the_library_has_a_floor() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs is there");
+    let problems: Vec<String> = lib
+        .lines()
+        .filter_map(|line| {
+            line.trim_start_matches("pub ")
+                .strip_prefix("mod ")?
+                .strip_suffix(';')
+        })
+        .filter(|name| !FLOORS.iter().any(|(module, _)| module == name))
+        .map(|name| format!("`{name}` has no row in FLOORS (tests/tidy.rs)"))
+        .collect();
+    fail_with(&problems, "modules without a floor");
+}
+
+#[test]
+fn the_floors_have_no_cycle() {
+    for (at, (module, allowed)) in FLOORS.iter().enumerate() {
+        for below in *allowed {
+            let its = FLOORS.iter().position(|(name, _)| name == below);
+            assert!(
+                its.is_some_and(|its| its < at),
+                "{module} may import {below}, which does not stand below it"
+            );
+        }
+    }
+}
+
+#[test]
+fn outside_crates_stay_in_their_home() {
+    let problems: Vec<String> = sources().iter().flat_map(home_problems).collect();
+    fail_with(&problems, "one home for each outside crate");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let problems: Vec<String> = sources()
+        .iter()
+        .map(|source| (&source.path, source.text.lines().count()))
+        .filter(|(_, lines)| *lines > MAX_LINES)
+        .map(|(path, lines)| {
+            format!("{path} has {lines} lines, at most {MAX_LINES}: split it by subject")
+        })
+        .collect();
+    fail_with(&problems, "long files");
+}
+
+#[test]
+fn nothing_unfinished_and_no_real_time() {
+    let problems: Vec<String> = sources().iter().flat_map(banned_problems).collect();
+    fail_with(&problems, "words that must not stand in the code");
+}
+
+// ---- the demo ----
+
+#[test]
+fn every_host_of_the_demo_is_reserved() {
+    let mut problems = Vec::new();
+    let demo = root().join("sample-runs/demo");
+    for entry in walkdir::WalkDir::new(&demo).sort_by_file_name() {
+        let entry = entry.expect("the demo can be read");
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(entry.path()).expect("the demo is text");
+        let path = entry
+            .path()
+            .strip_prefix(root())
+            .expect("found under it")
+            .display()
+            .to_string();
+        if entry.path().extension().is_some_and(|e| e == "html")
+            && !text.contains("written for the demo workspace of dicta")
+        {
+            problems.push(format!(
+                "{path} does not say that it was written for the demo"
+            ));
+        }
+        for (at, _) in text.match_indices("://") {
+            let host = text[at + 3..]
+                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'))
+                .next()
+                .unwrap_or("");
+            let private = host == "127.0.0.1" || host == "10.20.30.40"; // a local judge; the refused redirect
+            if !host.ends_with(".example") && !private {
+                problems.push(format!(
+                    "{path}:{} names the host {host}",
+                    line_of(&text, at)
+                ));
+            }
+        }
+    }
+    fail_with(
+        &problems,
+        "the demo names only hosts under .example (RFC 2606)",
+    );
+}
+
+// ---- tidy catches what it is for ----
+
+fn source(path: &str, text: &str) -> Source {
+    Source {
+        path: path.to_owned(),
+        text: text.to_owned(),
+        code: blank(text),
+    }
+}
+
+#[test]
+fn an_import_from_above_is_found_however_it_is_spelled() {
+    let spellings = [
+        "use crate::judge::Gate;",
+        "use crate::{model::Cell, judge::{Gate, Stop}};",
+        "use crate::{\n    event::Kind,\n    judge,\n};",
+        "fn f() -> crate::judge::Gate { g() }",
+        "use super::super::judge::Gate;",
+    ];
+    for spelling in spellings {
+        let found = floor_problems(&source("src/tools/fetch.rs", spelling));
+        assert_eq!(
+            found,
+            ["src/tools/fetch.rs:1 imports judge: tools may not"],
+            "{spelling}"
+        );
+    }
+}
+
+#[test]
+fn comments_literals_and_children_are_no_imports() {
+    let harmless = [
+        "//! See [`crate::judge::Gate`].\nuse crate::model::Cell;",
+        "const S: &str = \"crate::judge::Gate\";",
+        "const S: &str = r#\"use \"crate::judge\" here\"#;",
+        "/* crate::judge */ use crate::event::{Kind, Emitter};",
+        "const Q: char = '\"'; // crate::judge\n",
+        "mod judge; use super::judge::x;",
+        "use super::fetch::Fetch;",
+    ];
+    for text in harmless {
+        assert_eq!(
+            floor_problems(&source("src/tools/mod.rs", text)),
+            Vec::<String>::new(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_crate_away_from_home_is_found_and_at_home_is_not() {
+    let text = "use reqwest::Client;";
+    assert_eq!(
+        home_problems(&source("src/net/client.rs", text)),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        home_problems(&source("src/tools/fetch.rs", text)),
+        ["src/tools/fetch.rs:1 uses reqwest, whose home is src/net"]
+    );
+}
+
+#[test]
+fn unfinished_code_and_real_sleeps_are_found() {
+    for (halves, under, ..) in BANNED {
+        let path = format!("{}x.rs", if under.is_empty() { "tests/" } else { under });
+        let found = banned_problems(&source(
+            &path,
+            &format!("fn f() {{\n    {}\n}}", halves.concat()),
+        ));
+        assert_eq!(found.len(), 1, "{}: {found:?}", halves.concat());
+        assert!(
+            found[0].starts_with(&format!("{path}:2 has `")),
+            "{}",
+            found[0]
+        );
+    }
+}
