@@ -51,6 +51,12 @@ impl Clock for Dated {
 /// `20261022T090000Z-page` was recorded at 2026-10-22T09:00:00.
 fn dated(run: &str) -> WallTime {
     let d = |range: std::ops::Range<usize>| &run[range];
-    let (date, time) = ((d(0..4), d(4..6), d(6..8)), (d(9..11), d(11..13), d(13..15)));
-    WallTime(format!("{}-{}-{}T{}:{}:{}.000+00:00", date.0, date.1, date.2, time.0, time.1, time.2))
+    let (date, time) = (
+        (d(0..4), d(4..6), d(6..8)),
+        (d(9..11), d(11..13), d(13..15)),
+    );
+    WallTime(format!(
+        "{}-{}-{}T{}:{}:{}.000+00:00",
+        date.0, date.1, date.2, time.0, time.1, time.2
+    ))
 }

@@ -15,8 +15,14 @@ const AT_ONCE: usize = 20;
 const REPLY: Duration = Duration::from_millis(100);
 
 pub(crate) fn judging(dir: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let listener = runtime
+        .block_on(TcpListener::bind("127.0.0.1:0"))
+        .expect("a port");
     let port = listener.local_addr().expect("bound").port();
     runtime.spawn(async move {
         let body: Arc<[u8]> = reply().into();
@@ -43,22 +49,37 @@ pub(crate) fn judging(dir: &Path) {
     .expect("written");
     let ideal = REPLY.as_secs_f64() * (CELLS / AT_ONCE) as f64;
     for n in 1..=3 {
-        let run = dicta(&["run", "-q", "--format", "jsonl", "--no-cache"], &workspace, None);
+        let run = dicta(
+            &["run", "-q", "--format", "jsonl", "--no-cache"],
+            &workspace,
+            None,
+        );
         let over = 100.0 * (run.wall.as_secs_f64() / ideal - 1.0);
-        run.print(&format!("{CELLS} cells, {AT_ONCE} at once, run {n}: ideal {ideal:.2} s, {over:+.1} %"));
+        run.print(&format!(
+            "{CELLS} cells, {AT_ONCE} at once, run {n}: ideal {ideal:.2} s, {over:+.1} %"
+        ));
     }
 }
 
 fn reply() -> Vec<u8> {
-    let verdict = r#"{\"citations\":[],\"reasoning\":\"It is polite.\",\"passed\":true,\"score\":1.0}"#;
+    let verdict =
+        r#"{\"citations\":[],\"reasoning\":\"It is polite.\",\"passed\":true,\"score\":1.0}"#;
     let chunk = |delta: &str, finish: &str| {
-        format!(r#"data: {{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}]}}"#) + "\n\n"
+        format!(
+            r#"data: {{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}]}}"#
+        ) + "\n\n"
     };
-    let mut sse = chunk(&format!(r#"{{"role":"assistant","content":"{verdict}"}}"#), "null");
+    let mut sse = chunk(
+        &format!(r#"{{"role":"assistant","content":"{verdict}"}}"#),
+        "null",
+    );
     sse += &chunk("{}", r#""stop""#);
     sse += "data: {\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":2000,\"completion_tokens\":40}}\n\n";
     sse += "data: [DONE]\n\n";
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", sse.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        sse.len()
+    );
     (head + &sse).into_bytes()
 }
 
@@ -84,7 +105,14 @@ async fn serve(mut stream: TcpStream, reply: Arc<[u8]>) {
 /// The length of the first request, once all of it is there.
 fn request_length(buffer: &[u8]) -> Option<usize> {
     let head = buffer.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
-    let text = std::str::from_utf8(&buffer[..head]).ok()?.to_ascii_lowercase();
-    let body = text.lines().find_map(|l| l.strip_prefix("content-length:")?.trim().parse::<usize>().ok())?;
+    let text = std::str::from_utf8(&buffer[..head])
+        .ok()?
+        .to_ascii_lowercase();
+    let body = text.lines().find_map(|l| {
+        l.strip_prefix("content-length:")?
+            .trim()
+            .parse::<usize>()
+            .ok()
+    })?;
     (buffer.len() >= head + body).then_some(head + body)
 }

@@ -20,7 +20,10 @@ use std::path::Path;
 use measure::{Measured, dicta, load};
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with("--"))
+        .collect();
     let dir = tempfile::tempdir().expect("a temporary folder");
     let benches: [(&str, fn(&Path)); 5] = [
         ("deterministic", deterministic),
@@ -59,8 +62,15 @@ fn opening(dir: &Path) {
     let bytes = std::fs::metadata(&file).expect("written").len();
     let workspace = dir.join("opening");
     data::workspace(&workspace, &file);
-    let first = dicta(&["run", "-q", "--format", "jsonl", "--limit", "1"], &workspace, None);
-    first.print(&format!("first of {} MB judged and printed", bytes / 1_000_000));
+    let first = dicta(
+        &["run", "-q", "--format", "jsonl", "--limit", "1"],
+        &workspace,
+        None,
+    );
+    first.print(&format!(
+        "first of {} MB judged and printed",
+        bytes / 1_000_000
+    ));
     let out = workspace.join("out.jsonl");
     let all = dicta(&["run", "-q", "--format", "jsonl"], &workspace, Some(&out));
     all.print("all of it × 10 checks");

@@ -29,7 +29,11 @@ impl Measured {
 /// Runs the built program in a folder, with its data in a folder of its own.
 pub(crate) fn dicta(args: &[&str], dir: &Path, stdout: Option<&Path>) -> Measured {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dicta"));
-    command.args(args).current_dir(dir).env("DICTA_DATA_DIR", dir.join("data")).stdin(Stdio::null());
+    command
+        .args(args)
+        .current_dir(dir)
+        .env("DICTA_DATA_DIR", dir.join("data"))
+        .stdin(Stdio::null());
     command.stderr(Stdio::null());
     match stdout {
         Some(path) => command.stdout(File::create(path).expect("an output file")),
@@ -48,13 +52,20 @@ pub(crate) fn dicta(args: &[&str], dir: &Path, stdout: Option<&Path>) -> Measure
         std::thread::park_timeout(Duration::from_millis(1));
     };
     let wall = start.elapsed();
-    Measured { wall, cpu: children_cpu() - before, peak_mib, code: status.code() }
+    Measured {
+        wall,
+        cpu: children_cpu() - before,
+        peak_mib,
+        code: status.code(),
+    }
 }
 
 fn peak(status_file: &str) -> u64 {
     let status = std::fs::read_to_string(status_file).unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) / 1024
+    line.and_then(|l| l.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .unwrap_or(0)
+        / 1024
 }
 
 /// CPU time of all children that ended: fields 16 and 17 of /proc/self/stat, in hundredths of a second.
@@ -72,12 +83,18 @@ fn ticks(fields: &[usize]) -> Duration {
     // The second field is the name in brackets and may hold spaces.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let numbers: Vec<&str> = after.split_whitespace().collect();
-    let sum: u64 = fields.iter().filter_map(|f| numbers.get(f - 2)?.parse::<u64>().ok()).sum();
+    let sum: u64 = fields
+        .iter()
+        .filter_map(|f| numbers.get(f - 2)?.parse::<u64>().ok())
+        .sum();
     Duration::from_millis(sum * 10)
 }
 
 /// The machine's load, for the record.
 pub(crate) fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+    text.split_whitespace()
+        .next()
+        .unwrap_or("unknown")
+        .to_owned()
 }

@@ -14,13 +14,26 @@ use crate::measure::own_cpu;
 const EVENTS: u32 = 200_000;
 
 pub(crate) fn recording(dir: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let header = data::header();
     let redactor = Arc::new(Redactor::new(["sk-a-key-that-is-looked-for"]));
     let (cpu, start) = (own_cpu(), std::time::Instant::now());
     runtime.block_on(async {
-        let Started { recorder, emitter, mut events, .. } =
-            Recorder::start(&dir.join("runs"), header, redactor, Arc::new(SystemClock::new())).expect("a run");
+        let Started {
+            recorder,
+            emitter,
+            mut events,
+            ..
+        } = Recorder::start(
+            &dir.join("runs"),
+            header,
+            redactor,
+            Arc::new(SystemClock::new()),
+        )
+        .expect("a run");
         let reader = tokio::spawn(async move {
             let mut seen = 0;
             while let Some(batch) = events.recv().await {
@@ -29,7 +42,12 @@ pub(crate) fn recording(dir: &Path) {
             seen
         });
         for cell in 0..EVENTS {
-            emitter.send(Kind::CellStarted { cell: CellIx(cell), key: None }).await;
+            emitter
+                .send(Kind::CellStarted {
+                    cell: CellIx(cell),
+                    key: None,
+                })
+                .await;
         }
         drop(emitter);
         let seen = reader.await.expect("the reader ends");
@@ -37,5 +55,9 @@ pub(crate) fn recording(dir: &Path) {
         assert!(seen >= EVENTS as usize, "every event is handed on");
     });
     let (wall, cpu) = (start.elapsed(), own_cpu() - cpu);
-    println!("{EVENTS} events: wall {:.3} s, cpu {:.2} s", wall.as_secs_f64(), cpu.as_secs_f64());
+    println!(
+        "{EVENTS} events: wall {:.3} s, cpu {:.2} s",
+        wall.as_secs_f64(),
+        cpu.as_secs_f64()
+    );
 }

@@ -1,1 +1,116 @@
-//! (soon)
+//! `dicta check`: everything that would fail at load, and how a file of transcripts was understood.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Cx;
+use super::trouble::Trouble;
+use super::workspace::open;
+use crate::diag::{Diagnostic, has_errors};
+use crate::handlers::Registry;
+use crate::model::Transcript;
+use crate::transcript::{TranscriptFile, parse};
+use crate::{rubric, workspace};
+
+/// Checks a workspace, a rubric or a file of transcripts.
+pub(super) fn check(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
+    match path {
+        Some(path) if path.is_file() && is_yaml(path) && path.file_name() != Some("dicta.yaml".as_ref()) => {
+            one_rubric(path, cx)
+        }
+        Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => transcripts(path, cx),
+        _ => whole(path, cx),
+    }
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
+    let opened = open(path, cx)?;
+    opened.announce(cx);
+    let workspace = &opened.workspace;
+    let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
+    let mut records = 0_u64;
+    let mut bad = Vec::new();
+    for file in &workspace.transcripts {
+        let (good, faults) = read(file, &mut |_| {}).map_err(|error| Trouble::usage(error.to_string()))?;
+        records += good;
+        bad.extend(faults);
+    }
+    cx.streams.diagnose(&bad);
+    let mut out = format!(
+        "{}: {} rubrics with {evals} evals, {records} transcripts in {} files, {} judges, {} labels\n",
+        workspace.root.display(),
+        workspace.rubrics.len(),
+        workspace.transcripts.len(),
+        workspace.judges.len(),
+        workspace.labels.len(),
+    );
+    for (name, judge) in &workspace.judges {
+        if let Err(why) = workspace::resolve_key(judge, &cx.env) {
+            out.push_str(&format!("judge `{name}` cannot be asked yet: {why}\n"));
+        }
+    }
+    let warnings = workspace.warnings.len() + bad.len();
+    out.push_str(&match warnings {
+        0 => "no problems\n".to_owned(),
+        n => format!("no errors, {n} warnings\n"),
+    });
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
+    let (rubric, problems) = rubric::load(Arc::from(text), path, &Registry::builtin());
+    if has_errors(&problems) {
+        return Err(Trouble::files(problems));
+    }
+    cx.streams.diagnose(&problems);
+    if let Some(rubric) = rubric {
+        cx.streams.print(&format!("{}: rubric `{}` with {} evals\n", path.display(), rubric.id, rubric.evals.len()));
+    }
+    Ok(0)
+}
+
+fn transcripts(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
+    let (mut messages, mut calls) = (0_u64, 0_u64);
+    let (good, bad) = read(path, &mut |transcript| {
+        messages += transcript.messages.len() as u64;
+        let parts = transcript.messages.iter().flat_map(|m| &m.parts);
+        calls += parts.filter(|p| matches!(p, crate::model::Part::ToolCall(_))).count() as u64;
+    })
+    .map_err(|error| Trouble::usage(error.to_string()))?;
+    cx.streams.diagnose(&bad);
+    let all = good + bad.len() as u64;
+    let path = path.display();
+    cx.streams.print(&format!("{path}: {good} of {all} records understood, {messages} messages, {calls} tool calls\n"));
+    Ok(if good == 0 { 2 } else { 0 })
+}
+
+/// Reads a file through: how many records are transcripts, and what is wrong with the others.
+fn read(
+    path: &Path,
+    each: &mut dyn FnMut(&Transcript<'_>),
+) -> Result<(u64, Vec<Diagnostic>), crate::transcript::TranscriptError> {
+    let mut file = TranscriptFile::open(path)?;
+    let (mut good, mut bad) = (0, Vec::new());
+    while let Some(block) = file.next_block()? {
+        for span in &block.spans {
+            match parse(block.record(*span), span.number, &file.default_id(span.number)) {
+                Ok(transcript) => {
+                    good += 1;
+                    each(&transcript);
+                }
+                Err(fault) => {
+                    let message = format!("record {}: {}", fault.number, fault.why);
+                    bad.push(Diagnostic::warning("bad-record", path, message));
+                }
+            }
+        }
+    }
+    Ok((good, bad))
+}

@@ -1,1 +1,40 @@
-//! (soon)
+//! `dicta prompt CELL`: the exact request a judge would be sent, unsent; and the parts of its cache key.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::Cx;
+use super::args::Place;
+use super::trouble::Trouble;
+use super::workspace::open;
+use crate::handlers::Registry;
+use crate::run::{self, RunOptions};
+
+/// Prints the request, or the key's parts.
+pub(super) fn prompt(
+    cell: &str,
+    key: bool,
+    judge: Option<String>,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let opened = open(place.workspace.as_deref(), cx)?;
+    let options = RunOptions { judge, ..RunOptions::default() };
+    let workspace = Arc::clone(&opened.workspace);
+    let asked = run::ask(workspace, &Registry::builtin(), &cx.env, &cx.clock, options, cell)
+        .map_err(|error| Trouble::usage(error.to_string()))?;
+    if !key {
+        // Exact, so that it can be sent by hand; a terminal sees hostile characters as marks.
+        cx.streams.print(&(asked.body.text() + "\n"));
+        for dropped in &asked.body.dropped {
+            cx.streams.tell(&format!("not sent: {} ({})", dropped.what, dropped.why));
+        }
+        return Ok(0);
+    }
+    let mut out = format!("cell  {}\nkey   {}\n", asked.name, asked.key);
+    for (part, digest) in &asked.parts {
+        let _infallible = writeln!(out, "  {part:<20} {}", digest.short());
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}

@@ -1,5 +1,6 @@
 //! `dicta run`: judge, record, print.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::event::RunEvent;
 use crate::handlers::Registry;
 use crate::model::Millis;
 use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
-use crate::run::{self, CachePolicy, Filter, RunHandle, RunOptions};
+use crate::run::{self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample};
 
 /// Printed results reach a pipe at least this often.
 const FLUSH: Millis = Millis(100);
@@ -24,16 +25,17 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(args.path.as_deref(), cx)?;
     opened.announce(cx);
     let options = options(args)?;
-    let registry = Arc::new(Registry::builtin());
+    let registry = Registry::builtin();
     if args.dry_run {
-        let preview = run::preview(&opened.workspace, &registry, &cx.env, &options)
+        let workspace = Arc::clone(&opened.workspace);
+        let preview = run::preview(workspace, &registry, &cx.env, &cx.clock, options)
             .map_err(|error| Trouble::usage(error.to_string()))?;
-        cx.streams.print(&preview.to_string());
-        return Ok(0);
+        cx.streams.print(&plan(&preview));
+        return Ok(if preview.cells == 0 { 2 } else { 0 });
     }
     let printer = Printer::new(args, cx)?;
     let runtime = runtime()?;
-    let end = runtime.block_on(async { drive(&opened, registry, options, printer, cx).await });
+    let end = runtime.block_on(drive(&opened, &registry, options, printer, cx));
     // A judge that does not let go is not waited for: everything that was shown is recorded.
     runtime.shutdown_timeout(Millis(200).duration());
     end
@@ -52,7 +54,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         judge: args.judge.clone(),
         concurrency: args.jobs,
         limit: args.limit,
-        sample: args.sample.map(|n| (n, args.seed)),
+        sample: args.sample.map(|size| Sample { size, seed: args.seed }),
         repeat: args.repeat,
         frozen: args.frozen.clone(),
         cache: match (args.no_cache, args.refresh) {
@@ -67,7 +69,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
 
 async fn drive(
     opened: &Opened,
-    registry: Arc<Registry>,
+    registry: &Registry,
     options: RunOptions,
     mut printer: Printer,
     cx: &Cx,
@@ -100,8 +102,8 @@ async fn drive(
     let ended = join.await;
     let summary = printer.finish()?;
     match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(run::RunError::Recording(error))) => return Err(Trouble::recording(&error)),
+        Ok(Ok(_)) => {}
+        Ok(Err(RunError::Record(error))) => return Err(Trouble::recording(&error)),
         Ok(Err(error)) => return Err(Trouble::usage(error.to_string())),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
@@ -113,6 +115,46 @@ async fn drive(
         return Err(Trouble::usage(why));
     }
     Ok(summary.exit_code())
+}
+
+/// A dry run's plan as text. Figures that are estimates say so.
+fn plan(preview: &Preview) -> String {
+    let mut out = format!("{} cells over {} transcripts\n", preview.cells, preview.transcripts);
+    for (kind, cells) in &preview.kinds {
+        let _infallible = writeln!(out, "  {cells:>6}  {kind}");
+    }
+    if preview.skipped > 0 {
+        let _infallible = writeln!(out, "  {:>6}  of them skipped (disabled or not sampled)", preview.skipped);
+    }
+    if preview.bad_records > 0 {
+        let _infallible = writeln!(out, "{} records are no transcripts (dicta check FILE)", preview.bad_records);
+    }
+    for (name, judge) in &preview.judges {
+        out.push_str(&judge_plan(name, judge));
+    }
+    out.push_str("nothing was run\n");
+    out
+}
+
+fn judge_plan(name: &str, judge: &JudgePreview) -> String {
+    let mut out = format!("judge `{name}`: {} cells", judge.cells);
+    if judge.cached > 0 {
+        let _infallible = write!(out, ", {} known from past runs", judge.cached);
+    }
+    if judge.at_most_more > 0 {
+        let _infallible = write!(out, ", up to {} more repeats if votes are split", judge.at_most_more);
+    }
+    let calls = match (judge.calls_least, judge.calls_most) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let cost = judge.cost_usd.map_or_else(|| "cost unknown (no prices)".to_owned(), |c| format!("about ${c:.4}"));
+    let _infallible = writeln!(
+        out,
+        "\n  {calls} model calls, about {} + {} tokens (estimated from prompt sizes), {cost}",
+        judge.input_tokens, judge.output_tokens
+    );
+    out
 }
 
 /// Everything that shows a run: results on standard output and in files, turns on standard error.

@@ -1,1 +1,71 @@
-//! (soon)
+//! Which workspace a command works on: the one named, the one found here or above, else the demo.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Cx;
+use super::trouble::Trouble;
+use crate::handlers::Registry;
+use crate::record::RunStore;
+use crate::workspace::{self, Workspace, demo, paths};
+
+/// A loaded workspace, and how it was come by.
+pub(super) struct Opened {
+    pub(super) workspace: Arc<Workspace>,
+    /// There was none: this is the demo.
+    fallback: bool,
+}
+
+impl Opened {
+    /// Says what is worked on where that is not plain, and what it was loaded with reservations about.
+    pub(super) fn announce(&self, cx: &Cx) {
+        let root = self.workspace.root.display();
+        if self.fallback {
+            cx.streams.tell(&format!("no dicta.yaml here or above: this is the demo, unpacked to {root}"));
+        } else if self.workspace.demo {
+            cx.streams.tell(&format!("this is the demo in {root}"));
+        }
+        if !self.workspace.warnings.is_empty() {
+            cx.streams.diagnose(&self.workspace.warnings);
+        }
+    }
+}
+
+/// Loads the workspace of a command.
+pub(super) fn open(path: Option<&Path>, cx: &Cx) -> Result<Opened, Trouble> {
+    let (root, fallback) = root(path, cx)?;
+    let workspace = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
+    Ok(Opened { workspace: Arc::new(workspace), fallback })
+}
+
+/// Where the runs of a command's workspace are. A workspace that does not load still has its runs.
+pub(super) fn store(path: Option<&Path>, cx: &Cx) -> Result<RunStore, Trouble> {
+    let (root, _) = root(path, cx)?;
+    match workspace::load(&root, &cx.env, &Registry::builtin()) {
+        Ok(workspace) => Ok(RunStore { dir: workspace.runs.clone(), also: workspace.also_runs.clone() }),
+        Err(problems) => match workspace::runs_of(&root, &cx.env) {
+            Some((dir, also)) => Ok(RunStore { dir, also }),
+            None => Err(Trouble::files(problems)),
+        },
+    }
+}
+
+fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
+    if let Some(path) = path {
+        if !path.exists() {
+            return Err(Trouble::usage(format!("{} does not exist", path.display())));
+        }
+        let found = workspace::discover(path);
+        let root = found.ok_or_else(|| {
+            let path = path.display();
+            Trouble::usage(format!("there is no dicta.yaml at or above {path}; `dicta init DIR` makes a workspace"))
+        })?;
+        return Ok((root, false));
+    }
+    let here = std::env::current_dir().map_err(|error| Trouble::usage(format!("this folder is gone: {error}")))?;
+    if let Some(root) = workspace::discover(&here) {
+        return Ok((root, false));
+    }
+    let data = paths::data_dir(&cx.env).map_err(Trouble::usage)?;
+    Ok((demo::unpack(&data).map_err(Trouble::usage)?, true))
+}

@@ -19,7 +19,6 @@ pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMo
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VoteRule, Votes, decide,
-    majority_settled,
 };
 pub use text::{JsonText, RawJson, Text};
 pub use tool::{Answer, Change, Hop, Rejection, ToolDecl};

@@ -299,29 +299,6 @@ pub fn decide<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Dec
     })
 }
 
-/// Whether further repeats could still change a majority: `so_far` of `total` cells are known.
-///
-/// Settled means that whatever the missing cells say, the vote of [`decide`] ends the same.
-pub fn majority_settled(so_far: &[Outcome], total: u32) -> bool {
-    let total = total as usize;
-    let missing = total.saturating_sub(so_far.len());
-    if missing == 0 {
-        return true;
-    }
-    let count = |outcome| so_far.iter().filter(|o| **o == outcome).count();
-    let (pass, fail, na) = (
-        count(Outcome::Pass),
-        count(Outcome::Fail),
-        count(Outcome::NotApplicable),
-    );
-    // Errors may follow and abstain, so the leader must hold against every other choice, and half of all must have voted.
-    let voted = (pass + fail + na) * 2 >= total;
-    let passes = pass > fail + missing && pass > na + missing;
-    let fails = fail >= pass + missing && fail >= na + missing;
-    let not = na > fail + missing && na >= pass + missing;
-    voted && (passes || fails || not)
-}
-
 fn votes(cells: &[&CellResult]) -> Votes {
     let mut votes = Votes::default();
     for cell in cells {
@@ -449,29 +426,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn two_of_three_settle_a_majority() {
-        use Outcome::{Fail, JudgeError, Pass};
-        assert!(majority_settled(&[Pass, Pass], 3));
-        assert!(majority_settled(&[Fail, Fail], 3));
-        assert!(!majority_settled(&[Pass, Fail], 3));
-        assert!(!majority_settled(&[Pass, JudgeError], 3));
-        assert!(majority_settled(&[Fail, Fail], 4), "an even split fails");
-        assert!(!majority_settled(&[Pass, Pass], 4));
-        assert!(!majority_settled(&[], 1) && majority_settled(&[Pass], 1));
-    }
-
     proptest! {
-        #[test]
-        fn a_settled_majority_never_turns(picks in prop::collection::vec(0usize..12, 1..5), rest in prop::collection::vec(0usize..12, 0..4)) {
-            let all: Vec<Outcome> = picks.iter().map(|i| Outcome::ALL[*i]).collect();
-            let total = u32::try_from(all.len() + rest.len()).expect("small");
-            if majority_settled(&all, total) {
-                let more: Vec<Outcome> = all.iter().copied().chain(rest.iter().map(|i| Outcome::ALL[*i])).collect();
-                prop_assert_eq!(outcome(&all), outcome(&more));
-            }
-        }
-
         #[test]
         fn a_decision_does_not_depend_on_the_order_of_its_cells(mut picks in prop::collection::vec(0usize..12, 1..9)) {
             let one: Vec<Outcome> = picks.iter().map(|i| Outcome::ALL[*i]).collect();

@@ -16,7 +16,9 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self { dir: TempDir::new().expect("a temporary folder") }
+        Self {
+            dir: TempDir::new().expect("a temporary folder"),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -32,8 +34,14 @@ impl Bench {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dicta"));
-        command.args(args).current_dir(self.path()).stdin(Stdio::null());
-        command.env_clear().env("DICTA_DATA_DIR", self.path().join(".data")).env("TERM", "xterm");
+        command
+            .args(args)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        command
+            .env_clear()
+            .env("DICTA_DATA_DIR", self.path().join(".data"))
+            .env("TERM", "xterm");
         command
     }
 
@@ -43,7 +51,10 @@ impl Bench {
 
     /// A workspace with two transcripts and one rubric of the given evals (flow YAML lines).
     pub(crate) fn workspace(&self, dicta_yaml: &str, evals: &str) {
-        self.write("dicta.yaml", &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n{dicta_yaml}"));
+        self.write(
+            "dicta.yaml",
+            &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n{dicta_yaml}"),
+        );
         self.write("r.yaml", &format!("id: r\nevals:\n{evals}"));
         self.write(
             "t.jsonl",
@@ -62,7 +73,10 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn rows(output: &Output) -> Vec<Value> {
-    text(&output.stdout).lines().map(|l| serde_json::from_str(l).expect("every line is JSON")).collect()
+    text(&output.stdout)
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("every line is JSON"))
+        .collect()
 }
 
 fn of_type<'r>(rows: &'r [Value], kind: &str) -> Vec<&'r Value> {
@@ -70,11 +84,15 @@ fn of_type<'r>(rows: &'r [Value], kind: &str) -> Vec<&'r Value> {
 }
 
 const NAMES_A_RELEASE: &str = "  - { id: names, type: regex, params: { pattern: '\\d\\.\\d+' } }\n";
-const POLITE: &str = "  - { id: polite, type: llm_judge, params: { criteria: The answer is polite. } }\n";
+const POLITE: &str =
+    "  - { id: polite, type: llm_judge, params: { criteria: The answer is polite. } }\n";
 const PASSES: &str = r#"{"citations":[{"source":"message 1","quote":"Good day"}],"reasoning":"It greets.","passed":true,"score":0.9}"#;
 
 fn judged_by(server: &WireServer) -> String {
-    format!("judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m }}\n", server.base_url())
+    format!(
+        "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m }}\n",
+        server.base_url()
+    )
 }
 
 #[test]
@@ -82,14 +100,28 @@ fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
     let bench = Bench::new();
     let run = bench.dicta(&["run", "--format", "jsonl"]);
     let told = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(1), "some of the demo fails on purpose: {told}");
-    assert!(told.contains("demo") && told.contains("not a model"), "{told}");
+    assert_eq!(
+        run.status.code(),
+        Some(1),
+        "some of the demo fails on purpose: {told}"
+    );
+    assert!(
+        told.contains("demo") && told.contains("not a model"),
+        "{told}"
+    );
     assert!(told.contains("asks with"), "turns are told live: {told}");
     let rows = rows(&run);
     let summary = rows.last().expect("a summary");
-    assert_eq!((&summary["type"], &summary["demo"], &summary["pending"]), (&"summary".into(), &true.into(), &0.into()));
+    assert_eq!(
+        (&summary["type"], &summary["demo"], &summary["pending"]),
+        (&"summary".into(), &true.into(), &0.into())
+    );
     assert!(of_type(&rows, "result").len() >= 20);
-    assert!(of_type(&rows, "result").iter().any(|r| r["judge"] == "quick" && r["passed"] == true));
+    assert!(
+        of_type(&rows, "result")
+            .iter()
+            .any(|r| r["judge"] == "quick" && r["passed"] == true)
+    );
 }
 
 #[test]
@@ -106,7 +138,11 @@ fn bare_without_a_terminal_does_what_run_does() {
 fn a_starter_workspace_checks_runs_and_fails_something() {
     let bench = Bench::new();
     assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(0));
-    assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(2), "nothing is overwritten");
+    assert_eq!(
+        bench.dicta(&["init", "mine"]).status.code(),
+        Some(2),
+        "nothing is overwritten"
+    );
     let mine = bench.path().join("mine");
     let mine = mine.to_str().expect("UTF-8");
     let check = bench.dicta(&["check", mine]);
@@ -120,20 +156,54 @@ fn a_starter_workspace_checks_runs_and_fails_something() {
 #[test]
 fn result_lines_hold_every_key_in_plan_order() {
     let bench = Bench::new();
-    bench.workspace("", &format!("{NAMES_A_RELEASE}  - {{ id: greets, type: contains, params: {{ patterns: [day] }} }}\n"));
+    bench.workspace(
+        "",
+        &format!(
+            "{NAMES_A_RELEASE}  - {{ id: greets, type: contains, params: {{ patterns: [day] }} }}\n"
+        ),
+    );
     let run = bench.dicta(&["run", "--format", "jsonl"]);
     let rows = rows(&run);
-    let cells: Vec<&str> = of_type(&rows, "result").iter().map(|r| r["cell"].as_str().expect("a name")).collect();
-    assert_eq!(cells, ["one/r/names", "one/r/greets", "two/r/names", "two/r/greets"]);
+    let cells: Vec<&str> = of_type(&rows, "result")
+        .iter()
+        .map(|r| r["cell"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        cells,
+        ["one/r/names", "one/r/greets", "two/r/names", "two/r/greets"]
+    );
     let keys: Vec<&String> = rows[0].as_object().expect("an object").keys().collect();
     for key in [
-        "type", "cell", "transcript", "rubric", "eval", "kind", "message", "judge", "repeat", "outcome", "passed",
-        "score", "explanation", "error", "citations", "usage", "cost_usd", "duration_ms", "cached",
+        "type",
+        "cell",
+        "transcript",
+        "rubric",
+        "eval",
+        "kind",
+        "message",
+        "judge",
+        "repeat",
+        "outcome",
+        "passed",
+        "score",
+        "explanation",
+        "error",
+        "citations",
+        "usage",
+        "cost_usd",
+        "duration_ms",
+        "cached",
     ] {
         assert!(keys.iter().any(|k| *k == key), "{key}");
     }
     let summary = rows.last().expect("a summary");
-    for (key, n) in [("cells", 4), ("pending", 0), ("pass", 2), ("fail", 2), ("judge_error", 0)] {
+    for (key, n) in [
+        ("cells", 4),
+        ("pending", 0),
+        ("pass", 2),
+        ("fail", 2),
+        ("judge_error", 0),
+    ] {
         assert_eq!(summary[key], n, "{key}");
     }
 }
@@ -145,14 +215,32 @@ fn exit_codes_tell_outcomes_apart() {
         bench.workspace("", evals);
         bench.dicta(&["run", "-q"]).status.code()
     };
-    assert_eq!(code("  - { id: a, type: regex, params: { pattern: '.' } }\n"), Some(0));
+    assert_eq!(
+        code("  - { id: a, type: regex, params: { pattern: '.' } }\n"),
+        Some(0)
+    );
     assert_eq!(code(NAMES_A_RELEASE), Some(1));
-    assert_eq!(code("  - { id: a, type: regex, params: { pattern: '(' } }\n"), Some(2));
-    assert_eq!(code("  - { id: a, type: regex, enabled: false, params: { pattern: '.' } }\n"), Some(4));
-    assert_eq!(code("  - { id: a, type: regex, applies_to: { tags: [none] }, params: { pattern: '.' } }\n"), Some(2));
+    assert_eq!(
+        code("  - { id: a, type: regex, params: { pattern: '(' } }\n"),
+        Some(2)
+    );
+    assert_eq!(
+        code("  - { id: a, type: regex, enabled: false, params: { pattern: '.' } }\n"),
+        Some(4)
+    );
+    assert_eq!(
+        code(
+            "  - { id: a, type: regex, applies_to: { tags: [none] }, params: { pattern: '.' } }\n"
+        ),
+        Some(2)
+    );
     let broken = WireServer::openai(vec![Reply::status(400), Reply::status(400)]);
     bench.workspace(&judged_by(&broken), POLITE);
-    assert_eq!(bench.dicta(&["run", "-q"]).status.code(), Some(3), "errors are no verdicts");
+    assert_eq!(
+        bench.dicta(&["run", "-q"]).status.code(),
+        Some(3),
+        "errors are no verdicts"
+    );
 }
 
 #[test]
@@ -163,15 +251,30 @@ fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
     let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    let found: Vec<&Value> = of_type(&rows, "result").iter().map(|r| &r["citations"][0]["found"]).collect();
-    assert_eq!(found, [&Value::from(false), &Value::from(true)], "only the second transcript says so");
+    let found: Vec<&Value> = of_type(&rows, "result")
+        .iter()
+        .map(|r| &r["citations"][0]["found"])
+        .collect();
+    assert_eq!(
+        found,
+        [&Value::from(false), &Value::from(true)],
+        "only the second transcript says so"
+    );
     assert!(text(&run.stderr).contains("It greets."), "the turn is told");
     for request in server.requests() {
         let body = request.json();
-        assert!(body.get("tools").is_none() && body.get("tool_choice").is_none(), "no tool key without tools");
+        assert!(
+            body.get("tools").is_none() && body.get("tool_choice").is_none(),
+            "no tool key without tools"
+        );
     }
     let again = bench.dicta(&["run", "--format", "jsonl"]);
-    assert!(self::rows(&again).iter().filter(|r| r["type"] == "result").all(|r| r["cached"] == true));
+    assert!(
+        self::rows(&again)
+            .iter()
+            .filter(|r| r["type"] == "result")
+            .all(|r| r["cached"] == true)
+    );
     assert_eq!(server.requests().len(), 2, "the second run asks nobody");
 }
 
@@ -180,20 +283,36 @@ fn past_runs_are_listed_shown_replayed_and_compared() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     bench.dicta(&["run", "-q"]);
-    bench.workspace("", "  - { id: names, type: regex, params: { pattern: 'day' } }\n");
+    bench.workspace(
+        "",
+        "  - { id: names, type: regex, params: { pattern: 'day' } }\n",
+    );
     let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
     assert_eq!(text(&bench.dicta(&["runs"]).stdout).lines().count(), 2);
     let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    assert_eq!(text(&shown.stdout), text(&run.stdout), "show prints the same lines as run");
+    assert_eq!(
+        text(&shown.stdout),
+        text(&run.stdout),
+        "show prints the same lines as run"
+    );
     let cell = text(&bench.dicta(&["show", "@", "two/r/names"]).stdout);
     assert!(cell.contains("pass"), "{cell}");
     let replay = bench.dicta(&["replay", "@", "--print", "--speed", "0"]);
     assert!(text(&replay.stdout).contains("two/r/names"));
     let compared = text(&bench.dicta(&["compare", "@2", "@"]).stdout);
-    assert!(compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"), "{compared}");
-    assert!(compared.contains("+  - { id: names") && compared.contains("-  - { id: names"), "{compared}");
+    assert!(
+        compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"),
+        "{compared}"
+    );
+    assert!(
+        compared.contains("+  - { id: names") && compared.contains("-  - { id: names"),
+        "{compared}"
+    );
     let same = text(&bench.dicta(&["compare", "@", "@"]).stdout);
-    assert!(same.contains("0 flips, 0 other changes, 0 new, 0 gone, 2 the same"), "{same}");
+    assert!(
+        same.contains("0 flips, 0 other changes, 0 new, 0 gone, 2 the same"),
+        "{same}"
+    );
 }
 
 #[test]
@@ -214,15 +333,38 @@ fn a_request_is_printed_unsent_with_no_key_in_it() {
 #[test]
 fn a_tool_is_called_as_a_judge_would() {
     let bench = Bench::new();
-    let refused = bench.dicta(&["tool", "fetch_url", r#"{"url": "https://127.0.0.1/"}"#, "--format", "json"]);
+    let refused = bench.dicta(&[
+        "tool",
+        "fetch_url",
+        r#"{"url": "https://127.0.0.1/"}"#,
+        "--format",
+        "json",
+    ]);
     assert_eq!(refused.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
     assert_eq!(report["outcome"], "error");
     assert!(report["hops"][0]["refused"].is_string(), "{report}");
     let unparsable = bench.dicta(&["tool", "fetch_url", "{url:", "--format", "json"]);
     let report: Value = serde_json::from_slice(&unparsable.stdout).expect("JSON");
-    assert_eq!((&report["outcome"], &report["canonical"]), (&"rejected".into(), &Value::Null));
-    for key in ["tool", "raw", "canonical", "repaired", "changes", "values", "outcome", "error", "text", "bytes", "truncated", "hops", "duration_ms"] {
+    assert_eq!(
+        (&report["outcome"], &report["canonical"]),
+        (&"rejected".into(), &Value::Null)
+    );
+    for key in [
+        "tool",
+        "raw",
+        "canonical",
+        "repaired",
+        "changes",
+        "values",
+        "outcome",
+        "error",
+        "text",
+        "bytes",
+        "truncated",
+        "hops",
+        "duration_ms",
+    ] {
         assert!(report.get(key).is_some(), "{key}");
     }
 }
@@ -245,7 +387,11 @@ fn a_reader_that_goes_away_does_not_stop_the_recording() {
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     stdout.read_line(&mut first).expect("one line");
     drop(stdout);
-    assert_eq!(child.wait().expect("ends").code(), Some(1), "by the outcome");
+    assert_eq!(
+        child.wait().expect("ends").code(),
+        Some(1),
+        "by the outcome"
+    );
     let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
     assert_eq!(rows(&shown).last().expect("a summary")["cells"], 5000);
 }
@@ -271,15 +417,29 @@ fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("nothing more");
     let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    assert!(text(&shown.stdout).starts_with(&printed), "what was printed is recorded");
+    assert!(
+        text(&shown.stdout).starts_with(&printed),
+        "what was printed is recorded"
+    );
     let summary = rows(&shown).pop().expect("a summary");
-    assert_eq!((&summary["interrupted"], &summary["pending"]), (&true.into(), &1.into()));
+    assert_eq!(
+        (&summary["interrupted"], &summary["pending"]),
+        (&true.into(), &1.into())
+    );
     assert!(text(&bench.dicta(&["runs"]).stdout).contains("interrupted"));
 
     let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
-    let cached: Vec<Value> = rows(&resumed).iter().filter(|r| r["type"] == "result").map(|r| r["cached"].clone()).collect();
-    assert_eq!(cached, [Value::from(true), Value::from(false)], "settled verdicts are carried");
+    let cached: Vec<Value> = rows(&resumed)
+        .iter()
+        .filter(|r| r["type"] == "result")
+        .map(|r| r["cached"].clone())
+        .collect();
+    assert_eq!(
+        cached,
+        [Value::from(true), Value::from(false)],
+        "settled verdicts are carried"
+    );
 }
 
 #[test]
@@ -296,15 +456,25 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
         env!("CARGO_BIN_EXE_dicta")
     );
     let mut command = Command::new("bash");
-    command.args(["-c", &script]).current_dir(bench.path()).stdin(Stdio::null());
+    command
+        .args(["-c", &script])
+        .current_dir(bench.path())
+        .stdin(Stdio::null());
     command.env("DICTA_DATA_DIR", bench.path().join(".data"));
     // A pipe: the limit is on files.
     let run = command.output().expect("bash is here");
     assert_eq!(run.status.code(), Some(74), "{}", text(&run.stderr));
-    assert!(text(&run.stderr).contains("recording failed"), "{}", text(&run.stderr));
+    assert!(
+        text(&run.stderr).contains("recording failed"),
+        "{}",
+        text(&run.stderr)
+    );
     let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
     let recorded = text(&shown.stdout);
-    for line in text(&run.stdout).lines().filter(|l| l.contains("\"result\"")) {
+    for line in text(&run.stdout)
+        .lines()
+        .filter(|l| l.contains("\"result\""))
+    {
         assert!(recorded.contains(line), "printed but not recorded: {line}");
     }
 }
@@ -313,11 +483,23 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
 fn two_at_once_on_one_workspace_do_not_meet() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
-    let spawn = || bench.command(&["run", "-q"]).stdout(Stdio::null()).spawn().expect("starts");
+    let spawn = || {
+        bench
+            .command(&["run", "-q"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts")
+    };
     let (mut one, mut two) = (spawn(), spawn());
     assert_eq!(one.wait().expect("ends").code(), Some(1));
     assert_eq!(two.wait().expect("ends").code(), Some(1));
-    assert_eq!(text(&bench.dicta(&["runs"]).stdout).lines().filter(|l| l.contains("finished")).count(), 2);
+    assert_eq!(
+        text(&bench.dicta(&["runs"]).stdout)
+            .lines()
+            .filter(|l| l.contains("finished"))
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -326,23 +508,53 @@ fn wrong_turns_are_explained() {
         ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
         ("", "", &["show", "@"], &["no runs yet"]),
         ("", "", &["run", "--judge", "nobody"], &["nobody"]),
-        ("judge: g\njudges: { g: { provider: gemini, model: x } }\n", POLITE, &["run"], &["GEMINI_API_KEY", "`g`"]),
+        (
+            "judge: g\njudges: { g: { provider: gemini, model: x } }\n",
+            POLITE,
+            &["run"],
+            &["GEMINI_API_KEY", "`g`"],
+        ),
         ("judge: nobody\n", "", &["run"], &["dicta.yaml:4", "nobody"]),
-        ("judges: { m: { provider: openai, api_key: sk-very-secret-1 } }\n", "", &["check"], &["api_key_env"]),
-        ("", "  - { id: a, type: regexp, params: { pattern: x } }\n", &["check"], &["r.yaml:3", "`regex`"]),
-        ("", "  - { id: a, type: regex, params: { patern: x } }\n", &["check"], &["patern", "pattern"]),
+        (
+            "judges: { m: { provider: openai, api_key: sk-very-secret-1 } }\n",
+            "",
+            &["check"],
+            &["api_key_env"],
+        ),
+        (
+            "",
+            "  - { id: a, type: regexp, params: { pattern: x } }\n",
+            &["check"],
+            &["r.yaml:3", "`regex`"],
+        ),
+        (
+            "",
+            "  - { id: a, type: regex, params: { patern: x } }\n",
+            &["check"],
+            &["patern", "pattern"],
+        ),
         ("labels: none.jsonl\n", "", &["check"], &["none.jsonl"]),
     ];
     for (config, evals, args, told) in cases {
         let bench = Bench::new();
-        bench.workspace(config, if evals.is_empty() { NAMES_A_RELEASE } else { evals });
+        bench.workspace(
+            config,
+            if evals.is_empty() {
+                NAMES_A_RELEASE
+            } else {
+                evals
+            },
+        );
         let output = bench.dicta(args);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         for part in told {
             assert!(said.contains(part), "{args:?} should name {part}: {said}");
         }
-        assert!(!said.contains("sk-very-secret-1"), "a key is never echoed: {said}");
+        assert!(
+            !said.contains("sk-very-secret-1"),
+            "a key is never echoed: {said}"
+        );
     }
 }
 
@@ -355,8 +567,20 @@ fn an_unreachable_server_is_a_judge_error_and_the_run_goes_on() {
     );
     let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
     let rows = rows(&run);
-    assert_eq!(run.status.code(), Some(1), "the deterministic eval failed once");
-    let outcomes: Vec<&Value> = of_type(&rows, "result").iter().map(|r| &r["outcome"]).collect();
-    assert!(outcomes.iter().any(|o| *o == "judge_error" || *o == "timeout"), "{outcomes:?}");
+    assert_eq!(
+        run.status.code(),
+        Some(1),
+        "the deterministic eval failed once"
+    );
+    let outcomes: Vec<&Value> = of_type(&rows, "result")
+        .iter()
+        .map(|r| &r["outcome"])
+        .collect();
+    assert!(
+        outcomes
+            .iter()
+            .any(|o| *o == "judge_error" || *o == "timeout"),
+        "{outcomes:?}"
+    );
     assert!(outcomes.iter().any(|o| *o == "pass"), "{outcomes:?}");
 }
