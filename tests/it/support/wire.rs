@@ -23,7 +23,6 @@ mod render;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -373,7 +372,7 @@ type Answering = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 struct Shared {
     script: Answering,
     requests: Mutex<Vec<Request>>,
-    connections: AtomicUsize,
+    connections: watch::Sender<usize>,
 }
 
 /// The server. Stops when dropped.
@@ -413,7 +412,7 @@ impl WireServer {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             requests: Mutex::default(),
-            connections: AtomicUsize::new(0),
+            connections: watch::Sender::new(0),
         });
         let (stop, stopped) = oneshot::channel();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
@@ -458,9 +457,12 @@ impl WireServer {
         self.shared.requests.lock().expect("no panic").clone()
     }
 
-    /// Connections that are open now.
-    pub(crate) fn connections(&self) -> usize {
-        self.shared.connections.load(Ordering::SeqCst)
+    /// Returns once no connection is open: what is left after a cancel is what a test counts.
+    pub(crate) async fn all_closed(&self) {
+        let mut open = self.shared.connections.subscribe();
+        open.wait_for(|n| *n == 0)
+            .await
+            .expect("the server holds its sender");
     }
 }
 
@@ -468,10 +470,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            shared.connections.fetch_add(1, Ordering::SeqCst);
+            shared.connections.send_modify(|n| *n += 1);
             // A client that went away is what some tests are about.
             let _gone = serve(stream, &shared).await;
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            shared.connections.send_modify(|n| *n -= 1);
         });
     }
 }
