@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use render::nearest;
+pub use render::{nearest, render, visible};
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,13 +95,13 @@ impl Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`.
+    /// `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`. Hostile text is made visible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", visible(&self.file.display().to_string()))?;
         if let Some(span) = &self.span {
             write!(f, ":{}:{}", span.line, span.column)?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", visible(&self.message))
     }
 }
 

@@ -1,4 +1,154 @@
-//! Diagnostics as text for people, with the offending line; and "did you mean".
+//! Diagnostics as text for people, with the offending line; hostile text made visible; and "did you mean".
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use super::{Diagnostic, Severity};
+
+/// How much of a line is shown on either side of its fault, in characters.
+const AROUND: usize = 120;
+
+/// All diagnostics as snippets, in the order given, with a blank line between them. `width` in columns. Ends with a line
+/// break unless there is none to show. Nothing of the files reaches the terminal raw: see [`visible`].
+pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    }
+    .decor_style(DecorStyle::Unicode)
+    .term_width(width.max(20));
+    let mut out = String::new();
+    for (index, diagnostic) in diagnostics.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        out.push_str(&render_one(diagnostic, &renderer));
+        out.push('\n');
+    }
+    out
+}
+
+fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let path = visible(&diagnostic.file.display().to_string()).into_owned();
+    let message = visible(&diagnostic.message);
+    let excerpt = diagnostic.span.as_ref().and_then(|span| {
+        let source = diagnostic.source.as_deref()?;
+        Some((Excerpt::of(source, &span.bytes), span))
+    });
+    // Without a place the file stands in the title; with one it stands above the snippet, column included.
+    let group = match &excerpt {
+        None => Group::with_title(level.primary_title(format!("{path}: {message}"))),
+        Some((excerpt, span)) => {
+            let snippet = Snippet::source(excerpt.text.as_str())
+                .line_start(span.line as usize)
+                .annotation(AnnotationKind::Primary.span(excerpt.mark.clone()));
+            let titled = Group::with_title(level.primary_title(message));
+            if excerpt.text[..excerpt.mark.start].chars().count() + 1 == span.column as usize {
+                titled.element(snippet.path(path))
+            } else {
+                // The snippet tells the column in the line as shown; where that is cut, the file's stands above it.
+                let origin = Origin::path(path)
+                    .line(span.line as usize)
+                    .char_column(span.column as usize);
+                titled.element(origin).element(snippet)
+            }
+        }
+    };
+    let group = match &diagnostic.help {
+        Some(help) => group.element(Level::HELP.message(visible(help))),
+        None => group,
+    };
+    renderer.render(&[group])
+}
+
+/// The line a fault stands on, made visible and cut, and where in it the fault is.
+struct Excerpt {
+    text: String,
+    mark: Range<usize>,
+}
+
+impl Excerpt {
+    fn of(source: &str, at: &Range<usize>) -> Self {
+        let start = floor(source, at.start);
+        let end = floor(source, at.end.max(at.start));
+        let line_start = source[..start].rfind('\n').map_or(0, |i| i + 1);
+        let line_end = source[start..]
+            .find('\n')
+            .map_or(source.len(), |i| start + i);
+        let before = &source[line_start..start];
+        let marked = &source[start..end.min(line_end).max(start)];
+        let after = &source[end.min(line_end).max(start)..line_end];
+
+        let mut text = String::new();
+        match before.char_indices().rev().nth(AROUND) {
+            Some((cut, _)) => {
+                text.push('…');
+                text.push_str(&visible(&before[cut..]));
+            }
+            None => text.push_str(&visible(before)),
+        }
+        let from = text.len();
+        text.push_str(&visible(&head(marked)));
+        let to = text.len();
+        text.push_str(&visible(&head(after.trim_end_matches('\r'))));
+        Self {
+            text,
+            mark: from..to,
+        }
+    }
+}
+
+fn floor(source: &str, mut at: usize) -> usize {
+    at = at.min(source.len());
+    while !source.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn head(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(AROUND) {
+        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
+        None => text.into(),
+    }
+}
+
+/// Text in which nothing acts on a terminal or hides from a reader: control characters become their pictures (`␛`),
+/// bidi, zero-width and tag characters their code points (`⟦U+202E⟧`). Tabs and line breaks stay. Shown, not stripped.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if !is_hidden(c) => out.push(c),
+            '\u{7f}' => out.push('␡'),
+            c if (c as u32) < 0x20 => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('�')),
+            c => {
+                // Writing to a String cannot fail.
+                let _infallible = write!(out, "⟦U+{:04X}⟧", c as u32);
+            }
+        }
+    }
+    out.into()
+}
+
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
 
 /// The nearest of `known` to what was written, if one is near enough to suggest.
 pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
@@ -10,4 +160,97 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, k)| k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Span;
+    use std::sync::Arc;
+
+    fn at(source: &str, bytes: Range<usize>, line: u32, column: u32) -> Diagnostic {
+        Diagnostic::error(
+            "x",
+            "beam.yaml",
+            "min_score must be between 0 and 1 (got 3)",
+        )
+        .at(
+            Span {
+                bytes,
+                line,
+                column,
+            },
+            &Arc::from(source),
+        )
+    }
+
+    #[test]
+    fn a_diagnostic_shows_its_line_a_caret_and_what_to_do() {
+        let source = "evals:\n  - min_score: 3\n  - x\n";
+        let text = render(
+            &[at(source, 22..23, 2, 16).help("scores are between 0 and 1")],
+            false,
+            100,
+        );
+        assert_eq!(
+            text,
+            "error: min_score must be between 0 and 1 (got 3)\n  \
+               ╭▸ beam.yaml:2:16\n  \
+               │\n\
+             2 │   - min_score: 3\n  \
+               │                ━\n  \
+               │\n  \
+               ╰ help: scores are between 0 and 1\n"
+        );
+    }
+
+    #[test]
+    fn a_problem_of_a_whole_file_names_it() {
+        let text = render(
+            &[Diagnostic::warning("x", "a.yaml", "is never used")],
+            false,
+            80,
+        );
+        assert_eq!(text, "warning: a.yaml: is never used\n");
+    }
+
+    #[test]
+    fn hostile_text_is_shown_and_never_raw() {
+        let source = "id: \u{1b}[31m\u{202e}x\u{200b}\u{85}\r\n";
+        let text = render(
+            &[at(source, 4..source.len(), 1, 5).help("\u{7}bell")],
+            false,
+            100,
+        );
+        assert!(
+            text.contains("id: ␛[31m⟦U+202E⟧x⟦U+200B⟧⟦U+0085⟧"),
+            "{text}"
+        );
+        assert!(text.contains("␇bell"), "{text}");
+        assert!(text.chars().all(|c| c == '\n' || !is_hidden(c)), "{text:?}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_its_fault() {
+        let source = format!("{}BAD{}", "é".repeat(5000), "ü".repeat(5000));
+        let text = render(&[at(&source, 10_000..10_003, 1, 5001)], false, 100);
+        assert!(text.contains("BAD"), "{text}");
+        assert!(text.chars().count() < 1000, "{}", text.chars().count());
+    }
+
+    #[test]
+    fn places_that_are_off_never_panic() {
+        for (from, to) in [(0, 0), (3, 1), (2, 900), (900, 901), (1, 2)] {
+            let text = render(&[at("é\nü", from..to, 1, 1)], true, 0);
+            assert!(text.contains("min_score"));
+        }
+    }
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let known = ["rubric", "regex", "contains"];
+        assert_eq!(nearest("rubirc", known), Some("rubric"));
+        assert_eq!(nearest("Regex", known), Some("regex"));
+        assert_eq!(nearest("cosine", known), None);
+    }
 }

@@ -4,6 +4,14 @@
 //! and the [`Catalog`] that says which eval types exist. Refuses to read files itself (callers hand it text) and to know
 //! what an eval type does.
 
+mod describe;
+mod digest;
+mod eval;
+mod load;
+mod params;
+mod sample;
+mod select;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,6 +20,12 @@ use serde_json::Value;
 
 use crate::diag::Span;
 use crate::model::Digest;
+
+pub use describe::json_schema;
+pub use digest::canonical_json;
+pub use load::load;
+pub use sample::{sample_bucket, sampled};
+pub use select::{Matcher, json_equal};
 
 /// A named list of evals.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +105,28 @@ pub enum Trigger {
     SampleSessions,
 }
 
+impl Trigger {
+    /// The name as files spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EveryTurn => "every_turn",
+            Self::OnSessionComplete => "on_session_complete",
+            Self::SampleTurns => "sample_turns",
+            Self::SampleSessions => "sample_sessions",
+        }
+    }
+
+    /// Whether it has a cell per assistant message.
+    pub const fn per_turn(self) -> bool {
+        matches!(self, Self::EveryTurn | Self::SampleTurns)
+    }
+
+    /// Whether `sample_percentage` counts.
+    pub const fn samples(self) -> bool {
+        matches!(self, Self::SampleTurns | Self::SampleSessions)
+    }
+}
+
 /// `applies_to`: every given condition must hold; within one, any entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selector {
@@ -156,3 +192,6 @@ pub struct ParamProblem {
     /// What to do.
     pub help: Option<String>,
 }
+
+#[cfg(test)]
+mod tests;

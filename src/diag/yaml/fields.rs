@@ -1,0 +1,365 @@
+//! Strict decoding of a mapping, the same for every kind of file: what is taken by name is checked for its type, what is
+//! left is an unknown key, and every problem is collected.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Doc;
+use crate::diag::{Diagnostic, Span, nearest};
+use crate::schema::pointer_step;
+
+/// Where the problems of one file are collected.
+#[derive(Debug)]
+pub struct Problems {
+    path: PathBuf,
+    source: Arc<str>,
+    list: RefCell<Vec<Diagnostic>>,
+}
+
+impl Problems {
+    /// An empty collection for a file.
+    pub fn new(path: &Path, source: &Arc<str>) -> Self {
+        Self {
+            path: path.to_owned(),
+            source: Arc::clone(source),
+            list: RefCell::default(),
+        }
+    }
+
+    /// An empty collection for a document's file.
+    pub fn of(doc: &Doc) -> Self {
+        Self::new(&doc.path, &doc.source)
+    }
+
+    /// Adds an error at a place of the file.
+    pub fn error(&self, span: Span, code: &'static str, message: impl Into<String>) {
+        self.push(Diagnostic::error(code, &self.path, message).at(span, &self.source));
+    }
+
+    /// Adds a warning at a place of the file.
+    pub fn warning(&self, span: Span, code: &'static str, message: impl Into<String>) {
+        self.push(Diagnostic::warning(code, &self.path, message).at(span, &self.source));
+    }
+
+    /// Adds a problem.
+    pub fn push(&self, problem: Diagnostic) {
+        let mut list = self.list.borrow_mut();
+        // A mapping that an alias repeats has its fault once.
+        if !list.contains(&problem) {
+            list.push(problem);
+        }
+    }
+
+    /// Whether something was said about this place already.
+    pub fn is_told(&self, span: &Span) -> bool {
+        self.list
+            .borrow()
+            .iter()
+            .any(|d| d.span.as_ref() == Some(span))
+    }
+
+    /// All problems, sorted by place.
+    pub fn into_sorted(self) -> Vec<Diagnostic> {
+        let mut list = self.list.into_inner();
+        list.sort_by_key(|d| d.span.as_ref().map_or((0, 0), |s| (s.line, s.column)));
+        list
+    }
+}
+
+/// A mapping being decoded. Each getter names a known key; [`Fields::finish`] reports the rest.
+#[derive(Debug)]
+pub struct Fields<'d> {
+    doc: &'d Doc,
+    pointer: String,
+    map: Option<&'d Map<String, Value>>,
+    known: Vec<&'static str>,
+    problems: &'d Problems,
+}
+
+impl<'d> Fields<'d> {
+    /// The mapping at a pointer; anything else there is a problem, and then nothing is found in it.
+    pub fn of(doc: &'d Doc, pointer: &str, problems: &'d Problems) -> Self {
+        let map = match doc.value.pointer(pointer) {
+            Some(Value::Object(map)) => Some(map),
+            Some(other) => {
+                let name = last_step(pointer);
+                let message = match name {
+                    "" => format!("the file must be a mapping (got {})", describe(other)),
+                    name if name.bytes().all(|b| b.is_ascii_digit()) => {
+                        format!("must be a mapping (got {})", describe(other))
+                    }
+                    name => format!("{name} must be a mapping (got {})", describe(other)),
+                };
+                problems.error(doc.span(pointer), "type", message);
+                None
+            }
+            None => None,
+        };
+        Self {
+            doc,
+            pointer: pointer.to_owned(),
+            map,
+            known: Vec::new(),
+            problems,
+        }
+    }
+
+    /// Whether it is a mapping at all.
+    pub fn is_mapping(&self) -> bool {
+        self.map.is_some()
+    }
+
+    /// The JSON pointer of a key of it.
+    pub fn pointer(&self, key: &str) -> String {
+        format!("{}/{}", self.pointer, pointer_step(key))
+    }
+
+    /// The JSON pointer of the mapping itself.
+    pub fn own_pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// Whether a key is written; does not make it known.
+    pub fn has(&self, key: &str) -> bool {
+        self.map.is_some_and(|map| map.contains_key(key))
+    }
+
+    /// Makes a key known and gives its value as it is.
+    pub fn value(&mut self, key: &'static str) -> Option<&'d Value> {
+        self.known.push(key);
+        self.map.and_then(|map| map.get(key))
+    }
+
+    /// A problem with the value of a key.
+    pub fn error(&self, key: &str, code: &'static str, message: impl Into<String>) {
+        self.problems
+            .error(self.doc.span(&self.pointer(key)), code, message);
+    }
+
+    /// A problem with the value of a key that does not refuse the file.
+    pub fn warning(&self, key: &str, code: &'static str, message: impl Into<String>) {
+        self.problems
+            .warning(self.doc.key_span(&self.pointer(key)), code, message);
+    }
+
+    /// A problem with the mapping as a whole.
+    pub fn error_here(&self, code: &'static str, message: impl Into<String>) {
+        self.problems
+            .error(self.doc.key_span(&self.pointer), code, message);
+    }
+
+    fn mistyped(&self, key: &str, wanted: &str, got: &Value) {
+        self.error(
+            key,
+            "type",
+            format!("{key} must be {wanted} (got {})", describe(got)),
+        );
+    }
+
+    /// Text that is not empty.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        match self.value(key)? {
+            Value::String(text) if text.trim().is_empty() => {
+                self.error(key, "empty", format!("{key} must not be empty"));
+                None
+            }
+            Value::String(text) => Some(text.clone()),
+            other => {
+                self.mistyped(key, "text", other);
+                None
+            }
+        }
+    }
+
+    /// Text that may be empty.
+    pub fn text_or_empty(&mut self, key: &'static str) -> Option<String> {
+        match self.value(key)? {
+            Value::String(text) => Some(text.clone()),
+            other => {
+                self.mistyped(key, "text", other);
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        match self.value(key)? {
+            Value::Bool(b) => Some(*b),
+            other => {
+                self.mistyped(key, "true or false", other);
+                None
+            }
+        }
+    }
+
+    /// A number for which `fits` holds; `wanted` says which: `between 0 and 1`.
+    pub fn number(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        fits: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
+        match self.value(key)? {
+            Value::Number(n) => match n.as_f64() {
+                Some(x) if fits(x) => Some(x),
+                _ => {
+                    self.error(key, "range", format!("{key} must be {wanted} (got {n})"));
+                    None
+                }
+            },
+            other => {
+                self.mistyped(key, "a number", other);
+                None
+            }
+        }
+    }
+
+    /// A whole number in a range.
+    pub fn integer(
+        &mut self,
+        key: &'static str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let value = self.value(key)?;
+        match value.as_i64() {
+            Some(n) if range.contains(&n) => Some(n),
+            _ if value.is_number() => {
+                let (low, high) = (range.start(), range.end());
+                let wanted = if *high >= i64::from(u32::MAX) {
+                    format!("a whole number, {low} or more")
+                } else {
+                    format!("a whole number between {low} and {high}")
+                };
+                self.error(
+                    key,
+                    "range",
+                    format!("{key} must be {wanted} (got {value})"),
+                );
+                None
+            }
+            _ => {
+                self.mistyped(key, "a whole number", value);
+                None
+            }
+        }
+    }
+
+    /// A list of texts that are not empty, or one such text alone, each with its pointer.
+    pub fn texts(&mut self, key: &'static str) -> Option<Vec<(String, String)>> {
+        match self.value(key)? {
+            Value::String(_) => self.text(key).map(|text| vec![(text, self.pointer(key))]),
+            Value::Array(items) => {
+                let mut texts = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    let at = format!("{}/{index}", self.pointer(key));
+                    match item {
+                        Value::String(text) if !text.trim().is_empty() => {
+                            texts.push((text.clone(), at));
+                        }
+                        other => self.problems.error(
+                            self.doc.span(&at),
+                            "type",
+                            format!(
+                                "{key} holds texts that are not empty (got {})",
+                                describe(other)
+                            ),
+                        ),
+                    }
+                }
+                Some(texts)
+            }
+            other => {
+                self.mistyped(key, "a list of texts", other);
+                None
+            }
+        }
+    }
+
+    /// One of some words.
+    pub fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Option<T> {
+        let written = self.text(key)?;
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == written) {
+            return Some(*choice);
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let mut message = format!(
+            "{key} must be one of {} (got `{written}`)",
+            words.join(", ")
+        );
+        if let Some(near) = nearest(&written, words) {
+            message = format!("unknown {key} `{written}`; did you mean `{near}`?");
+        }
+        self.error(key, "value", message);
+        None
+    }
+
+    /// The mapping of a key, to be decoded in turn; `None` where the key is absent.
+    pub fn mapping(&mut self, key: &'static str) -> Option<Fields<'d>> {
+        self.value(key)?;
+        Some(Fields::of(self.doc, &self.pointer(key), self.problems))
+    }
+
+    /// The entries of a list with their pointers; `None` where the key is absent or no list.
+    pub fn list(&mut self, key: &'static str) -> Option<Vec<(String, &'d Value)>> {
+        match self.value(key)? {
+            Value::Array(items) => Some(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| (format!("{}/{index}", self.pointer(key)), item))
+                    .collect(),
+            ),
+            other => {
+                self.mistyped(key, "a list", other);
+                None
+            }
+        }
+    }
+
+    /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
+    pub fn finish(self) {
+        let Some(map) = self.map else { return };
+        for key in map.keys().filter(|key| !self.known.contains(&key.as_str())) {
+            let message = match nearest(key, self.known.iter().copied()) {
+                Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
+                None => format!("unknown key `{key}`"),
+            };
+            let mut problem = Diagnostic::error("unknown-key", &self.doc.path, message)
+                .at(self.doc.key_span(&self.pointer(key)), &self.doc.source);
+            if nearest(key, self.known.iter().copied()).is_none() {
+                problem = problem.help(format!("known here: {}", self.known.join(", ")));
+            }
+            self.problems.push(problem);
+        }
+    }
+}
+
+fn last_step(pointer: &str) -> &str {
+    pointer.rsplit('/').next().unwrap_or("")
+}
+
+/// What a value is, in words, with scalars shown (cut): `the text "x"`, `3`, `a list`.
+pub fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Number(n) => n.to_string(),
+        Value::String(s) => {
+            let mut shown: String = s.chars().take(40).collect();
+            if shown.len() < s.len() {
+                shown.push('…');
+            }
+            format!("the text {shown:?}")
+        }
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a mapping".to_owned(),
+    }
+}

@@ -1,0 +1,292 @@
+//! From text to a tree with places, and from that tree to a JSON value and a table of places.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use serde_saphyr::{
+    DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, NonFiniteFloatPolicy, Spanned,
+};
+
+use super::fields::Problems;
+use super::{MAX_DEPTH, MAX_NODES, Place, scalar};
+use crate::diag::Span;
+use crate::schema::pointer_step;
+
+/// What the pointers of all values may have together, in bytes.
+const MAX_POINTER_BYTES: usize = 32 << 20;
+
+/// A value as it was parsed; its place stands in the [`Spanned`] around it.
+pub(super) enum Node {
+    /// Text: quoted, a block, or a plain word that is no number to the parser.
+    Text(String),
+    /// A plain word the parser took for a number, boolean or null; what it is we read from the source.
+    Plain,
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+}
+
+/// Parses; duplicate keys are kept, for [`resolve`] to report.
+pub(super) fn parse(
+    text: &str,
+    many: bool,
+    refuse_duplicates: bool,
+) -> Result<Vec<Spanned<Node>>, Error> {
+    let options = || {
+        serde_saphyr::options! {
+            strict_booleans: true,
+            reject_unsupported_tags: true,
+            with_snippet: false,
+            // Both are ours to handle: the parser would stop at the first duplicate.
+            duplicate_keys: if refuse_duplicates { DuplicateKeyPolicy::Error } else { DuplicateKeyPolicy::LastWins },
+            merge_keys: MergeKeyPolicy::AsOrdinary,
+            non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+            alias_limits: serde_saphyr::alias_limits! {
+                max_total_replayed_events: MAX_NODES,
+            },
+            budget: serde_saphyr::budget! {
+                max_depth: MAX_DEPTH,
+                flow_nesting_limit: MAX_DEPTH,
+                max_nodes: MAX_NODES,
+                max_events: 4 * MAX_NODES,
+                max_recorded_anchor_events: 4 * MAX_NODES,
+                max_recorded_anchor_bytes: 16 << 20,
+                max_aliases: 1_000,
+                max_anchors: 1_000,
+                enforce_alias_anchor_ratio: false,
+            },
+        }
+    };
+    if many {
+        serde_saphyr::from_multiple_with_options(text, options())
+    } else {
+        serde_saphyr::from_str_with_options::<Option<Spanned<Node>>>(text, options())
+            .map(|root| root.into_iter().collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NodeVisitor;
+        impl<'de> Visitor<'de> for NodeVisitor {
+            type Value = Node;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Plain)
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Node, E> {
+                Ok(Node::Text(v.to_owned()))
+            }
+            fn visit_string<E>(self, v: String) -> Result<Node, E> {
+                Ok(Node::Text(v))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::List(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Node::Map(entries))
+            }
+        }
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+/// Whether any mapping has a key that could be a number.
+pub(super) fn has_number_keys(node: &Node) -> bool {
+    match node {
+        Node::Text(_) | Node::Plain => false,
+        Node::List(items) => items.iter().any(|item| has_number_keys(&item.value)),
+        Node::Map(entries) => entries.iter().any(|(key, value)| {
+            key.value
+                .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+                || has_number_keys(&value.value)
+        }),
+    }
+}
+
+/// Makes the value and the places of a tree; duplicate keys, numbers that do not fit and too much of it are problems.
+pub(super) fn resolve(
+    root: &Spanned<Node>,
+    source: &str,
+    problems: &mut Problems,
+) -> (Value, HashMap<String, Place>) {
+    let mut walk = Walk {
+        source,
+        problems,
+        places: HashMap::new(),
+        left: MAX_NODES,
+        pointer_bytes: MAX_POINTER_BYTES,
+    };
+    let value = walk.value(root, &mut String::new(), None);
+    (value, walk.places)
+}
+
+struct Walk<'s> {
+    source: &'s str,
+    problems: &'s mut Problems,
+    places: HashMap<String, Place>,
+    left: usize,
+    pointer_bytes: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, node: &Spanned<Node>, pointer: &mut String, key: Option<Span>) -> Value {
+        let span = span_of(node.defined);
+        if self.left == 0 {
+            return Value::Null;
+        }
+        self.left -= 1;
+        // Long keys at every level make pointers that are far larger than the file.
+        match self.pointer_bytes.checked_sub(pointer.len()) {
+            Some(left) => self.pointer_bytes = left,
+            None => self.left = 0,
+        }
+        if self.left == 0 {
+            self.problems.error(
+                span.clone(),
+                "too-large",
+                format!("more than {MAX_NODES} values, with aliases expanded, or too long keys"),
+            );
+        }
+        let value = match &node.value {
+            Node::Text(text) => text.clone().into(),
+            Node::Plain => self.plain(&span),
+            Node::List(items) => {
+                let depth = pointer.len();
+                let mut list = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    pointer.push('/');
+                    pointer.push_str(&index.to_string());
+                    list.push(self.value(item, pointer, None));
+                    pointer.truncate(depth);
+                }
+                Value::Array(list)
+            }
+            Node::Map(entries) => {
+                let mut map = Map::new();
+                self.entries(entries, pointer, &mut map, false);
+                Value::Object(map)
+            }
+        };
+        self.places
+            .insert(pointer.clone(), Place { key, value: span });
+        value
+    }
+
+    /// A plain word's value, read from the source: the parser's own reading changes `014` and numbers that do not fit.
+    fn plain(&self, span: &Span) -> Value {
+        let word = self.source.get(span.bytes.clone()).unwrap_or("").trim();
+        let refused = match scalar::resolve(word) {
+            scalar::Plain::Value(value) => return value,
+            scalar::Plain::Text if word.starts_with(['"', '\'', '!', '|', '>']) => {
+                "tags are not read here".to_owned()
+            }
+            scalar::Plain::Text => return word.into(),
+            scalar::Plain::Refused(why) => why,
+        };
+        self.problems.error(span.clone(), "number", refused);
+        Value::Null
+    }
+
+    fn entries(
+        &mut self,
+        entries: &[(Spanned<String>, Spanned<Node>)],
+        pointer: &mut String,
+        map: &mut Map<String, Value>,
+        merged: bool,
+    ) {
+        let depth = pointer.len();
+        for (key, node) in entries {
+            let key_span = span_of(key.defined);
+            if key.value == "<<" {
+                continue;
+            }
+            if map.contains_key(&key.value) {
+                if !merged {
+                    self.problems.error(
+                        key_span,
+                        "duplicate-key",
+                        format!("the key `{}` is here twice", key.value),
+                    );
+                }
+                continue;
+            }
+            pointer.push('/');
+            pointer.push_str(&pointer_step(&key.value));
+            let value = self.value(node, pointer, Some(key_span));
+            pointer.truncate(depth);
+            map.insert(key.value.clone(), value);
+        }
+        // Own keys win over merged ones, wherever `<<` stands; of several merged mappings the first one wins.
+        let mut seen = 0;
+        for (key, node) in entries.iter().filter(|(key, _)| key.value == "<<") {
+            seen += 1;
+            if seen > 1 {
+                self.problems.error(
+                    span_of(key.defined),
+                    "duplicate-key",
+                    "the key `<<` is here twice".to_owned(),
+                );
+            }
+            match &node.value {
+                Node::Map(inner) => self.entries(inner, pointer, map, true),
+                Node::List(items) => {
+                    for item in items {
+                        match &item.value {
+                            Node::Map(inner) => self.entries(inner, pointer, map, true),
+                            _ => self.not_a_mapping(span_of(item.defined)),
+                        }
+                    }
+                }
+                _ => self.not_a_mapping(span_of(node.defined)),
+            }
+        }
+    }
+
+    fn not_a_mapping(&mut self, span: Span) {
+        let why = "`<<` merges a mapping, or a list of mappings".to_owned();
+        self.problems.error(span, "syntax", why);
+    }
+}
+
+/// A parser's place as ours. Unknown places are the start of the file.
+pub(super) fn span_of(at: Location) -> Span {
+    if at == Location::UNKNOWN {
+        return super::start();
+    }
+    let offset = at.span().byte_offset().unwrap_or(0);
+    let len = at.span().byte_len().unwrap_or(0);
+    let offset = usize::try_from(offset).unwrap_or(0);
+    let len = usize::try_from(len).unwrap_or(0);
+    Span {
+        bytes: offset..offset + len,
+        line: u32::try_from(at.line()).unwrap_or(u32::MAX),
+        column: u32::try_from(at.column()).unwrap_or(u32::MAX),
+    }
+}

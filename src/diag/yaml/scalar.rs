@@ -1,0 +1,131 @@
+//! What a plain (unquoted) word means: YAML 1.2's core schema, narrowed so that nothing changes unnoticed.
+//!
+//! `true`, `false`, `null`, `~` and JSON's numbers (with `+5`, `.5`, `5.`, `0x1f` and `0o17` as in the core schema) are
+//! values; all else is text, also what other readers turn into something: `no`, `True`, `014`, `1_000`, `12:30`.
+
+use serde_json::{Number, Value};
+
+pub(super) enum Plain {
+    Value(Value),
+    Text,
+    /// It is a number, but not one that can be kept.
+    Refused(String),
+}
+
+pub(super) fn resolve(word: &str) -> Plain {
+    match word {
+        "" | "~" | "null" => return Plain::Value(Value::Null),
+        "true" => return Plain::Value(true.into()),
+        "false" => return Plain::Value(false.into()),
+        _ => {}
+    }
+    let unsigned = word.strip_prefix(['+', '-']).unwrap_or(word);
+    if matches!(
+        unsigned,
+        ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN"
+    ) {
+        return Plain::Refused(format!(
+            "`{word}` is no number here; quote it if it is text"
+        ));
+    }
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = word.strip_prefix(prefix)
+            && !digits.is_empty()
+            && digits.chars().all(|c| c.is_digit(radix))
+        {
+            return match u64::from_str_radix(digits, radix) {
+                Ok(n) => Plain::Value(n.into()),
+                Err(_) => Plain::Refused(too_big(word)),
+            };
+        }
+    }
+    if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Plain::Text;
+    }
+    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
+        Some(at) => (&unsigned[..at], Some(&unsigned[at + 1..])),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    let exponent_is_digits = exponent.is_none_or(|e| {
+        let e = e.strip_prefix(['+', '-']).unwrap_or(e);
+        !e.is_empty() && digits(e)
+    });
+    let no_digits = whole.is_empty() && fraction.is_none_or(str::is_empty);
+    let leading_zero = whole.len() > 1 && whole.starts_with('0');
+    if !digits(whole)
+        || !fraction.is_none_or(digits)
+        || !exponent_is_digits
+        || no_digits
+        || leading_zero
+    {
+        return Plain::Text;
+    }
+    if fraction.is_none() && exponent.is_none() {
+        let word = word.strip_prefix('+').unwrap_or(word);
+        return match (word.parse::<i64>(), word.parse::<u64>()) {
+            (Ok(n), _) => Plain::Value(n.into()),
+            (_, Ok(n)) => Plain::Value(n.into()),
+            _ => Plain::Refused(too_big(word)),
+        };
+    }
+    match word.parse::<f64>().ok().and_then(Number::from_f64) {
+        Some(n) => Plain::Value(Value::Number(n)),
+        None => Plain::Refused(too_big(word)),
+    }
+}
+
+fn too_big(word: &str) -> String {
+    let shown: String = word.chars().take(40).collect();
+    format!("the number {shown} does not fit; quote it if it is text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn words_are_what_the_core_schema_says_and_nothing_changes_unnoticed() {
+        let values = [
+            ("0", json!(0)),
+            ("-7", json!(-7)),
+            ("+5", json!(5)),
+            ("18446744073709551615", json!(u64::MAX)),
+            ("0x1F", json!(31)),
+            ("0o17", json!(15)),
+            ("0.70", json!(0.7)),
+            (".5", json!(0.5)),
+            ("5.", json!(5.0)),
+            ("1e3", json!(1000.0)),
+            ("true", json!(true)),
+            ("~", json!(null)),
+        ];
+        for (word, value) in values {
+            assert!(
+                matches!(resolve(word), Plain::Value(v) if v == value),
+                "{word}"
+            );
+        }
+        let texts = [
+            "no", "yes", "on", "True", "NULL", "014", "1_000", "12:30", "1.2.3", "0b1", "1e", ".",
+            "+", "0x", "2.69 ",
+        ];
+        for word in texts {
+            assert!(matches!(resolve(word), Plain::Text), "{word}");
+        }
+        for word in [
+            ".nan",
+            "-.inf",
+            "18446744073709551616",
+            "1e400",
+            "-9223372036854775809",
+        ] {
+            assert!(matches!(resolve(word), Plain::Refused(_)), "{word}");
+        }
+    }
+}

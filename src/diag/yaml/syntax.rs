@@ -1,0 +1,77 @@
+//! The parser's errors as diagnostics of ours.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
+
+use super::node::span_of;
+use super::{MAX_DEPTH, MAX_NODES};
+use crate::diag::Diagnostic;
+
+/// An error that stopped the parser.
+pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
+    let error = error.without_snippet();
+    let (code, message) = describe(error);
+    let diagnostic = Diagnostic::error(code, path, message);
+    let place = error
+        .locations()
+        .and_then(serde_saphyr::Locations::primary_location)
+        .or_else(|| error.location());
+    match place {
+        Some(place) => diagnostic.at(span_of(place), source),
+        None => diagnostic.at(super::start(), source),
+    }
+}
+
+fn describe(error: &Error) -> (&'static str, String) {
+    let too_many = || format!("more than {MAX_NODES} values, with aliases expanded");
+    match error {
+        Error::AliasError { error, .. } => describe(error),
+        Error::MultipleDocuments { .. } => (
+            "syntax",
+            "a second document begins here; the file holds one".to_owned(),
+        ),
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => ("too-large", too_many()),
+        Error::Budget { breach, .. } => match breach {
+            BudgetBreach::Depth { .. } => {
+                ("too-deep", format!("nested deeper than {MAX_DEPTH} levels"))
+            }
+            _ => ("too-large", too_many()),
+        },
+        Error::UnknownAnchor { .. } => ("syntax", "this alias has no anchor".to_owned()),
+        Error::DuplicateMappingKey { .. } => ("duplicate-key", "this key is here twice".to_owned()),
+        Error::NullIntoString { .. } => ("syntax", "a key must be text".to_owned()),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            ("syntax", "this alias is inside its own anchor".to_owned())
+        }
+        other => {
+            let text = plain_message(other);
+            if text.contains("recursion limit") {
+                return ("too-deep", format!("nested deeper than {MAX_DEPTH} levels"));
+            }
+            if text.ends_with("expected string scalar") {
+                return ("syntax", "a key must be text".to_owned());
+            }
+            ("syntax", text)
+        }
+    }
+}
+
+/// The parser's own words, without the place at their end, which we tell in our own way.
+fn plain_message(error: &Error) -> String {
+    let text = error.render();
+    let mut line = text.lines().next().unwrap_or("not valid YAML").to_owned();
+    for mark in [" at line ", " at byte "] {
+        if let Some(at) = line.rfind(mark) {
+            line.truncate(at);
+        }
+    }
+    let line = line
+        .trim_start_matches("error: ")
+        .trim_end_matches(['.', ':', ' ']);
+    format!("not valid YAML: {line}")
+}

@@ -1,0 +1,74 @@
+//! What names an eval's content: a digest of all that could change a result and of nothing else.
+
+use serde_json::{Number, Value, json};
+
+use super::Trigger;
+use crate::model::Digest;
+
+/// JSON with sorted keys and shortest numbers: `1.0` is `1`, key order is nothing.
+pub fn canonical_json(value: &Value) -> String {
+    canonical(value).to_string()
+}
+
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Number(n) => Value::Number(shortest(n)),
+        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().map(|(k, v)| (k.clone(), canonical(v))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only whole numbers below 2^53 are cast"
+)]
+fn shortest(n: &Number) -> Number {
+    match n.as_f64() {
+        Some(x) if n.is_f64() && x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0 => {
+            Number::from(x as i64)
+        }
+        _ => n.clone(),
+    }
+}
+
+/// The digest of an eval: type, resolved params without what only decides, trigger, sample, `allow_na`.
+pub(super) fn of_eval(
+    kind: &str,
+    params: &Value,
+    decides: &[&str],
+    trigger: Trigger,
+    sample_percentage: f64,
+    allow_na: bool,
+) -> Digest {
+    let mut params = params.clone();
+    if let Value::Object(map) = &mut params {
+        map.retain(|key, _| !decides.contains(&key.as_str()));
+    }
+    let content = json!({
+        "type": kind,
+        "params": params,
+        "trigger": trigger.as_str(),
+        "sample": trigger.samples().then_some(sample_percentage),
+        "allow_na": allow_na,
+    });
+    Digest::of(canonical_json(&content).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_spelling_of_numbers_are_nothing() {
+        assert_eq!(
+            canonical_json(&json!({"b": [1.0, 0.5, -0.0], "a": {"d": 1e3, "c": null}})),
+            r#"{"a":{"c":null,"d":1000},"b":[1,0.5,0]}"#
+        );
+        assert_eq!(canonical_json(&json!(u64::MAX)), u64::MAX.to_string());
+    }
+}

@@ -1,0 +1,204 @@
+//! A rubric file as a whole: ours, or PromptKit's packs and prompt configs with their `evals:` lists.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::eval::EvalReader;
+use super::{Catalog, Eval, Rubric, Selector};
+use crate::diag::yaml::{self, Doc, Fields, Problems};
+use crate::diag::{Diagnostic, has_errors};
+
+/// Reads a rubric. The diagnostics are all problems of the file, sorted by place, warnings included; there is a rubric
+/// if none of them is an error. `path` is how the user would name the file; its stem is the id where none is written.
+pub fn load(
+    text: Arc<str>,
+    path: &Path,
+    catalog: &dyn Catalog,
+) -> (Option<Rubric>, Vec<Diagnostic>) {
+    let doc = match yaml::read(&text, path) {
+        Ok(doc) => doc,
+        Err(problems) => return (None, problems),
+    };
+    let problems = Problems::of(&doc);
+    let rubric = read(&doc, &problems, catalog, text);
+    let problems = problems.into_sorted();
+    (rubric.filter(|_| !has_errors(&problems)), problems)
+}
+
+fn read(doc: &Doc, problems: &Problems, catalog: &dyn Catalog, source: Arc<str>) -> Option<Rubric> {
+    if doc.value.is_null() {
+        problems.push(
+            doc.error("", "empty", "the file is empty; a rubric needs `evals`")
+                .help("dicta init writes a small rubric to start from"),
+        );
+        return None;
+    }
+    let stem = doc.path.file_stem().unwrap_or_default();
+    let mut rubric = Rubric {
+        id: stem.to_string_lossy().into_owned(),
+        description: String::new(),
+        threshold: None,
+        judge: None,
+        applies_to: Selector::default(),
+        evals: Vec::new(),
+        path: doc.path.clone(),
+        source,
+    };
+    let mut evals = EvalReader::new(doc, problems, catalog);
+    if is_prompt_config(&doc.value) {
+        rubric.evals = read_list(doc, problems, &mut evals, "/spec/evals");
+    } else if is_pack(&doc.value) {
+        read_pack(doc, problems, &mut evals, &mut rubric);
+    } else {
+        read_own(doc, problems, &mut evals, &mut rubric);
+    }
+    Some(rubric)
+}
+
+fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: &mut Rubric) {
+    let mut fields = Fields::of(doc, "", problems);
+    if !fields.is_mapping() {
+        return;
+    }
+    if let Some(id) = fields.text("id") {
+        if let Err(why) = check_id(&id) {
+            fields.error("id", "id", format!("id {why}"));
+        }
+        rubric.id = id;
+    }
+    rubric.description = fields.text_or_empty("description").unwrap_or_default();
+    rubric.threshold = fields.number("threshold", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
+    rubric.judge = fields.text("judge");
+    rubric.applies_to = Selector::read(&mut fields);
+    // Known here; read below.
+    fields.value("evals");
+    fields.finish();
+    rubric.evals = read_list(doc, problems, evals, "/evals");
+}
+
+/// A pack has much that is none of a judge's business: keys other than the evals are left alone.
+fn is_pack(value: &Value) -> bool {
+    value.get("prompts").is_some_and(Value::is_object)
+        || value.get("template_engine").is_some()
+        || value
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|schema| schema.contains("promptpack"))
+}
+
+fn is_prompt_config(value: &Value) -> bool {
+    value.get("kind").and_then(Value::as_str) == Some("PromptConfig") && value.get("spec").is_some()
+}
+
+/// Pack and prompt evals merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
+fn read_pack(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: &mut Rubric) {
+    if let Some(id) = doc
+        .value
+        .get("id")
+        .and_then(Value::as_str)
+        .filter(|id| check_id(id).is_ok())
+    {
+        id.clone_into(&mut rubric.id);
+    }
+    if let Some(text) = doc.value.get("description").and_then(Value::as_str) {
+        text.clone_into(&mut rubric.description);
+    }
+    if doc.value.get("evals").is_some() {
+        rubric.evals = read_list(doc, problems, evals, "/evals");
+    }
+    let mut from_prompts: HashMap<String, String> = HashMap::new();
+    let prompts = doc.value.get("prompts").and_then(Value::as_object);
+    let mut found = doc.value.get("evals").is_some();
+    for (name, prompt) in prompts.into_iter().flatten() {
+        if prompt.get("evals").is_none() {
+            continue;
+        }
+        found = true;
+        let at = format!("/prompts/{}/evals", crate::schema::pointer_step(name));
+        for eval in read_list(doc, problems, evals, &at) {
+            if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
+                && other != *name
+            {
+                let message = format!(
+                    "the prompts `{other}` and `{name}` both have an eval `{}`",
+                    eval.id
+                );
+                problems.error(eval.span.clone(), "duplicate-id", message);
+                continue;
+            }
+            match rubric.evals.iter_mut().find(|e| e.id == eval.id) {
+                Some(of_pack) => *of_pack = eval,
+                None => rubric.evals.push(eval),
+            }
+        }
+    }
+    if !found {
+        problems.push(doc.error("", "no-evals", "this pack has no `evals`"));
+    }
+}
+
+fn read_list(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, at: &str) -> Vec<Eval> {
+    match doc.value.pointer(at) {
+        None => {
+            problems.push(doc.error(
+                at,
+                "no-evals",
+                "`evals` is missing: a rubric without evals checks nothing",
+            ));
+            Vec::new()
+        }
+        Some(Value::Array(items)) if items.is_empty() => {
+            problems.push(doc.error(
+                at,
+                "no-evals",
+                "`evals` is empty: a rubric without evals checks nothing",
+            ));
+            Vec::new()
+        }
+        Some(Value::Array(items)) => {
+            report_duplicates(doc, problems, at, items);
+            (0..items.len())
+                .filter_map(|index| evals.read(&format!("{at}/{index}")))
+                .collect()
+        }
+        Some(other) => {
+            let message = format!("evals must be a list (got {})", yaml::describe(other));
+            problems.push(doc.error(at, "type", message));
+            Vec::new()
+        }
+    }
+}
+
+/// Looks at the ids as written, so that an eval with another fault counts too.
+fn report_duplicates(doc: &Doc, problems: &Problems, at: &str, items: &[Value]) {
+    let mut first: HashMap<&str, u32> = HashMap::new();
+    for (index, item) in items.iter().enumerate() {
+        let Some(id) = item.get("id").and_then(Value::as_str) else {
+            continue;
+        };
+        let span = doc.span(&format!("{at}/{index}/id"));
+        if let Some(line) = first.get(id) {
+            let message = format!("the eval id `{id}` is used twice (first on line {line})");
+            problems.error(span, "duplicate-id", message);
+        } else {
+            first.insert(id, span.line);
+        }
+    }
+}
+
+/// Ids stand in cell names, on screens and in files: no hidden characters, no blanks around, not endless.
+pub(super) fn check_id(id: &str) -> Result<(), &'static str> {
+    if id.trim() != id || id.is_empty() {
+        return Err("must not be empty or begin or end with a blank");
+    }
+    if id.chars().any(char::is_control) || crate::diag::visible(id) != id {
+        return Err("must not hold control or hidden characters");
+    }
+    if id.chars().count() > 120 {
+        return Err("must have at most 120 characters");
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! `applies_to`: which transcripts a rubric or an eval is for.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::Selector;
+use crate::diag::yaml::Fields;
+use crate::model::{Part, Transcript};
+
+impl Selector {
+    /// Whether it says anything.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a transcript is selected. For many transcripts use [`Selector::matcher`], which compiles the globs once.
+    pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
+        self.is_empty() || self.matcher().matches(transcript)
+    }
+
+    /// The selector ready for many transcripts.
+    pub fn matcher(&self) -> Matcher {
+        // Globs were checked when the rubric was loaded; one that is none matches nothing.
+        let mut ids = GlobSetBuilder::new();
+        for glob in self.ids.iter().filter_map(|id| glob(id).ok()) {
+            ids.add(glob);
+        }
+        Matcher {
+            ids: ids.build().unwrap_or_default(),
+            selector: self.clone(),
+        }
+    }
+
+    /// Reads the `applies_to` of a mapping.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
+        let Some(mut own) = fields.mapping("applies_to") else {
+            return Self::default();
+        };
+        let mut texts = |key: &'static str| -> Vec<(String, String)> {
+            let texts = own.texts(key);
+            if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(own.value(key)) {
+                own.error(
+                    key,
+                    "empty",
+                    format!("{key} must not be empty: it would select nothing"),
+                );
+            }
+            texts.unwrap_or_default()
+        };
+        let (ids, tags, has_tool) = (texts("ids"), texts("tags"), texts("has_tool"));
+        for (id, _) in &ids {
+            if let Err(why) = glob(id) {
+                own.error("ids", "glob", format!("`{id}` is no glob: {}", why.kind()));
+            }
+        }
+        let metadata: IndexMap<String, Value> = match own.value("metadata") {
+            None => IndexMap::new(),
+            Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            Some(_) => {
+                let message = "metadata must be a mapping of dotted paths to values";
+                own.error("metadata", "type", message);
+                IndexMap::new()
+            }
+        };
+        own.finish();
+        let bare = |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
+        Self {
+            ids: bare(ids),
+            tags: bare(tags),
+            metadata,
+            has_tool: bare(has_tool),
+        }
+    }
+}
+
+fn is_empty_list(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_array).is_some_and(Vec::is_empty)
+}
+
+fn glob(text: &str) -> Result<globset::Glob, globset::Error> {
+    GlobBuilder::new(text).build()
+}
+
+/// A [`Selector`] with its globs compiled.
+#[derive(Debug, Clone)]
+pub struct Matcher {
+    selector: Selector,
+    ids: GlobSet,
+}
+
+impl Matcher {
+    /// Whether a transcript is selected: every given condition holds; within one, any entry.
+    pub fn matches(&self, transcript: &Transcript<'_>) -> bool {
+        let Selector {
+            ids,
+            tags,
+            metadata,
+            has_tool,
+        } = &self.selector;
+        (ids.is_empty() || self.ids.is_match(&*transcript.id))
+            && (tags.is_empty()
+                || transcript
+                    .tags
+                    .iter()
+                    .any(|tag| tags.iter().any(|t| **tag == **t)))
+            && (has_tool.is_empty() || calls_any(transcript, has_tool))
+            && (metadata.is_empty() || has_metadata(transcript, metadata))
+    }
+}
+
+fn calls_any(transcript: &Transcript<'_>, tools: &[String]) -> bool {
+    transcript
+        .messages
+        .iter()
+        .flat_map(|message| &message.parts)
+        .any(|part| match part {
+            Part::ToolCall(call) => tools.iter().any(|tool| **tool == *call.name),
+            _ => false,
+        })
+}
+
+fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -> bool {
+    let Some(metadata) = transcript
+        .metadata
+        .as_ref()
+        .map(crate::model::JsonText::value)
+    else {
+        return false;
+    };
+    wanted
+        .iter()
+        .all(|(path, value)| at_path(&metadata, path).is_some_and(|found| json_equal(found, value)))
+}
+
+/// The value at a dotted path; a key that holds dots itself is found too.
+fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let map = value.as_object()?;
+    if let Some(found) = map.get(path) {
+        return Some(found);
+    }
+    path.match_indices('.')
+        .find_map(|(dot, _)| at_path(map.get(&path[..dot])?, &path[dot + 1..]))
+}
+
+/// Equal as JSON: numbers as numbers (`10` is `10.0`), objects in any order, text never a number.
+pub fn json_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => {
+            x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
+        }
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| json_equal(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .all(|(key, x)| y.get(key).is_some_and(|y| json_equal(x, y)))
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{JsonText, Message, Role, ToolCall};
+    use serde_json::json;
+
+    fn transcript() -> Transcript<'static> {
+        Transcript {
+            id: "refund-03".into(),
+            messages: vec![Message {
+                role: Role::Assistant,
+                parts: vec![Part::ToolCall(ToolCall {
+                    id: "".into(),
+                    name: "search".into(),
+                    arguments: "{}".into(),
+                })],
+                metadata: None,
+            }],
+            metadata: Some(JsonText::of(
+                &json!({"lang": {"code": "de", "n": 1.0}, "a.b": true, "list": [1, 2]}),
+            )),
+            tags: vec!["beam".into(), "de".into()],
+        }
+    }
+
+    fn metadata(path: &str, value: Value) -> Selector {
+        Selector {
+            metadata: IndexMap::from([(path.to_owned(), value)]),
+            ..Selector::default()
+        }
+    }
+
+    #[test]
+    fn every_condition_must_hold_and_within_one_any_entry() {
+        let list = |items: &[&str]| items.iter().map(|&s| s.to_owned()).collect::<Vec<_>>();
+        let both = Selector {
+            ids: list(&["x", "refund-*"]),
+            tags: list(&["beam"]),
+            has_tool: list(&["fetch", "search"]),
+            ..Selector::default()
+        };
+        let cases = [
+            (Selector::default(), true),
+            (both.clone(), true),
+            (
+                Selector {
+                    tags: list(&["other"]),
+                    ..both.clone()
+                },
+                false,
+            ),
+            (
+                Selector {
+                    ids: list(&["refund-?"]),
+                    ..both.clone()
+                },
+                false,
+            ),
+            (
+                Selector {
+                    has_tool: list(&["fetch"]),
+                    ..both
+                },
+                false,
+            ),
+            (metadata("lang.code", json!("de")), true),
+            (metadata("lang.n", json!(1)), true),
+            (metadata("lang.n", json!("1")), false),
+            (metadata("lang", json!({"n": 1, "code": "de"})), true),
+            (metadata("a.b", json!(true)), true),
+            (metadata("list", json!([1, 2])), true),
+            (metadata("lang.none", json!(null)), false),
+        ];
+        for (selector, expected) in cases {
+            assert_eq!(selector.matches(&transcript()), expected, "{selector:?}");
+        }
+    }
+
+    #[test]
+    fn a_transcript_without_metadata_has_none_of_it() {
+        let bare = Transcript {
+            metadata: None,
+            ..transcript()
+        };
+        assert!(!metadata("lang", json!(null)).matches(&bare));
+    }
+}
