@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The JSON Schema (2020-12) of dicta.yaml.
-pub fn workspace_schema() -> Value {
+pub fn json_schema() -> Value {
     let globs = |description: &str| {
         json!({
             "description": description,
