@@ -1,19 +1,17 @@
 //! Records `sample-runs/runs` anew: `cargo run --example record-samples`.
 //!
-//! Runs dicta's own library over the demo, against a scripted judge (`it/support/wire.rs`) and the demo's pages on a
-//! TLS server (`it/support/tls.rs`), both on loopback. What comes out is what dicta recorded, with real time between the
+//! Runs dicta's own library over the demo, against a scripted judge (`tests/it/support/wire.rs`) and the demo's pages on a
+//! TLS server (`tests/it/support/tls.rs`), both on loopback. What comes out is what dicta recorded, with real time between the
 //! events; every header says that no model was asked. Listens on port 443 of a loopback address, since judges may open
 //! no other port: on Linux that needs root or `sysctl net.ipv4.ip_unprivileged_port_start=443`.
+//!
+//! An example and not a test: it writes into the repository. It lies in a folder, or cargo would take it for a test.
 
-#[path = "record_samples/judge.rs"]
 mod judge;
-#[path = "record_samples/pages.rs"]
 mod pages;
-#[path = "record_samples/script.rs"]
 mod script;
-#[path = "it/support/mod.rs"]
+#[path = "../it/support/mod.rs"]
 mod support;
-#[path = "record_samples/web.rs"]
 mod web;
 
 use std::collections::HashMap;
