@@ -4,6 +4,8 @@
 //! Reads the sources as text, without parsing Rust: comments and string literals are blanked first. What it cannot see
 //! (a path built by a macro) it does not hold to account.
 
+#[path = "tidy/demo.rs"]
+mod demo;
 #[path = "tidy/readme.rs"]
 mod readme;
 #[path = "tidy/source.rs"]
@@ -106,45 +108,74 @@ const HOMES: &[(&str, &[&str])] = &[
     ("clap_mangen", &["cli"]),
 ];
 
-/// What must not stand in a file, where, and why. `(text, only under, except under, why)`.
-/// Written in two halves, or this file would find itself. Tests of a time budget may look at the clock on the wall.
-const BANNED: &[(&[&str; 2], &str, &str, &str)] = &[
-    (&["todo", "!("], "", "", "unfinished code is not merged"),
-    (
-        &["unimplemented", "!("],
+/// What must not stand in a file. The text is written in two halves, or this file would find itself.
+struct Ban {
+    text: [&'static str; 2],
+    /// Only in files whose path begins so.
+    under: &'static str,
+    /// But not in those whose path holds one of these.
+    except: &'static [&'static str],
+    why: &'static str,
+}
+
+const BANNED: &[Ban] = &[
+    ban(["todo", "!("], "", &[], UNFINISHED),
+    ban(["unimplemented", "!("], "", &[], UNFINISHED),
+    ban(
+        ["#[ign", "ore"],
         "",
-        "",
-        "unfinished code is not merged",
-    ),
-    (
-        &["#[ign", "ore"],
-        "",
-        "",
+        &[],
         "a test that does not run guards nothing",
     ),
-    (
-        &["allow(dead", "_code)"],
+    ban(
+        ["allow(dead", "_code)"],
         "",
-        "",
+        &[],
         "delete it, or let the compiler say it",
     ),
-    (
-        &["thread::sl", "eep("],
+    ban(
+        ["thread::sl", "eep("],
         "",
-        "src/clock",
+        &["src/clock"],
         "wait for a state, or use the fake clock",
     ),
-    (
-        &["tokio::ti", "me::"],
+    // The wire server paces recorded samples; no test asks it to.
+    ban(
+        ["tokio::ti", "me::"],
         "",
-        "src/clock",
-        "time goes through Clock",
+        &["src/clock", "tests/it/support/wire"],
+        CLOCK,
     ),
-    (&["Instant::n", "ow("], "src/", "src/clock", WALL_CLOCK),
-    (&["SystemTime::n", "ow("], "src/", "src/clock", WALL_CLOCK),
+    // Tests of a time budget look at the clock on the wall.
+    ban(
+        ["Instant::n", "ow("],
+        "src/",
+        &["src/clock", "tests.rs", "/tests/"],
+        CLOCK,
+    ),
+    ban(
+        ["SystemTime::n", "ow("],
+        "src/",
+        &["src/clock", "tests.rs", "/tests/"],
+        CLOCK,
+    ),
 ];
+const UNFINISHED: &str = "unfinished code is not merged";
+const CLOCK: &str = "time goes through Clock";
 
-const WALL_CLOCK: &str = "time goes through Clock";
+const fn ban(
+    text: [&'static str; 2],
+    under: &'static str,
+    except: &'static [&'static str],
+    why: &'static str,
+) -> Ban {
+    Ban {
+        text,
+        under,
+        except,
+        why,
+    }
+}
 
 const MAX_LINES: usize = 500;
 
@@ -269,17 +300,16 @@ fn home_problems(source: &Source) -> Vec<String> {
 
 fn banned_problems(source: &Source) -> Vec<String> {
     let mut problems = Vec::new();
-    for (halves, under, except, why) in BANNED {
-        let text = halves.concat();
-        let elsewhere = !source.path.starts_with(under);
-        let measures = source.path.ends_with("tests.rs") && *why == WALL_CLOCK;
-        if elsewhere || measures || (!except.is_empty() && source.path.starts_with(except)) {
+    for ban in BANNED {
+        let excepted = ban.except.iter().any(|part| source.path.contains(part));
+        if excepted || !source.path.starts_with(ban.under) {
             continue;
         }
+        let text = ban.text.concat();
         for (at, _) in source.code.match_indices(&text) {
             if !ends_in_word(&source.code[..at]) {
                 let line = line_of(&source.code, at);
-                problems.push(format!("{}:{line} has `{text}`: {why}", source.path));
+                problems.push(format!("{}:{line} has `{text}`: {}", source.path, ban.why));
             }
         }
     }
@@ -346,51 +376,6 @@ fn nothing_unfinished_and_no_real_time() {
     fail_with(&problems, "words that must not stand in the code");
 }
 
-// ---- the demo ----
-
-#[test]
-fn every_host_of_the_demo_is_reserved() {
-    let mut problems = Vec::new();
-    let demo = root().join("sample-runs/demo");
-    for entry in walkdir::WalkDir::new(&demo).sort_by_file_name() {
-        let entry = entry.expect("the demo can be read");
-        if !entry.file_type().is_file() {
-            continue;
-        }
-        let text = fs::read_to_string(entry.path()).expect("the demo is text");
-        let path = entry
-            .path()
-            .strip_prefix(root())
-            .expect("found under it")
-            .display()
-            .to_string();
-        if entry.path().extension().is_some_and(|e| e == "html")
-            && !text.contains("written for the demo workspace of dicta")
-        {
-            problems.push(format!(
-                "{path} does not say that it was written for the demo"
-            ));
-        }
-        for (at, _) in text.match_indices("://") {
-            let host = text[at + 3..]
-                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'))
-                .next()
-                .unwrap_or("");
-            let private = host == "127.0.0.1" || host == "10.20.30.40"; // a local judge; the refused redirect
-            if !host.ends_with(".example") && !private {
-                problems.push(format!(
-                    "{path}:{} names the host {host}",
-                    line_of(&text, at)
-                ));
-            }
-        }
-    }
-    fail_with(
-        &problems,
-        "the demo names only hosts under .example (RFC 2606)",
-    );
-}
-
 // ---- tidy catches what it is for ----
 
 fn source(path: &str, text: &str) -> Source {
@@ -455,17 +440,17 @@ fn a_crate_away_from_home_is_found_and_at_home_is_not() {
 
 #[test]
 fn unfinished_code_and_real_sleeps_are_found() {
-    for (halves, under, ..) in BANNED {
-        let path = format!("{}x.rs", if under.is_empty() { "tests/" } else { under });
-        let found = banned_problems(&source(
-            &path,
-            &format!("fn f() {{\n    {}\n}}", halves.concat()),
-        ));
-        assert_eq!(found.len(), 1, "{}: {found:?}", halves.concat());
-        assert!(
-            found[0].starts_with(&format!("{path}:2 has `")),
-            "{}",
-            found[0]
+    for ban in BANNED {
+        let text = ban.text.concat();
+        let path = format!(
+            "{}x.rs",
+            if ban.under.is_empty() {
+                "tests/"
+            } else {
+                ban.under
+            }
         );
+        let found = banned_problems(&source(&path, &format!("fn f() {{\n    {text}\n}}")));
+        assert_eq!(found, [format!("{path}:2 has `{text}`: {}", ban.why)]);
     }
 }

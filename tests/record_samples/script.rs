@@ -55,7 +55,7 @@ pub(crate) fn recordings() -> Vec<Recording> {
 fn page() -> Recording {
     Recording {
         run: "20261022T090000Z-page",
-        filter: "eval:newest",
+        filter: "eval:newest,grounded transcript:beam-*,shop-headphones",
         repeat: 1,
         scenes: vec![
             Scene {
@@ -255,7 +255,7 @@ fn vote() -> Recording {
     };
     Recording {
         run: "20261024T101500Z-vote",
-        filter: "eval:tone",
+        filter: "eval:tone transcript:clinic-reschedule,refund-02,helpdesk-reset",
         repeat: 3,
         scenes: vec![
             Scene {

@@ -1,0 +1,142 @@
+//! Records `sample-runs/runs` anew: `cargo run --example record-samples`.
+//!
+//! Runs dicta's own library over the demo, against a scripted judge (`tests/it/support/wire.rs`) and the demo's pages on a
+//! TLS server (`tests/it/support/tls.rs`), both on loopback. What comes out is what dicta recorded, with real time between the
+//! events; every header says that no model was asked. Listens on port 443 of a loopback address, since judges may open
+//! no other port: on Linux that needs root or `sysctl net.ipv4.ip_unprivileged_port_start=443`.
+//!
+//! An example and not a test: it writes into the repository. It lies in a folder, or cargo would take it for a test.
+
+mod judge;
+mod pages;
+mod script;
+#[path = "../it/support/mod.rs"]
+mod support;
+mod web;
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use dicta::clock::{Clock, Fut, SystemClock};
+use dicta::handlers::Registry;
+use dicta::model::{Millis, RunId, WallTime};
+use dicta::run::{self, CachePolicy, Filter, RunOptions};
+use dicta::tools::ToolDeps;
+use dicta::workspace::{self, Env};
+
+use script::Recording;
+
+/// Real time, but the wall shows the day a recording is dated.
+struct Dated {
+    clock: SystemClock,
+    wall: WallTime,
+}
+
+impl Clock for Dated {
+    fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        self.wall.clone()
+    }
+
+    fn sleep(&self, d: Millis) -> Fut<'_, ()> {
+        self.clock.sleep(d)
+    }
+}
+
+/// `20261022T090000Z-page` was recorded at 2026-10-22T09:00:00.
+fn dated(run: &str) -> WallTime {
+    let d = |range: std::ops::Range<usize>| &run[range];
+    let (date, time) = ((d(0..4), d(4..6), d(6..8)), (d(9..11), d(11..13), d(13..15)));
+    WallTime(format!("{}-{}-{}T{}:{}:{}.000+00:00", date.0, date.1, date.2, time.0, time.1, time.2))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs");
+    let pages = web::serve(pages::load(&samples.join("demo/pages")));
+    let runtime = tokio::runtime::Runtime::new()?;
+    for recording in script::recordings() {
+        runtime.block_on(record(&samples, &pages, recording))?;
+    }
+    Ok(())
+}
+
+/// Records one run into `sample-runs/runs`, in the place of an earlier one of that name.
+async fn record(samples: &Path, web: &web::Web, mut recording: Recording) -> Result<(), Box<dyn Error>> {
+    let judge = judge::serve(&mut recording);
+    let scratch = tempfile::tempdir()?;
+    let demo = scratch.path().join("demo");
+    for folder in ["transcripts", "rubrics"] {
+        copy(&samples.join("demo").join(folder), &demo.join(folder))?;
+    }
+    fs::write(scratch.path().join("ca.pem"), web.ca_pem())?;
+    let runs = samples.join("runs");
+    fs::write(demo.join("dicta.yaml"), config(&judge.base_url(), web.hosts(), &runs))?;
+    let earlier = runs.join(recording.run);
+    if earlier.exists() {
+        fs::remove_dir_all(&earlier)?;
+    }
+
+    // A data directory of its own: no past runs, no cache, and a marker secret that is thrown away afterwards.
+    let data = scratch.path().join("data").display().to_string();
+    let env = Env(HashMap::from([("DICTA_DATA_DIR".to_owned(), data)]));
+    let registry = Registry::builtin();
+    let workspace = workspace::load(&demo, &env, &registry).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        problems.join("\n")
+    })?;
+    let options = RunOptions {
+        where_: Some(Filter::parse(recording.filter)?),
+        repeat: (recording.repeat > 1).then_some(recording.repeat),
+        cache: CachePolicy::Off,
+        label: script::LABEL.to_owned(),
+        id: Some(RunId(recording.run.to_owned())),
+        tools: ToolDeps {
+            resolve: web.resolve(),
+        },
+        ..RunOptions::default()
+    };
+    let clock: Arc<dyn Clock> = Arc::new(Dated {
+        clock: SystemClock::new(),
+        wall: dated(recording.run),
+    });
+    let mut handle = run::start(Arc::new(workspace), &registry, &env, clock, options)?;
+    while handle.events.recv().await.is_some() {}
+    let totals = handle.join.await??;
+    writeln!(std::io::stderr(), "{}: {} cells, {:?}", recording.run, totals.cells, totals.outcomes)?;
+    Ok(())
+}
+
+/// The demo's dicta.yaml, but with the scripted judge and live tools.
+fn config(base_url: &str, hosts: &[String], runs: &Path) -> String {
+    format!(
+        "transcripts: [transcripts/*.jsonl]\n\
+         rubrics: [rubrics/*.yaml]\n\
+         runs: '{}'\n\
+         judge: scripted\n\
+         judges:\n\
+         \x20 scripted: # a scripted server, not a model\n\
+         \x20   provider: openai\n\
+         \x20   base_url: {base_url}\n\
+         \x20   model: scripted\n\
+         \x20   tools: [{{ fetch_url: {{ allow_hosts: [{}], ca_file: ../ca.pem }} }}]\n\
+         limits: {{ concurrency: 1 }} # so that the script is told in order\n",
+        runs.display(),
+        hosts.join(", "),
+    )
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
