@@ -4,7 +4,6 @@
 //! end. A failure is final: nothing is written after a line that may be torn, nothing is shown that was not recorded,
 //! and a failed fsync is never tried again, since the second one may succeed with the data gone.
 
-use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use super::disk::{Disk, Held, LogFile, RealDisk, write_all};
 use super::failure::Failure;
 use super::{EVENTS, EventStream, RECORD_MAX, RecordError, lock};
 use crate::clock::{Clock, Fut};
-use crate::event::{BlobStore as _, Emitter, Envelope, Kind, Redactor, RunEvent, RunHeader};
+use crate::event::{Emitter, Envelope, Kind, Redactor, RunEvent, RunHeader};
 use crate::model::Millis;
 
 /// Facts on their way to the writer; 128 ms of slack at the busiest would be 256.
@@ -63,26 +62,14 @@ impl Recorder {
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Result<Started, RecordError> {
-        Self::start_with(runs, header, &[], redactor, clock)
+        Self::start_on(Arc::new(RealDisk), runs, header, redactor, clock)
     }
 
-    /// As [`Recorder::start`], with texts that the header names as blobs: stored, redacted, before the header is written.
-    pub fn start_with(
-        runs: &Path,
-        header: RunHeader,
-        texts: &[&str],
-        redactor: Arc<Redactor>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        Self::start_on(Arc::new(RealDisk), runs, header, texts, redactor, clock)
-    }
-
-    /// As [`Recorder::start_with`], on a file system of one's choice.
+    /// As [`Recorder::start`], on a file system of one's choice.
     pub(super) fn start_on(
         disk: Arc<dyn Disk>,
         runs: &Path,
         header: RunHeader,
-        texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Result<Started, RecordError> {
@@ -90,16 +77,8 @@ impl Recorder {
         disk.ensure_dir(runs).map_err(at(runs))?;
         disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
         let sealed = Envelope::seal(Kind::RunStarted(Box::new(header)), &redactor);
-        let texts: Vec<_> = texts
-            .iter()
-            .map(|text| {
-                redactor
-                    .redact(text)
-                    .map_or(Cow::Borrowed(*text), Cow::Owned)
-            })
-            .collect();
-        let begun = Begun::new(&disk, &dir, runs, sealed, &texts, clock)
-            .inspect_err(|_| disk.discard(&dir))?;
+        let begun =
+            Begun::new(&disk, &dir, runs, sealed, clock).inspect_err(|_| disk.discard(&dir))?;
         let Begun {
             writer,
             blobs,
@@ -198,7 +177,6 @@ impl Begun {
         dir: &Path,
         runs: &Path,
         header: Envelope,
-        texts: &[Cow<'_, str>],
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS);
@@ -214,9 +192,6 @@ impl Begun {
         let blobs =
             NewBlobs::create(Arc::clone(disk), dir, Arc::clone(&failure)).map_err(at(dir))?;
         let blobs = Arc::new(blobs);
-        for text in texts {
-            blobs.put(text.as_bytes()).map_err(at(dir))?;
-        }
         let file = disk.create(&path).map_err(at(&path))?;
         let mut writer = Writer {
             disk: Arc::clone(disk),

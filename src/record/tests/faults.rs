@@ -206,14 +206,7 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let runs = Path::new(RUNS);
-    let begun = Recorder::start_on(
-        Arc::new(disk.clone()),
-        runs,
-        header(ID),
-        &[],
-        Arc::default(),
-        on,
-    );
+    let begun = Recorder::start_on(Arc::new(disk.clone()), runs, header(ID), Arc::default(), on);
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => return (Vec::new(), Err(error), true),
@@ -345,7 +338,6 @@ async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
         Arc::new(disk.clone()),
         Path::new(RUNS),
         header(ID),
-        &[],
         Arc::default(),
         on,
     );

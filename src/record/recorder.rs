@@ -1,0 +1,150 @@
+//! Starting and ending a recording: the run's folder, its lock, the thread that writes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::disk::{Disk, RealDisk};
+use super::failure::Failure;
+use super::writer::{Begun, at};
+use super::{EventStream, RecordError, lock};
+use crate::clock::Clock;
+use crate::event::{Emitter, Envelope, Kind, Redactor, RunHeader};
+
+/// Facts on their way to the writer.
+const QUEUE: usize = 4096;
+/// Batches that may wait for whoever shows them.
+const SHOWN: usize = 64;
+
+/// A run being recorded: the writer thread and what it hands on.
+pub struct Recorder {
+    failure: Arc<Failure>,
+    dir: PathBuf,
+    /// `Err` when the thread is gone: it says so by dropping the other end.
+    done: oneshot::Receiver<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+/// What [`Recorder::start`] gives.
+pub struct Started {
+    /// Finish with it.
+    pub recorder: Recorder,
+    /// The way in. The log ends when every clone is dropped.
+    pub emitter: Emitter,
+    /// What was recorded, after it was written. Drain it or drop it: while it is full, the run waits.
+    pub events: EventStream,
+    /// Fires when recording failed; the run must end.
+    pub failed: CancellationToken,
+    /// The run's folder.
+    pub dir: PathBuf,
+}
+
+impl Recorder {
+    /// Makes the run's folder (0700) under `runs`, takes its lock, and records `header` as the first event.
+    /// `header.run` names the folder.
+    pub fn start(
+        runs: &Path,
+        header: RunHeader,
+        redactor: Arc<Redactor>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Started, RecordError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::start_on(&disk, runs, header, redactor, clock)
+    }
+
+    /// As [`Recorder::start`], on a file system of one's choice.
+    pub(super) fn start_on(
+        disk: &Arc<dyn Disk>,
+        runs: &Path,
+        header: RunHeader,
+        redactor: Arc<Redactor>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Started, RecordError> {
+        let dir = folder(runs, &header)?;
+        disk.ensure_dir(runs).map_err(at(runs))?;
+        disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
+        let sealed = Envelope::seal(Kind::RunStarted(Box::new(header)), &redactor);
+        let begun =
+            Begun::new(disk, &dir, runs, sealed, clock).inspect_err(|_| disk.discard(&dir))?;
+        let Begun {
+            writer,
+            blobs,
+            first,
+        } = begun;
+
+        let failure = Arc::clone(&writer.failure);
+        let (to, queue) = mpsc::channel(QUEUE);
+        let (shown, events) = mpsc::channel(SHOWN);
+        let (finished, done) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(at(&dir))?;
+        let thread = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || {
+                runtime.block_on(writer.run(queue, shown, first));
+                let _nobody_waits = finished.send(());
+            })
+            .map_err(at(&dir))?;
+        Ok(Started {
+            recorder: Self {
+                failure: Arc::clone(&failure),
+                dir: dir.clone(),
+                done,
+                thread,
+            },
+            emitter: Emitter::new(to, blobs, redactor),
+            events,
+            failed: failure.failed.clone(),
+            dir,
+        })
+    }
+
+    /// Waits until everything is written and synced; every [`Emitter`] must have been dropped, and the events drained
+    /// or their stream dropped.
+    pub async fn finish(self) -> Result<(), RecordError> {
+        let ended_well = self.done.await.is_ok();
+        let _panicked = self.thread.join();
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None if ended_well => Ok(()),
+            None => Err(RecordError::Io {
+                path: self.dir,
+                why: io::Error::other("the recorder ended early; this is a defect of dicta"),
+            }),
+        }
+    }
+}
+
+/// The run's folder. A run id is one name, so that a header cannot lead out of `runs`.
+fn folder(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
+    let name = header.run.0.as_str();
+    let plain = !name.is_empty()
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if plain {
+        Ok(runs.join(name))
+    } else {
+        Err(RecordError::NotARun {
+            path: runs.join(name.escape_debug().to_string()),
+            why: "a run's name is made of letters, digits and dashes".to_owned(),
+        })
+    }
+}
+
+/// Why the folder could not be made: it may be another's.
+fn taken(dir: &Path, why: io::Error) -> RecordError {
+    match lock::holder(dir) {
+        Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {
+            path: dir.to_owned(),
+            pid,
+        },
+        _ => at(dir)(why),
+    }
+}
