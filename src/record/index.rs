@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan::Plan;
+use super::plan::{Plan, Planned};
 use super::{RecordError, Run};
 use crate::event::{Answered, Kind, Piece, RunEvent, Source, ToolFact};
 use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
@@ -224,16 +224,14 @@ impl Reading {
                     return;
                 };
                 let planned = self.plan.cell(at.0);
-                let judge = planned.and_then(|cell| cell.judge());
+                let judge = planned.and_then(Planned::judge);
                 let decl = judge.and_then(|judge| {
                     let tool = judge.tools.iter().find(|(name, _)| *name == open.tool);
                     tool.map(|(_, digest)| digest.clone())
                 });
                 self.calls.push(RecordedCall {
                     cell: at.0,
-                    name: planned
-                        .and_then(|cell| cell.name())
-                        .map(|name| name.to_string()),
+                    name: planned.and_then(Planned::name).map(|name| name.to_string()),
                     tool: open.tool,
                     decl,
                     canonical,

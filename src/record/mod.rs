@@ -15,6 +15,7 @@
 mod blobs;
 mod board;
 mod disk;
+mod due;
 mod failure;
 mod index;
 mod lines;
@@ -22,6 +23,7 @@ mod lock;
 mod plan;
 mod player;
 mod reader;
+mod recorder;
 mod store;
 mod writer;
 
@@ -41,8 +43,8 @@ pub use board::{Board, BoardCell};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedCall};
 pub use player::{Playback, Player, Seek, Speed, Unit, play};
 pub use reader::{Ending, Events, read_log};
+pub use recorder::{Recorder, Started};
 pub use store::new_run_id;
-pub use writer::{Recorder, Started};
 
 /// The log in a run's folder.
 const EVENTS: &str = "events.jsonl";

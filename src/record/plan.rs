@@ -35,22 +35,19 @@ impl Plan {
                 transcript,
                 first,
                 keys,
-            } => {
-                // As in the fold: a plan that goes back over planned cells is none.
-                if self
-                    .places
-                    .last()
-                    .is_none_or(|last| last.end() <= u64::from(first.0))
-                {
-                    self.places.push(Place {
-                        first: *first,
-                        transcript: transcript.clone(),
-                        keys: keys.clone(),
-                    });
-                }
-            }
+            } if self.follows(*first) => self.places.push(Place {
+                first: *first,
+                transcript: transcript.clone(),
+                keys: keys.clone(),
+            }),
             _ => {}
         }
+    }
+
+    /// As in the fold: a plan that goes back over planned cells is none.
+    fn follows(&self, first: CellIx) -> bool {
+        let last = self.places.last();
+        last.is_none_or(|last| last.end() <= u64::from(first.0))
     }
 
     /// What a cell is.

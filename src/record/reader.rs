@@ -39,7 +39,7 @@ pub struct Events {
     untold: u64,
     /// Lines that held something else than an event.
     foreign: u64,
-    events: u64,
+    read: u64,
     finished: bool,
     locked: bool,
     over: bool,
@@ -142,7 +142,7 @@ impl Events {
             warnings: Vec::new(),
             untold: 0,
             foreign: 0,
-            events: 0,
+            read: 0,
             finished: false,
             locked,
             over: false,
@@ -220,7 +220,7 @@ impl Events {
                 "event {seq} stands where event {expected} should"
             ));
         }
-        self.events += 1;
+        self.read += 1;
         self.gap_told = false;
         self.next_seq = seq.checked_add(1);
     }
@@ -294,7 +294,7 @@ impl Events {
         struct Formatted {
             format: Format,
         }
-        if self.events > 0 {
+        if self.read > 0 {
             return Ok(());
         }
         let Ok(probe) = serde_json::from_slice::<Probe>(&self.line) else {
@@ -336,7 +336,7 @@ impl Iterator for Events {
                         }
                         Ok(None) => {}
                         Ok(Some(event)) => {
-                            if self.events == 0 && !matches!(event.kind, Kind::RunStarted(_)) {
+                            if self.read == 0 && !matches!(event.kind, Kind::RunStarted(_)) {
                                 self.warn("the log does not begin with its header");
                             }
                             self.follow(event.seq);

@@ -133,7 +133,8 @@ fn positions(runs: &[Run], test: impl Fn(&Run) -> bool) -> Vec<usize> {
 fn ambiguous(name: &str, ids: &[&str]) -> String {
     let mut list = ids[..ids.len().min(LISTED)].join(", ");
     if ids.len() > LISTED {
-        list.push_str(&format!(" and {} more", ids.len() - LISTED));
+        let more = ids.len() - LISTED;
+        list = format!("{list} and {more} more");
     }
     format!("`{name}` could be {} runs: {list}", ids.len())
 }

@@ -8,171 +8,31 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
 
 use super::blobs::NewBlobs;
-use super::disk::{Disk, Held, LogFile, RealDisk, write_all};
+use super::disk::{Disk, Held, LogFile, write_all};
+use super::due::SyncDue;
 use super::failure::Failure;
-use super::{EVENTS, EventStream, RECORD_MAX, RecordError, lock};
-use crate::clock::{Clock, Fut};
-use crate::event::{Emitter, Envelope, Kind, Redactor, RunEvent, RunHeader};
+use super::{EVENTS, RECORD_MAX, RecordError, lock};
+use crate::clock::Clock;
+use crate::event::{Envelope, Kind, RunEvent};
 use crate::model::Millis;
 
-/// Facts on their way to the writer; 128 ms of slack at the busiest would be 256.
-const QUEUE: usize = 4096;
 /// At most so many facts are one batch.
 const BATCH: usize = 512;
 /// A batch is written early once it has so many bytes.
 const BATCH_BYTES: usize = 4 << 20;
-/// Batches that may wait for whoever shows them.
-const SHOWN: usize = 64;
-/// Between two fdatasyncs.
-const SYNC_EVERY: Millis = Millis::from_secs(1);
-
-/// A run being recorded: the writer thread and what it hands on.
-pub struct Recorder {
-    failure: Arc<Failure>,
-    dir: PathBuf,
-    /// `Err` when the thread is gone: it says so by dropping the other end.
-    done: oneshot::Receiver<()>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-/// What [`Recorder::start`] gives.
-pub struct Started {
-    /// Finish with it.
-    pub recorder: Recorder,
-    /// The way in. The log ends when every clone is dropped.
-    pub emitter: Emitter,
-    /// What was recorded, after it was written. Drain it or drop it: while it is full, the run waits.
-    pub events: EventStream,
-    /// Fires when recording failed; the run must end.
-    pub failed: CancellationToken,
-    /// The run's folder.
-    pub dir: PathBuf,
-}
-
-impl Recorder {
-    /// Makes the run's folder (0700) under `runs`, takes its lock, and records `header` as the first event.
-    /// `header.run` names the folder.
-    pub fn start(
-        runs: &Path,
-        header: RunHeader,
-        redactor: Arc<Redactor>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        Self::start_on(Arc::new(RealDisk), runs, header, redactor, clock)
-    }
-
-    /// As [`Recorder::start`], on a file system of one's choice.
-    pub(super) fn start_on(
-        disk: Arc<dyn Disk>,
-        runs: &Path,
-        header: RunHeader,
-        redactor: Arc<Redactor>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Started, RecordError> {
-        let dir = folder(runs, &header)?;
-        disk.ensure_dir(runs).map_err(at(runs))?;
-        disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
-        let sealed = Envelope::seal(Kind::RunStarted(Box::new(header)), &redactor);
-        let begun =
-            Begun::new(&disk, &dir, runs, sealed, clock).inspect_err(|_| disk.discard(&dir))?;
-        let Begun {
-            writer,
-            blobs,
-            first,
-        } = begun;
-
-        let failure = Arc::clone(&writer.failure);
-        let (to, queue) = mpsc::channel(QUEUE);
-        let (shown, events) = mpsc::channel(SHOWN);
-        let (finished, done) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(at(&dir))?;
-        let thread = std::thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || {
-                runtime.block_on(writer.run(queue, shown, first));
-                let _nobody_waits = finished.send(());
-            })
-            .map_err(at(&dir))?;
-        Ok(Started {
-            recorder: Self {
-                failure: Arc::clone(&failure),
-                dir: dir.clone(),
-                done,
-                thread,
-            },
-            emitter: Emitter::new(to, blobs, redactor),
-            events,
-            failed: failure.failed.clone(),
-            dir,
-        })
-    }
-
-    /// Waits until everything is written and synced; every [`Emitter`] must have been dropped, and the events drained
-    /// or their stream dropped.
-    pub async fn finish(self) -> Result<(), RecordError> {
-        let ended_well = self.done.await.is_ok();
-        let _panicked = self.thread.join();
-        match self.failure.take() {
-            Some(error) => Err(error),
-            None if ended_well => Ok(()),
-            None => Err(RecordError::Io {
-                path: self.dir,
-                why: io::Error::other("the recorder ended early; this is a defect of dicta"),
-            }),
-        }
-    }
-}
-
-/// The run's folder. A run id is one name, so that a header cannot lead out of `runs`.
-fn folder(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
-    let name = header.run.0.as_str();
-    let plain = !name.is_empty()
-        && !name.starts_with('.')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-    if plain {
-        Ok(runs.join(name))
-    } else {
-        Err(RecordError::NotARun {
-            path: runs.join(name.escape_debug().to_string()),
-            why: "a run's name is made of letters, digits and dashes".to_owned(),
-        })
-    }
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
-    let path = path.to_owned();
-    move |why| RecordError::Io { path, why }
-}
-
-/// Why the folder could not be made: it may be another's.
-fn taken(dir: &Path, why: io::Error) -> RecordError {
-    match lock::holder(dir) {
-        Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {
-            path: dir.to_owned(),
-            pid,
-        },
-        _ => at(dir)(why),
-    }
-}
 
 /// A run whose header is written.
-struct Begun {
-    writer: Writer,
-    blobs: Arc<NewBlobs>,
-    first: RunEvent,
+pub(super) struct Begun {
+    pub(super) writer: Writer,
+    pub(super) blobs: Arc<NewBlobs>,
+    pub(super) first: RunEvent,
 }
 
 impl Begun {
-    fn new(
+    pub(super) fn new(
         disk: &Arc<dyn Disk>,
         dir: &Path,
         runs: &Path,
@@ -222,7 +82,7 @@ impl Begun {
 }
 
 /// The thread's own.
-struct Writer {
+pub(super) struct Writer {
     disk: Arc<dyn Disk>,
     file: Box<dyn LogFile>,
     path: PathBuf,
@@ -239,12 +99,13 @@ struct Writer {
     lines: Vec<u8>,
     unsynced: bool,
     synced: Option<Millis>,
-    failure: Arc<Failure>,
+    pub(super) failure: Arc<Failure>,
     _held: Box<dyn Held>,
 }
 
 impl Writer {
-    async fn run(
+    /// Records until every emitter is gone, or until it fails; `first` is written already.
+    pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<Envelope>,
         shown: mpsc::Sender<Arc<Vec<RunEvent>>>,
@@ -381,56 +242,10 @@ impl Writer {
     }
 }
 
-/// When the next sync comes: one second after the last, if there is anything to sync.
-struct SyncDue<'c> {
-    clock: &'c dyn Clock,
-    at: Option<(Millis, Fut<'c, ()>)>,
-    /// The wait is over; its future must not be polled again.
-    fired: bool,
-}
-
-impl<'c> SyncDue<'c> {
-    fn new(clock: &'c dyn Clock) -> Self {
-        Self {
-            clock,
-            at: None,
-            fired: false,
-        }
-    }
-
-    fn arm(&mut self, last: Option<Millis>, unsynced: bool) {
-        if self.at.is_none() && unsynced {
-            let now = self.clock.now();
-            let due = last.map_or(now, |last| last + SYNC_EVERY);
-            self.at = Some((due, self.clock.sleep(due - now)));
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.at = None;
-        self.fired = false;
-    }
-
-    fn is_past(&self) -> bool {
-        self.fired
-            || self
-                .at
-                .as_ref()
-                .is_some_and(|(due, _)| *due <= self.clock.now())
-    }
-
-    /// Waits for the moment; for ever when there is none.
-    async fn wait(&mut self) {
-        match &mut self.at {
-            Some((due, sleep)) => {
-                if !self.fired && *due > self.clock.now() {
-                    sleep.as_mut().await;
-                }
-                self.fired = true;
-            }
-            None => std::future::pending().await,
-        }
-    }
+/// An error about a file.
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    let path = path.to_owned();
+    move |why| RecordError::Io { path, why }
 }
 
 /// A fact as one line can hold it: not over 16 MiB, and without line breaks (raw JSON in it may have been written over

@@ -141,7 +141,7 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
     assert!(board.get("t/r/plain").is_some(), "let go unchanged");
     assert!(board.get("t/r/asked~j").is_none());
     assert!(board.get("u/r/plain").is_none());
-    let (cache, _) = CacheIndex::of(&[run.clone()]);
+    let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
     let known = ["a", "b", "c", "d"].map(|key| cache.get(&Digest::of(key.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
     assert_eq!(run.recorded_calls().expect("a log"), []);

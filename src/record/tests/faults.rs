@@ -11,8 +11,8 @@ use super::samples::{end, ended, header, planned, settled, started};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{Kind, RunEvent};
 use crate::model::{Blob, Digest, Millis, Outcome};
+use crate::record::Recorder;
 use crate::record::disk::{Disk, Held, LogFile};
-use crate::record::writer::Recorder;
 use crate::record::{EVENTS, RecordError, read_log};
 
 /// What happens at the Nth call.
@@ -144,15 +144,11 @@ impl Disk for FaultyDisk {
         let mut image = self.image();
         image.call(0)?;
         let image = &mut *image;
-        match image.names.get(path) {
-            Some(file) => image.files[*file].synced = image.files[*file].bytes.len(),
-            None => {
-                let inside = image
-                    .names
-                    .keys()
-                    .filter(|name| name.parent() == Some(path));
-                image.lasting.extend(inside.cloned());
-            }
+        if let Some(file) = image.names.get(path) {
+            image.files[*file].synced = image.files[*file].bytes.len();
+        } else {
+            let inside = image.names.keys().filter(|n| n.parent() == Some(path));
+            image.lasting.extend(inside.cloned());
         }
         Ok(())
     }
@@ -206,7 +202,8 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let runs = Path::new(RUNS);
-    let begun = Recorder::start_on(Arc::new(disk.clone()), runs, header(ID), Arc::default(), on);
+    let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let begun = Recorder::start_on(&on_disk, runs, header(ID), Arc::default(), on);
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => return (Vec::new(), Err(error), true),
@@ -334,13 +331,8 @@ async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
     let disk = FaultyDisk::default();
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
-    let begun = Recorder::start_on(
-        Arc::new(disk.clone()),
-        Path::new(RUNS),
-        header(ID),
-        Arc::default(),
-        on,
-    );
+    let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let begun = Recorder::start_on(&on_disk, Path::new(RUNS), header(ID), Arc::default(), on);
     let mut begun = begun.expect("a sound disk");
     begun.events.recv().await.expect("the header");
     begun.emitter.send(planned("t", 0)).await;

@@ -28,6 +28,10 @@ async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, Run, tempfile::TempDir
     (bytes, shown, run, runs)
 }
 
+fn breaks(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
+}
+
 fn with_line(bytes: &[u8], at: usize, line: &[u8]) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
     lines.insert(at, line);
@@ -38,7 +42,7 @@ fn with_line(bytes: &[u8], at: usize, line: &[u8]) -> Vec<u8> {
 async fn a_log_cut_at_any_byte_gives_its_whole_records() {
     let (bytes, events, ..) = log_of(20).await;
     for cut in 0..=bytes.len() {
-        let whole = bytes[..cut].iter().filter(|b| **b == b'\n').count();
+        let whole = breaks(&bytes[..cut]);
         // Cut right before its break, a record is whole all the same.
         let whole = whole + usize::from(bytes.get(cut) == Some(&b'\n'));
         let torn = cut > 0
@@ -106,7 +110,7 @@ async fn a_foreign_line_is_left_out_and_told_with_its_number() {
 #[tokio::test]
 async fn damage_to_any_byte_stays_in_its_record() {
     let (bytes, events, ..) = log_of(3).await;
-    let line_of = |at: usize| bytes[..at].iter().filter(|b| **b == b'\n').count();
+    let line_of = |at: usize| breaks(&bytes[..at]);
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x01;

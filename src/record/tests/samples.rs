@@ -99,20 +99,20 @@ pub(super) fn ended(cell: u32, outcome: Outcome) -> Kind {
     }
 }
 
-pub(super) fn tool(cell: u32, call: u16, fact: ToolFact) -> Kind {
+pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> Kind {
     Kind::Tool {
         cell: CellIx(cell),
         turn: TurnIx(0),
-        call: CallIx(call),
+        call: CallIx(nth),
         fact,
     }
 }
 
 /// A call that was answered, from its arrival to its answer.
-pub(super) fn called(cell: u32, call: u16, raw: &str, answer: &str, source: Source) -> Vec<Kind> {
+pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Source) -> Vec<Kind> {
     let facts = [
         ToolFact::Received {
-            id: format!("c{call}"),
+            id: format!("c{nth}"),
             name: "fetch_url".to_owned(),
             raw: raw.to_owned(),
         },
@@ -130,7 +130,7 @@ pub(super) fn called(cell: u32, call: u16, raw: &str, answer: &str, source: Sour
             elapsed: Millis(3),
         },
     ];
-    facts.map(|fact| tool(cell, call, fact)).into()
+    facts.map(|fact| tool(cell, nth, fact)).into()
 }
 
 pub(super) fn end() -> Kind {

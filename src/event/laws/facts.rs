@@ -1,0 +1,213 @@
+//! Strategies for facts, in any state of mind.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::nouns::{
+    blob, call, cell, changes, digest, dropped, header, key, number, outcome, piece, raw, result,
+    run_id, text, transcript, turn, usage, verdict,
+};
+use crate::event::{
+    Answered, DeltaPart, Handled, Kind, RunEvent, Settled, Source, StopKind, ToolFact, Totals,
+    TurnFact,
+};
+use crate::model::{Hop, Millis, RawJson, Reply, ReplyCall, StopReason};
+
+fn part() -> impl Strategy<Value = DeltaPart> {
+    prop_oneof![
+        Just(DeltaPart::Text),
+        Just(DeltaPart::Thought),
+        call().prop_map(DeltaPart::Args)
+    ]
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    let call = (text(), text(), text()).prop_map(|(id, name, raw)| ReplyCall { id, name, raw });
+    let stop = prop_oneof![
+        Just(StopReason::Stop),
+        Just(StopReason::ToolCalls),
+        Just(StopReason::Length),
+        text().prop_map(StopReason::Refused),
+        text().prop_map(StopReason::Other),
+    ];
+    (text(), text(), vec(call, 0..3), stop).prop_map(|(text, thought, calls, stop)| Reply {
+        text,
+        thought,
+        calls,
+        stop,
+    })
+}
+
+fn turn_fact() -> impl Strategy<Value = TurnFact> {
+    let attempt = || 0..4_u8;
+    prop_oneof![
+        (vec(piece(), 0..3), dropped())
+            .prop_map(|(request, dropped)| TurnFact::Started { request, dropped }),
+        attempt().prop_map(|attempt| TurnFact::AttemptStarted { attempt }),
+        (attempt(), part(), text()).prop_map(|(attempt, part, text)| TurnFact::Delta {
+            attempt,
+            part,
+            text
+        }),
+        (
+            attempt(),
+            option::of(any::<u16>()),
+            text(),
+            option::of(any::<u64>()),
+            option::of(usage())
+        )
+            .prop_map(
+                |(attempt, status, why, retry_in, billed)| TurnFact::AttemptFailed {
+                    attempt,
+                    status,
+                    why,
+                    retry_in: retry_in.map(Millis),
+                    billed,
+                }
+            ),
+        (
+            attempt(),
+            vec(piece(), 0..3),
+            any::<bool>(),
+            reply(),
+            usage()
+        )
+            .prop_map(
+                |(attempt, native, resendable, reply, usage)| TurnFact::Finished {
+                    attempt,
+                    native,
+                    resendable,
+                    reply,
+                    usage,
+                }
+            ),
+        verdict().prop_map(|verdict| TurnFact::VerdictReached(Box::new(verdict))),
+        (text(), piece()).prop_map(|(why, raw)| TurnFact::VerdictUnparsed { why, raw }),
+    ]
+}
+
+fn tool_fact() -> impl Strategy<Value = ToolFact> {
+    let hop = (
+        text(),
+        option::of(any::<[u8; 4]>()),
+        option::of(any::<u16>()),
+        option::of(text()),
+    )
+        .prop_map(|(url, address, status, refused)| Hop {
+            url,
+            address: address.map(Into::into),
+            status,
+            refused,
+        });
+    let answer = (
+        piece(),
+        any::<(bool, u64, bool)>(),
+        option::of(blob()),
+        option::of(text()),
+    )
+        .prop_map(
+            |(text, (is_error, bytes, truncated), raw, content_type)| Answered {
+                text,
+                is_error,
+                bytes,
+                truncated,
+                raw,
+                content_type,
+            },
+        );
+    let source = prop_oneof![
+        Just(Source::Live),
+        run_id().prop_map(|run| Source::Frozen { run }),
+        (turn(), call()).prop_map(|(turn, call)| Source::SameTrace { turn, call }),
+        Just(Source::ByHand),
+    ];
+    prop_oneof![
+        (text(), text(), text()).prop_map(|(id, name, raw)| ToolFact::Received { id, name, raw }),
+        (raw(), changes())
+            .prop_map(|(canonical, changes)| ToolFact::Repaired { canonical, changes }),
+        raw().prop_map(|values| ToolFact::Validated { values }),
+        (text(), text()).prop_map(|(rule, text)| ToolFact::Rejected { rule, text }),
+        Just(ToolFact::Started),
+        hop.prop_map(ToolFact::Hop),
+        (answer, source, any::<u64>()).prop_map(|(answer, source, ms)| ToolFact::Finished {
+            answer,
+            source,
+            elapsed: Millis(ms),
+        }),
+    ]
+}
+
+fn totals() -> impl Strategy<Value = Totals> {
+    (
+        any::<(u64, u64)>(),
+        vec((outcome(), any::<u64>()), 0..3),
+        usage(),
+        option::of(number()),
+        any::<bool>(),
+    )
+        .prop_map(
+            |((cells, pending), outcomes, usage, cost_usd, cancelled)| Totals {
+                cells,
+                pending,
+                outcomes: outcomes.into_iter().collect(),
+                usage,
+                cost_usd,
+                duration_ms: Millis(cells),
+                cancelled,
+            },
+        )
+}
+
+fn stop_kind() -> impl Strategy<Value = StopKind> {
+    prop_oneof![
+        Just(StopKind::BeforeTurn),
+        Just(StopKind::Call),
+        Just(StopKind::Rejected),
+        Just(StopKind::Answered),
+        Just(StopKind::Verdict),
+        Just(StopKind::Ended),
+    ]
+}
+
+/// Any fact but a header, in any state of mind.
+pub(crate) fn kind() -> impl Strategy<Value = Kind> {
+    let settled = (cell(), result()).prop_map(|(cell, result)| Settled(cell, result));
+    let how = (text(), text(), option::of(piece())).prop_map(|(by, what, edit)| Handled {
+        by,
+        what,
+        edit,
+    });
+    let unknown = raw().prop_map(|raw| format!(r#"{{"moon_rose":{}}}"#, raw.get()));
+    prop_oneof![
+        1 => blob().prop_map(Kind::BlobStored),
+        3 => (transcript(), cell(), vec(key(), 0..4))
+            .prop_map(|(transcript, first, keys)| Kind::CellsPlanned { transcript, first, keys }),
+        2 => vec(settled, 0..3).prop_map(Kind::CellsSettled),
+        2 => (cell(), option::of(digest())).prop_map(|(cell, key)| Kind::CellStarted { cell, key }),
+        2 => (cell(), result()).prop_map(|(cell, result)| Kind::CellFinished { cell, result: Box::new(result) }),
+        6 => (cell(), turn(), turn_fact()).prop_map(|(cell, turn, fact)| Kind::Turn { cell, turn, fact }),
+        6 => (cell(), turn(), call(), tool_fact())
+            .prop_map(|(cell, turn, call, fact)| Kind::Tool { cell, turn, call, fact }),
+        1 => (cell(), stop_kind()).prop_map(|(cell, at)| Kind::Paused { cell, at }),
+        1 => (cell(), how).prop_map(|(cell, how)| Kind::Resumed { cell, how }),
+        1 => (text(), any::<bool>()).prop_map(|(limit, hard)| Kind::BudgetReached { limit, hard }),
+        1 => (option::of(cell()), text()).prop_map(|(cell, text)| Kind::Note { cell, text }),
+        1 => totals().prop_map(|totals| Kind::RunFinished(Box::new(totals))),
+        1 => unknown.prop_map(|json| Kind::Unknown(RawJson::parse(&json).expect("valid JSON"))),
+    ]
+}
+
+/// Any events, numbers and times out of all order.
+pub(super) fn garbage() -> impl Strategy<Value = Vec<RunEvent>> {
+    let any_kind = prop_oneof![
+        1 => header().prop_map(|header| Kind::RunStarted(Box::new(header))),
+        15 => kind(),
+    ];
+    let event = (any::<(u64, u64)>(), any_kind).prop_map(|((seq, at), kind)| RunEvent {
+        seq,
+        at: Millis(at),
+        kind,
+    });
+    vec(event, 0..40)
+}

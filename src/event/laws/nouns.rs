@@ -1,0 +1,252 @@
+//! Strategies for the nouns in events, and for headers.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::event::{
+    CellKey, Dropped, EvalSpec, FORMAT, Format, JudgeSpec, Parent, ParentCause, Piece, RubricSpec,
+    RunHeader, Snapshot,
+};
+use crate::model::{
+    Blob, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis, Outcome,
+    ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, Verdict, WallTime,
+};
+
+/// Text as models and pages have it: line breaks, quotes, controls, anything.
+pub(super) fn text() -> impl Strategy<Value = String> {
+    prop_oneof![3 => "[a-z \n\"\\\\]{0,12}", 1 => any::<String>()]
+}
+
+pub(super) fn digest() -> impl Strategy<Value = Digest> {
+    any::<u8>().prop_map(|n| Digest::of(&[n]))
+}
+
+pub(super) fn blob() -> impl Strategy<Value = Blob> {
+    (digest(), any::<u64>()).prop_map(|(hash, bytes)| Blob { hash, bytes })
+}
+
+pub(super) fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![text().prop_map(Piece::Text), blob().prop_map(Piece::Blob)]
+}
+
+pub(super) fn run_id() -> impl Strategy<Value = RunId> {
+    "[a-z]{4}".prop_map(|letters| RunId(format!("20260101T000000Z-{letters}")))
+}
+
+/// Finite, since JSON has no other numbers.
+pub(super) fn number() -> impl Strategy<Value = f64> {
+    any::<f64>().prop_filter("finite", |n| n.is_finite())
+}
+
+/// Raw JSON with numbers that no float holds.
+pub(super) fn raw() -> impl Strategy<Value = RawJson> {
+    prop_oneof![
+        Just("{}".to_owned()),
+        Just(r#"{"n":123456789012345678901234567890,"x":1.50}"#.to_owned()),
+        text().prop_map(|t| serde_json::json!({ "t": t }).to_string()),
+    ]
+    .prop_map(|json| RawJson::parse(&json).expect("valid JSON"))
+}
+
+pub(super) fn usage() -> impl Strategy<Value = Usage> {
+    let tokens = || option::of(any::<u64>());
+    (tokens(), tokens(), tokens(), tokens(), any::<u32>()).prop_map(
+        |(input, output, cached, thinking, calls)| Usage {
+            input,
+            output,
+            cached,
+            thinking,
+            calls,
+        },
+    )
+}
+
+pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
+    (0..Outcome::ALL.len()).prop_map(|n| Outcome::ALL[n])
+}
+
+pub(super) fn changes() -> impl Strategy<Value = Vec<Change>> {
+    vec(
+        (text(), text()).prop_map(|(path, what)| Change { path, what }),
+        0..2,
+    )
+}
+
+pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
+    let citation = (text(), text(), any::<bool>()).prop_map(|(source, quote, found)| Citation {
+        source,
+        quote,
+        found,
+    });
+    (
+        option::of(any::<bool>()),
+        option::of(number()),
+        text(),
+        vec(citation, 0..2),
+        changes(),
+        option::of(text()),
+    )
+        .prop_map(
+            |(passed, score, reasoning, citations, repaired, contradiction)| Verdict {
+                passed,
+                score,
+                raw_score: score,
+                applicable: passed,
+                reasoning,
+                citations,
+                repaired,
+                contradiction,
+            },
+        )
+}
+
+pub(super) fn result() -> impl Strategy<Value = CellResult> {
+    (
+        outcome(),
+        option::of(number()),
+        text(),
+        option::of(text()),
+        option::of(verdict()),
+        option::of(usage()),
+        option::of(run_id()),
+        any::<(u64, bool)>(),
+    )
+        .prop_map(
+            |(outcome, score, explanation, error, verdict, usage, cached, (ms, by_human))| {
+                CellResult {
+                    outcome,
+                    score,
+                    explanation,
+                    error,
+                    verdict: verdict.map(Box::new),
+                    usage,
+                    cost_usd: score,
+                    duration_ms: Millis(ms),
+                    cached,
+                    by_human,
+                }
+            },
+        )
+}
+
+pub(super) fn key() -> impl Strategy<Value = CellKey> {
+    let small = || option::of(0..3_u32);
+    (0..3_u32, small(), small(), small()).prop_map(|(eval, message, judge, repeat)| CellKey {
+        eval,
+        message,
+        judge,
+        repeat,
+    })
+}
+
+pub(super) fn transcript() -> impl Strategy<Value = TranscriptRef> {
+    (text(), digest(), any::<(u64, u64)>()).prop_map(|(id, digest, (offset, len))| TranscriptRef {
+        id,
+        path: PathBuf::from("t.jsonl"),
+        offset,
+        len,
+        digest,
+    })
+}
+
+/// Mostly the first few cells, so that events meet; sometimes one that no plan reaches.
+pub(super) fn cell() -> impl Strategy<Value = CellIx> {
+    prop_oneof![20 => (0..6_u32).prop_map(CellIx), 1 => any::<u32>().prop_map(CellIx)]
+}
+
+pub(super) fn turn() -> impl Strategy<Value = TurnIx> {
+    prop_oneof![40 => (0..4_u16).prop_map(TurnIx), 1 => Just(TurnIx(u16::MAX))]
+}
+
+pub(super) fn call() -> impl Strategy<Value = CallIx> {
+    prop_oneof![40 => (0..4_u16).prop_map(CallIx), 1 => Just(CallIx(u16::MAX))]
+}
+
+pub(super) fn dropped() -> impl Strategy<Value = Vec<Dropped>> {
+    vec(
+        (text(), text()).prop_map(|(what, why)| Dropped { what, why }),
+        0..2,
+    )
+}
+
+/// A header with two rubrics and three evals and judges.
+pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
+    let parent =
+        (run_id(), option::of(cell()), option::of(turn())).prop_map(|(run, cell, turn)| Parent {
+            run,
+            cell,
+            turn,
+            cause: ParentCause::Fork,
+        });
+    let judge = (text(), digest(), dropped(), vec((text(), digest()), 0..2)).prop_map(
+        |(name, digest, dropped, tools)| JudgeSpec {
+            config: JudgeConfig::new(name, ProviderKind::Openai),
+            digest,
+            dropped,
+            tools,
+        },
+    );
+    let rubric = (text(), option::of(number())).prop_map(|(id, threshold)| RubricSpec {
+        id,
+        path: PathBuf::from("r.yaml"),
+        threshold,
+    });
+    let eval = (
+        0..2_u32,
+        text(),
+        digest(),
+        number(),
+        any::<(bool, bool, bool, u32)>(),
+    )
+        .prop_map(
+            |(rubric, id, digest, weight, (required, weighted, judged, repeat))| EvalSpec {
+                rubric,
+                id,
+                kind: "contains".to_owned(),
+                digest,
+                decides: IndexMap::from([("min_score".to_owned(), weight.into())]),
+                weight,
+                required,
+                weighted,
+                repeat,
+                judged,
+            },
+        );
+    let snapshot = blob().prop_map(|blob| Snapshot {
+        path: PathBuf::from("dicta.yaml"),
+        blob,
+    });
+    (
+        (run_id(), text(), any::<bool>(), option::of(parent)),
+        vec(snapshot, 0..2),
+        vec(judge, 3),
+        vec(rubric, 2),
+        vec(eval, 3),
+        any::<u16>(),
+    )
+        .prop_map(
+            |((run, label, demo, parent), snapshots, judges, rubrics, evals, minor)| RunHeader {
+                format: Format {
+                    major: FORMAT.major,
+                    minor,
+                },
+                dicta: "0.1.0".to_owned(),
+                frozen: parent.as_ref().map(|p| p.run.clone()),
+                run,
+                started: WallTime("2026-11-21T02:20:27.000+00:00".to_owned()),
+                workspace: PathBuf::from("/w"),
+                demo,
+                label,
+                parent,
+                snapshots,
+                judges,
+                rubrics,
+                evals,
+                plan: IndexMap::from([("seed".to_owned(), 7.into())]),
+            },
+        )
+}

@@ -1,0 +1,157 @@
+//! Strategies for runs that make sense: what is streamed adds up to what is said.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::nouns::transcript;
+use crate::event::{CellKey, DeltaPart, Kind, Piece, RunEvent, TurnFact};
+use crate::model::{
+    CallIx, CellIx, CellResult, Millis, Outcome, Reply, ReplyCall, StopReason, TurnIx, Usage,
+};
+
+/// What one attempt streams: text, thoughts, and the arguments of its calls, in chunks.
+#[derive(Debug, Clone)]
+struct Spoken {
+    text: Vec<String>,
+    thought: Vec<String>,
+    args: Vec<Vec<String>>,
+}
+
+fn spoken() -> impl Strategy<Value = Spoken> {
+    let chunks = || vec("[a-z\u{e4}\"\n]{1,5}", 0..4);
+    (chunks(), chunks(), vec(chunks(), 0..3)).prop_map(|(text, thought, args)| Spoken {
+        text,
+        thought,
+        args,
+    })
+}
+
+/// The turns of a trace: the attempts that fail, and the one that does not.
+type Trace = Vec<(Vec<Spoken>, Spoken)>;
+
+/// A consistent run of judged cells, their traces interleaved as concurrency would.
+pub(crate) fn run() -> impl Strategy<Value = Vec<Kind>> {
+    let trace = || vec((vec(spoken(), 0..3), spoken()), 0..3);
+    (transcript(), vec(trace(), 1..4), vec(any::<u8>(), 200)).prop_map(
+        |(transcript, traces, picks)| {
+            let key = |repeat| CellKey {
+                eval: 0,
+                message: None,
+                judge: Some(0),
+                repeat: Some(repeat),
+            };
+            let count = u32::try_from(traces.len()).unwrap_or(0);
+            let mut all = vec![Kind::CellsPlanned {
+                transcript,
+                first: CellIx(0),
+                keys: (1..=count).map(key).collect(),
+            }];
+            let mut open: Vec<_> = (0..count)
+                .zip(&traces)
+                .map(|(cell, trace)| cell_facts(CellIx(cell), trace).into_iter())
+                .collect();
+            let mut picks = picks.into_iter().cycle();
+            while !open.is_empty() {
+                let pick = usize::from(picks.next().unwrap_or(0)) % open.len();
+                match open[pick].next() {
+                    Some(kind) => all.push(kind),
+                    None => drop(open.remove(pick)),
+                }
+            }
+            all.push(Kind::RunFinished(Box::default()));
+            all
+        },
+    )
+}
+
+fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
+    let mut all = vec![Kind::CellStarted { cell, key: None }];
+    for (turn, (failed, spoken)) in (0..).map(TurnIx).zip(trace) {
+        let mut say = |fact| all.push(Kind::Turn { cell, turn, fact });
+        say(TurnFact::Started {
+            request: vec![Piece::Text("{}".to_owned())],
+            dropped: Vec::new(),
+        });
+        let attempts = failed.iter().chain([spoken]);
+        for (attempt, said) in (1_u8..).zip(attempts) {
+            say(TurnFact::AttemptStarted { attempt });
+            for (part, text) in deltas(said) {
+                say(TurnFact::Delta {
+                    attempt,
+                    part,
+                    text,
+                });
+            }
+            if usize::from(attempt) <= failed.len() {
+                say(TurnFact::AttemptFailed {
+                    attempt,
+                    status: Some(500),
+                    why: "overloaded".to_owned(),
+                    retry_in: Some(Millis(100)),
+                    billed: None,
+                });
+            } else {
+                say(TurnFact::Finished {
+                    attempt,
+                    native: Vec::new(),
+                    resendable: true,
+                    reply: reply_of(said),
+                    usage: Usage::default(),
+                });
+            }
+        }
+    }
+    all.push(Kind::CellFinished {
+        cell,
+        result: Box::new(CellResult::new(Outcome::Pass, "")),
+    });
+    all
+}
+
+/// The parts take turns, chunk by chunk.
+fn deltas(said: &Spoken) -> Vec<(DeltaPart, String)> {
+    let args = (0..).map(|n| DeltaPart::Args(CallIx(n))).zip(&said.args);
+    let parts: Vec<_> = [
+        (DeltaPart::Thought, &said.thought),
+        (DeltaPart::Text, &said.text),
+    ]
+    .into_iter()
+    .chain(args)
+    .collect();
+    (0..4)
+        .flat_map(|round| {
+            parts
+                .iter()
+                .filter_map(move |(part, chunks)| Some((*part, chunks.get(round)?.clone())))
+        })
+        .collect()
+}
+
+fn reply_of(said: &Spoken) -> Reply {
+    Reply {
+        text: said.text.concat(),
+        thought: said.thought.concat(),
+        calls: said
+            .args
+            .iter()
+            .map(|chunks| ReplyCall {
+                id: String::new(),
+                name: "fetch_url".to_owned(),
+                raw: chunks.concat(),
+            })
+            .collect(),
+        stop: StopReason::Stop,
+    }
+}
+
+/// Facts as the recorder would number them.
+pub(crate) fn numbered(kinds: impl IntoIterator<Item = Kind>) -> Vec<RunEvent> {
+    (0..)
+        .zip(kinds)
+        .map(|(seq, kind)| RunEvent {
+            seq,
+            at: Millis(seq * 7),
+            kind,
+        })
+        .collect()
+}
