@@ -1,124 +1,52 @@
 //! The judge: one trace from prompt to verdict.
 //!
 //! Owns the prompt, the loop over turns and tool calls, the verdict form and its parsing, [`Gate`], [`EvidenceStore`]
-//! and [`Budget`]; and the built-in `rules` judge. Emits facts. Does not print, store or schedule.
+//! and [`Budget`]; and the built-in [`rules`] judge. Emits facts. Does not print, store or schedule: repeats, juries and
+//! cascades are more cells of a plan, not loops in here.
+//!
+//! ```text
+//!  JudgeRequest ─ prompt::render ─► body ─ gate ─ budget ─► provider::call ─► reply ─┬─ submit_verdict / text ─► verdict ─► decide
+//!                                    ▲                                               └─ calls: prepare ─ gate ─ evidence ─► tool
+//!                                    └──────────────────── answers, in call order ◄──────────────────────────────────┘
+//! ```
+
+mod budget;
+mod calls;
+mod citations;
+mod deadline;
+mod engine;
+mod evidence;
+mod form;
+mod gate;
+mod marker;
+mod meter;
+mod prompt;
+pub mod rules;
+mod seen;
+mod trace;
+mod verdict;
+
+#[cfg(test)]
+mod fake;
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Fut};
-use crate::event::Emitter;
-use crate::model::{
-    Answer, CellIx, CellResult, Digest, Outcome, RawJson, Rejection, RunId, Verdict,
+pub use budget::{Budget, Reached, cost_of};
+pub use citations::Sources;
+pub use engine::{Engine, EngineDeps};
+pub use evidence::{
+    EvidenceKey, EvidenceStore, FrozenEvidence, LiveEvidence, Lookup, MissPolicy, NoEvidence,
 };
-use crate::provider::Body;
-use crate::tools::Prepared;
+pub use form::{Form, SUBMIT};
+pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
+pub use marker::{Marker, Secret};
+pub use prompt::{Frame, Prompt, render};
+pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};
 
-/// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
-pub trait Gate: Send + Sync {
-    /// Waits, or answers at once. Whoever waits here has given back its permit, and its deadline stands still.
-    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed>;
-}
-
-/// A boundary, with what stands there.
-#[derive(Debug, Clone, Copy)]
-pub enum Stop<'a> {
-    /// This body would be sent.
-    BeforeTurn(&'a Body),
-    /// This call would start.
-    Call(&'a Prepared),
-    /// This call was refused.
-    Rejected(&'a Rejection),
-    /// A tool answered this.
-    Answered(&'a Answer),
-    /// This verdict was read.
-    Verdict(&'a Verdict),
-    /// The cell would end like this.
-    Ended(&'a CellResult),
-}
-
-/// What to do at a boundary.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Proceed {
-    /// Go on.
-    Go,
-    /// Go on with this instead; a person wrote it.
-    GoWith(Edit),
-    /// Answer the call with this; a person wrote it.
-    Answer(Answer),
-    /// End the cell.
-    End(Outcome),
-}
-
-/// What a person put in the place of something.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Edit {
-    /// Another request body.
-    Body(String),
-    /// Other arguments.
-    Args(RawJson),
-    /// Another answer.
-    Answer(Answer),
-    /// Another verdict.
-    Verdict(Box<Verdict>),
-}
-
-/// Lets everything through.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OpenGate;
-
-impl Gate for OpenGate {
-    fn at<'a>(&'a self, _cell: CellIx, _stop: Stop<'a>) -> Fut<'a, Proceed> {
-        Box::pin(std::future::ready(Proceed::Go))
-    }
-}
-
-/// Names a tool call's answer: tool, its declaration's digest, canonical arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct EvidenceKey {
-    /// The tool.
-    pub tool: String,
-    /// Digest of its declaration.
-    pub decl: Digest,
-    /// Digest of the canonical arguments with sorted keys.
-    pub args: Digest,
-}
-
-/// What is known of a call before it is made.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Lookup {
-    /// Nothing: call the tool.
-    Miss,
-    /// A run recorded this answer.
-    Found {
-        /// The answer.
-        answer: Answer,
-        /// That run.
-        run: RunId,
-    },
-    /// Evidence is frozen and holds no answer: this is what the model is told.
-    Refused(Answer),
-}
-
-/// Recorded answers of tools.
-pub trait EvidenceStore: Send + Sync {
-    /// Looks a call up.
-    fn get(&self, cell: CellIx, key: &EvidenceKey) -> Lookup;
-    /// Keeps an answer for this run.
-    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &Answer);
-}
-
-/// No evidence: every tool call is live.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoEvidence;
-
-impl EvidenceStore for NoEvidence {
-    fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> Lookup {
-        Lookup::Miss
-    }
-    fn put(&self, _cell: CellIx, _key: EvidenceKey, _answer: &Answer) {}
-}
+use crate::clock::Clock;
+use crate::event::Emitter;
 
 /// What a trace stands in. A superset of [`crate::event::CallCx`], which is all that providers and tools see.
 #[derive(Clone)]
@@ -135,10 +63,4 @@ pub struct TraceCx {
     pub budget: Arc<Budget>,
     /// Fires when the work is no longer wanted.
     pub cancel: CancellationToken,
-}
-
-/// What may still be spent in a run; asked before each model call.
-#[derive(Debug, Default)]
-pub struct Budget {
-    // filled in by judge::budget: max_cost_usd, spent so far
 }

@@ -1,0 +1,184 @@
+//! Looking up what a judge quotes: verbatim, in the place it names.
+//!
+//! The white-space rule: in quote and source alike, every run of white space equals one space, and white space at the
+//! ends does not count. Nothing else is forgiven: no case, no ellipsis, no corrected spelling.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::handlers::JudgeRequest;
+use crate::model::{Citation, Message, Part};
+
+/// The places a judge may quote from.
+#[derive(Debug, Default)]
+pub struct Sources {
+    messages: Vec<Vec<String>>,
+    fetches: HashMap<usize, String>,
+    rubric: Vec<String>,
+}
+
+impl Sources {
+    /// The judged messages and the rubric; fetched pages are added as they come.
+    pub fn of(ask: &JudgeRequest) -> Self {
+        let end = ask.end.min(ask.transcript.messages.len());
+        Self {
+            messages: ask.transcript.messages[..end].iter().map(texts).collect(),
+            fetches: HashMap::new(),
+            rubric: vec![spaced(&ask.params.criteria), spaced(&ask.params.guide)],
+        }
+    }
+
+    /// Adds `fetch <number>`; numbers count from 1.
+    pub fn fetched(&mut self, number: usize, text: &str) {
+        self.fetches.insert(number, spaced(text));
+    }
+
+    /// Marks which citations are found.
+    pub fn check(&self, citations: &mut [Citation]) {
+        for citation in citations {
+            citation.found = self.holds(&citation.source, &citation.quote);
+        }
+    }
+
+    fn holds(&self, source: &str, quote: &str) -> bool {
+        let quote = spaced(quote);
+        if quote.is_empty() {
+            return false;
+        }
+        match place(source) {
+            Some(Place::Message(n)) => self
+                .messages
+                .get(n)
+                .is_some_and(|texts| texts.iter().any(|text| text.contains(&quote))),
+            Some(Place::Fetch(n)) => self.fetches.get(&n).is_some_and(|text| text.contains(&quote)),
+            Some(Place::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
+            None => false,
+        }
+    }
+}
+
+enum Place {
+    Message(usize),
+    Fetch(usize),
+    Rubric,
+}
+
+/// `message 4`, `[4]`, `fetch 1`, `rubric` (also `criteria`, `scoring guide`); brackets, `#` and case do not matter.
+fn place(source: &str) -> Option<Place> {
+    let clean: String = source
+        .chars()
+        .map(|c| if "[]()#:".contains(c) { ' ' } else { c.to_ascii_lowercase() })
+        .collect();
+    let words: Vec<&str> = clean.split_whitespace().collect();
+    match words[..] {
+        ["message" | "messages" | "msg", n] | [n] if n.parse::<usize>().is_ok() => n.parse().ok().map(Place::Message),
+        ["fetch", n] => n.parse().ok().map(Place::Fetch),
+        ["rubric" | "criteria" | "criterion"] | ["scoring", "guide"] => Some(Place::Rubric),
+        _ => None,
+    }
+}
+
+/// Every run of white space as one space, trimmed.
+pub(super) fn spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// What of a message can be quoted: each part, and its text as a whole.
+fn texts(message: &Message<'_>) -> Vec<String> {
+    let mut all = vec![spaced(&message.text())];
+    for part in &message.parts {
+        let text: Cow<'_, str> = match part {
+            Part::Text(_) | Part::Media { .. } => continue,
+            Part::Reasoning(text) => (&**text).into(),
+            Part::ToolCall(call) => format!("{}({})", &*call.name, &*call.arguments).into(),
+            Part::ToolResult(result) => (&*result.content).into(),
+            Part::Other(raw) => raw.get().into(),
+        };
+        all.push(spaced(&text));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::handlers::JudgedParams;
+    use crate::model::{CellIx, Role, ToolCall, Transcript};
+
+    fn sources() -> Sources {
+        let transcript = Transcript {
+            messages: vec![
+                Message {
+                    role: Role::Assistant,
+                    parts: vec![
+                        Part::Text("The newest\n  release is 2.69.0".into()),
+                        Part::ToolCall(ToolCall {
+                            id: "c".into(),
+                            name: "search".into(),
+                            arguments: r#"{"q":"beam"}"#.into(),
+                        }),
+                    ],
+                    metadata: None,
+                },
+                Message {
+                    role: Role::User,
+                    parts: vec![Part::Text("not judged".into())],
+                    metadata: None,
+                },
+            ],
+            ..Transcript::default()
+        };
+        let ask = JudgeRequest {
+            cell: CellIx(0),
+            transcript: Arc::new(transcript),
+            end: 1,
+            params: JudgedParams {
+                criteria: "Names the newest release".into(),
+                ..JudgedParams::default()
+            },
+            allow_na: false,
+            repeat: None,
+            metadata: Vec::new(),
+        };
+        let mut sources = Sources::of(&ask);
+        sources.fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
+        sources
+    }
+
+    #[test]
+    fn a_quote_is_found_verbatim_where_it_is_said_to_stand() {
+        let sources = sources();
+        for (source, quote, found) in [
+            ("message 0", "The newest release is 2.69.0", true),
+            ("Message [0]", "newest   release", true),
+            ("[0]", "search({\"q\":\"beam\"})", true),
+            ("message 0", "the newest release", false),
+            ("message 0", "The newest … 2.69.0", false),
+            ("message 0", "", false),
+            ("message 0", "  ", false),
+            ("message 1", "not judged", false),
+            ("message 9", "newest", false),
+            ("fetch 1", "Beam 2.69.0", true),
+            ("fetch 2", "Beam 2.69.0", false),
+            ("rubric", "newest release", true),
+            ("somewhere", "newest release", false),
+        ] {
+            let mut citations = [Citation {
+                source: source.into(),
+                quote: quote.into(),
+                found: !found,
+            }];
+            sources.check(&mut citations);
+            assert_eq!(citations[0].found, found, "{source}: {quote}");
+        }
+    }
+}

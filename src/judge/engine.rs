@@ -1,0 +1,254 @@
+//! A judge bound to a model: what is asked, what its cache key is, and how a trace is begun and ended.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+
+use super::budget::Budget;
+use super::deadline::Deadline;
+use super::evidence::EvidenceStore;
+use super::form::{Form, SubmitVerdict};
+use super::gate::Gate;
+use super::marker::Secret;
+use super::meter::Meter;
+use super::prompt::{self, Frame, Prompt};
+use super::trace::Trace;
+use super::verdict::PARSER_VERSION;
+use crate::clock::Fut;
+use crate::event::CallCx;
+use crate::handlers::{JudgeProvider, JudgeRequest};
+use crate::model::{CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, VerdictMode};
+use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
+use crate::tools::ToolSet;
+
+/// What a judge is built with besides its configuration, model and tools.
+#[derive(Clone)]
+pub struct EngineDeps {
+    /// The boundaries.
+    pub gate: Arc<dyn Gate>,
+    /// Recorded answers of tools.
+    pub evidence: Arc<dyn EvidenceStore>,
+    /// What the run may still spend.
+    pub budget: Arc<Budget>,
+    /// What markers are derived from.
+    pub secret: Secret,
+}
+
+/// One judge of a run.
+pub struct Engine {
+    pub(super) config: JudgeConfig,
+    provider: Arc<dyn Provider>,
+    models: HashMap<String, Arc<dyn Provider>>,
+    pub(super) tools: ToolSet,
+    pub(super) deps: EngineDeps,
+}
+
+/// Everything about a cell that is the same on every turn.
+pub(super) struct Setup<'a> {
+    pub(super) provider: &'a dyn Provider,
+    pub(super) mode: VerdictMode,
+    pub(super) form: Form,
+    /// The judge's tools, and `submit_verdict` where the verdict is a call; empty otherwise.
+    pub(super) tools: ToolSet,
+    pub(super) decls: Vec<ToolDecl>,
+    pub(super) prompt: Prompt,
+    pub(super) max_turns: u16,
+}
+
+impl Setup<'_> {
+    /// What the model may answer with on a turn.
+    pub(super) fn choice(&self, last: bool) -> Choice {
+        match self.mode {
+            VerdictMode::Schema => Choice::Schema(self.form.schema()),
+            VerdictMode::Text => Choice::NoTools,
+            VerdictMode::Call | VerdictMode::Auto if last => Choice::Only(super::SUBMIT.to_owned()),
+            VerdictMode::Call | VerdictMode::Auto => Choice::Auto,
+        }
+    }
+}
+
+impl Engine {
+    /// A judge that asks `provider` and may use `tools`.
+    pub fn new(config: JudgeConfig, provider: Arc<dyn Provider>, tools: ToolSet, deps: EngineDeps) -> Self {
+        Self {
+            config,
+            provider,
+            models: HashMap::new(),
+            tools,
+            deps,
+        }
+    }
+
+    /// Adds the provider of another model, for evals that name one (`params.model`).
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
+        self.models.insert(model.into(), provider);
+        self
+    }
+
+    /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
+    pub fn first_body(&self, ask: &JudgeRequest) -> Result<Body, ProviderError> {
+        let setup = self.setup(ask)?;
+        setup.provider.body(&TurnRequest {
+            history: &[setup.prompt.item()],
+            tools: &setup.decls,
+            choice: setup.choice(setup.max_turns == 1),
+        })
+    }
+
+    /// The prompt of a cell.
+    pub fn prompt(&self, ask: &JudgeRequest) -> Result<Prompt, ProviderError> {
+        Ok(self.setup(ask)?.prompt)
+    }
+
+    /// The cell's cache key and its named parts: everything static that could change the verdict. What only decides
+    /// (`min_score`, `max_score`), keys, prices, time-outs and the judge's name are no part of it.
+    pub fn cache_key(&self, ask: &JudgeRequest) -> Result<(Digest, Vec<(String, Digest)>), ProviderError> {
+        let setup = self.setup(ask)?;
+        let c = &self.config;
+        let headers: Vec<(&String, &String)> = c.headers.iter().filter(|(name, _)| !is_credential(name)).collect();
+        let judge = json!({
+            "provider": c.provider,
+            "model": ask.params.model.as_ref().unwrap_or(&c.model),
+            "base_url": c.base_url,
+            "temperature": c.temperature,
+            "max_output_tokens": c.max_output_tokens,
+            "reasoning": c.reasoning,
+            "seed": c.seed,
+            "extra_body": c.extra_body,
+            "headers": headers,
+            "verdict": setup.mode,
+            "max_turns": setup.max_turns,
+        });
+        let settings: Vec<_> = c.tools.iter().map(|t| json!({"name": t.name, "settings": t.settings})).collect();
+        let decls: Vec<Digest> = self.tools.decls().iter().map(ToolDecl::digest).collect();
+        let tools = json!({"declared": decls, "settings": settings});
+        let form = setup.form.schema();
+        let of = |text: String| Digest::of(text.as_bytes());
+        let parts = vec![
+            ("prompt".to_owned(), setup.prompt.digest()),
+            ("judge".to_owned(), of(judge.to_string())),
+            ("tools".to_owned(), of(tools.to_string())),
+            ("form".to_owned(), of(form.to_string())),
+            ("repeat".to_owned(), of(format!("{:?}", ask.repeat))),
+            ("parser".to_owned(), of(PARSER_VERSION.to_string())),
+        ];
+        let key = Digest::of_parts(
+            parts
+                .iter()
+                .flat_map(|(name, digest)| [name.as_bytes(), digest.0.as_bytes()]),
+        );
+        Ok((key, parts))
+    }
+
+    pub(super) fn setup(&self, ask: &JudgeRequest) -> Result<Setup<'_>, ProviderError> {
+        let provider = match &ask.params.model {
+            Some(model) if *model != self.config.model => self.models.get(model).ok_or_else(|| {
+                ProviderError::Request(format!(
+                    "judge {} was not built for model {model}, which this eval names",
+                    self.config.name
+                ))
+            })?,
+            _ => &self.provider,
+        };
+        let has_tools = !self.tools.tools.is_empty();
+        let mode = provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.caps());
+        if (mode == VerdictMode::Call) != has_tools {
+            return Err(ProviderError::Request(format!(
+                "judge {}: `verdict: call` needs tools, and `schema` and `text` need none",
+                self.config.name
+            )));
+        }
+        // `rules` says "not applicable" of what it cannot read; its author cannot promise that it reads everything.
+        let allow_na = ask.allow_na || self.config.provider == ProviderKind::Rules;
+        let form = Form::of(&ask.params, allow_na);
+        let mut tools = self.tools.clone();
+        let own = tools.decls();
+        let max_turns = if has_tools { self.config.max_turns.max(1) } else { 1 };
+        if has_tools {
+            tools.tools.push(Arc::new(SubmitVerdict::new(form)));
+        }
+        let prompt = prompt::render(
+            ask,
+            &Frame {
+                base_prompt: &self.config.base_prompt,
+                mode,
+                form,
+                tools: &own,
+                max_turns,
+                secret: &self.deps.secret,
+            },
+        );
+        Ok(Setup {
+            provider: &**provider,
+            mode,
+            form,
+            decls: tools.decls(),
+            tools,
+            prompt,
+            max_turns,
+        })
+    }
+
+    async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
+        let began = cx.clock.now();
+        let meter = Meter::new(self.config.prices, &self.deps.budget);
+        let deadline = Deadline::new(Arc::clone(&cx.clock), self.config.timeout);
+        let by_human = AtomicBool::new(false);
+        let mut result = match self.setup(ask) {
+            Err(error) => CellResult::failed(Outcome::JudgeError, error.to_string()),
+            Ok(setup) => {
+                let trace = Trace {
+                    engine: self,
+                    setup: &setup,
+                    ask,
+                    cx,
+                    deadline: &deadline,
+                    meter: &meter,
+                    by_human: &by_human,
+                };
+                let ended = async {
+                    let result = trace.run().await;
+                    trace.at_the_end(result).await
+                };
+                tokio::select! {
+                    biased;
+                    () = cx.cancel.cancelled() => CellResult::failed(Outcome::Cancelled, "cancelled"),
+                    result = ended => result,
+                    () = deadline.expired() => CellResult::failed(
+                        Outcome::Timeout,
+                        format!("no verdict within {}", self.config.timeout),
+                    ),
+                }
+            }
+        };
+        let (usage, cost) = meter.read();
+        result.usage = Some(usage);
+        result.cost_usd = match self.config.provider {
+            ProviderKind::Rules | ProviderKind::Replay => Some(0.0),
+            _ => cost,
+        };
+        result.duration_ms = cx.clock.now().since(began);
+        result.by_human |= by_human.into_inner();
+        if let Some(clean) = result.error.as_deref().and_then(|e| cx.out.redactor().redact(e)) {
+            result.error = Some(clean);
+        }
+        result
+    }
+}
+
+impl JudgeProvider for Engine {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
+        Box::pin(self.run(ask, cx))
+    }
+}
+
+/// Whether a header carries who asks, not what is asked.
+fn is_credential(header: &str) -> bool {
+    let name = header.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie", "password"]
+        .iter()
+        .any(|word| name.contains(word))
+}

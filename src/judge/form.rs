@@ -1,0 +1,211 @@
+//! The form a verdict is asked for in, and the function `submit_verdict` that carries it.
+//!
+//! Evidence and reasons come before the verdict, so that the verdict follows from them (users.md #7). Plain types and no
+//! unions: every provider's structured output takes it.
+
+use serde_json::{Value, json};
+
+use super::verdict;
+use crate::clock::Fut;
+use crate::event::CallCx;
+use crate::handlers::JudgedParams;
+use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+use crate::tools::{Prepared, Seen, Tool};
+
+/// The name of the function that ends a trace.
+pub const SUBMIT: &str = "submit_verdict";
+
+/// What a verdict has to look like for one eval.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Form {
+    /// Whether "not applicable" may be answered.
+    pub allow_na: bool,
+    /// Lowest and highest score, where the eval has its own scale; else 0 and 1.
+    pub scale: Option<(f64, f64)>,
+    /// Whether a bound decides from the score: then `score` must be there and `passed` need not.
+    pub scored: bool,
+}
+
+impl Form {
+    /// The form of an eval.
+    pub fn of(params: &JudgedParams, allow_na: bool) -> Self {
+        Self {
+            allow_na,
+            scale: params.scale,
+            scored: params.min_score.is_some() || params.max_score.is_some(),
+        }
+    }
+
+    /// Lowest and highest score that may be stated.
+    pub fn bounds(&self) -> (f64, f64) {
+        self.scale.unwrap_or((0.0, 1.0))
+    }
+
+    /// JSON Schema of a verdict. What only decides is no part of it, so that it is no part of the cache key.
+    pub fn schema(&self) -> Value {
+        let (low, high) = self.bounds();
+        let mut properties = json!({
+            "citations": {
+                "type": "array",
+                "description": "The passages the verdict rests on; empty if there is nothing to quote.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "source": {
+                            "type": "string",
+                            "description": "Where the quote stands: \"message N\", \"fetch N\" or \"rubric\"."
+                        },
+                        "quote": {
+                            "type": "string",
+                            "description": "Copied character by character, without ellipses or corrections."
+                        }
+                    },
+                    "required": ["source", "quote"],
+                    "additionalProperties": false
+                }
+            },
+            "reasoning": {
+                "type": "string",
+                "description": "Two to six sentences: the facts that decide, then the conclusion."
+            },
+            "passed": {
+                "type": "boolean",
+                "description": "Whether the criteria are met. Follows from the reasoning."
+            },
+            "score": {
+                "type": "number",
+                "description": format!("From {low} to {high}, from not at all to fully, by the scoring guide where there is one.")
+            }
+        });
+        let mut required = vec!["citations", "reasoning", "passed", "score"];
+        if self.allow_na {
+            properties["applicable"] = json!({
+                "type": "boolean",
+                "description": "false only if the criteria cannot be applied to this conversation at all; then passed and score do not count."
+            });
+            required.push("applicable");
+        }
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false
+        })
+    }
+
+    /// The bounds a schema of ours states: how the built-in judge, which is sent the schema alone, learns them.
+    pub(super) fn bounds_in(schema: &Value) -> (f64, f64) {
+        let text = schema["properties"]["score"]["description"].as_str().unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let mut after = |word: &str| {
+            words.find(|w| *w == word)?;
+            words.next()?.trim_end_matches(',').parse().ok()
+        };
+        let low = after("From");
+        low.zip(after("to")).unwrap_or((0.0, 1.0))
+    }
+
+    /// `submit_verdict` as the model is told.
+    pub fn decl(&self) -> ToolDecl {
+        ToolDecl {
+            name: SUBMIT.to_owned(),
+            description: "States your verdict and ends the evaluation. Call it once, alone, when you have read every \
+                          result you asked for."
+                .to_owned(),
+            schema: self.schema(),
+        }
+    }
+
+    /// The form as it is shown where the server has no structured output.
+    pub fn example(&self) -> String {
+        let (low, high) = self.bounds();
+        let applicable = if self.allow_na {
+            ", \"applicable\": true or false"
+        } else {
+            ""
+        };
+        format!(
+            "{{\"citations\": [{{\"source\": \"message N\", \"quote\": \"…\"}}], \"reasoning\": \"…\", \"passed\": true or \
+             false, \"score\": a number from {low} to {high}{applicable}}}"
+        )
+    }
+}
+
+/// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.
+pub(super) struct SubmitVerdict {
+    form: Form,
+    decl: ToolDecl,
+}
+
+impl SubmitVerdict {
+    pub(super) fn new(form: Form) -> Self {
+        Self {
+            form,
+            decl: form.decl(),
+        }
+    }
+}
+
+impl Tool for SubmitVerdict {
+    fn decl(&self) -> &ToolDecl {
+        &self.decl
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+        match verdict::read_object(canonical.get(), &self.form) {
+            Ok(_) => Ok(Prepared {
+                tool: SUBMIT.to_owned(),
+                canonical: canonical.clone(),
+                values: canonical.clone(),
+            }),
+            Err(why) => Err(Rejection {
+                rule: "verdict".to_owned(),
+                text: format!("Error: {why}"),
+            }),
+        }
+    }
+
+    /// The trace reads the verdict itself; nothing is left to be done.
+    fn call<'a>(&'a self, _prepared: &'a Prepared, _call: CallIx, _cx: &'a CallCx) -> Fut<'a, Answer> {
+        Box::pin(std::future::ready(Answer::ok("The verdict was received.")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_comes_first_and_the_verdict_last() {
+        let schema = Form::default().schema();
+        let keys: Vec<&String> = schema["properties"].as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["citations", "reasoning", "passed", "score"]);
+        assert_eq!(schema["required"], json!(["citations", "reasoning", "passed", "score"]));
+    }
+
+    #[test]
+    fn the_bounds_are_read_back_from_the_schema() {
+        for scale in [None, Some((1.0, 5.0)), Some((-1.5, 2.5))] {
+            let form = Form {
+                scale,
+                ..Form::default()
+            };
+            assert_eq!(Form::bounds_in(&form.schema()), form.bounds());
+        }
+    }
+
+    #[test]
+    fn what_only_decides_does_not_change_the_form_that_is_sent() {
+        let plain = Form::of(&JudgedParams::default(), false);
+        let bound = JudgedParams {
+            min_score: Some(0.7),
+            ..JudgedParams::default()
+        };
+        assert_eq!(plain.decl(), Form::of(&bound, false).decl());
+        assert_ne!(plain.decl(), Form::of(&bound, true).decl());
+    }
+}

@@ -1,0 +1,92 @@
+//! The boundaries of a trace: where it may stand still, and what may be put in the place of something.
+
+use crate::clock::Fut;
+use crate::event::StopKind;
+use crate::model::{Answer, CellIx, CellResult, Outcome, RawJson, Rejection, Verdict};
+use crate::provider::Body;
+use crate::tools::Prepared;
+
+/// Where every boundary of a trace passes. [`OpenGate`] lets everything through.
+pub trait Gate: Send + Sync {
+    /// Waits, or answers at once. Whoever waits here has given back its permit, and its deadline stands still.
+    fn at<'a>(&'a self, cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed>;
+}
+
+/// A boundary, with what stands there.
+#[derive(Debug, Clone, Copy)]
+pub enum Stop<'a> {
+    /// This body would be sent.
+    BeforeTurn(&'a Body),
+    /// This call would start.
+    Call(&'a Prepared),
+    /// This call was refused.
+    Rejected(&'a Rejection),
+    /// A tool answered this.
+    Answered(&'a Answer),
+    /// This verdict was read.
+    Verdict(&'a Verdict),
+    /// The cell would end like this.
+    Ended(&'a CellResult),
+}
+
+impl Stop<'_> {
+    /// The boundary's name in events.
+    pub const fn kind(&self) -> StopKind {
+        match self {
+            Stop::BeforeTurn(_) => StopKind::BeforeTurn,
+            Stop::Call(_) => StopKind::Call,
+            Stop::Rejected(_) => StopKind::Rejected,
+            Stop::Answered(_) => StopKind::Answered,
+            Stop::Verdict(_) => StopKind::Verdict,
+            Stop::Ended(_) => StopKind::Ended,
+        }
+    }
+}
+
+/// What to do at a boundary.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proceed {
+    /// Go on.
+    Go,
+    /// Go on with this instead; a person wrote it.
+    GoWith(Edit),
+    /// Answer the call with this; a person wrote it.
+    Answer(Answer),
+    /// End the cell.
+    End(Outcome),
+}
+
+/// What a person put in the place of something.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Another request body.
+    Body(String),
+    /// Other arguments.
+    Args(RawJson),
+    /// Another answer.
+    Answer(Answer),
+    /// Another verdict.
+    Verdict(Box<Verdict>),
+}
+
+impl Edit {
+    /// The edit as the log holds it.
+    pub fn text(&self) -> String {
+        match self {
+            Edit::Body(body) => body.clone(),
+            Edit::Args(args) => args.get().to_owned(),
+            Edit::Answer(answer) => answer.text.clone(),
+            Edit::Verdict(verdict) => serde_json::to_string(verdict).unwrap_or_default(),
+        }
+    }
+}
+
+/// Lets everything through.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenGate;
+
+impl Gate for OpenGate {
+    fn at<'a>(&'a self, _cell: CellIx, _stop: Stop<'a>) -> Fut<'a, Proceed> {
+        Box::pin(std::future::ready(Proceed::Go))
+    }
+}

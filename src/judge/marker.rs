@@ -1,0 +1,195 @@
+//! The delimiter of a prompt's blocks: derived from a secret of this installation and from the data it encloses.
+//!
+//! Stable for a transcript, so that providers' prompt caches and dicta's own cache hold; unknown to the transcript's
+//! author, who does not have the secret; and checked to be absent from the data, so that no text can close its block.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+/// What markers are derived from: 32 random bytes of this installation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Secret {
+    /// A secret from given bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads the secret at `path`, or makes one there: 32 bytes, mode 0600. Of two processes that make it at once, one
+    /// wins and both use its secret.
+    pub fn load_or_create(path: &Path) -> io::Result<Self> {
+        match Self::load(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut bytes = [0; 32];
+        fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        // Temporary files are made with mode 0600; linking one into place never overwrites another's.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&bytes)?;
+        file.as_file().sync_all()?;
+        match file.persist_noclobber(path) {
+            Ok(_) => Ok(Self(bytes)),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
+            Err(error) => Err(error.error),
+        }
+    }
+
+    fn load(path: &Path) -> io::Result<Self> {
+        let bytes = fs::read(path)?;
+        let bytes = bytes.try_into().map_err(|_| {
+            let why = format!(
+                "{}: expected 32 bytes; remove the file to have a new secret made",
+                path.display()
+            );
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+        Ok(Self(bytes))
+    }
+}
+
+/// 16 hex digits that occur nowhere in the data they delimit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker(String);
+
+/// What stands for the marker where a prompt's digest is taken.
+const MASK: &str = "<marker>";
+
+impl Marker {
+    /// Derives the marker of some data; counts up while it occurs in the data.
+    pub fn derive(secret: &Secret, data: &[&str]) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(&secret.0);
+        for text in data {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        let digest = hasher.finalize();
+        (0_u64..)
+            .map(|counter| {
+                let mut hasher = blake3::Hasher::new_keyed(&secret.0);
+                hasher.update(digest.as_bytes());
+                hasher.update(&counter.to_le_bytes());
+                Self(hasher.finalize().to_hex()[..16].to_owned())
+            })
+            .find(|marker| !data.iter().any(|text| contains_ignore_case(text, &marker.0)))
+            .expect("a finite text does not hold every marker")
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A delimiting line, line break included. Names from the data enter `label` through [`safe_name`] only.
+    pub fn line(&self, label: &str) -> String {
+        format!("<<<{} {label}>>>\n", self.0)
+    }
+
+    /// A block: its first line, the text, its last line.
+    pub fn block(&self, name: &str, label: &str, text: &str) -> String {
+        let gap = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let begin = self.line(&format!("begin {name}{label}"));
+        let end = self.line(&format!("end {name}"));
+        format!("{begin}{text}{gap}{end}")
+    }
+
+    /// The text with the marker masked, for digests.
+    pub fn mask(&self, text: &str) -> String {
+        text.replace(&self.0, MASK)
+    }
+}
+
+fn contains_ignore_case(text: &str, needle: &str) -> bool {
+    let needle = needle.as_bytes();
+    text.len() >= needle.len()
+        && text
+            .as_bytes()
+            .windows(needle.len())
+            .any(|window| window.eq_ignore_ascii_case(needle))
+}
+
+/// A name from the data as it may stand in a delimiting line: names of ordinary tools stay as they are, everything else
+/// is cut to 80 characters and escaped.
+pub fn safe_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    if !name.is_empty() && name.len() <= 80 && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    let cut: String = name.chars().take(80).collect();
+    let escaped: String = cut
+        .chars()
+        .flat_map(|c| {
+            let hide = c.is_control() || !c.is_ascii() || "<>\"\\".contains(c);
+            let text = if hide {
+                format!("\\u{{{:x}}}", u32::from(c))
+            } else {
+                c.to_string()
+            };
+            text.chars().collect::<Vec<_>>()
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECRET: Secret = Secret::new([7; 32]);
+
+    #[test]
+    fn a_secret_is_made_once_and_only_its_owner_reads_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("deep/secret");
+        let first = Secret::load_or_create(&path).expect("made");
+        assert_eq!(Secret::load_or_create(&path).expect("read"), first);
+        let mode = fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(&path, "short").expect("written");
+        assert!(Secret::load_or_create(&path).is_err());
+        assert_eq!(format!("{first:?}"), "Secret(…)");
+    }
+
+    #[test]
+    fn a_marker_is_stable_for_its_data_and_differs_by_secret() {
+        let one = Marker::derive(&SECRET, &["a", "b"]);
+        assert_eq!(one, Marker::derive(&SECRET, &["a", "b"]));
+        assert_ne!(one, Marker::derive(&SECRET, &["ab", ""]));
+        assert_ne!(one, Marker::derive(&Secret::new([8; 32]), &["a", "b"]));
+    }
+
+    #[test]
+    fn names_cannot_end_a_line_or_a_marker() {
+        assert_eq!(safe_name("search_web"), "search_web");
+        assert_eq!(safe_name("a>>>\n<<<b"), r#""a\u{3e}\u{3e}\u{3e}\u{a}\u{3c}\u{3c}\u{3c}b""#);
+        assert_eq!(safe_name(""), "\"\"");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_holds_its_own_marker(texts in prop::collection::vec("[0-9a-f<> \n]{0,80}", 0..4)) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let marker = Marker::derive(&SECRET, &texts);
+            prop_assert!(texts.iter().all(|t| !t.contains(marker.as_str())));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Counts what a trace costs while it runs, so that a trace that is cut off has its figures too.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::budget::{Budget, cost_of};
+use crate::clock::Fut;
+use crate::event::CallCx;
+use crate::model::{Prices, Usage};
+use crate::provider::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
+
+/// Tokens, calls and money of one trace.
+pub(super) struct Meter<'a> {
+    prices: Option<Prices>,
+    budget: &'a Budget,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    usage: Usage,
+    usd: Option<f64>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(prices: Option<Prices>, budget: &'a Budget) -> Self {
+        Self {
+            prices,
+            budget,
+            state: Mutex::new(State {
+                usage: Usage::default(),
+                usd: prices.map(|_| 0.0),
+            }),
+        }
+    }
+
+    /// Tokens and calls so far, failed attempts included; and US dollars, where prices and tokens are known.
+    pub(super) fn read(&self) -> (Usage, Option<f64>) {
+        let state = *self.lock();
+        (state.usage, state.usd)
+    }
+
+    fn attempt(&self) {
+        self.lock().usage.calls += 1;
+    }
+
+    fn bill(&self, usage: &Usage) {
+        let cost = self.prices.and_then(|prices| cost_of(usage, &prices));
+        if let Some(cost) = cost {
+            self.budget.spend(cost);
+        }
+        let mut state = self.lock();
+        let billed = Usage { calls: 0, ..*usage };
+        state.usage = state.usage.plus(billed);
+        state.usd = state.usd.zip(cost).map(|(so_far, cost)| so_far + cost);
+    }
+
+    fn lost(&self) {
+        self.lock().usd = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A provider whose attempts are counted, the failed ones too.
+pub(super) struct Metered<'a> {
+    pub(super) inner: &'a dyn Provider,
+    pub(super) meter: &'a Meter<'a>,
+}
+
+impl Provider for Metered<'_> {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+        self.inner.body(turn)
+    }
+
+    fn send<'a>(&'a self, body: &'a Body, attempt: u8, cx: &'a CallCx) -> Fut<'a, Result<Finished, ProviderError>> {
+        Box::pin(async move {
+            self.meter.attempt();
+            let done = self.inner.send(body, attempt, cx).await;
+            match &done {
+                Ok(finished) => self.meter.bill(&finished.usage),
+                Err(ProviderError::Cut { billed: Some(usage), .. }) => self.meter.bill(usage),
+                // Something was written and will be billed; how much is not known.
+                Err(ProviderError::Cut { billed: None, .. } | ProviderError::InStream { .. }) => self.meter.lost(),
+                Err(_) => {}
+            }
+            done
+        })
+    }
+}

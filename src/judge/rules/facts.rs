@@ -1,0 +1,440 @@
+//! What can be looked up in a text without understanding it: numbers, versions, dates, URLs, quoted phrases, sentences.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// A kind of thing that can be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Fact {
+    Number,
+    Version,
+    Date,
+    Amount,
+    Url,
+    Quote,
+}
+
+impl Fact {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Number,
+        Self::Version,
+        Self::Date,
+        Self::Amount,
+        Self::Url,
+        Self::Quote,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Version => "version",
+            Self::Date => "date",
+            Self::Amount => "amount",
+            Self::Url => "URL",
+            Self::Quote => "quoted phrase",
+        }
+    }
+}
+
+/// A day, its year where it is given.
+type Day = (Option<u32>, u32, u32);
+
+/// A fact found in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) fact: Fact,
+    /// Where it stands.
+    pub(super) at: Range<usize>,
+    value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    /// Digits without thousands separators and needless zeros.
+    Number(Vec<String>),
+    Version(String),
+    Date(Day),
+    Text(String),
+}
+
+macro_rules! pattern {
+    ($name:ident, $pattern:expr) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
+    };
+}
+
+pattern!(URL, r#"(?i)\bhttps?://[^\s<>"“”'`\\{}|^\])]+"#);
+pattern!(QUOTE, "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»");
+pattern!(ISO_DATE, r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b");
+pattern!(
+    MONTH_DAY,
+    r"(?i)\b(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\.?\s+(\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(\d{4}))?\b"
+);
+pattern!(
+    DAY_MONTH,
+    r"(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\b\.?(?:,?\s+(\d{4}))?"
+);
+pattern!(VERSION, r"\b[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)\b|\b[vV](\d+(?:\.\d+)?)\b");
+pattern!(NUMBER, r"\d+(?:[.,'’\u{202f}\u{a0}]\d+)*");
+pattern!(LIST_MARK, r"(?m)^[ \t]*(?:[-*+][ \t]+)?\(?\d{1,3}[.)][ \t]");
+pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
+
+/// Everything of these kinds in a text, in order. A number that is part of a URL, a date or a version is not listed again.
+pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut taken: Vec<Range<usize>> = LIST_MARK.find_iter(text).map(|m| m.range()).collect();
+    let free = |taken: &[Range<usize>], at: &Range<usize>| taken.iter().all(|t| at.end <= t.start || at.start >= t.end);
+    if kinds.contains(&Fact::Quote) {
+        for quote in QUOTE.captures_iter(text) {
+            if let Some(inner) = quote.get(1).or(quote.get(2)).or(quote.get(3)) {
+                let value = Value::Text(loose(inner.as_str()));
+                found.push(Found {
+                    fact: Fact::Quote,
+                    at: inner.range(),
+                    value,
+                });
+            }
+        }
+    }
+    for url in URL.find_iter(text) {
+        let bare = url.as_str().trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
+        let at = url.start()..url.start() + bare.len();
+        taken.push(at.clone());
+        let value = Value::Text(bare.trim_end_matches('/').to_lowercase());
+        found.push(Found {
+            fact: Fact::Url,
+            at,
+            value,
+        });
+    }
+    for (at, day) in dates(text) {
+        if free(&taken, &at) {
+            taken.push(at.clone());
+            let value = Value::Date(day);
+            found.push(Found {
+                fact: Fact::Date,
+                at,
+                value,
+            });
+        }
+    }
+    for version in VERSION.captures_iter(text) {
+        let (Some(whole), Some(inner)) = (version.get(0), version.get(1).or(version.get(2))) else {
+            continue;
+        };
+        if free(&taken, &whole.range()) {
+            taken.push(whole.range());
+            let value = Value::Version(inner.as_str().to_owned());
+            found.push(Found {
+                fact: Fact::Version,
+                at: whole.range(),
+                value,
+            });
+        }
+    }
+    for number in NUMBER.find_iter(text) {
+        let at = number.range();
+        if !free(&taken, &at) {
+            continue;
+        }
+        let fact = if is_amount(text, &at) {
+            Fact::Amount
+        } else {
+            Fact::Number
+        };
+        let mut readings = numbers(number.as_str());
+        if let Some(unit) = UNIT.captures(&text[at.end..])
+            && let Some(zeros) = readings.first().and_then(|n| scaled(n, &unit[1]))
+        {
+            readings.push(zeros);
+        }
+        found.push(Found {
+            fact,
+            at,
+            value: Value::Number(readings),
+        });
+    }
+    // `2.9` is a number to the eye and a version after a name: it answers to both.
+    let wanted = |f: &Found| {
+        kinds.contains(&f.fact)
+            || (f.fact == Fact::Number && kinds.contains(&Fact::Version) && text[f.at.clone()].contains('.'))
+            || (kinds.contains(&Fact::Number) && matches!(f.fact, Fact::Amount | Fact::Version))
+    };
+    found.retain(wanted);
+    found.sort_by_key(|f| f.at.start);
+    found
+}
+
+fn is_amount(text: &str, at: &Range<usize>) -> bool {
+    let before = text[..at.start].trim_end_matches(' ');
+    let after = text[at.end..].trim_start_matches([' ', '\u{a0}']);
+    const WORDS: [&str; 10] = ["usd", "eur", "gbp", "chf", "dollar", "euro", "pound", "cent", "€", "$"];
+    before.ends_with(['$', '€', '£', '¥'])
+        || ["USD", "EUR", "GBP", "CHF"].iter().any(|c| before.ends_with(c))
+        || WORDS.iter().any(|w| after.get(..w.len()).is_some_and(|a| a.eq_ignore_ascii_case(w)))
+        || after.starts_with(['€', '£', '%'])
+}
+
+/// The ways to read `1,234.50`, `1.234,50`, `1234.5`: without separators and needless zeros.
+fn numbers(text: &str) -> Vec<String> {
+    let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}')).collect();
+    let tidy = |n: &str| {
+        let n = match n.split_once('.') {
+            Some((whole, part)) => {
+                let part = part.trim_end_matches('0');
+                if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
+            }
+            None => n.to_owned(),
+        };
+        let trimmed = n.trim_start_matches('0');
+        if trimmed.is_empty() || trimmed.starts_with('.') { format!("0{trimmed}") } else { trimmed.to_owned() }
+    };
+    let english = plain.replace(',', "");
+    let mut all = Vec::new();
+    if english.matches('.').count() <= 1 {
+        all.push(tidy(&english));
+    }
+    let continental = plain.replace('.', "").replace(',', ".");
+    let grouped = plain.split(['.', ',']).skip(1).all(|group| group.len() == 3);
+    if plain.contains(',') && plain.matches(',').count() == 1 || grouped {
+        let other = tidy(&continental);
+        if !all.contains(&other) && (!plain.contains('.') || grouped || plain.rfind(',') > plain.rfind('.')) {
+            all.push(other);
+        }
+    }
+    if all.is_empty() {
+        all.push(plain);
+    }
+    all
+}
+
+fn scaled(number: &str, unit: &str) -> Option<String> {
+    let zeros = match unit.to_ascii_lowercase().as_str() {
+        "thousand" | "k" => 3,
+        "million" | "mn" | "m" => 6,
+        _ => 9,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let pad = zeros.checked_sub(part.len())?;
+    Some(format!("{whole}{part}{}", "0".repeat(pad)).trim_start_matches('0').to_owned())
+}
+
+/// Every date in a text.
+pub(super) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
+    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let month = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        (1_u32..).zip(MONTHS).find(|(_, m)| name.starts_with(m)).map(|(n, _)| n)
+    };
+    let valid = |(y, m, d): Day| ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d));
+    let mut all: Vec<(Range<usize>, Day)> = Vec::new();
+    let mut add = |at: Range<usize>, day: Option<Day>| {
+        if let Some(day) = day.and_then(valid)
+            && all.iter().all(|(t, _)| at.end <= t.start || at.start >= t.end)
+        {
+            all.push((at, day));
+        }
+    };
+    for c in ISO_DATE.captures_iter(text) {
+        let day = c[1].parse().ok().zip(c[2].parse().ok()).zip(c[3].parse().ok());
+        add(c.get(0).expect("whole match").range(), day.map(|((y, m), d)| (Some(y), m, d)));
+    }
+    for c in MONTH_DAY.captures_iter(text) {
+        let day = month(&c[1]).zip(c[2].parse().ok());
+        let year = c.get(3).and_then(|y| y.as_str().parse().ok());
+        add(c.get(0).expect("whole match").range(), day.map(|(m, d)| (year, m, d)));
+    }
+    for c in DAY_MONTH.captures_iter(text) {
+        let day = month(&c[2]).zip(c[1].parse().ok());
+        let year = c.get(3).and_then(|y| y.as_str().parse().ok());
+        add(c.get(0).expect("whole match").range(), day.map(|(m, d)| (year, m, d)));
+    }
+    all.sort_by_key(|(at, _)| at.start);
+    all
+}
+
+/// A version as numbers, and whether it is a pre-release.
+pub(super) fn version_parts(version: &str) -> (Vec<u64>, bool) {
+    let version = version.trim_start_matches(['v', 'V']);
+    let (numbers, tail) = version.split_once(['-', '+']).unwrap_or((version, ""));
+    let mut parts: Vec<u64> = numbers.split('.').map_while(|n| n.parse().ok()).collect();
+    while parts.len() > 1 && parts.last() == Some(&0) {
+        parts.pop();
+    }
+    (parts, !tail.is_empty())
+}
+
+/// A text to be looked things up in.
+pub(super) struct Ground {
+    text: String,
+    numbers: HashSet<String>,
+    versions: Vec<Vec<u64>>,
+    days: Vec<Day>,
+}
+
+impl Ground {
+    pub(super) fn new<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut ground = Self {
+            text: String::new(),
+            numbers: HashSet::new(),
+            versions: Vec::new(),
+            days: Vec::new(),
+        };
+        for text in texts {
+            for number in NUMBER.find_iter(text) {
+                ground.numbers.extend(numbers(number.as_str()));
+                ground.versions.push(version_parts(number.as_str()).0);
+            }
+            ground.days.extend(dates(text).into_iter().map(|(_, day)| day));
+            ground.text.push_str(&loose(text));
+            ground.text.push('\n');
+        }
+        ground
+    }
+
+    /// Whether a fact of another text stands here.
+    pub(super) fn holds(&self, found: &Found) -> bool {
+        match &found.value {
+            Value::Number(readings) => {
+                let dotted = readings.iter().any(|n| n.contains('.'));
+                readings.iter().any(|n| self.numbers.contains(n))
+                    || (dotted && found.fact == Fact::Number && readings.iter().any(|n| self.has_version(n)))
+            }
+            Value::Version(version) => self.has_version(version),
+            Value::Date((year, month, day)) => self.days.iter().any(|(y, m, d)| {
+                (m, d) == (month, day) && (year.is_none() || y.is_none() || y == year)
+            }),
+            Value::Text(text) => self.text.contains(text.as_str()),
+        }
+    }
+
+    /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
+    fn has_version(&self, version: &str) -> bool {
+        let (wanted, _) = version_parts(version);
+        self.versions
+            .iter()
+            .any(|v| *v == wanted || (wanted.len() > 1 && v.len() > wanted.len() && v.starts_with(&wanted)))
+    }
+}
+
+/// Lower case, plain quotation marks and dashes, single spaces, no closing punctuation: how phrases are compared.
+pub(super) fn loose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        for c in word.chars() {
+            match c {
+                '’' | '‘' => out.push('\''),
+                '“' | '”' => out.push('"'),
+                '–' | '—' => out.push('-'),
+                c => out.extend(c.to_lowercase()),
+            }
+        }
+    }
+    out.trim_end_matches(['.', ',', '!', '?', ';', ':', '…']).to_owned()
+}
+
+/// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
+/// `e.g.`, `Dr.` and their like end none.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    const ABBREVIATIONS: [&str; 17] = [
+        "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.", "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
+    ];
+    let mut all: Vec<&str> = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced {
+            continue;
+        }
+        let mut start: Option<usize> = None;
+        for (at, piece) in line.split_sentence_bound_indices() {
+            let from = *start.get_or_insert(at);
+            let end = at + piece.len();
+            let so_far = line[from..end].trim_end().to_lowercase();
+            let listed = so_far.trim_end_matches(['.', ')']).trim_start().chars().all(|c| c.is_ascii_digit());
+            let short = ABBREVIATIONS
+                .iter()
+                .any(|a| so_far.ends_with(a) && !so_far[..so_far.len() - a.len()].ends_with(char::is_alphanumeric));
+            if end < line.len() && (short || listed) {
+                continue;
+            }
+            start = None;
+            let sentence = line[from..end].trim();
+            if sentence.chars().any(char::is_alphanumeric) {
+                all.push(sentence);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(text: &str, kinds: &[Fact]) -> Vec<String> {
+        find(text, kinds).into_iter().map(|f| text[f.at].to_owned()).collect()
+    }
+
+    #[test]
+    fn facts_are_found_once() {
+        let text = "1. Beam 2.69.0 came on October 6, 2026 for $1,200.50 (3 nodes), see https://a.example/v2.1.0/x?n=5.";
+        assert_eq!(
+            listed(text, &Fact::ALL),
+            ["2.69.0", "October 6, 2026", "1,200.50", "3", "https://a.example/v2.1.0/x?n=5"]
+        );
+        assert_eq!(listed("He said “late rows wait”.", &[Fact::Quote]), ["late rows wait"]);
+        assert_eq!(listed("Use 2.9 now, in 3 steps", &[Fact::Version]), ["2.9"]);
+    }
+
+    #[test]
+    fn spelling_of_numbers_dates_and_versions_does_not_matter() {
+        for (answer, source, holds) in [
+            ("1,200 items", "1200", true),
+            ("1.200,50 EUR", "1200.5", true),
+            ("$49.90", "{\"total\": 49.9}", true),
+            ("$49.90", "49.09", false),
+            ("1.2 million users", "1200000", true),
+            ("October 6, 2026", "2026-10-06", true),
+            ("6 Oct", "2026-10-06", true),
+            ("7 Oct", "2026-10-06", false),
+            ("October 6, 2025", "2026-10-06", false),
+            ("Beam 2.9", "Beam 2.9.3", true),
+            ("Beam 2.9", "Beam 2.91", false),
+            ("v2.9.0", "2.9", true),
+            ("2.60.0", "2.6.0", false),
+            ("order NW-20931", "id: NW-20931", true),
+            ("“Late rows  wait.”", "the late rows wait here", true),
+            ("https://a.example/x/", "see https://a.example/x", true),
+        ] {
+            let ground = Ground::new([source]);
+            let found = find(answer, &Fact::ALL);
+            assert!(!found.is_empty(), "{answer}");
+            assert_eq!(found.iter().all(|f| ground.holds(f)), holds, "{answer} in {source}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn sentences_are_counted_like_a_reader_counts_them() {
+        for (text, count) in [
+            ("", 0),
+            ("One. Two! Three?", 3),
+            ("Use 2.9.0 of https://a.example/x.y now. Done.", 2),
+            ("Ask Dr. Smith, e.g. today.", 1),
+            ("Steps\n1. Open it\n2. Close it.", 3),
+            ("Code:\n```\na. B. C.\n```\nEnd.", 2),
+        ] {
+            assert_eq!(sentences(text).len(), count, "{text:?}: {:?}", sentences(text));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What `rules` knows of a cell: the rendered prompt's own blocks, read back by their marker. Nothing else.
+
+/// A prompt, taken apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Material {
+    pub(super) criteria: String,
+    pub(super) guide: String,
+    pub(super) parts: Vec<Part>,
+    /// The message that is the output; `None` where a whole session is judged, or there is none.
+    pub(super) output: Option<usize>,
+}
+
+/// A delimited piece of the transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    pub(super) message: usize,
+    pub(super) kind: PartKind,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum PartKind {
+    /// What the agent says.
+    Said,
+    /// What someone else says.
+    Heard,
+    /// The agent called this tool.
+    Called(String),
+    /// A tool answered.
+    Result,
+    /// Thinking, media, parts of other kinds: not looked at.
+    Other,
+}
+
+impl Material {
+    /// Reads a rendered prompt back. `None`: it names no marker.
+    pub(super) fn read(prompt: &str) -> Option<Self> {
+        let marker = prompt
+            .lines()
+            .find_map(|line| line.strip_prefix("Marker of this message: "))?;
+        let start = format!("<<<{marker} ");
+        let mut material = Self::default();
+        let mut block = "";
+        let mut text = String::new();
+        let mut open: Option<Part> = None;
+        for line in prompt.split_inclusive('\n') {
+            let Some(label) = line
+                .trim_end_matches('\n')
+                .strip_prefix(start.as_str())
+                .and_then(|rest| rest.strip_suffix(">>>"))
+            else {
+                match &mut open {
+                    Some(part) => part.text.push_str(line),
+                    None => text.push_str(line),
+                }
+                continue;
+            };
+            material.parts.extend(open.take());
+            if let Some(name) = label.strip_prefix("begin ") {
+                block = name.split(':').next().unwrap_or_default();
+                text.clear();
+            } else if label.starts_with("end ") {
+                match block {
+                    "criteria" => material.criteria = text.trim_end().to_owned(),
+                    "scoring guide" => material.guide = text.trim_end().to_owned(),
+                    _ => {}
+                }
+            } else if block == "transcript" {
+                open = part(label);
+                if label.contains(", the output to be judged") {
+                    material.output = open.as_ref().map(|p| p.message);
+                }
+            }
+        }
+        for part in &mut material.parts {
+            if part.text.ends_with('\n') {
+                part.text.pop();
+            }
+        }
+        Some(material)
+    }
+
+    /// What is judged when a clause speaks of the answer: the output, or in a session the last thing the agent said.
+    pub(super) fn answer(&self) -> Vec<&Part> {
+        let last = || {
+            let said = |p: &&Part| p.kind == PartKind::Said && !p.text.trim().is_empty();
+            self.parts.iter().rfind(said).map(|p| p.message)
+        };
+        match self.output.or_else(last) {
+            Some(n) => self.said().into_iter().filter(|p| p.message == n).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Everything the agent said.
+    pub(super) fn said(&self) -> Vec<&Part> {
+        self.parts.iter().filter(|p| p.kind == PartKind::Said).collect()
+    }
+
+    /// What the agent's tools answered.
+    pub(super) fn results(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|p| p.kind == PartKind::Result)
+    }
+}
+
+/// `[3] assistant calls search (c1)` and its like; see `prompt`.
+fn part(label: &str) -> Option<Part> {
+    let (number, rest) = label.strip_prefix('[')?.split_once("] ")?;
+    let (role, what) = match rest.split_once([' ', ',']) {
+        Some((role, what)) => (role, what.trim_start()),
+        None => (rest, ""),
+    };
+    let kind = if let Some(name) = what.strip_prefix("calls ") {
+        PartKind::Called(name.split(' ').next().unwrap_or_default().to_owned())
+    } else if what.starts_with("result") {
+        PartKind::Result
+    } else if what.starts_with("thinks") || what.starts_with("attaches") || what.starts_with("a part of") {
+        PartKind::Other
+    } else {
+        match role {
+            "assistant" => PartKind::Said,
+            "tool" => PartKind::Result,
+            _ => PartKind::Heard,
+        }
+    };
+    Some(Part {
+        message: number.parse().ok()?,
+        kind,
+        text: String::new(),
+    })
+}

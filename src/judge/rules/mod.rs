@@ -1,0 +1,363 @@
+//! The built-in judge `rules`: a checker and not a model, and it says so.
+//!
+//! It speaks the same protocol as a model: it is a [`Provider`] whose request is the rendered prompt and whose reply is a
+//! verdict, so that its turns, calls, evidence, gate and verdict are those of any judge. It reads the prompt's own blocks
+//! and nothing else, lists clause by clause what it understood and found, and answers "not applicable" as soon as one
+//! clause cannot be read: never a guess. `score` is the share of clauses that hold; `passed`: all of them do.
+//!
+//! # Clauses
+//!
+//! The lines and sentences of criteria and scoring guide, split at "and", "but" and commas before a new verb. A subject
+//! (`the answer`, `the reply`, `it` …: the output, in a session the agent's last words; `the agent`, `the conversation`:
+//! everything it said) may lead, `must`, `should` may follow; `does not`, `never`, `avoids`, `without`, `no` negate.
+//! Guide lines that begin with a score (`1.0  …`) describe degrees and are no clauses, unless there is nothing else: then
+//! the highest one is read.
+//!
+//! | clause | holds if |
+//! |---|---|
+//! | `mentions "X"`, `names X`, `says "X" or "Y"` | X stands in it as whole words, case aside. Unquoted: names, versions, hosts; or one plain word where it is wanted |
+//! | `quotes "X"` · `quotes the page` | X stands in it · a phrase it quotes stands in a tool result or fetched page |
+//! | `has at most 3 sentences`, `is under 50 words`, `exactly one question` | it counts so many: sentences, words, characters, lines, paragraphs, bullet points, questions, links |
+//! | `asks a question`, `asks for confirmation`, `asks for a password`, `asks about X` | a sentence asks or requests it; "never share your password" does not |
+//! | `names the newest … on https://host/page` | it names the highest version (… `date`: the latest date) on that page, which is fetched |
+//! | `contains a number` (version, date, amount, link, quote, code block, list, table, emoji, question) | there is one |
+//! | `cites a source`, `links to host/path` | it holds a URL · one at or below that address |
+//! | `apologises` | sorry, apology, regret … |
+//! | `begins with "X"`, `ends with "X"`, `ends with a question`, `is JSON`, `is empty` | it does, it is |
+//! | `calls the tool X` | the transcript holds such a call |
+//! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page; spelling of numbers and dates aside (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers do not count |
+
+mod check;
+mod facts;
+mod grammar;
+mod material;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use self::check::{Page, Ruling};
+use self::grammar::Clause;
+use self::material::Material;
+use super::{Engine, EngineDeps, Form, SUBMIT};
+use crate::clock::Fut;
+use crate::event::{CallCx, DeltaPart};
+use crate::model::{Block, CallIx, Item, JudgeConfig, Millis, Reply, ReplyCall, StopReason, Usage};
+use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
+use crate::tools::ToolSet;
+
+/// The one tool `rules` knows how to use.
+const FETCH: &str = "fetch_url";
+
+/// The `rules` judge of a run. With `pace` it writes a line at a time, so that a person can follow; without, at once.
+pub fn engine(config: JudgeConfig, tools: ToolSet, deps: EngineDeps, pace: Option<Millis>) -> Engine {
+    Engine::new(config, Arc::new(Rules::new(pace)), tools, deps)
+}
+
+/// `rules` as a provider.
+#[derive(Debug)]
+pub struct Rules {
+    caps: Caps,
+    pace: Option<Millis>,
+}
+
+impl Rules {
+    /// See [`engine`].
+    pub fn new(pace: Option<Millis>) -> Self {
+        Self {
+            caps: Caps {
+                schema: true,
+                forced_call: true,
+                dropped: Vec::new(),
+            },
+            pace,
+        }
+    }
+}
+
+/// The request as `rules` sends it to itself: what is recorded, and what a hand edit at the gate changes.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    judge: String,
+    prompt: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    results: Vec<Asked>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<String>,
+    /// `text`, `any` or `verdict`: what it may answer with.
+    answer: String,
+    /// Lowest and highest score.
+    scale: (f64, f64),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    call: String,
+    arguments: String,
+    result: String,
+    is_error: bool,
+}
+
+impl Provider for Rules {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+        let mut prompt = String::new();
+        let mut results = Vec::new();
+        let mut calls: &[ReplyCall] = &[];
+        for item in turn.history {
+            match item {
+                Item::User(blocks) => {
+                    // The system text is written for models; `rules` follows its own documentation.
+                    for block in blocks {
+                        if let Block::Text(text) = block {
+                            prompt.push_str(text);
+                        }
+                    }
+                }
+                Item::Model { view, .. } => calls = &view.calls,
+                Item::Answers(answers) => results.extend(calls.iter().zip(answers).map(|(call, answer)| Asked {
+                    call: call.name.clone(),
+                    arguments: call.raw.clone(),
+                    result: answer.text.clone(),
+                    is_error: answer.is_error,
+                })),
+            }
+        }
+        let request = Request {
+            judge: "rules: a checker, not a model".to_owned(),
+            prompt,
+            results,
+            tools: turn.tools.iter().map(|t| t.name.clone()).collect(),
+            answer: match turn.choice {
+                Choice::NoTools | Choice::Schema(_) => "text",
+                Choice::Auto => "any",
+                Choice::Only(_) => "verdict",
+            }
+            .to_owned(),
+            scale: match &turn.choice {
+                Choice::Schema(schema) => Form::bounds_in(schema),
+                _ => turn
+                    .tools
+                    .iter()
+                    .find(|t| t.name == SUBMIT)
+                    .map_or((0.0, 1.0), |t| Form::bounds_in(&t.schema)),
+            },
+        };
+        let text = serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
+        Ok(Body {
+            pieces: vec![text.into()],
+            dropped: Vec::new(),
+        })
+    }
+
+    fn send<'a>(&'a self, body: &'a Body, attempt: u8, cx: &'a CallCx) -> Fut<'a, Result<Finished, ProviderError>> {
+        Box::pin(async move {
+            let request: Request = serde_json::from_str(&body.text())
+                .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;
+            let work = work(&request).ok_or_else(|| {
+                ProviderError::Request("the prompt names no marker, so rules cannot read its blocks".to_owned())
+            })?;
+            let mut deltas = cx.deltas(attempt);
+            for line in work.thought.split_inclusive('\n') {
+                deltas.push(DeltaPart::Thought, line).await;
+                if let Some(pace) = self.pace {
+                    deltas.flush().await;
+                    cx.clock.sleep(pace).await;
+                }
+            }
+            deltas.push(DeltaPart::Text, &work.text).await;
+            for (ix, call) in (0..).map(CallIx).zip(&work.calls) {
+                deltas.push(DeltaPart::Args(ix), &call.raw).await;
+            }
+            deltas.finish().await;
+            let calls: Vec<_> = work.calls.iter().map(|c| json!({"name": c.name, "arguments": c.raw})).collect();
+            let native = json!({"thought": work.thought, "text": work.text, "calls": calls});
+            let native = serde_json::value::to_raw_value(&native).map_err(|e| ProviderError::Malformed(e.to_string()))?;
+            Ok(Finished {
+                native: vec![Arc::<RawValue>::from(native)],
+                reply: Reply {
+                    stop: if work.calls.is_empty() {
+                        StopReason::Stop
+                    } else {
+                        StopReason::ToolCalls
+                    },
+                    text: work.text,
+                    thought: work.thought,
+                    calls: work.calls,
+                },
+                usage: Usage::default(),
+            })
+        })
+    }
+}
+
+/// What `rules` writes on a turn.
+struct Work {
+    thought: String,
+    text: String,
+    calls: Vec<ReplyCall>,
+}
+
+fn work(request: &Request) -> Option<Work> {
+    let material = Material::read(&request.prompt)?;
+    let clauses = grammar::read(&material.criteria, &material.guide);
+    let pages = pages(&request.results);
+    let rulings: Vec<Ruling> = clauses.iter().map(|c| check::rule(c, &material, &pages)).collect();
+    let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
+    let readable = clauses.iter().all(|c| c.check.is_ok());
+    let mut wanted: Vec<&str> = Vec::new();
+    for ruling in &rulings {
+        if let Ruling::NeedsPage(url) = ruling
+            && !wanted.contains(&url.as_str())
+        {
+            wanted.push(url);
+        }
+    }
+    let first = pages.is_empty();
+    if may_fetch && readable && !wanted.is_empty() {
+        let mut thought = opening(&clauses);
+        for url in &wanted {
+            _ = writeln!(thought, "I have to read {url} first.");
+        }
+        let calls = (1..)
+            .zip(&wanted)
+            .map(|(n, url)| ReplyCall {
+                id: format!("page_{n}"),
+                name: FETCH.to_owned(),
+                raw: json!({ "url": url }).to_string(),
+            })
+            .collect();
+        return Some(Work {
+            thought,
+            text: String::new(),
+            calls,
+        });
+    }
+    let verdict = verdict(&clauses, &rulings, request.scale);
+    let mut thought = if first { opening(&clauses) } else { String::new() };
+    thought.push_str(&verdict.lines);
+    let arguments = verdict.json.to_string();
+    let (text, calls) = if request.answer == "text" {
+        (arguments, Vec::new())
+    } else {
+        let call = ReplyCall {
+            id: "verdict_1".to_owned(),
+            name: SUBMIT.to_owned(),
+            raw: arguments,
+        };
+        (String::new(), vec![call])
+    };
+    Some(Work { thought, text, calls })
+}
+
+fn opening(clauses: &[Clause]) -> String {
+    let (n, s) = (clauses.len(), if clauses.len() == 1 { "" } else { "s" });
+    format!("I am rules, a checker and not a model. The rubric has {n} clause{s}.\n")
+}
+
+/// The pages fetched so far. Only results of `fetch_url` count, by the URL they were asked for.
+fn pages(results: &[Asked]) -> Vec<Page> {
+    #[derive(Deserialize)]
+    struct Arguments {
+        url: String,
+    }
+    let mut number = 0;
+    let mut pages = Vec::new();
+    for asked in results {
+        number += usize::from(!asked.is_error);
+        let Ok(Arguments { url }) = serde_json::from_str(&asked.arguments) else {
+            continue;
+        };
+        let text = if asked.is_error {
+            Err(asked.result.trim_start_matches("Error: ").to_owned())
+        } else {
+            Ok((number, unframed(&asked.result).to_owned()))
+        };
+        pages.push(Page { url, text });
+    }
+    pages
+}
+
+/// A result without the lines that delimit it.
+fn unframed(result: &str) -> &str {
+    let inner = result
+        .strip_prefix("<<<")
+        .and_then(|rest| rest.split_once('\n'))
+        .map_or(result, |(_, inner)| inner);
+    match inner.trim_end_matches('\n').rsplit_once('\n') {
+        Some((inner, last)) if last.starts_with("<<<") => inner,
+        _ => inner,
+    }
+}
+
+struct Stated {
+    lines: String,
+    json: serde_json::Value,
+}
+
+fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> Stated {
+    let mut lines = String::new();
+    let mut citations = Vec::new();
+    let (mut holding, mut open) = (0_usize, 0_usize);
+    for (n, (clause, ruling)) in (1..).zip(clauses.iter().zip(rulings)) {
+        let not_yet;
+        let (mark, why) = match ruling {
+            Ruling::Checked { holds, why, quotes } => {
+                holding += usize::from(*holds);
+                for (source, quote) in quotes {
+                    let citation = json!({"source": source, "quote": quote});
+                    if !citations.contains(&citation) {
+                        citations.push(citation);
+                    }
+                }
+                (if *holds { "✓" } else { "✗" }, why)
+            }
+            Ruling::Unclear(why) => {
+                open += 1;
+                ("?", why)
+            }
+            Ruling::NeedsPage(url) => {
+                open += 1;
+                not_yet = format!("it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)");
+                ("?", &not_yet)
+            }
+        };
+        _ = writeln!(lines, "{n}. {mark} {}: {why}", clause.text);
+    }
+    let total = clauses.len();
+    let head = "rules, a checker and not a model.";
+    if open > 0 || total == 0 {
+        let why = if total == 0 {
+            "The rubric holds no clause.".to_owned()
+        } else {
+            format!("{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this.")
+        };
+        return Stated {
+            json: json!({
+                "citations": [],
+                "reasoning": format!("{head}\n{lines}{why}"),
+                "applicable": false
+            }),
+            lines,
+        };
+    }
+    Stated {
+        json: json!({
+            "citations": citations,
+            "reasoning": format!("{head}\n{lines}{holding} of {total} clauses hold."),
+            "passed": holding == total,
+            "score": low + (high - low) * holding as f64 / total as f64,
+            "applicable": true
+        }),
+        lines,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Reading a verdict, conservatively: what does not state one is unparsed, and the raw text is shown.
+//!
+//! Copies nothing of the tools before us: no first `{` to last `}`, no search for "PASS", no default of true, 0.5 or 0
+//! (eval-handlers.md 6). Owns the reading of the form's fields, the decision a verdict amounts to ([`decide`]), and the
+//! flag on a reason that contradicts its verdict.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::form::Form;
+use crate::handlers::JudgedParams;
+use crate::model::{CellResult, Citation, Outcome, Verdict};
+
+/// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
+pub const PARSER_VERSION: u32 = 1;
+
+/// Why a text states no verdict: a lower-case sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoVerdict(pub String);
+
+impl fmt::Display for NoVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn no<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
+    Err(NoVerdict(why.into()))
+}
+
+/// The fields as stated. A field stated twice is an error (serde's own), so is `null`; unknown ones are passed over.
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(default, deserialize_with = "present")]
+    citations: Option<Vec<Quote>>,
+    #[serde(default, deserialize_with = "present")]
+    reasoning: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    passed: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    score: Option<f64>,
+    #[serde(default, deserialize_with = "present")]
+    applicable: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Quote {
+    source: String,
+    quote: String,
+}
+
+/// A field that is there has its type; `null` is no way to leave it out.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(d).map(Some)
+}
+
+/// Reads a verdict from a JSON object. Citations are not looked up yet.
+pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
+    if !json.trim_start().starts_with('{') {
+        return no("the verdict is not a JSON object");
+    }
+    let stated: Stated =
+        serde_json::from_str(json).map_err(|error| NoVerdict(format!("the verdict does not have its form: {error}")))?;
+    let not_applicable = stated.applicable == Some(false);
+    if not_applicable && !form.allow_na {
+        return no("the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)");
+    }
+    let (low, high) = form.bounds();
+    if let Some(score) = stated.score
+        && !(low..=high).contains(&score)
+    {
+        return no(format!("the score must be from {low} to {high} (got {score})"));
+    }
+    if !not_applicable {
+        if form.scored && stated.score.is_none() {
+            return no("the verdict has no `score`, and min_score or max_score decides from it");
+        }
+        if !form.scored && stated.passed.is_none() {
+            return no("the verdict has no `passed`");
+        }
+    }
+    let reasoning = stated.reasoning.unwrap_or_default();
+    let contradiction = stated
+        .passed
+        .filter(|_| !not_applicable)
+        .and_then(|passed| contradiction(&reasoning, passed));
+    Ok(Verdict {
+        passed: stated.passed,
+        score: stated.score.map(|score| match form.scale {
+            Some((low, high)) if high > low => (score - low) / (high - low),
+            _ => score,
+        }),
+        raw_score: form.scale.and(stated.score),
+        applicable: stated.applicable,
+        reasoning,
+        citations: stated
+            .citations
+            .unwrap_or_default()
+            .into_iter()
+            .map(|c| Citation {
+                source: c.source,
+                quote: c.quote,
+                found: false,
+            })
+            .collect(),
+        repaired: Vec::new(),
+        contradiction,
+    })
+}
+
+/// Reads a verdict from a whole reply: one JSON object, alone, in one code fence, or on lines of its own in prose that
+/// states no second verdict.
+pub fn read_text(text: &str, form: &Form) -> Result<Verdict, NoVerdict> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return no("the reply is empty");
+    }
+    let whole = unfenced(text).unwrap_or(text);
+    if serde_json::from_str::<&RawValue>(whole).is_ok() {
+        return read_object(whole, form);
+    }
+    read_object(candidate(text)?, form)
+}
+
+/// The inside of a text that is one code fence and nothing else.
+fn unfenced(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("```")?.strip_suffix("```")?;
+    let (info, inner) = inner.split_once('\n')?;
+    let plain = matches!(info.trim(), "" | "json" | "JSON" | "jsonc" | "json5");
+    (plain && !inner.contains("```")).then(|| inner.trim())
+}
+
+/// The one JSON object of a prose reply that has a verdict's keys.
+fn candidate(text: &str) -> Result<&str, NoVerdict> {
+    let mut found: Option<(usize, usize)> = None;
+    let mut at = 0;
+    while let Some(open) = text[at..].find('{').map(|n| at + n) {
+        let mut values = serde_json::Deserializer::from_str(&text[open..]).into_iter::<&RawValue>();
+        let Some(Ok(object)) = values.next() else {
+            at = open + 1;
+            continue;
+        };
+        let end = open + object.get().len();
+        at = end;
+        if !has_verdict_keys(object.get()) {
+            continue;
+        }
+        if found.is_some() {
+            return no("the reply holds more than one verdict");
+        }
+        found = Some((open, end));
+    }
+    let Some((from, to)) = found else {
+        return no("the reply holds no verdict: expected one JSON object with `passed`");
+    };
+    let before = text[..from].lines().next_back().unwrap_or_default();
+    let before = if text[..from].ends_with('\n') { "" } else { before };
+    let after = text[to..].lines().next().unwrap_or_default();
+    if !before.trim().is_empty() || !after.trim().is_empty() {
+        return no("the reply mentions a verdict within a sentence and does not state one");
+    }
+    // What is left must not state another, broken or in words: which of the two counts would be a guess.
+    if states_a_verdict(&text[..from]) || states_a_verdict(&text[to..]) {
+        return no("the reply states a verdict outside its JSON object as well");
+    }
+    Ok(&text[from..to])
+}
+
+fn has_verdict_keys(object: &str) -> bool {
+    serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object)
+        .is_ok_and(|map| ["passed", "score", "applicable"].iter().any(|key| map.contains_key(*key)))
+}
+
+fn states_a_verdict(prose: &str) -> bool {
+    static FIELD: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?i)\b(passed|score|applicable|verdict)\b["'`*_]*\s*[:=]\s*["'`*_]*[\w.+-]"#).expect("a valid pattern")
+    });
+    FIELD.is_match(prose)
+}
+
+/// What a verdict amounts to under what decides. Pure: a recorded verdict is decided again when `min_score` changed.
+///
+/// A verdict that lacks what now decides is `unparsed`, never a guess.
+pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
+    let outcome = if verdict.applicable == Some(false) {
+        Ok(Outcome::NotApplicable)
+    } else if params.min_score.is_some() || params.max_score.is_some() {
+        match verdict.score {
+            Some(score) => {
+                let high_enough = params.min_score.is_none_or(|min| score >= min);
+                let low_enough = params.max_score.is_none_or(|max| score <= max);
+                Ok(Outcome::of(high_enough && low_enough))
+            }
+            None => Err("the verdict has no score, and min_score or max_score decides from it"),
+        }
+    } else {
+        match verdict.passed {
+            Some(passed) => Ok(Outcome::of(passed)),
+            None => Err("the verdict has no `passed`, and no min_score decides"),
+        }
+    };
+    let mut result = match outcome {
+        Ok(outcome) => CellResult::new(outcome, verdict.reasoning.clone()),
+        Err(why) => CellResult::failed(Outcome::Unparsed, why),
+    };
+    if result.outcome.is_verdict() {
+        result.score = verdict.score;
+    }
+    result.verdict = Some(Box::new(verdict.clone()));
+    result
+}
+
+/// Why the last sentence of a reason states the opposite of the verdict, if it plainly does.
+fn contradiction(reasoning: &str, passed: bool) -> Option<String> {
+    let last = last_sentence(reasoning);
+    static FAILS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"(?ix)
+            \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(fails|failed|is\ a\ fail|not\ met|not\ satisfied|not\ fulfilled)\b
+            | \b(does|do|did)\ not\ (meet|satisfy|fulfil|fulfill|pass)\b
+            | \b(criterion|criteria|requirement|rubric|output|answer|response|conversation)\ (is|are|was|were)\ (not|un)\ ?(met|satisfied|fulfilled)\b
+            | \b(must|should)\ (fail|not\ pass|be\ failed)\b
+            | \bverdict(\ is|:)\s*\W*fail",
+        )
+        .expect("a valid pattern")
+    });
+    static PASSES: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"(?ix)
+            \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(passes|passed|is\ a\ pass|is\ met|are\ met|meets|satisfies|satisfied)\b
+            | \b(fully\ |clearly\ )?(meets|satisfies|fulfils|fulfills)\ (the|all|every|both|this)\b
+            | \b(criterion|criteria|requirement|requirements|rubric)\ (is|are|was|were)\ (fully\ |clearly\ )?(met|satisfied|fulfilled)\b
+            | \bshould\ pass\b
+            | \bverdict(\ is|:)\s*\W*pass",
+        )
+        .expect("a valid pattern")
+    });
+    let (fails, passes) = (FAILS.is_match(last), PASSES.is_match(last));
+    let says = match (passed, fails, passes) {
+        (true, true, false) => "that it fails",
+        (false, false, true) => "that it passes",
+        _ => return None,
+    };
+    // "does not fail", "cannot be said to pass": a negation that the patterns do not know makes it no plain statement.
+    let negated = Regex::new(r"(?i)\b(cannot|can't|nor|neither|hardly|unless|if|although|though|but|however|would|n't)\b|n't\b");
+    if negated.is_ok_and(|n| n.is_match(last)) {
+        return None;
+    }
+    let verdict = if passed { "passed" } else { "failed" };
+    Some(format!("the verdict is {verdict}, but the reason ends by saying {says}: “{last}”"))
+}
+
+fn last_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let body = text.trim_end_matches(['.', '!', '?', '"', '”', ')', '*', ' ']);
+    let start = [". ", "! ", "? ", "\n", ".\n"]
+        .iter()
+        .filter_map(|end| body.rfind(end).map(|at| at + end.len()))
+        .max()
+        .unwrap_or(0);
+    text[start..].trim()
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

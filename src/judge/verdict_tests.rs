@@ -1,0 +1,228 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PLAIN: Form = Form {
+    allow_na: false,
+    scale: None,
+    scored: false,
+};
+const SCORED: Form = Form {
+    scored: true,
+    ..PLAIN
+};
+
+/// Replies of which none states a verdict. Tools before us read most of them as a pass, a fail, or a number.
+const FAULTS: &[&str] = &[
+    "",
+    " \n\t",
+    "\u{feff}",
+    "I think it is great",
+    "PASS",
+    "FAIL",
+    "Pass\nAll good.",
+    "FAIL - it did not pass",
+    "CORRECT",
+    "C",
+    "Verdict: PASS",
+    "passed: true",
+    "passed:true",
+    "10/10",
+    "2/10",
+    "1/100",
+    "Score: 0.9",
+    "0.8",
+    "1",
+    "true",
+    "null",
+    "\"passed\"",
+    "[]",
+    "{}",
+    "[{\"passed\":true}]",
+    r#"[{"passed":true,"score":1}]"#,
+    r#"{"verdict":{"passed":true,"score":1}}"#,
+    r#"{"result":"{\"passed\":true}"}"#,
+    r#"{"Passed":true,"Score":1}"#,
+    r#"{"pass":true}"#,
+    r#"{"passed":"true"}"#,
+    r#"{"passed":"false","score":0.1}"#,
+    r#"{"passed":1}"#,
+    r#"{"passed":0}"#,
+    r#"{"passed":null,"score":0.5}"#,
+    r#"{"passed":"yes"}"#,
+    r#"{"passed":[true]}"#,
+    r#"{"score":0.5}"#,
+    r#"{"passed":true,"score":"0.9"}"#,
+    r#"{"passed":true,"score":7}"#,
+    r#"{"passed":true,"score":-1}"#,
+    r#"{"passed":true,"score":1.0000001}"#,
+    r#"{"passed":true,"score":NaN}"#,
+    r#"{"passed":true,"score":Infinity}"#,
+    r#"{"passed":true,"score":1e999}"#,
+    r#"{"passed":true,"score":null}"#,
+    r#"{"passed":true,"score":[1]}"#,
+    r#"{"passed":true,"score":true}"#,
+    r#"{"passed":true,"reasoning":5}"#,
+    r#"{"passed":true,"reasoning":["a"]}"#,
+    r#"{"passed":true,"citations":"message 1"}"#,
+    r#"{"passed":true,"citations":["message 1"]}"#,
+    r#"{"passed":true,"citations":[{"source":1,"quote":"a"}]}"#,
+    r#"{"passed":true,"citations":[{"quote":"a"}]}"#,
+    r#"{"passed":true,"passed":false}"#,
+    r#"{"passed":true,"passed":true}"#,
+    r#"{"passed":true,"applicable":false}"#,
+    r#"{"passed":true,"applicable":"no"}"#,
+    r#"{"passed":true"#,
+    r#"{"passed":true,"score":0."#,
+    r#"{"passed":true,}"#,
+    "{'passed': true}",
+    "{passed: true}",
+    r#"{"passed":True}"#,
+    r#"{"passed":true}{"passed":false}"#,
+    r#"{"passed":true} {"passed":true}"#,
+    "{\"passed\":true}\n\n{\"passed\":false}",
+    "```json\n{\"passed\":true}\n```\n```json\n{\"passed\":false}\n```",
+    r#"The answer says {"passed": true} and I disagree."#,
+    "It said:\n{\"passed\": true}\nbut my verdict: fail",
+    "Score: 0.2\n{\"passed\": true, \"score\": 0.9}",
+    "{\"passed\": false, \"note\":\n{\"passed\": true}\n",
+    "```json\n{\"passed\":true",
+    "<verdict>pass</verdict>",
+    "<tool_call>{\"name\":\"submit_verdict\",\"arguments\":{\"passed\":true}}</tool_call>",
+    "submit_verdict(passed=true)",
+];
+
+#[test]
+fn no_fault_becomes_a_verdict() {
+    assert!(FAULTS.len() >= 60);
+    for fault in FAULTS {
+        let read = read_text(fault, &PLAIN);
+        assert!(read.is_err(), "{fault:?} was read as {read:?}");
+    }
+}
+
+#[test]
+fn a_stated_verdict_is_read_in_every_form_that_states_it_plainly() {
+    let expected = Verdict {
+        passed: Some(true),
+        score: Some(0.5),
+        reasoning: "ok".into(),
+        ..Verdict::default()
+    };
+    for text in [
+        r#"{"citations":[],"reasoning":"ok","passed":true,"score":0.5}"#,
+        r#" {"score":0.5,"passed":true,"reasoning":"ok"} "#,
+        r#"{"score":5e-1,"passed":true,"reasoning":"ok","confidence":"high"}"#,
+        "```json\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n```",
+        "```\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n```",
+        "Here is my verdict {as asked}.\n\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n\nThank you.",
+        "I looked at {\"other\": 1}.\n```json\n{\"reasoning\":\"ok\",\"passed\":true,\"score\":0.5}\n```",
+    ] {
+        assert_eq!(read_text(text, &PLAIN), Ok(expected.clone()), "{text}");
+    }
+}
+
+#[test]
+fn with_a_bound_the_score_is_required_and_passed_is_not() {
+    assert!(read_text(r#"{"passed":true}"#, &SCORED).is_err());
+    let read = read_text(r#"{"score":0.8}"#, &SCORED).expect("a score decides");
+    assert_eq!((read.passed, read.score), (None, Some(0.8)));
+}
+
+#[test]
+fn not_applicable_needs_leave() {
+    let form = Form {
+        allow_na: true,
+        ..PLAIN
+    };
+    let read = read_text(r#"{"applicable":false}"#, &form).expect("allowed");
+    assert_eq!(decide(&read, &JudgedParams::default()).outcome, Outcome::NotApplicable);
+    assert_eq!(decide(&read, &JudgedParams::default()).score, None);
+    assert!(read_text(r#"{"applicable":true}"#, &form).is_err(), "applicable alone decides nothing");
+}
+
+#[test]
+fn a_score_in_its_own_scale_is_kept_and_scaled() {
+    let form = Form {
+        scale: Some((1.0, 5.0)),
+        ..PLAIN
+    };
+    let read = read_text(r#"{"passed":true,"score":4}"#, &form).expect("in the scale");
+    assert_eq!((read.score, read.raw_score), (Some(0.75), Some(4.0)));
+    assert!(read_text(r#"{"passed":true,"score":0.9}"#, &form).is_err());
+    assert!(read_text(r#"{"passed":true,"score":6}"#, &form).is_err());
+}
+
+#[test]
+fn what_only_decides_decides_a_recorded_verdict_again() {
+    let verdict = Verdict {
+        passed: Some(true),
+        score: Some(0.6),
+        reasoning: "because".into(),
+        ..Verdict::default()
+    };
+    let with = |min_score, max_score| {
+        let params = JudgedParams {
+            min_score,
+            max_score,
+            ..JudgedParams::default()
+        };
+        let result = decide(&verdict, &params);
+        (result.outcome, result.score)
+    };
+    assert_eq!(with(None, None), (Outcome::Pass, Some(0.6)));
+    assert_eq!(with(Some(0.6), None), (Outcome::Pass, Some(0.6)));
+    assert_eq!(with(Some(0.7), None), (Outcome::Fail, Some(0.6)));
+    assert_eq!(with(None, Some(0.5)), (Outcome::Fail, Some(0.6)));
+    let bare = Verdict {
+        passed: Some(true),
+        ..Verdict::default()
+    };
+    let params = JudgedParams {
+        min_score: Some(0.5),
+        ..JudgedParams::default()
+    };
+    assert_eq!(decide(&bare, &params).outcome, Outcome::Unparsed);
+}
+
+#[test]
+fn a_reason_that_ends_with_the_opposite_is_flagged() {
+    for (reason, passed, flagged) in [
+        ("It names 2.60. Therefore it fails.", true, true),
+        ("It names 2.60. Therefore it fails.", false, false),
+        ("The answer does not meet the criteria.", true, true),
+        ("All facts hold. The criteria are met.", false, true),
+        ("All facts hold. The criteria are met.", true, false),
+        ("It fails to mention a date. Still, all requirements are met.", true, false),
+        ("So the answer passes, but it fails the tone.", false, false),
+        ("It does not fail any requirement.", true, false),
+        ("Names it.", true, false),
+        ("", true, false),
+    ] {
+        assert_eq!(contradiction(reason, passed).is_some(), flagged, "{reason} / {passed}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_and_no_number_comes_from_prose(text in "[ -~\n]{0,60}") {
+        if !text.contains('{') {
+            prop_assert!(read_text(&text, &PLAIN).is_err());
+        } else {
+            let _ = read_text(&text, &PLAIN);
+        }
+    }
+
+    #[test]
+    fn a_verdict_cut_anywhere_is_no_verdict(cut in 0usize..70) {
+        let whole = r#"{"citations":[],"reasoning":"so it is","passed":true,"score":0.75}"#;
+        prop_assume!(cut < whole.len());
+        prop_assert!(read_text(&whole[..cut], &PLAIN).is_err());
+    }
+
+    #[test]
+    fn unicode_never_panics(text in any::<String>()) {
+        let _ = read_text(&text, &PLAIN);
+        let _ = last_sentence(&text);
+    }
+}
