@@ -143,25 +143,23 @@ impl<'t> Subject<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::transcript::parse;
+    use serde_json::json;
 
-    fn read(record: &str) -> Transcript<'_> {
-        parse(record.as_bytes(), 1, "t").expect("a good record")
-    }
+    use super::super::testing::transcript;
+    use super::*;
 
     #[test]
     fn the_output_is_the_last_assistant_message_of_the_prefix() {
-        let t = read(
-            r#"{"messages":[{"role":"user","content":"Q"},{"role":"assistant","content":"ONE"},
-               {"role":"user","content":"Q"},{"role":"Assistant","content":[{"type":"text","text":"TWO"},"b"]},{"role":"tool","content":"T"}]}"#,
-        );
+        let t = transcript(&json!({"messages": [
+            {"role": "user", "content": "Q"}, {"role": "assistant", "content": "ONE"},
+            {"role": "user", "content": "Q"}, {"role": "assistant", "content": "Two"},
+            {"role": "tool", "content": "T"}]}));
         let whole = Subject::new(&t);
         assert_eq!(
             (whole.output().message, &*whole.output().text),
-            (Some(3), "TWO\nb")
+            (Some(3), "Two")
         );
-        assert_eq!(whole.output().folded(), "two\nb");
+        assert_eq!(whole.output().folded(), "two");
         assert_eq!(whole.said().len(), 2);
         let early = Subject::prefix(&t, 3);
         assert_eq!(
@@ -176,33 +174,35 @@ mod tests {
 
     #[test]
     fn results_find_their_calls() {
-        let t = read(
-            r#"{"messages":[
-              {"role":"assistant","tool_calls":[{"id":"a","function":{"name":"x"}},{"id":"b","function":{"name":"y"}}]},
-              {"role":"tool","tool_call_id":"b","content":"for b"},{"role":"tool","tool_call_id":"a","content":"for a"},
-              {"role":"assistant","tool_calls":[{"id":"a","function":{"name":"again"}}]},
-              {"role":"tool","tool_call_id":"a","content":"second a"},{"role":"tool","tool_call_id":"zz","content":"nobody's"},
-              {"role":"assistant","function_call":{"name":"legacy","arguments":"{}"}},{"role":"function","name":"legacy","content":"old"},
-              {"role":"user","tool_calls":[{"id":"u","function":{"name":"not the agent"}}]}]}"#,
-        );
+        let call = |id: &str, name: &str| json!({"id": id, "function": {"name": name}});
+        let t = transcript(&json!({"messages": [
+            {"role": "assistant", "tool_calls": [call("a", "x"), call("b", "y"), call("lost", "z")]},
+            {"role": "tool", "tool_call_id": "b", "content": "for b"},
+            {"role": "tool", "tool_call_id": "a", "content": "for a"},
+            {"role": "assistant", "tool_calls": [call("a", "again"), call("a", "twice")]},
+            {"role": "tool", "tool_call_id": "a", "content": "second a"},
+            {"role": "tool", "tool_call_id": "a", "content": "third a"},
+            {"role": "tool", "tool_call_id": "zz", "content": "nobody's"},
+            {"role": "assistant", "tool_calls": [call("", "no id")]},
+            {"role": "tool", "content": "in order"},
+            {"role": "user", "tool_calls": [call("u", "not the agent's")]}]}));
         let subject = Subject::new(&t);
         let joined: Vec<_> = (0..subject.calls().len())
             .map(|ix| {
                 let call = subject.calls()[ix];
-                let result = subject
-                    .result(ix)
-                    .map(|(at, r)| (at, r.content.to_string()));
-                (call.message, call.call.name.to_string(), result)
+                let result = subject.result(ix).map(|(at, r)| (at, &*r.content));
+                (call.message, &*call.call.name, result)
             })
             .collect();
-        let some = |at, text: &str| Some((at, text.to_owned()));
         assert_eq!(
             joined,
             [
-                (0, "x".to_owned(), some(2, "for a")),
-                (0, "y".to_owned(), some(1, "for b")),
-                (3, "again".to_owned(), some(4, "second a")),
-                (6, "legacy".to_owned(), some(7, "old")),
+                (0, "x", Some((2, "for a"))),
+                (0, "y", Some((1, "for b"))),
+                (0, "z", None),
+                (3, "again", Some((4, "second a"))),
+                (3, "twice", Some((5, "third a"))),
+                (7, "no id", Some((8, "in order"))),
             ]
         );
         let prefix = Subject::prefix(&t, 2);

@@ -11,7 +11,13 @@ use crate::model::Text;
 pub(super) fn csv(line: &[u8]) -> Option<&'static str> {
     let header = std::str::from_utf8(line).ok()?.trim();
     let columns: Vec<&str> = header.split(',').map(|c| c.trim_matches('"')).collect();
-    if columns.len() < 2 || header.starts_with(['{', '[']) {
+    // Names alone: a sentence with a comma is no header.
+    let is_name = |c: &&str| {
+        !c.is_empty()
+            && c.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+    };
+    if columns.len() < 2 || !columns.iter().all(is_name) {
         return None;
     }
     let evalbench = [

@@ -125,6 +125,10 @@ fn what_is_nothing_known_is_described() {
             r#"its first record has no `messages` (it has "name", "version")"#,
         ),
         (
+            "Hello, world",
+            "it is neither JSON lines nor a JSON array of objects; it begins with \"Hello, world\"",
+        ),
+        (
             "{broken",
             r#"its first record is not JSON with `messages`: "{broken""#,
         ),

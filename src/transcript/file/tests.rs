@@ -213,3 +213,45 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_record_that_would_fill_the_memory_is_bad_and_the_next_one_is_not() {
+    let good = r#"{"messages":[]}"#;
+    let hole = MAX_RECORD as u64 + 3_000_000;
+    let layouts = [
+        (format!("{good}\n{{\"x\":\""), format!("\"}}\n{good}\n")),
+        (format!("[{good},{{\"x\":\""), format!("\"}},{good}]")),
+    ];
+    for (before, after) in layouts {
+        let (_dir, path) = file("huge", &before);
+        let sparse = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("open");
+        sparse.set_len(before.len() as u64 + hole).expect("a hole");
+        let mut end = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("append");
+        end.write_all(after.as_bytes()).expect("written");
+        let mut open = TranscriptFile::open(&path).expect("a file of transcripts");
+        let mut why = Vec::new();
+        while let Some(block) = open.next_block().expect("a block") {
+            for (span, record) in block.records() {
+                why.push(
+                    parse(record, span.number, "t")
+                        .err()
+                        .map(|bad| (bad.number, bad.why)),
+                );
+            }
+        }
+        assert_eq!(
+            why,
+            [
+                None,
+                Some((2, "the record is 128 MiB or longer".to_owned())),
+                None
+            ]
+        );
+    }
+}
