@@ -24,7 +24,7 @@ use crate::handlers::Registry;
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::record::{CacheIndex, RecordError, Recorder, RunStore, Started, new_run_id};
 use crate::transcript::TranscriptFile;
-use crate::workspace::{Env, Workspace, paths};
+use crate::workspace::{Env, Workspace, data_dir};
 
 /// All that a run is made of, before anything happened.
 pub(super) struct Prepared {
@@ -304,7 +304,7 @@ fn secret(compilation: &Compilation, env: &Env) -> Result<Secret, RunError> {
     if compilation.needed.is_empty() {
         return Ok(Secret::new([0; 32]));
     }
-    let path = paths::data_dir(env).join("secret");
+    let path = data_dir(env).map_err(RunError::Usage)?.join("secret");
     Secret::load_or_create(&path)
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }
