@@ -3,3 +3,4 @@
 mod judged;
 mod plain;
 mod support;
+mod whole;
