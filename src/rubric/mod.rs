@@ -195,3 +195,5 @@ pub struct ParamProblem {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod tests_support;

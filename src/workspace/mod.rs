@@ -3,15 +3,37 @@
 //! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
 //! Refuses to run anything.
 
+mod check;
+pub mod demo;
+mod describe;
+mod evalbench;
+mod files;
+mod globs;
+mod init;
+mod judges;
+mod keys;
+mod labels;
+mod load;
+mod paths;
+
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
 use crate::diag::Diagnostic;
 use crate::model::{JudgeConfig, Label};
-use crate::rubric::{Catalog, Rubric};
+use crate::rubric::Rubric;
+
+pub use describe::{transcript_schema, workspace_schema};
+pub use init::init;
+pub use keys::resolve_key;
+pub use load::load;
+pub use paths::{DATA_DIR_VARIABLE, data_dir, default_runs, discover};
+
+/// The file that makes a folder a workspace.
+pub const CONFIG: &str = "dicta.yaml";
 
 /// The process environment as a value, so that tests and runs never read or set the real one behind one's back.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +81,7 @@ pub struct Workspace {
     pub runs: PathBuf,
     /// Further folders with runs to read (the demo's recordings).
     pub also_runs: Vec<PathBuf>,
-    /// The run whose evidence answers judges' tool calls, as written.
+    /// The run whose evidence answers judges' tool calls: a name as written, or an absolute path.
     pub frozen: Option<String>,
     /// Limits.
     pub limits: Limits,
@@ -80,20 +102,5 @@ pub struct Limits {
     pub requests_per_minute: Option<u32>,
 }
 
-/// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included.
-pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
-    let _ = (root, env, catalog);
-    unimplemented!("workspace")
-}
-
-/// The folder with a dicta.yaml at or above `from`.
-pub fn discover(from: &Path) -> Option<PathBuf> {
-    let _ = from;
-    unimplemented!("workspace")
-}
-
-/// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
-pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
-    let _ = (judge, env);
-    unimplemented!("workspace")
-}
+#[cfg(test)]
+mod tests;

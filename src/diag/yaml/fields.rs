@@ -76,6 +76,7 @@ pub struct Fields<'d> {
     pointer: String,
     map: Option<&'d Map<String, Value>>,
     known: Vec<&'static str>,
+    passed_over: Vec<String>,
     problems: &'d Problems,
 }
 
@@ -103,6 +104,7 @@ impl<'d> Fields<'d> {
             pointer: pointer.to_owned(),
             map,
             known: Vec::new(),
+            passed_over: Vec::new(),
             problems,
         }
     }
@@ -127,6 +129,11 @@ impl<'d> Fields<'d> {
         self.map.is_some_and(|map| map.contains_key(key))
     }
 
+    /// Keeps a key out of the unknown ones: something was said about it already.
+    pub fn pass_over(&mut self, key: &str) {
+        self.passed_over.push(key.to_owned());
+    }
+
     /// Makes a key known and gives its value as it is.
     pub fn value(&mut self, key: &'static str) -> Option<&'d Value> {
         self.known.push(key);
@@ -137,6 +144,16 @@ impl<'d> Fields<'d> {
     pub fn error(&self, key: &str, code: &'static str, message: impl Into<String>) {
         self.problems
             .error(self.doc.span(&self.pointer(key)), code, message);
+    }
+
+    /// A problem with a value inside it: `tools/0`, keys and positions as a JSON pointer without its first slash.
+    pub fn error_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
+        self.problems.error(self.span_at(inside), code, message);
+    }
+
+    /// Where a value inside it stands.
+    pub fn span_at(&self, inside: &str) -> Span {
+        self.doc.span(&format!("{}/{inside}", self.pointer))
     }
 
     /// A problem with the value of a key that does not refuse the file.
@@ -327,7 +344,10 @@ impl<'d> Fields<'d> {
     /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
     pub fn finish(self) {
         let Some(map) = self.map else { return };
-        for key in map.keys().filter(|key| !self.known.contains(&key.as_str())) {
+        let unknown = map
+            .keys()
+            .filter(|key| !self.known.contains(&key.as_str()) && !self.passed_over.contains(key));
+        for key in unknown {
             let message = match nearest(key, self.known.iter().copied()) {
                 Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
                 None => format!("unknown key `{key}`"),

@@ -1,0 +1,78 @@
+//! A catalog for tests of loaders.
+
+use serde_json::{Value, json};
+
+use super::{Catalog, KindSpec, ParamProblem};
+
+/// Four types, enough to load by.
+pub(crate) struct FakeCatalog(Vec<KindSpec>);
+
+impl FakeCatalog {
+    pub(crate) fn new() -> Self {
+        let judge = json!({
+            "type": "object",
+            "properties": {
+                "criteria": {"type": "string", "minLength": 1},
+                "rubric": {"type": "string"},
+                "min_score": {"type": "number"},
+                "max_score": {"type": "number"},
+            },
+            "required": ["criteria"],
+            "additionalProperties": false,
+        });
+        let kind = |name, schema, judged| KindSpec {
+            name,
+            summary: "A type.",
+            schema,
+            example: "",
+            judged,
+            scored: judged,
+            decides: if judged {
+                &["min_score", "max_score"]
+            } else {
+                &[]
+            },
+        };
+        let patterns = json!({
+            "type": "object",
+            "properties": {"patterns": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}},
+            "required": ["patterns"],
+            "additionalProperties": false,
+        });
+        let regex = json!({
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "minLength": 1},
+                "expect_match": {"type": "boolean", "default": true},
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        });
+        Self(vec![
+            kind("contains", patterns, false),
+            kind("llm_judge", judge.clone(), true),
+            kind("llm_judge_session", judge, true),
+            kind("regex", regex, false),
+        ])
+    }
+}
+
+impl Catalog for FakeCatalog {
+    fn kinds(&self) -> Vec<&KindSpec> {
+        self.0.iter().collect()
+    }
+    fn kind(&self, name: &str) -> Option<&KindSpec> {
+        self.0.iter().find(|kind| kind.name == name)
+    }
+    fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
+        let pattern = params["pattern"].as_str().unwrap_or_default();
+        if kind == "regex" && regex::Regex::new(pattern).is_err() {
+            return vec![ParamProblem {
+                pointer: "/pattern".to_owned(),
+                message: "the pattern does not compile".to_owned(),
+                help: Some("escape it".to_owned()),
+            }];
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,163 @@
+//! What only shows when all files are looked at together: judges that exist, ids used once, labels that match.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::diag::yaml::{self, Doc, Problems};
+use crate::diag::{Diagnostic, Span, nearest};
+use crate::model::{JudgeConfig, Label};
+use crate::rubric::{Catalog, Eval, Rubric};
+
+fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
+    if judges.contains_key(name) {
+        return None;
+    }
+    let known: Vec<&str> = judges.keys().map(String::as_str).collect();
+    Some(match nearest(name, known.iter().copied()) {
+        Some(near) => format!("unknown judge `{name}`; did you mean `{near}`?"),
+        None => format!("unknown judge `{name}`; known: {}", known.join(", ")),
+    })
+}
+
+/// The default judge of dicta.yaml exists.
+pub(super) fn known_judge(
+    name: &str,
+    judges: &IndexMap<String, JudgeConfig>,
+    at: Span,
+    problems: &Problems,
+) {
+    if let Some(message) = unknown_judge(name, judges) {
+        problems.error(at, "unknown-judge", message);
+    }
+}
+
+/// Without a default judge every judged eval names its own.
+pub(super) fn default_judge(
+    rubrics: &[Arc<Rubric>],
+    catalog: &dyn Catalog,
+    doc: &Doc,
+    problems: &Problems,
+) {
+    if !doc.value.is_object() || doc.value.get("judge").is_some() {
+        return;
+    }
+    let judged = |eval: &Eval| catalog.kind(&eval.kind).is_some_and(|kind| kind.judged);
+    let without: Vec<String> = rubrics
+        .iter()
+        .filter(|rubric| rubric.judge.is_none())
+        .flat_map(|rubric| {
+            let evals = rubric
+                .evals
+                .iter()
+                .filter(|e| e.judge.is_none() && judged(e));
+            evals.map(|eval| format!("{}/{}", rubric.id, eval.id))
+        })
+        .collect();
+    if let Some(first) = without.first() {
+        let message = match without.len() {
+            1 => format!("the eval {first} needs a judge, and there is no default one"),
+            n => format!(
+                "{n} evals need a judge, and there is no default one (the first is {first})"
+            ),
+        };
+        let problem = Diagnostic::error("no-judge", &doc.path, message)
+            .at(doc.key_span(""), &doc.source)
+            .help("add `judge: rules` (built in, no model), or the name of one of `judges:`");
+        problems.push(problem);
+    }
+}
+
+/// Every judge that a rubric or an eval names exists.
+pub(super) fn judges_of_rubrics(
+    rubrics: &[Arc<Rubric>],
+    judges: &IndexMap<String, JudgeConfig>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    for rubric in rubrics {
+        let named = rubric
+            .judge
+            .iter()
+            .map(|judge| (judge, "/judge".to_owned()));
+        let of_evals = rubric.evals.iter().enumerate().filter_map(|(index, eval)| {
+            let judge = eval.judge.as_ref()?;
+            Some((judge, format!("/evals/{index}/judge")))
+        });
+        for (judge, pointer) in named.chain(of_evals) {
+            let Some(message) = unknown_judge(judge, judges) else {
+                continue;
+            };
+            let problem = Diagnostic::error("unknown-judge", &rubric.path, message);
+            problems.push(match yaml::read(&rubric.source, &rubric.path) {
+                Ok(doc) => problem.at(doc.span(&pointer), &rubric.source),
+                Err(_) => problem,
+            });
+        }
+    }
+}
+
+/// An id that another rubric has.
+pub(super) fn duplicate_rubric(rubric: &Rubric, other: &Path) -> Diagnostic {
+    let message = format!(
+        "the rubric id `{}` is used by {} too",
+        rubric.id,
+        other.display()
+    );
+    let problem = Diagnostic::error("duplicate-id", &rubric.path, message)
+        .help("give one of them another `id:`");
+    match yaml::read(&rubric.source, &rubric.path) {
+        Ok(doc) => problem.at(doc.span("/id"), &rubric.source),
+        Err(_) => problem,
+    }
+}
+
+/// Labels for evals that no rubric has: worth knowing, since they count nowhere.
+pub(super) fn labels(
+    labels: &[(Label, Span)],
+    rubrics: &[Arc<Rubric>],
+    path: &Path,
+    text: &Arc<str>,
+) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    for (label, span) in labels {
+        let of_rubric: Vec<&Arc<Rubric>> = rubrics
+            .iter()
+            .filter(|rubric| label.rubric.as_ref().is_none_or(|id| *id == rubric.id))
+            .collect();
+        let message = if let (Some(id), true) = (&label.rubric, of_rubric.is_empty()) {
+            let known = rubrics.iter().map(|rubric| rubric.id.as_str());
+            with_nearest(
+                format!("a label for the rubric `{id}`, which is not here"),
+                id,
+                known,
+            )
+        } else {
+            let mut evals = of_rubric
+                .iter()
+                .flat_map(|rubric| &rubric.evals)
+                .map(|eval| eval.id.as_str());
+            if evals.clone().any(|id| id == label.eval) {
+                continue;
+            }
+            with_nearest(
+                format!("a label for the eval `{}`, which is not here", label.eval),
+                &label.eval,
+                &mut evals,
+            )
+        };
+        problems.push(Diagnostic::warning("label", path, message).at(span.clone(), text));
+    }
+    problems
+}
+
+fn with_nearest<'k>(
+    message: String,
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> String {
+    match nearest(written, known) {
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => message,
+    }
+}

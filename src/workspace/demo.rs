@@ -1,0 +1,150 @@
+//! The demo that ships inside the program: unpacked once under the data directory, so that it can be edited.
+//!
+//! The folder's name holds a digest of the content: a newer demo goes into a new folder, and an edited one is never
+//! written over.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rust_embed::RustEmbed;
+
+use crate::model::Digest;
+
+/// Beside the workspace folder: marks the parent as an unpacked demo.
+const MARKER: &str = ".dicta-demo";
+
+#[derive(RustEmbed)]
+#[folder = "sample-runs/"]
+#[exclude = ".gitkeep"]
+struct Embedded;
+
+/// The demo workspace's folder, unpacked under `data_dir` if it is not there yet. Two processes may do so at once. The
+/// error is a sentence.
+pub fn unpack(data_dir: &Path) -> Result<PathBuf, String> {
+    let mut files: Vec<(String, Cow<'static, [u8]>)> = Embedded::iter()
+        .filter_map(|name| Some((name.to_string(), Embedded::get(&name)?.data)))
+        .collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    unpack_files(data_dir, &files)
+}
+
+fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<PathBuf, String> {
+    let parts = files
+        .iter()
+        .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
+    let digest = Digest::of_parts(parts);
+    let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
+    let workspace = folder.join("demo");
+    if folder.join(MARKER).is_file() {
+        return Ok(workspace);
+    }
+    let fail = |path: &Path, error: &std::io::Error| {
+        format!("the demo cannot be unpacked: {}: {error}", path.display())
+    };
+    private_folder(data_dir).map_err(|error| fail(data_dir, &error))?;
+    let temp = tempfile::Builder::new()
+        .prefix(".demo-")
+        .tempdir_in(data_dir)
+        .map_err(|error| fail(data_dir, &error))?;
+    for (name, bytes) in files {
+        let path = temp.path().join(name);
+        let parent = path.parent().unwrap_or(temp.path());
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::write(&path, bytes))
+            .map_err(|error| fail(&path, &error))?;
+    }
+    let marker = temp.path().join(MARKER);
+    fs::write(&marker, &digest.0).map_err(|error| fail(&marker, &error))?;
+    match fs::rename(temp.path(), &folder) {
+        Ok(()) => {
+            // It has moved: there is nothing left to take away.
+            let _moved = temp.keep();
+            Ok(workspace)
+        }
+        // Another process was first; what it unpacked is the same.
+        Err(_) if folder.join(MARKER).is_file() => Ok(workspace),
+        Err(error) => Err(fail(&folder, &error)),
+    }
+}
+
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// The folder of recorded runs that came with it, if `root` is an unpacked demo.
+pub(super) fn is_demo(root: &Path) -> Option<PathBuf> {
+    let folder = root.parent()?;
+    folder.join(MARKER).is_file().then(|| folder.join("runs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(text: &str) -> Vec<(String, Cow<'_, [u8]>)> {
+        vec![
+            ("demo/dicta.yaml".to_owned(), Cow::Borrowed(text.as_bytes())),
+            ("demo/transcripts/a.jsonl".to_owned(), Cow::Borrowed(b"{}")),
+            ("runs/r/events.jsonl".to_owned(), Cow::Borrowed(b"{}")),
+        ]
+    }
+
+    #[test]
+    fn an_edited_demo_is_kept_and_a_newer_one_goes_elsewhere() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("data");
+        let first = unpack_files(&data, &files("v1")).expect("unpacked");
+        assert!(first.join("transcripts/a.jsonl").is_file());
+        assert!(
+            is_demo(&first)
+                .expect("it is")
+                .join("r/events.jsonl")
+                .is_file()
+        );
+        fs::write(first.join("dicta.yaml"), "edited").expect("written");
+        let again = unpack_files(&data, &files("v1")).expect("still there");
+        assert_eq!(again, first);
+        assert_eq!(
+            fs::read_to_string(again.join("dicta.yaml")).expect("text"),
+            "edited"
+        );
+        let newer = unpack_files(&data, &files("v2")).expect("unpacked");
+        assert_ne!(newer, first);
+        let left: Vec<_> = fs::read_dir(&data).expect("entries").collect();
+        assert_eq!(left.len(), 2, "no temporary folder stays: {left:?}");
+    }
+
+    #[test]
+    fn many_at_once_unpack_it_once() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let content = files("v1");
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| unpack_files(dir.path(), &content)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().expect("no panic").expect("unpacked"))
+                .collect()
+        });
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
+        assert_eq!(fs::read_dir(dir.path()).expect("entries").count(), 1);
+    }
+
+    #[test]
+    fn a_data_directory_that_cannot_be_made_is_told() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("file");
+        fs::write(&file, "").expect("a file");
+        let error = unpack_files(&file.join("x"), &files("v1")).expect_err("no folder");
+        assert!(
+            error.starts_with("the demo cannot be unpacked: "),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! dicta.yaml and a transcript as JSON Schemas, for editors. What they accept the loaders accept, but for what no schema
+//! can say (files that exist, judges that are named).
+
+use serde_json::{Value, json};
+
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The JSON Schema (2020-12) of dicta.yaml.
+pub fn workspace_schema() -> Value {
+    let globs = |description: &str| {
+        json!({
+            "description": description,
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+            ],
+        })
+    };
+    json!({
+        "$schema": DRAFT,
+        "title": "dicta workspace",
+        "type": "object",
+        "properties": {
+            "transcripts": globs("Globs, relative to this file or absolute."),
+            "rubrics": globs("Globs, relative to this file or absolute."),
+            "labels": text("Human verdicts, one JSON object a line; never shown to a judge."),
+            "runs": text("Where runs are recorded; the data directory by default."),
+            "frozen": text("Answer judges' tool calls from this run's evidence."),
+            "judge": text("The default judge."),
+            "judges": {
+                "type": ["object", "null"],
+                "additionalProperties": {"anyOf": [
+                    {"type": "string", "minLength": 1, "description": "An evalbench model config."},
+                    judge(),
+                ]},
+            },
+            "limits": {
+                "type": "object",
+                "properties": {
+                    "concurrency": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 8},
+                    "max_cost_usd": {"type": "number", "minimum": 0},
+                    "requests_per_minute": {"type": "integer", "minimum": 1},
+                },
+                "additionalProperties": false,
+            },
+        },
+        "required": ["transcripts", "rubrics"],
+        "additionalProperties": false,
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "minLength": 1, "description": description})
+}
+
+fn judge() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "provider": {"enum": ["gemini", "openai", "rules", "replay"]},
+            "model": text("The model's name."),
+            "base_url": text("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
+            "api_key_env": {"type": ["string", "null"], "description": "The variable that holds the key; null: no key. Never a key here."},
+            "api_key_file": text("A file with the key, mode 0600."),
+            "tools": {
+                "type": ["array", "null"],
+                "description": "Opt-in; without it the judge has no tools.",
+                "items": {"anyOf": [
+                    {"type": "string"},
+                    {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": ["object", "null"]}},
+                ]},
+            },
+            "max_turns": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5, "description": "Model calls, the last one for the verdict alone."},
+            "verdict": {"enum": ["auto", "call", "schema", "text"], "default": "auto"},
+            "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2, "default": 0},
+            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1, "default": 4096},
+            "reasoning": text("low, high …, where the model has it."),
+            "seed": {"type": "integer"},
+            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "extra_body": {"type": "object", "description": "Merged into the request."},
+            "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 86400, "default": 120, "description": "A cell, not a call."},
+            "prices": {
+                "type": "object",
+                "description": "USD per million tokens.",
+                "properties": {
+                    "input": {"type": "number", "minimum": 0},
+                    "output": {"type": "number", "minimum": 0},
+                    "cached": {"type": "number", "minimum": 0},
+                },
+                "required": ["input", "output"],
+                "additionalProperties": false,
+            },
+            "stream": {"type": "boolean", "default": true},
+            "requests_per_minute": {"type": "integer", "minimum": 1},
+            "run": text("For replay: the run whose recorded traces answer."),
+            "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
+        },
+        "required": ["provider"],
+        "additionalProperties": false,
+        "if": {"properties": {"provider": {"enum": ["gemini", "openai"]}}},
+        "then": {"required": ["model"]},
+    })
+}
+
+/// The JSON Schema (2020-12) of one native transcript, a line of a JSONL file. Unknown keys are allowed: they stay
+/// reachable as raw.
+pub fn transcript_schema() -> Value {
+    json!({
+        "$schema": DRAFT,
+        "title": "dicta transcript",
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "`<file stem>:<record number>` where none is written."},
+            "messages": {"type": "array", "items": {"$ref": "#/$defs/message"}},
+            "metadata": {"type": ["object", "null"], "description": "Never shown to a judge unless the rubric names it."},
+            "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+        },
+        "required": ["messages"],
+        "$defs": {
+            "message": {
+                "type": "object",
+                "properties": {
+                    "role": {"type": "string", "description": "system, user, assistant, tool …"},
+                    "content": {
+                        "description": "Text, or parts.",
+                        "anyOf": [
+                            {"type": ["string", "null"]},
+                            {"type": "array", "items": {"type": "object", "properties": {"type": {"type": "string"}}}},
+                        ],
+                    },
+                    "tool_calls": {
+                        "type": ["array", "null"],
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "id": {"type": "string"},
+                                "function": {
+                                    "type": "object",
+                                    "properties": {
+                                        "name": {"type": "string"},
+                                        "arguments": {"type": "string", "description": "A JSON object as text."},
+                                    },
+                                    "required": ["name"],
+                                },
+                            },
+                        },
+                    },
+                    "tool_call_id": {"type": ["string", "null"]},
+                    "metadata": {"type": ["object", "null"], "description": "`is_error` and `duration_ms` of a tool message, `latency_ms` …"},
+                },
+                "required": ["role"],
+            },
+        },
+    })
+}

@@ -1,0 +1,250 @@
+//! Globs of dicta.yaml as files: `*`, `?`, `[…]`, `{a,b}` within a folder, `**` over folders.
+//!
+//! Hidden files match only where the glob names them, symlink loops end, and what is no regular file is skipped and told.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use walkdir::{DirEntry, WalkDir};
+
+use super::files;
+
+/// What a glob gave.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Absolute, sorted.
+    pub(super) files: Vec<PathBuf>,
+    /// What was passed over, with the reason.
+    pub(super) skipped: Vec<String>,
+}
+
+/// The files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
+pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
+    let whole = super::paths::absolute(&root.join(written));
+    // A name that exists is meant, whatever characters it has.
+    match whole.metadata() {
+        Ok(meta) if meta.is_file() => {
+            return Ok(Found {
+                files: vec![whole],
+                skipped: Vec::new(),
+            });
+        }
+        Ok(meta) if meta.is_dir() => {
+            return Err(format!(
+                "`{written}` is a folder; `{}/**/*` takes its files",
+                written.trim_end_matches('/')
+            ));
+        }
+        Ok(meta) => return Err(format!("`{written}` is {}, not a file", files::kind(&meta))),
+        Err(error) if !is_glob(written) => {
+            return Err(format!("`{written}` {}", files::why(&error)));
+        }
+        Err(_) => {}
+    }
+    let glob = GlobBuilder::new(&whole.to_string_lossy())
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("`{written}` is no glob: {}", error.kind()))?;
+    let found = walk(&whole, &glob.compile_matcher());
+    if found.files.is_empty() {
+        let mut message = format!("`{written}` matches no file");
+        if let Some(first) = found.skipped.first() {
+            message = format!("{message} ({first})");
+        }
+        return Err(message);
+    }
+    Ok(found)
+}
+
+fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// Walks the deepest folder that the glob names without a wildcard.
+fn walk(glob: &Path, matcher: &GlobMatcher) -> Found {
+    let components: Vec<Component<'_>> = glob.components().collect();
+    let text = |c: &Component<'_>| c.as_os_str().to_string_lossy().into_owned();
+    let fixed = components.iter().take_while(|c| !is_glob(&text(c))).count();
+    let base: PathBuf = components[..fixed].iter().collect();
+    let rest = &components[fixed..];
+    let depth = if rest.iter().any(|c| text(c).contains("**")) {
+        usize::MAX
+    } else {
+        rest.len()
+    };
+    let hidden_too = rest.iter().any(|c| text(c).starts_with('.'));
+    let mut found = Found::default();
+    let mut links = Links::new(&base);
+    let entries = WalkDir::new(&base)
+        .follow_links(true)
+        .max_depth(depth)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| {
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            entry.depth() == 0 || ((hidden_too || !hidden) && links.may_enter(entry))
+        });
+    for entry in entries {
+        match entry {
+            Ok(entry) if entry.file_type().is_dir() => {}
+            Ok(entry) if !matcher.is_match(entry.path()) => {}
+            Ok(entry) if entry.file_type().is_file() => found.files.push(entry.into_path()),
+            Ok(entry) => {
+                let kind = entry
+                    .metadata()
+                    .map_or("no regular file", |meta| files::kind(&meta));
+                found
+                    .skipped
+                    .push(format!("skipped {}: it is {kind}", entry.path().display()));
+            }
+            Err(error) => {
+                let path = error.path().unwrap_or(&base).display();
+                let reason = if error.loop_ancestor().is_some() {
+                    "a symlink loop".to_owned()
+                } else {
+                    error
+                        .io_error()
+                        .map_or_else(|| "it cannot be read".to_owned(), files::why)
+                };
+                found.skipped.push(format!("skipped {path}: {reason}"));
+            }
+        }
+    }
+    found.files.sort();
+    if !links.entered.is_empty() {
+        let mut seen = HashSet::new();
+        found
+            .files
+            .retain(|file| file.canonicalize().is_ok_and(|file| seen.insert(file)));
+    }
+    found.skipped.extend(
+        links
+            .loops
+            .iter()
+            .map(|path| format!("skipped {}: a symlink loop", path.display())),
+    );
+    found
+}
+
+/// Links to folders are followed once each, and never back to where the walk began: links among folders could otherwise
+/// make more paths than there are files.
+struct Links {
+    base: PathBuf,
+    entered: HashSet<PathBuf>,
+    loops: Vec<PathBuf>,
+}
+
+impl Links {
+    fn new(base: &Path) -> Self {
+        Self {
+            base: base.canonicalize().unwrap_or_else(|_| base.to_owned()),
+            entered: HashSet::new(),
+            loops: Vec::new(),
+        }
+    }
+
+    fn may_enter(&mut self, entry: &DirEntry) -> bool {
+        if !entry.path_is_symlink() || !entry.file_type().is_dir() {
+            return true;
+        }
+        let Ok(target) = entry.path().canonicalize() else {
+            return true;
+        };
+        if self.base.starts_with(&target) {
+            self.loops.push(entry.path().to_owned());
+            return false;
+        }
+        self.entered.insert(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(root: &Path, glob: &str) -> Result<Vec<String>, String> {
+        expand(root, glob).map(|found| {
+            found
+                .files
+                .iter()
+                .map(|path| {
+                    path.strip_prefix(root)
+                        .unwrap_or(path)
+                        .display()
+                        .to_string()
+                })
+                .collect()
+        })
+    }
+
+    #[test]
+    fn globs_find_what_a_shell_would() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = super::super::paths::absolute(dir.path());
+        for file in [
+            "t/b.jsonl",
+            "t/a.jsonl",
+            "t/.hidden.jsonl",
+            "t/sub/c.jsonl",
+            "t/x.txt",
+            "t/[odd].jsonl",
+        ] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().expect("has one")).expect("folders");
+            std::fs::write(path, "x").expect("a file");
+        }
+        std::os::unix::fs::symlink(&root, root.join("t/sub/loop")).expect("a loop");
+        let cases: &[(&str, &[&str])] = &[
+            ("t/*.jsonl", &["t/[odd].jsonl", "t/a.jsonl", "t/b.jsonl"]),
+            ("t/[odd].jsonl", &["t/[odd].jsonl"]),
+            ("t/{a,b}.jsonl", &["t/a.jsonl", "t/b.jsonl"]),
+            ("./t/?.jsonl", &["t/a.jsonl", "t/b.jsonl"]),
+            ("t/**/c.jsonl", &["t/sub/c.jsonl"]),
+            ("t/.*.jsonl", &["t/.hidden.jsonl"]),
+        ];
+        for (glob, expected) in cases {
+            assert_eq!(
+                names(&root, glob),
+                Ok(expected.iter().map(|&s| s.to_owned()).collect()),
+                "{glob}"
+            );
+        }
+        let absolute = format!("{}/t/a.*", root.display());
+        assert_eq!(names(&root, &absolute), Ok(vec!["t/a.jsonl".to_owned()]));
+        let looping = expand(&root, "t/**/*.jsonl").expect("files");
+        assert_eq!(looping.files.len(), 4);
+        assert!(
+            looping.skipped[0].ends_with("a symlink loop"),
+            "{:?}",
+            looping.skipped
+        );
+        let errors = [
+            ("none/*.jsonl", "`none/*.jsonl` matches no file (skipped "),
+            ("missing.jsonl", "`missing.jsonl` does not exist"),
+            ("t", "`t` is a folder; `t/**/*` takes its files"),
+            (
+                "t/{a",
+                "`t/{a` is no glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)",
+            ),
+        ];
+        for (glob, expected) in errors {
+            let error = names(&root, glob).expect_err(glob);
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn pipes_and_devices_never_block() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = super::super::paths::absolute(dir.path());
+        std::os::unix::net::UnixListener::bind(root.join("s.jsonl")).expect("a socket");
+        std::os::unix::fs::symlink("/dev/zero", root.join("z.jsonl")).expect("a link");
+        let error = names(&root, "*.jsonl").expect_err("no file");
+        assert!(error.contains("it is a socket"), "{error}");
+        assert_eq!(
+            names(&root, "z.jsonl"),
+            Err("`z.jsonl` is a device, not a file".to_owned())
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! `dicta init`: a small workspace that runs at once, with something that passes and something that fails.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What is written, by path.
+const STARTER: &[(&str, &str)] = &[
+    ("dicta.yaml", include_str!("starter/dicta.yaml")),
+    (
+        "transcripts/support.jsonl",
+        include_str!("starter/support.jsonl"),
+    ),
+    ("rubrics/refunds.yaml", include_str!("starter/refunds.yaml")),
+    ("labels.jsonl", include_str!("starter/labels.jsonl")),
+    (".gitignore", include_str!("starter/gitignore")),
+];
+
+/// Writes the starter workspace into `dir`, which is made if need be; returns the files written. Nothing is overwritten:
+/// a file that is there already is a reason to write none, but for a `.gitignore`, which stays. The error is a sentence.
+pub fn init(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let wanted = STARTER
+        .iter()
+        .filter(|(name, _)| *name != ".gitignore" || !dir.join(name).exists());
+    let wanted: Vec<(PathBuf, &str)> = wanted.map(|(name, text)| (dir.join(name), *text)).collect();
+    if let Some((path, _)) = wanted
+        .iter()
+        .find(|(path, _)| path.symlink_metadata().is_ok())
+    {
+        return Err(format!(
+            "{} is there already; nothing was written",
+            path.display()
+        ));
+    }
+    let mut written = Vec::new();
+    for (path, text) in wanted {
+        let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+        fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(fail)?;
+        fs::File::create_new(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(fail)?;
+        written.push(path);
+    }
+    Ok(written)
+}

@@ -1,0 +1,409 @@
+//! One judge of dicta.yaml: every key checked, for itself and against the others.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+use url::Url;
+
+use super::keys::SECRET_KEYS;
+use super::{Env, paths};
+use crate::diag::nearest;
+use crate::diag::yaml::{Doc, Fields, Problems, describe};
+use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
+
+const PROVIDERS: &[(&str, ProviderKind)] = &[
+    ("gemini", ProviderKind::Gemini),
+    ("vertex", ProviderKind::Vertex),
+    ("openai", ProviderKind::Openai),
+    ("openai-responses", ProviderKind::OpenaiResponses),
+    ("anthropic", ProviderKind::Anthropic),
+    ("rules", ProviderKind::Rules),
+    ("replay", ProviderKind::Replay),
+];
+
+const VERDICTS: &[(&str, VerdictMode)] = &[
+    ("auto", VerdictMode::Auto),
+    ("call", VerdictMode::Call),
+    ("schema", VerdictMode::Schema),
+    ("text", VerdictMode::Text),
+];
+
+/// Keys that only make sense for a model.
+const MODEL_KEYS: &[&str] = &[
+    "model",
+    "base_url",
+    "api_key_env",
+    "api_key_file",
+    "verdict",
+    "temperature",
+    "max_output_tokens",
+    "reasoning",
+    "seed",
+    "headers",
+    "extra_body",
+    "prices",
+    "stream",
+    "requests_per_minute",
+    "base_prompt",
+];
+
+/// What reading judges needs besides the document.
+pub(super) struct JudgeCx<'c> {
+    pub(super) root: &'c Path,
+    pub(super) env: &'c Env,
+    /// Names of tools that exist.
+    pub(super) tools: &'c [&'c str],
+}
+
+/// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
+/// a reference to it is no second problem.
+pub(super) fn read(
+    doc: &Doc,
+    at: &str,
+    name: &str,
+    problems: &Problems,
+    cx: &JudgeCx<'_>,
+) -> JudgeConfig {
+    let mut fields = Fields::of(doc, at, problems);
+    refuse_secrets(doc, at, &mut fields, problems);
+    if fields.is_mapping() && !fields.has("provider") {
+        fields.error_here("missing", format!("judge `{name}` needs a `provider`"));
+    }
+    let provider = fields.choice("provider", PROVIDERS);
+    let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
+    judge.tools = tools(&mut fields, cx.tools);
+    let max_turns = fields.integer("max_turns", 1..=100);
+    if let Some(turns) = max_turns.and_then(|n| u16::try_from(n).ok()) {
+        judge.max_turns = turns;
+    }
+    if let Some(secs) = fields.number("timeout_s", "more than 0", |x| x > 0.0 && x <= 86_400.0) {
+        judge.timeout = Millis::from_secs_f64(secs);
+    }
+    match provider {
+        Some(ProviderKind::Rules) => none_of(&mut fields, MODEL_KEYS, "rules", "it is not a model"),
+        Some(ProviderKind::Replay) => {
+            none_of(
+                &mut fields,
+                MODEL_KEYS,
+                "replay",
+                "the recorded traces hold what was sent",
+            );
+        }
+        _ => model(&mut fields, &mut judge, provider, cx),
+    }
+    judge.run = fields.text("run");
+    match provider {
+        Some(ProviderKind::Replay) if judge.run.is_none() && !fields.has("run") => {
+            fields.error_here(
+                "missing",
+                format!("judge `{name}` needs `run:`, whose recorded traces answer"),
+            );
+        }
+        Some(ProviderKind::Replay) | None => {}
+        Some(_) if fields.has("run") => {
+            fields.error("run", "value", "run is for `provider: replay`");
+        }
+        Some(_) => {}
+    }
+    if !judge.tools.is_empty() && judge.max_turns == 1 && provider != Some(ProviderKind::Rules) {
+        let message = "max_turns: 1 is the verdict alone, so the tools are never called";
+        fields.warning("max_turns", "no-effect", message);
+    }
+    fields.finish();
+    judge
+}
+
+/// A key written into the file is refused, and never shown.
+fn refuse_secrets(doc: &Doc, at: &str, fields: &mut Fields<'_>, problems: &Problems) {
+    let Some(Value::Object(map)) = doc.value.pointer(at) else {
+        return;
+    };
+    for key in map.keys().filter(|key| is_secret(key)) {
+        let span = doc.key_span(&fields.pointer(key));
+        let message = format!(
+            "{key} does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"
+        );
+        problems.error(span, "secret", message);
+        fields.pass_over(key);
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str())
+}
+
+fn none_of(fields: &mut Fields<'_>, keys: &[&'static str], provider: &str, why: &str) {
+    for key in keys.iter().copied() {
+        if fields.value(key).is_some() {
+            fields.error(key, "value", format!("{provider} takes no `{key}`: {why}"));
+        }
+    }
+}
+
+fn model(
+    fields: &mut Fields<'_>,
+    judge: &mut JudgeConfig,
+    provider: Option<ProviderKind>,
+    cx: &JudgeCx<'_>,
+) {
+    if matches!(
+        provider,
+        Some(ProviderKind::Vertex | ProviderKind::OpenaiResponses | ProviderKind::Anthropic)
+    ) {
+        let name = PROVIDERS
+            .iter()
+            .find(|(_, p)| Some(*p) == provider)
+            .map_or("", |(name, _)| name);
+        let message =
+            format!("provider `{name}` is not in this version yet; `openai` and `gemini` are");
+        fields.error("provider", "not-yet", message);
+    }
+    if provider.is_some() && fields.is_mapping() && !fields.has("model") {
+        fields.error_here("missing", format!("judge `{}` needs a `model`", judge.name));
+    }
+    judge.model = fields.text("model").unwrap_or_default();
+    judge.base_url = base_url(fields);
+    judge.key = key(fields, judge, cx);
+    judge.verdict = fields.choice("verdict", VERDICTS).unwrap_or_default();
+    match (judge.verdict, judge.tools.is_empty()) {
+        (VerdictMode::Call, true) => {
+            fields.error(
+                "verdict",
+                "verdict",
+                "verdict: call needs tools; without tools use auto, schema or text",
+            );
+        }
+        (VerdictMode::Schema | VerdictMode::Text, false) => {
+            let mode = if judge.verdict == VerdictMode::Text {
+                "text"
+            } else {
+                "schema"
+            };
+            let message = format!(
+                "verdict: {mode} is for a judge without tools; with tools use auto or call"
+            );
+            fields.error("verdict", "verdict", message);
+        }
+        _ => {}
+    }
+    let is_null = |value: Option<&Value>| value.is_some_and(Value::is_null);
+    if is_null(fields.value("temperature")) {
+        judge.temperature = None;
+    } else if let Some(x) = fields.number("temperature", "between 0 and 2", |x| {
+        (0.0..=2.0).contains(&x)
+    }) {
+        judge.temperature = Some(x);
+    }
+    if is_null(fields.value("max_output_tokens")) {
+        judge.max_output_tokens = None;
+    } else if let Some(n) = fields.integer("max_output_tokens", 1..=i64::from(u32::MAX)) {
+        judge.max_output_tokens = u32::try_from(n).ok();
+    }
+    judge.reasoning = fields.text("reasoning");
+    judge.seed = fields.integer("seed", i64::MIN..=i64::MAX);
+    judge.headers = headers(fields);
+    judge.extra_body = match fields.value("extra_body") {
+        None => None,
+        Some(body @ Value::Object(_)) => Some(body.clone()),
+        Some(other) => {
+            let message = format!("extra_body must be a mapping (got {})", describe(other));
+            fields.error("extra_body", "type", message);
+            None
+        }
+    };
+    judge.prices = fields.mapping("prices").and_then(prices);
+    judge.stream = fields.boolean("stream").unwrap_or(judge.stream);
+    judge.requests_per_minute = fields
+        .integer("requests_per_minute", 1..=i64::from(u32::MAX))
+        .and_then(|n| u32::try_from(n).ok());
+    judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
+}
+
+fn base_url(fields: &mut Fields<'_>) -> Option<String> {
+    let written = fields.text("base_url")?;
+    // The URL itself is not in the messages: it may hold a password.
+    let fault = match Url::parse(&written) {
+        Err(_) => "base_url must be a URL, such as http://127.0.0.1:8080/v1",
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => "base_url must be http or https",
+        Ok(url) if !url.has_host() => "base_url has no host",
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            "base_url must not hold a user or password: use api_key_env or headers"
+        }
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+            "base_url must not hold `?` or `#`"
+        }
+        Ok(_) => return Some(written),
+    };
+    fields.error("base_url", "url", fault);
+    None
+}
+
+/// The variable a provider's own tools read.
+fn default_variable(provider: ProviderKind) -> Option<&'static str> {
+    match provider {
+        ProviderKind::Gemini => Some("GEMINI_API_KEY"),
+        ProviderKind::Openai | ProviderKind::OpenaiResponses => Some("OPENAI_API_KEY"),
+        ProviderKind::Anthropic => Some("ANTHROPIC_API_KEY"),
+        ProviderKind::Vertex | ProviderKind::Rules | ProviderKind::Replay => None,
+    }
+}
+
+fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> KeySource {
+    let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
+    let variable = if no_key {
+        None
+    } else {
+        fields.text("api_key_env")
+    };
+    let file = fields.text("api_key_file");
+    if let (Some(_), Some(_)) = (&variable, &file) {
+        fields.error(
+            "api_key_file",
+            "value",
+            "api_key_env and api_key_file cannot both be given",
+        );
+    }
+    if let Some(file) = file {
+        return KeySource::File(paths::resolve(cx.root, &file, cx.env));
+    }
+    if let Some(variable) = variable {
+        let is_name = variable
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !variable.starts_with(|c: char| c.is_ascii_digit())
+            && variable.len() <= 100
+            && !variable.starts_with("AIza");
+        if !is_name {
+            // Likely a key itself: the message does not repeat it, and the snippet has it starred out.
+            let message = "api_key_env must be the name of an environment variable, not a key";
+            fields.error("api_key_env", "secret", message);
+        }
+        return KeySource::Env(variable);
+    }
+    match default_variable(judge.provider) {
+        _ if no_key => KeySource::None,
+        None => KeySource::None,
+        // A server on this machine may want no key.
+        Some(name) if is_local(judge) => KeySource::EnvIfSet(name.to_owned()),
+        Some(name) => KeySource::Env(name.to_owned()),
+    }
+}
+
+fn is_local(judge: &JudgeConfig) -> bool {
+    // Without prices a judge is free exactly when its base_url is a loopback one.
+    let bare = JudgeConfig {
+        prices: None,
+        ..judge.clone()
+    };
+    bare.is_free()
+}
+
+fn headers(fields: &mut Fields<'_>) -> IndexMap<String, String> {
+    let mut headers = IndexMap::new();
+    let Some(Value::Object(map)) = fields.value("headers") else {
+        fields.mapping("headers");
+        return headers;
+    };
+    for (name, value) in map {
+        let is_token = !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+        match value {
+            Value::String(text) if is_token && !text.chars().any(char::is_control) => {
+                headers.insert(name.clone(), text.clone());
+            }
+            _ if !is_token => fields.error(
+                "headers",
+                "header",
+                format!("`{name}` is no name for a header"),
+            ),
+            // The value may be a secret: it is not in the message.
+            _ => fields.error(
+                "headers",
+                "header",
+                format!("the header `{name}` must be text on one line"),
+            ),
+        }
+    }
+    headers
+}
+
+fn prices(mut fields: Fields<'_>) -> Option<Prices> {
+    for key in ["input", "output"] {
+        if fields.is_mapping() && !fields.has(key) {
+            fields.error_here(
+                "missing",
+                format!("prices need `{key}`, in USD per million tokens"),
+            );
+        }
+    }
+    let mut price = |key| fields.number(key, "0 or more", |x| x >= 0.0 && x.is_finite());
+    let (input, output, cached) = (price("input"), price("output"), price("cached"));
+    fields.finish();
+    Some(Prices {
+        input: input?,
+        output: output?,
+        cached,
+    })
+}
+
+/// Missing, null and `[]` are none. An entry is a name, or one name with settings.
+pub(super) fn tools(fields: &mut Fields<'_>, known: &[&str]) -> Vec<ToolUse> {
+    if fields.value("tools").is_none_or(Value::is_null) {
+        return Vec::new();
+    }
+    let mut uses: Vec<ToolUse> = Vec::new();
+    for (index, (_, entry)) in fields
+        .list("tools")
+        .unwrap_or_default()
+        .into_iter()
+        .enumerate()
+    {
+        let key = format!("tools/{index}");
+        let refuse = |message: String| fields.error_at(&key, "tools", message);
+        let tool = match entry {
+            Value::String(name) => ToolUse {
+                name: name.clone(),
+                settings: IndexMap::new(),
+            },
+            Value::Object(map) if map.len() == 1 => {
+                let (name, settings) = map.iter().next().expect("it has one entry");
+                let settings = match settings {
+                    Value::Null => IndexMap::new(),
+                    Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+                    other => {
+                        refuse(format!(
+                            "the settings of `{name}` must be a mapping (got {})",
+                            describe(other)
+                        ));
+                        continue;
+                    }
+                };
+                ToolUse {
+                    name: name.clone(),
+                    settings,
+                }
+            }
+            other => {
+                refuse(format!(
+                    "a tool is a name, or one name with its settings (got {})",
+                    describe(other)
+                ));
+                continue;
+            }
+        };
+        if !known.contains(&tool.name.as_str()) {
+            refuse(match nearest(&tool.name, known.iter().copied()) {
+                Some(near) => format!("unknown tool `{}`; did you mean `{near}`?", tool.name),
+                None => format!("unknown tool `{}`; known: {}", tool.name, known.join(", ")),
+            });
+        } else if uses.iter().any(|other| other.name == tool.name) {
+            refuse(format!("the tool `{}` is listed twice", tool.name));
+        } else {
+            uses.push(tool);
+        }
+    }
+    uses
+}

@@ -1,0 +1,200 @@
+//! Keys of judges: where they come from, and that they are never written where they could be read.
+
+use std::path::Path;
+
+use super::{Env, files};
+use crate::model::{JudgeConfig, KeySource};
+
+/// A key is a line; a file that is larger is none.
+const MAX_KEY_FILE: u64 = 64 << 10;
+
+/// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
+pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
+    match &judge.key {
+        KeySource::None => Ok(None),
+        KeySource::EnvIfSet(name) => env.get(name).map(|key| clean(key, name, judge)).transpose(),
+        KeySource::Env(name) => match env.get(name) {
+            Some(key) => clean(key, name, judge).map(Some),
+            None => Err(format!(
+                "judge `{}` needs a key: set {name}, or api_key_file",
+                judge.name
+            )),
+        },
+        KeySource::File(path) => from_file(judge, path).map(Some),
+    }
+}
+
+fn from_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let refused = |why: &str| {
+        format!(
+            "judge `{}` needs a key: its api_key_file {} {why}",
+            judge.name,
+            path.display()
+        )
+    };
+    let meta = path
+        .metadata()
+        .map_err(|error| refused(&files::why(&error)))?;
+    let mode = meta.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(refused(&format!(
+            "can be read by others (mode {mode:03o}): chmod 600 it"
+        )));
+    }
+    let text = files::read_text(path, MAX_KEY_FILE).map_err(|why| refused(&why))?;
+    if text.trim().is_empty() {
+        return Err(refused("is empty"));
+    }
+    clean(&text, &path.display().to_string(), judge)
+}
+
+/// A key goes into a header: blanks around it are taken off, anything that could not stand there is told. Never shown.
+fn clean(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
+    let key = key.trim();
+    if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
+        return Err(format!(
+            "judge `{}`: {from} does not hold a key (blank, or with control characters)",
+            judge.name
+        ));
+    }
+    Ok(key.to_owned())
+}
+
+/// Keys of a mapping that would hold a secret.
+pub(super) const SECRET_KEYS: &[&str] = &[
+    "api_key",
+    "apikey",
+    "api-key",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "access_token",
+    "authorization",
+];
+
+/// The file's text with everything that looks like a written secret starred out, byte for byte, so that places hold: it
+/// is what snippets are cut from.
+pub(super) fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match secret_start(line) {
+            Some(at) => {
+                out.push_str(&line[..at]);
+                out.extend(line[at..].chars().map(|c| {
+                    if c.is_whitespace() {
+                        c.to_string()
+                    } else {
+                        "*".repeat(c.len_utf8())
+                    }
+                }));
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+/// Where a line's secret begins: after `api_key:` and its like, or at the user part of a URL.
+fn secret_start(line: &str) -> Option<usize> {
+    let lower = line.to_ascii_lowercase();
+    let after_key = lower.match_indices(':').find_map(|(colon, _)| {
+        let head = lower[..colon].trim_end().trim_end_matches(['"', '\'']);
+        let word = head
+            .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
+            .next()
+            .unwrap_or("");
+        let secret = SECRET_KEYS.contains(&word)
+            || ["-key", "-token", "_token", "_secret", "-secret", "_key"]
+                .iter()
+                .any(|end| word.ends_with(end));
+        secret.then_some(colon + 1)
+    });
+    let user = lower.find("://").and_then(|at| {
+        let host = &lower[at + 3..];
+        let end = host
+            .find(['/', ' ', '"', '\'', ',', '}'])
+            .unwrap_or(host.len());
+        host[..end].contains('@').then_some(at + 3)
+    });
+    match (after_key, user) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn judge(key: KeySource) -> JudgeConfig {
+        JudgeConfig {
+            key,
+            ..JudgeConfig::new("gemini", ProviderKind::Gemini)
+        }
+    }
+
+    fn env(value: &str) -> Env {
+        Env([("K".to_owned(), value.to_owned())].into())
+    }
+
+    #[test]
+    fn a_key_comes_from_where_the_judge_says() {
+        let needs = judge(KeySource::Env("K".into()));
+        let may = judge(KeySource::EnvIfSet("K".into()));
+        assert_eq!(resolve_key(&judge(KeySource::None), &env("x")), Ok(None));
+        assert_eq!(resolve_key(&needs, &env(" x\n")), Ok(Some("x".into())));
+        assert_eq!(resolve_key(&may, &env("x")), Ok(Some("x".into())));
+        assert_eq!(resolve_key(&may, &env("")), Ok(None));
+        assert_eq!(
+            resolve_key(&needs, &Env::default()),
+            Err("judge `gemini` needs a key: set K, or api_key_file".into())
+        );
+        let broken = resolve_key(&needs, &env("sk-\u{1b}secret")).expect_err("no header");
+        assert!(!broken.contains("secret"), "{broken}");
+    }
+
+    #[test]
+    fn a_key_file_is_for_its_owner_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("key");
+        let file = judge(KeySource::File(path.clone()));
+        let error = resolve_key(&file, &Env::default()).expect_err("missing");
+        assert!(error.ends_with("key does not exist"), "{error}");
+        std::fs::write(&path, "sk-1\n").expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("mode");
+        let error = resolve_key(&file, &Env::default()).expect_err("readable by others");
+        assert!(error.ends_with("(mode 644): chmod 600 it"), "{error}");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
+        assert_eq!(resolve_key(&file, &Env::default()), Ok(Some("sk-1".into())));
+    }
+
+    #[test]
+    fn written_secrets_are_starred_out_byte_for_byte() {
+        let cases = [
+            ("  api_key: sk-é1\n", "  api_key: ******\n"),
+            (
+                "j: {provider: x, \"api_key\": sk-1}\n",
+                "j: {provider: x, \"api_key\": *****\n",
+            ),
+            (
+                "  base_url: https://me:pw@host/v1\n",
+                "  base_url: https://*************\n",
+            ),
+            ("  X-Api-Key: abc\n", "  X-Api-Key: ***\n"),
+            (
+                "  api_key_env: GEMINI_API_KEY\n",
+                "  api_key_env: GEMINI_API_KEY\n",
+            ),
+            ("  api_key_file: ~/k\n", "  api_key_file: ~/k\n"),
+            ("  max_output_tokens: 5\n", "  max_output_tokens: 5\n"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(masked(text), expected);
+            assert_eq!(masked(text).len(), text.len());
+        }
+    }
+}

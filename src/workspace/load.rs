@@ -1,0 +1,479 @@
+//! dicta.yaml and everything it names, with every problem of every file at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::judges::JudgeCx;
+use super::{
+    CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
+    paths,
+};
+use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
+use crate::diag::{Diagnostic, has_errors};
+use crate::model::{JudgeConfig, Label, ProviderKind};
+use crate::rubric::{self, Catalog, Rubric};
+
+/// Judge tools of this build, by name.
+const TOOLS: &[&str] = &["fetch_url"];
+/// The largest labels file that is read, in bytes.
+const MAX_LABELS: u64 = 64 << 20;
+/// Judge cells at once, where dicta.yaml does not say.
+const CONCURRENCY: usize = 8;
+
+/// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
+/// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
+pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
+    let root = paths::absolute(root);
+    let root = root.canonicalize().unwrap_or(root);
+    let root = match root.file_name() {
+        Some(name) if name == CONFIG && root.is_file() => root.parent().unwrap_or(&root).to_owned(),
+        _ => root,
+    };
+    let config = Path::new(CONFIG);
+    let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
+        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
+    // What snippets are cut from never holds a key that someone wrote into the file.
+    let shown: Arc<str> = keys::masked(&text).into();
+    let mut doc = yaml::read(&text, config).map_err(|problems| with_source(problems, &shown))?;
+    doc.source = star_out(&doc, &shown);
+    if doc.value.is_null() {
+        let message = "the file is empty; it needs `transcripts` and `rubrics`";
+        return Err(vec![doc.error("", "empty", message)]);
+    }
+    let mut loader = Loader {
+        root: &root,
+        env,
+        catalog,
+        files: vec![(config.to_owned(), text)],
+        problems: Vec::new(),
+    };
+    let workspace = loader.workspace(&doc);
+    let problems = by_file(loader.problems);
+    if has_errors(&problems) {
+        return Err(problems);
+    }
+    Ok(Workspace {
+        warnings: problems,
+        ..workspace
+    })
+}
+
+/// File by file in the order the files were first spoken of, within a file by place.
+fn by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut order: HashMap<PathBuf, usize> = HashMap::new();
+    for problem in &problems {
+        let next = order.len();
+        order.entry(problem.file.clone()).or_insert(next);
+    }
+    problems.sort_by_key(|p| {
+        let place = p
+            .span
+            .as_ref()
+            .map_or((0, 0), |span| (span.line, span.column));
+        (order.get(&p.file).copied(), place)
+    });
+    problems
+}
+
+fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
+    problems
+        .into_iter()
+        .map(|problem| Diagnostic {
+            source: problem.source.as_ref().map(|_| Arc::clone(source)),
+            ..problem
+        })
+        .collect()
+}
+
+/// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
+fn star_out(doc: &Doc, source: &str) -> Arc<str> {
+    let mut bytes = source.as_bytes().to_vec();
+    let judges = doc.value.get("judges").and_then(Value::as_object);
+    for (name, judge) in judges.into_iter().flatten() {
+        let at = format!("/judges/{}", crate::schema::pointer_step(name));
+        let Some(judge) = judge.as_object() else {
+            continue;
+        };
+        let mut secret: Vec<String> = judge
+            .keys()
+            .filter(|key| keys::SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
+            .map(|key| format!("{at}/{}", crate::schema::pointer_step(key)))
+            .collect();
+        if judge
+            .get("api_key_env")
+            .and_then(Value::as_str)
+            .is_some_and(|v| v.contains(['-', '.']))
+        {
+            secret.push(format!("{at}/api_key_env"));
+        }
+        if let Some(Value::Object(headers)) = judge.get("headers") {
+            secret.extend(
+                headers
+                    .keys()
+                    .map(|key| format!("{at}/headers/{}", crate::schema::pointer_step(key))),
+            );
+        }
+        for pointer in secret {
+            for byte in bytes
+                .get_mut(doc.span(&pointer).bytes)
+                .into_iter()
+                .flatten()
+            {
+                if !byte.is_ascii_whitespace() {
+                    *byte = b'*';
+                }
+            }
+        }
+    }
+    // Spans of the parser begin and end between characters; should one not, nothing is shown rather than a key.
+    String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
+}
+
+struct Loader<'l> {
+    root: &'l Path,
+    env: &'l Env,
+    catalog: &'l dyn Catalog,
+    files: Vec<(PathBuf, Arc<str>)>,
+    problems: Vec<Diagnostic>,
+}
+
+impl Loader<'_> {
+    fn workspace(&mut self, doc: &Doc) -> Workspace {
+        let problems = Problems::of(doc);
+        let mut fields = Fields::of(doc, "", &problems);
+        let transcripts = self.globbed(&mut fields, "transcripts", &problems);
+        let rubric_files = self.globbed(&mut fields, "rubrics", &problems);
+        if fields
+            .value("tools")
+            .is_some_and(|tools| !is_nothing(tools))
+        {
+            let message = "tools files are not in this version yet; a judge's own `tools:` are";
+            fields.error("tools", "not-yet", message);
+        }
+        let labels_file = fields.text("labels");
+        let name = self
+            .root
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let runs = self.runs(&mut fields, &name);
+        let frozen = fields.text("frozen").map(|run| self.run_name(run));
+        let judge = fields.text("judge");
+        let judges = self.judges(&mut fields, doc, &problems);
+        let limits = fields
+            .mapping("limits")
+            .map_or_else(Limits::default, limits);
+        fields.finish();
+        if let Some(judge) = &judge {
+            check::known_judge(judge, &judges, doc.span("/judge"), &problems);
+        }
+        let labels_error = |why: String| {
+            problems.error(doc.span("/labels"), "io", why);
+        };
+        let labels_text = labels_file.and_then(|written| {
+            let path = paths::resolve(self.root, &written, self.env);
+            match files::read_text(&path, MAX_LABELS) {
+                Ok(text) => Some((path, text)),
+                Err(why) => {
+                    labels_error(format!("`{written}` {why}"));
+                    None
+                }
+            }
+        });
+        let rubrics = self.rubrics(rubric_files, &problems, doc);
+        if judge.is_none() {
+            check::default_judge(&rubrics, self.catalog, doc, &problems);
+        }
+        // dicta.yaml's own problems first, then file by file.
+        self.problems.splice(0..0, problems.into_sorted());
+        check::judges_of_rubrics(&rubrics, &judges, &mut self.problems);
+        let labels =
+            labels_text.map_or_else(Vec::new, |(path, text)| self.labels(&path, text, &rubrics));
+        let demo = demo::is_demo(self.root);
+        Workspace {
+            root: self.root.to_owned(),
+            name,
+            demo: demo.is_some(),
+            transcripts,
+            rubrics,
+            judges,
+            judge,
+            labels,
+            runs,
+            also_runs: demo.into_iter().collect(),
+            frozen,
+            limits,
+            files: std::mem::take(&mut self.files),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The files of a list of globs, each once, in the order listed.
+    fn globbed(
+        &self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        problems: &Problems,
+    ) -> Vec<PathBuf> {
+        if fields.is_mapping() && !fields.has(key) {
+            fields.error_here(
+                "missing",
+                format!(
+                    "`{key}` is missing: a list of files or globs, such as [{key}/*.{}]",
+                    ending(key)
+                ),
+            );
+        }
+        let written: Vec<(String, &Value)> = match fields.value(key) {
+            Some(Value::String(_)) => {
+                vec![(key.to_owned(), fields.value(key).expect("it is there"))]
+            }
+            Some(Value::Array(items)) if items.is_empty() => {
+                fields.error(key, "empty", format!("{key} must not be empty"));
+                Vec::new()
+            }
+            Some(_) => fields
+                .list(key)
+                .unwrap_or_default()
+                .into_iter()
+                .enumerate()
+                .map(|(index, (_, item))| (format!("{key}/{index}"), item))
+                .collect(),
+            None => Vec::new(),
+        };
+        let mut files = Vec::new();
+        for (at, item) in written {
+            match item {
+                Value::String(glob) => match globs::expand(self.root, glob) {
+                    Ok(found) => {
+                        for file in found.files {
+                            if !files.contains(&file) {
+                                files.push(file);
+                            }
+                        }
+                        for skipped in found.skipped {
+                            let span = fields.span_at(&at);
+                            problems.warning(span, "skipped", skipped);
+                        }
+                    }
+                    Err(why) => fields.error_at(&at, "glob", why),
+                },
+                Value::Object(map) if map.contains_key("path") || map.contains_key("map") => {
+                    fields.error_at(
+                        &at,
+                        "not-yet",
+                        "{ path, map } for foreign shapes is not in this version yet",
+                    );
+                }
+                other => {
+                    fields.error_at(
+                        &at,
+                        "type",
+                        format!(
+                            "{key} holds files and globs as text (got {})",
+                            describe(other)
+                        ),
+                    );
+                }
+            }
+        }
+        files
+    }
+
+    fn runs(&self, fields: &mut Fields<'_>, name: &str) -> PathBuf {
+        if let Some(written) = fields.text("runs") {
+            return paths::resolve(self.root, &written, self.env);
+        }
+        match paths::data_dir(self.env) {
+            Ok(data) => paths::default_runs(&data, self.root, name),
+            Err(why) => {
+                fields.error_here("runs", format!("{why}, or say `runs:` in this file"));
+                PathBuf::new()
+            }
+        }
+    }
+
+    /// A run as written; a path is made absolute, a name stays.
+    fn run_name(&self, written: String) -> String {
+        if written.contains('/') {
+            let path = paths::resolve(self.root, &written, self.env);
+            return path.to_string_lossy().into_owned();
+        }
+        written
+    }
+
+    fn judges(
+        &mut self,
+        fields: &mut Fields<'_>,
+        doc: &Doc,
+        problems: &Problems,
+    ) -> IndexMap<String, JudgeConfig> {
+        let cx = JudgeCx {
+            root: self.root,
+            env: self.env,
+            tools: TOOLS,
+        };
+        let mut judges = IndexMap::new();
+        let written = match fields.value("judges") {
+            Some(Value::Object(map)) => Some(map),
+            Some(other) if !other.is_null() => {
+                let message = format!(
+                    "judges must be a mapping of names (got {})",
+                    describe(other)
+                );
+                fields.error("judges", "type", message);
+                None
+            }
+            _ => None,
+        };
+        for (name, judge) in written.into_iter().flatten() {
+            let at = format!("/judges/{}", crate::schema::pointer_step(name));
+            if name.trim() != name || name.is_empty() || crate::diag::visible(name) != *name {
+                problems.error(
+                    doc.key_span(&at),
+                    "id",
+                    format!("`{name}` is no name for a judge"),
+                );
+            }
+            let config = match judge {
+                Value::String(path) => self.model_config(name, path, doc, &at, problems),
+                _ => judges::read(doc, &at, name, problems, &cx),
+            };
+            if name == "rules" && config.provider != ProviderKind::Rules {
+                let message = "`rules` is the built-in judge; give this one another name";
+                problems.error(doc.key_span(&at), "value", message);
+            }
+            judges.insert(name.clone(), config);
+        }
+        judges
+            .entry("rules".to_owned())
+            .or_insert_with(|| JudgeConfig::new("rules", ProviderKind::Rules));
+        judges
+    }
+
+    /// A judge that is a path to an evalbench model config.
+    fn model_config(
+        &mut self,
+        name: &str,
+        written: &str,
+        doc: &Doc,
+        at: &str,
+        problems: &Problems,
+    ) -> JudgeConfig {
+        let path = paths::resolve(self.root, written, self.env);
+        let shown = paths::shown(self.root, &path);
+        let nothing = || JudgeConfig::new(name, ProviderKind::Gemini);
+        let text = match files::read_text(&path, MAX_BYTES as u64) {
+            Ok(text) => text,
+            Err(why) => {
+                problems.error(
+                    doc.span(at),
+                    "io",
+                    format!("the judge's file `{written}` {why}"),
+                );
+                return nothing();
+            }
+        };
+        let masked: Arc<str> = keys::masked(&text).into();
+        self.files.push((shown.clone(), Arc::clone(&text)));
+        let mut config = match yaml::read(&text, &shown) {
+            Ok(config) => config,
+            Err(found) => {
+                self.problems.extend(with_source(found, &masked));
+                return nothing();
+            }
+        };
+        config.source = masked;
+        let own = Problems::of(&config);
+        let cx = JudgeCx {
+            root: self.root,
+            env: self.env,
+            tools: TOOLS,
+        };
+        let judge = evalbench::read(&config, name, &own, &cx);
+        self.problems.extend(own.into_sorted());
+        judge
+    }
+
+    fn rubrics(
+        &mut self,
+        mut paths: Vec<PathBuf>,
+        problems: &Problems,
+        doc: &Doc,
+    ) -> Vec<Arc<Rubric>> {
+        paths.sort();
+        let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
+        let mut first: HashMap<String, PathBuf> = HashMap::new();
+        for path in paths {
+            let shown = paths::shown(self.root, &path);
+            let text = match files::read_text(&path, MAX_BYTES as u64) {
+                Ok(text) => text,
+                Err(why) => {
+                    let message = format!("the rubric {} {why}", shown.display());
+                    problems.error(doc.span("/rubrics"), "io", message);
+                    continue;
+                }
+            };
+            self.files.push((shown.clone(), Arc::clone(&text)));
+            let (rubric, found) = rubric::load(text, &shown, self.catalog);
+            self.problems.extend(found);
+            let Some(rubric) = rubric else { continue };
+            if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
+                self.problems.push(check::duplicate_rubric(&rubric, &other));
+                continue;
+            }
+            rubrics.push(Arc::new(rubric));
+        }
+        rubrics
+    }
+
+    fn labels(&mut self, path: &Path, text: Arc<str>, rubrics: &[Arc<Rubric>]) -> Vec<Label> {
+        let shown = paths::shown(self.root, path);
+        let (labels, found) = labels::read(&text, &shown);
+        self.problems.extend(found);
+        if !has_errors(&self.problems) {
+            self.problems
+                .extend(check::labels(&labels, rubrics, &shown, &text));
+        }
+        self.files.push((shown, text));
+        labels.into_iter().map(|(label, _)| label).collect()
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+fn ending(key: &str) -> &'static str {
+    if key == "rubrics" { "yaml" } else { "jsonl" }
+}
+
+fn limits(mut fields: Fields<'_>) -> Limits {
+    let concurrency = fields.integer("concurrency", 1..=1000);
+    let max_cost_usd = fields.number("max_cost_usd", "0 or more", |x| x >= 0.0 && x.is_finite());
+    let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
+    fields.finish();
+    Limits {
+        concurrency: concurrency
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(CONCURRENCY),
+        max_cost_usd,
+        requests_per_minute: per_minute.and_then(|n| u32::try_from(n).ok()),
+    }
+}
+
+impl Default for Limits {
+    /// What holds where dicta.yaml has no `limits:`.
+    fn default() -> Self {
+        Self {
+            concurrency: CONCURRENCY,
+            max_cost_usd: None,
+            requests_per_minute: None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where things lie: the folder of a workspace, the data directory, where runs are recorded.
+//!
+//! The only importer of the `directories` crate.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{CONFIG, Env};
+use crate::model::Digest;
+
+/// The variable that puts the data directory elsewhere.
+pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
+
+/// The folder with a dicta.yaml at or above `from` (a folder, or a file in one). Absolute.
+pub fn discover(from: &Path) -> Option<PathBuf> {
+    let from = absolute(from);
+    from.ancestors()
+        .find(|folder| folder.join(CONFIG).is_file())
+        .map(Path::to_owned)
+}
+
+/// Where dicta keeps runs, the demo and its secret: `DICTA_DATA_DIR`, else the platform's data directory for programs.
+/// The error is a sentence.
+pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
+    if let Some(dir) = env.get(DATA_DIR_VARIABLE) {
+        return Ok(absolute(Path::new(dir)));
+    }
+    // Asked of our own environment first, so that a test never writes into a real home.
+    if let Some(dir) = env
+        .get("XDG_DATA_HOME")
+        .map(Path::new)
+        .filter(|dir| dir.is_absolute())
+    {
+        return Ok(dir.join("dicta"));
+    }
+    directories::ProjectDirs::from("", "", "dicta")
+        .map(|dirs| dirs.data_dir().to_owned())
+        .ok_or_else(|| {
+            format!("there is no home directory to keep runs in; set {DATA_DIR_VARIABLE}")
+        })
+}
+
+/// Where the runs of a workspace are recorded unless dicta.yaml says so: `<data>/runs/<name>-<8 hex of its path>`.
+pub fn default_runs(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
+    let digest = Digest::of(root.as_os_str().as_encoded_bytes());
+    let hex = digest.0.get(..8).unwrap_or_default();
+    data_dir.join("runs").join(format!("{name}-{hex}"))
+}
+
+/// Absolute, with `.` and `..` taken out; symlinks stay.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+/// A path as dicta.yaml writes it: relative to the workspace, absolute, or from home with `~/`.
+pub(super) fn resolve(root: &Path, written: &str, env: &Env) -> PathBuf {
+    match (written.strip_prefix("~/"), env.get("HOME")) {
+        (Some(rest), Some(home)) => absolute(&Path::new(home).join(rest)),
+        _ => absolute(&root.join(written)),
+    }
+}
+
+/// A path as a user would name it: relative to the workspace where it lies inside.
+pub(super) fn shown(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_is_found_upwards() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = absolute(dir.path());
+        let deep = root.join("a/b");
+        std::fs::create_dir_all(&deep).expect("folders");
+        assert_eq!(discover(&deep), None);
+        std::fs::write(root.join(CONFIG), "").expect("a file");
+        assert_eq!(discover(&deep), Some(root.clone()));
+        assert_eq!(discover(&root.join(CONFIG)), Some(root));
+    }
+
+    #[test]
+    fn the_data_directory_is_where_the_environment_says() {
+        let env = |pairs: &[(&str, &str)]| {
+            Env(pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect())
+        };
+        let both = env(&[("DICTA_DATA_DIR", "/x/../d"), ("XDG_DATA_HOME", "/xdg")]);
+        assert_eq!(data_dir(&both), Ok(PathBuf::from("/d")));
+        assert_eq!(
+            data_dir(&env(&[("XDG_DATA_HOME", "/xdg")])),
+            Ok(PathBuf::from("/xdg/dicta"))
+        );
+    }
+
+    #[test]
+    fn two_workspaces_of_one_name_have_two_run_folders() {
+        let a = default_runs(Path::new("/d"), Path::new("/a/beam"), "beam");
+        let b = default_runs(Path::new("/d"), Path::new("/b/beam"), "beam");
+        assert_ne!(a, b);
+        assert!(a.starts_with("/d/runs"));
+        assert_eq!(
+            a.file_name().map(std::ffi::OsStr::len),
+            Some("beam-".len() + 8)
+        );
+    }
+}

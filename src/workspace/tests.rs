@@ -1,0 +1,661 @@
+use super::*;
+use crate::diag::{Diagnostic, render};
+use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
+use crate::rubric::tests_support::FakeCatalog;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
+const JUDGED: &str = "evals:\n  - {id: j, type: llm_judge, params: {criteria: x}}\n";
+
+/// A workspace on disk with one transcript and one rubric, and whatever else a test writes.
+struct Folder {
+    dir: tempfile::TempDir,
+}
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self {
+            dir: tempfile::tempdir().expect("a folder"),
+        };
+        folder.write("t.jsonl", "{\"messages\":[]}\n");
+        folder.write("r.yaml", RUBRIC);
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().expect("has one")).expect("folders");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().expect("it exists")
+    }
+
+    fn load(&self) -> Result<Workspace, Vec<Diagnostic>> {
+        let env = Env(HashMap::from([(
+            "DICTA_DATA_DIR".to_owned(),
+            "/data".to_owned(),
+        )]));
+        load(self.dir.path(), &env, &FakeCatalog::new())
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let problems = self.load().expect_err("it has problems");
+        problems.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn config(tail: &str) -> Folder {
+    Folder::new(&[(
+        "dicta.yaml",
+        &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\n{tail}"),
+    )])
+}
+
+fn lines(problems: &[Diagnostic]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_default_is_the_designs() {
+    let folder = config("");
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{p:?}"));
+    let root = folder.root();
+    let name = root
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    assert_eq!(workspace.root, root);
+    assert_eq!(workspace.name, name);
+    assert!(!workspace.demo);
+    assert_eq!(workspace.transcripts, [root.join("t.jsonl")]);
+    assert_eq!(workspace.rubrics.len(), 1);
+    assert_eq!(workspace.rubrics[0].path, Path::new("r.yaml"));
+    assert_eq!(workspace.rubrics[0].id, "r");
+    assert_eq!(
+        workspace.judges,
+        IndexMap::from([(
+            "rules".to_owned(),
+            JudgeConfig::new("rules", ProviderKind::Rules)
+        )])
+    );
+    assert_eq!(workspace.judge, None);
+    assert_eq!(workspace.labels, []);
+    assert_eq!(
+        workspace.runs,
+        default_runs(Path::new("/data"), &root, &name)
+    );
+    assert!(workspace.also_runs.is_empty());
+    assert_eq!(workspace.frozen, None);
+    assert_eq!(
+        workspace.limits,
+        Limits {
+            concurrency: 8,
+            max_cost_usd: None,
+            requests_per_minute: None
+        }
+    );
+    let files: Vec<_> = workspace
+        .files
+        .iter()
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    assert_eq!(files, ["dicta.yaml", "r.yaml"]);
+    assert_eq!(workspace.warnings, []);
+}
+
+#[test]
+fn a_judge_of_two_lines_has_every_default() {
+    let folder =
+        config("judges:\n  g: {provider: gemini, model: m}\n  o: {provider: openai, model: m}\n");
+    let judges = folder.load().unwrap_or_else(|p| panic!("{p:?}")).judges;
+    let expected = |name: &str, provider, key: &str| JudgeConfig {
+        name: name.to_owned(),
+        provider,
+        model: "m".to_owned(),
+        base_url: None,
+        key: KeySource::Env(key.to_owned()),
+        tools: Vec::new(),
+        max_turns: 5,
+        verdict: VerdictMode::Auto,
+        temperature: Some(0.0),
+        max_output_tokens: Some(4096),
+        reasoning: None,
+        seed: None,
+        headers: IndexMap::new(),
+        extra_body: None,
+        timeout: Millis::from_secs(120),
+        prices: None,
+        stream: true,
+        base_prompt: String::new(),
+        requests_per_minute: None,
+        run: None,
+    };
+    assert_eq!(
+        judges["g"],
+        expected("g", ProviderKind::Gemini, "GEMINI_API_KEY")
+    );
+    assert_eq!(
+        judges["o"],
+        expected("o", ProviderKind::Openai, "OPENAI_API_KEY")
+    );
+    assert_eq!(judges.keys().collect::<Vec<_>>(), ["g", "o", "rules"]);
+}
+
+#[test]
+fn every_key_of_a_judge_is_read() {
+    let folder = config(
+        "judge: full
+judges:
+  full:
+    provider: openai
+    model: m
+    base_url: http://127.0.0.1:9/v1
+    tools: [{fetch_url: {timeout_s: 10, seen: url}}]
+    max_turns: 3
+    verdict: call
+    temperature: null
+    max_output_tokens: null
+    reasoning: low
+    seed: 7
+    headers: {X-Team: blue}
+    extra_body: {top_k: 1}
+    timeout_s: 1.5
+    prices: {input: 1.25, output: 10, cached: 0.1}
+    stream: false
+    requests_per_minute: 30
+    base_prompt: Be strict.
+  none: {provider: openai, model: m, api_key_env: null, tools: null}
+  own: {provider: gemini, model: m, base_url: 'http://localhost:1', api_key_env: MY_KEY, tools: []}
+  file: {provider: gemini, model: m, api_key_file: secrets/key}
+  again: {provider: replay, run: kvqa}
+  quick: {provider: rules, tools: [fetch_url]}
+frozen: ../runs/x
+runs: here
+limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
+",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let root = folder.root();
+    let full = &workspace.judges["full"];
+    let expected = JudgeConfig {
+        model: "m".to_owned(),
+        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
+        key: KeySource::EnvIfSet("OPENAI_API_KEY".to_owned()),
+        tools: vec![ToolUse {
+            name: "fetch_url".to_owned(),
+            settings: IndexMap::from([
+                ("timeout_s".to_owned(), json!(10)),
+                ("seen".to_owned(), json!("url")),
+            ]),
+        }],
+        max_turns: 3,
+        verdict: VerdictMode::Call,
+        temperature: None,
+        max_output_tokens: None,
+        reasoning: Some("low".to_owned()),
+        seed: Some(7),
+        headers: IndexMap::from([("X-Team".to_owned(), "blue".to_owned())]),
+        extra_body: Some(json!({"top_k": 1})),
+        timeout: Millis(1500),
+        prices: Some(Prices {
+            input: 1.25,
+            output: 10.0,
+            cached: Some(0.1),
+        }),
+        stream: false,
+        requests_per_minute: Some(30),
+        base_prompt: "Be strict.".to_owned(),
+        ..JudgeConfig::new("full", ProviderKind::Openai)
+    };
+    assert_eq!(*full, expected);
+    assert_eq!(workspace.judges["none"].key, KeySource::None);
+    assert!(workspace.judges["none"].tools.is_empty());
+    assert_eq!(
+        workspace.judges["own"].key,
+        KeySource::Env("MY_KEY".to_owned())
+    );
+    assert_eq!(
+        workspace.judges["file"].key,
+        KeySource::File(root.join("secrets/key"))
+    );
+    assert_eq!(workspace.judges["again"].run.as_deref(), Some("kvqa"));
+    assert_eq!(workspace.judges["quick"].tools[0].name, "fetch_url");
+    assert_eq!(workspace.judge.as_deref(), Some("full"));
+    assert_eq!(workspace.runs, root.join("here"));
+    let frozen = root.parent().expect("a parent").join("runs/x");
+    assert_eq!(workspace.frozen, Some(frozen.display().to_string()));
+    assert_eq!(
+        workspace.limits,
+        Limits {
+            concurrency: 2,
+            max_cost_usd: Some(0.0),
+            requests_per_minute: Some(60)
+        }
+    );
+}
+
+#[test]
+fn each_fault_of_dicta_yaml_is_told_at_its_place() {
+    let judge = |body: &str| format!("judges:\n  j: {{{body}}}\n");
+    let cases: Vec<(String, &str)> = vec![
+        (
+            "judgs: {}\n".into(),
+            "3:1: unknown key `judgs`; did you mean `judge`?",
+        ),
+        (
+            "judge: rulse\n".into(),
+            "3:8: unknown judge `rulse`; did you mean `rules`?",
+        ),
+        (
+            "judge: gpt\n".into(),
+            "3:8: unknown judge `gpt`; known: rules",
+        ),
+        (
+            "tools: [tools.yaml]\n".into(),
+            "3:1: tools files are not in this version yet; a judge's own `tools:` are",
+        ),
+        ("labels: l.jsonl\n".into(), "3:9: `l.jsonl` does not exist"),
+        (
+            "limits: {concurrency: 0}\n".into(),
+            "3:23: concurrency must be a whole number between 1 and 1000 (got 0)",
+        ),
+        (
+            "limits: {max_cost: 1}\n".into(),
+            "3:10: unknown key `max_cost`",
+        ),
+        (
+            "judges: [a]\n".into(),
+            "3:1: judges must be a mapping of names (got a list)",
+        ),
+        (
+            "judges:\n  j: judges/none.yaml\n".into(),
+            "4:6: the judge's file `judges/none.yaml` does not exist",
+        ),
+        (
+            "judges:\n  rules: {provider: openai, model: m}\n".into(),
+            "4:3: `rules` is the built-in judge; give this one another name",
+        ),
+        (judge("model: m"), "4:3: judge `j` needs a `provider`"),
+        (
+            judge("provider: opnai, model: m"),
+            "4:17: unknown provider `opnai`; did you mean `openai`?",
+        ),
+        (
+            judge("provider: anthropic, model: m"),
+            "4:17: provider `anthropic` is not in this version yet; `openai` and `gemini` are",
+        ),
+        (judge("provider: openai"), "4:3: judge `j` needs a `model`"),
+        (
+            judge("provider: rules, model: m"),
+            "4:31: rules takes no `model`: it is not a model",
+        ),
+        (
+            judge("provider: rules, run: x"),
+            "4:29: run is for `provider: replay`",
+        ),
+        (
+            judge("provider: replay"),
+            "4:3: judge `j` needs `run:`, whose recorded traces answer",
+        ),
+        (
+            judge("provider: openai, model: m, verdict: call"),
+            "4:44: verdict: call needs tools; without tools use auto, schema or text",
+        ),
+        (
+            judge("provider: openai, model: m, verdict: text, tools: [fetch_url]"),
+            "4:44: verdict: text is for a judge without tools; with tools use auto or call",
+        ),
+        (
+            judge("provider: openai, model: m, tools: [fetch_ulr]"),
+            "4:43: unknown tool `fetch_ulr`; did you mean `fetch_url`?",
+        ),
+        (
+            judge("provider: openai, model: m, tools: [fetch_url, fetch_url]"),
+            "4:54: the tool `fetch_url` is listed twice",
+        ),
+        (
+            judge("provider: openai, model: m, tools: [{fetch_url: 1}]"),
+            "4:43: the settings of `fetch_url` must be a mapping (got 1)",
+        ),
+        (
+            judge("provider: openai, model: m, base_url: 'ftp://x'"),
+            "4:45: base_url must be http or https",
+        ),
+        (
+            judge("provider: openai, model: m, base_url: x"),
+            "4:45: base_url must be a URL, such as http://127.0.0.1:8080/v1",
+        ),
+        (
+            judge("provider: openai, model: m, temperature: 3"),
+            "4:48: temperature must be between 0 and 2 (got 3)",
+        ),
+        (
+            judge("provider: openai, model: m, timeout_s: 0"),
+            "4:46: timeout_s must be more than 0 (got 0)",
+        ),
+        (
+            judge("provider: openai, model: m, max_turns: 0"),
+            "4:46: max_turns must be a whole number between 1 and 100 (got 0)",
+        ),
+        (
+            judge("provider: openai, model: m, prices: {input: 1}"),
+            "4:35: prices need `output`, in USD per million tokens",
+        ),
+        (
+            judge("provider: openai, model: m, headers: {'a b': c}"),
+            "4:35: `a b` is no name for a header",
+        ),
+        (
+            judge("provider: openai, model: m, api_key_env: A, api_key_file: b"),
+            "4:65: api_key_env and api_key_file cannot both be given",
+        ),
+        (
+            judge("provider: openai, model: m, api_keyenv: A"),
+            "4:35: unknown key `api_keyenv`; did you mean `api_key_env`?",
+        ),
+    ];
+    for (tail, expected) in cases {
+        let found = config(&tail).problems();
+        assert!(
+            found.contains(&format!("dicta.yaml:{expected}")),
+            "{tail}\nexpected {expected}\nfound {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn transcripts_and_rubrics_that_are_not_there_are_told() {
+    let cases = [
+        (
+            "",
+            "dicta.yaml:1:1: the file is empty; it needs `transcripts` and `rubrics`",
+        ),
+        (
+            "- x\n",
+            "dicta.yaml:1:1: the file must be a mapping (got a list)",
+        ),
+        (
+            "rubrics: [r.yaml]\n",
+            "dicta.yaml:1:1: `transcripts` is missing: a list of files or globs, such as [transcripts/*.jsonl]",
+        ),
+        (
+            "transcripts: [t.jsonl]\n",
+            "dicta.yaml:1:1: `rubrics` is missing: a list of files or globs, such as [rubrics/*.yaml]",
+        ),
+        (
+            "transcripts: []\nrubrics: r.yaml\n",
+            "dicta.yaml:1:1: transcripts must not be empty",
+        ),
+        (
+            "transcripts: [none/*.jsonl, t.jsonl]\nrubrics: r.yaml\n",
+            "dicta.yaml:1:15: `none/*.jsonl` matches no file",
+        ),
+        (
+            "transcripts: [t.jsonl, u.jsonl]\nrubrics: r.yaml\n",
+            "dicta.yaml:1:24: `u.jsonl` does not exist",
+        ),
+        (
+            "transcripts: [{path: t.jsonl, map: {}}]\nrubrics: r.yaml\n",
+            "dicta.yaml:1:15: { path, map } for foreign shapes is not in this version yet",
+        ),
+        (
+            "transcripts: [3]\nrubrics: r.yaml\n",
+            "dicta.yaml:1:15: transcripts holds files and globs as text (got 3)",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = Folder::new(&[("dicta.yaml", text)]).problems();
+        assert!(
+            found.iter().any(|line| line.starts_with(expected)),
+            "{text}\nexpected {expected}\nfound {found:#?}"
+        );
+    }
+    let missing = load(
+        Path::new("/nowhere/at/all"),
+        &Env::default(),
+        &FakeCatalog::new(),
+    );
+    assert_eq!(
+        lines(&missing.expect_err("nothing there")),
+        ["/nowhere/at/all/dicta.yaml: does not exist"]
+    );
+}
+
+#[test]
+fn the_problems_of_all_files_come_at_once() {
+    let folder = Folder::new(&[
+        (
+            "dicta.yaml",
+            "transcripts: [t.jsonl]\nrubrics: [rubrics/*.yaml]\nlabels: l.jsonl\njudge: nobody\njudges:\n  b: b.yaml\n",
+        ),
+        (
+            "rubrics/a.yaml",
+            "id: same\njudge: ruels\nevals:\n  - {id: a, type: regex, params: {pattern: x}}\n  - {id: b, type: llm_judge, judge: other, params: {criteria: x}}\n",
+        ),
+        (
+            "rubrics/b.yaml",
+            "id: same\nevals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
+        ),
+        ("rubrics/c.yaml", "evals:\n  - {id: a, type: regexx}\n"),
+        ("b.yaml", "generator: gcp_vertex_claude\nvertex_model: m\n"),
+        ("l.jsonl", "{\"transcript\":\"t\"}\n"),
+    ]);
+    assert_eq!(
+        folder.problems(),
+        [
+            "dicta.yaml:4:8: unknown judge `nobody`; known: b, rules",
+            "b.yaml:1:12: generator `gcp_vertex_claude` is not read here; `gcp_vertex_gemini` is",
+            "rubrics/b.yaml:1:5: the rubric id `same` is used by rubrics/a.yaml too",
+            "rubrics/c.yaml:2:19: unknown type `regexx`; did you mean `regex`?",
+            "rubrics/a.yaml:2:8: unknown judge `ruels`; did you mean `rules`?",
+            "rubrics/a.yaml:5:37: unknown judge `other`; known: b, rules",
+            "l.jsonl:1:18: no label: missing field `eval`",
+        ]
+    );
+}
+
+#[test]
+fn a_judged_eval_without_any_judge_names_the_fix() {
+    let folder = config("");
+    folder.write("r.yaml", JUDGED);
+    let problems = folder.load().expect_err("no judge");
+    assert_eq!(
+        lines(&problems),
+        ["dicta.yaml:1:1: the eval r/j needs a judge, and there is no default one"]
+    );
+    assert!(
+        problems[0]
+            .help
+            .as_deref()
+            .is_some_and(|help| help.starts_with("add `judge: rules`"))
+    );
+    folder.write("r.yaml", &format!("judge: rules\n{JUDGED}"));
+    assert!(folder.load().is_ok(), "the rubric's own will do");
+}
+
+#[test]
+fn a_key_in_the_file_is_refused_and_never_shown() {
+    let faults = [
+        "judges:\n  j: {provider: opnai, model: m, api_key: sk-hunter2}\n",
+        "judges:\n  j:\n    provider: openai\n    model: m\n    api_key: |\n      sk-hunter2\n",
+        "judges:\n  j:\n    provider: openai\n    api_key_env: sk-hunter2\n",
+        "judges:\n  j:\n    provider: openai\n    model: m\n    base_url: https://me:hunter2@api.example/v1\n",
+        "judges:\n  j:\n    provider: openai\n    headers: {Authorization: Bearer hunter2, X: \"hunter2\", 'b b': hunter2}\n",
+        "judges:\n  j:\n    provider: openai\n    api_key: \"hunter2\n",
+    ];
+    for tail in faults {
+        let problems = config(tail).load().expect_err("refused");
+        let shown = format!(
+            "{:?}{}{}",
+            lines(&problems),
+            render(&problems, false, 100),
+            render(&problems, true, 60)
+        );
+        assert!(!shown.contains("hunter2"), "{tail}\n{shown}");
+    }
+    let problems = config(faults[0]).problems();
+    assert!(
+        problems[1].ends_with("api_key does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"),
+        "{problems:#?}"
+    );
+    assert_eq!(
+        problems.len(),
+        2,
+        "and it is no unknown key besides: {problems:#?}"
+    );
+}
+
+#[test]
+fn an_evalbench_model_config_opens_as_it_is() {
+    let folder = config("judges:\n  house: judges/gemini.yaml\n");
+    folder.write(
+        "judges/gemini.yaml",
+        "generator: gcp_vertex_gemini\nvertex_model: gemini-2.5-pro\nbase_prompt: \"\"\nexecs_per_minute: 5\nmax_attempts: 3\ngcp_project_id: my-project\ngcp_region: us-central1\ntools:\n  - fetch_url\nextra_key: 1\n",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let expected = JudgeConfig {
+        model: "gemini-2.5-pro".to_owned(),
+        key: KeySource::Env("GEMINI_API_KEY".to_owned()),
+        tools: vec![ToolUse {
+            name: "fetch_url".to_owned(),
+            settings: IndexMap::new(),
+        }],
+        requests_per_minute: Some(5),
+        ..JudgeConfig::new("house", ProviderKind::Gemini)
+    };
+    assert_eq!(workspace.judges["house"], expected);
+    assert_eq!(
+        lines(&workspace.warnings),
+        [
+            "judges/gemini.yaml:1:1: Vertex AI is not in this version yet: the model is asked through the Gemini API with GEMINI_API_KEY, and gcp_project_id and gcp_region are not used",
+            "judges/gemini.yaml:5:1: max_attempts is not used: dicta has its own retries",
+            "judges/gemini.yaml:10:1: not used here: extra_key",
+        ]
+    );
+    assert_eq!(workspace.files.len(), 3);
+}
+
+#[test]
+fn what_loads_with_reservations_is_a_warning() {
+    let folder = config(
+        "labels: l.jsonl\njudges:\n  j: {provider: openai, model: m, tools: [fetch_url], max_turns: 1}\n",
+    );
+    folder.write(
+        "l.jsonl",
+        "{\"transcript\":\"t\",\"eval\":\"a\",\"passed\":true}\n{\"transcript\":\"t\",\"eval\":\"aa\",\"passed\":true}\n{\"transcript\":\"t\",\"rubric\":\"s\",\"eval\":\"a\",\"passed\":true}\n",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(
+        lines(&workspace.warnings),
+        [
+            "dicta.yaml:5:55: max_turns: 1 is the verdict alone, so the tools are never called",
+            "l.jsonl:2:1: a label for the eval `aa`, which is not here; did you mean `a`?",
+            "l.jsonl:3:1: a label for the rubric `s`, which is not here; did you mean `r`?",
+        ]
+    );
+    assert_eq!(workspace.labels.len(), 3);
+}
+
+#[test]
+fn transcripts_are_listed_once_in_the_order_of_the_globs() {
+    let folder = Folder::new(&[
+        (
+            "dicta.yaml",
+            "transcripts: [b.jsonl, '*.jsonl']\nrubrics: r.yaml\n",
+        ),
+        ("a.jsonl", "{}"),
+        ("b.jsonl", "{}"),
+    ]);
+    let root = folder.root();
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let expected = ["b.jsonl", "a.jsonl", "t.jsonl"].map(|name| root.join(name));
+    assert_eq!(workspace.transcripts, expected);
+}
+
+#[test]
+fn the_starter_is_written_once_and_overwrites_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let root = dir.path().join("new");
+    let written = init(&root).expect("written");
+    assert_eq!(written.len(), 5);
+    assert_eq!(discover(&root.join("rubrics")), Some(root.clone()));
+    let text = fs::read_to_string(root.join("transcripts/support.jsonl")).expect("text");
+    assert_eq!(text.lines().count(), 4);
+    fs::write(root.join("dicta.yaml"), "mine").expect("written");
+    let error = init(&root).expect_err("refused");
+    assert!(
+        error.ends_with("dicta.yaml is there already; nothing was written"),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read_to_string(root.join("dicta.yaml")).expect("text"),
+        "mine"
+    );
+
+    let other = dir.path().join("other");
+    fs::create_dir_all(other.join("rubrics")).expect("folders");
+    fs::write(other.join("rubrics/refunds.yaml"), "mine").expect("written");
+    assert!(init(&other).is_err());
+    assert!(!other.join("dicta.yaml").exists(), "none or all");
+}
+
+#[test]
+fn the_schemas_for_editors_agree_with_the_loader() {
+    let value = |text: &str| {
+        crate::diag::yaml::read(&Arc::from(text), Path::new("x.yaml"))
+            .expect("YAML")
+            .value
+    };
+    let workspace = crate::schema::Compiled::compile(&workspace_schema()).expect("a schema");
+    assert_eq!(
+        workspace.errors(&value(include_str!("starter/dicta.yaml"))),
+        []
+    );
+    let head = "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n";
+    let good = [
+        "",
+        "judge: rules\njudges:\n  a: x.yaml\n  b: {provider: openai, model: m, tools: [fetch_url, {x: {y: 1}}]}\n",
+        "limits: {concurrency: 2}\n",
+    ];
+    for tail in good {
+        assert_eq!(
+            workspace.errors(&value(&format!("{head}{tail}"))),
+            [],
+            "{tail}"
+        );
+    }
+    let bad = [
+        "judgs: {}\n",
+        "judges:\n  a: {provider: openai}\n",
+        "judges:\n  a: {provider: opnai, model: m}\n",
+        "judges:\n  a: {provider: openai, model: m, api_key: x}\n",
+        "limits: {concurrency: 0}\n",
+    ];
+    for tail in bad {
+        assert!(
+            !workspace.is_valid(&value(&format!("{head}{tail}"))),
+            "{tail}"
+        );
+        assert!(config(tail).load().is_err(), "{tail}");
+    }
+    let transcript = crate::schema::Compiled::compile(&transcript_schema()).expect("a schema");
+    for line in include_str!("starter/support.jsonl").lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(transcript.errors(&value), []);
+    }
+    assert!(!transcript.is_valid(&json!({"id": "x"})));
+}
+
+#[test]
+fn the_environment_has_no_empty_variables() {
+    let env = Env(HashMap::from([("A".to_owned(), String::new())]));
+    assert_eq!(env.get("A"), None);
+}
