@@ -67,9 +67,9 @@ async fn a_log_of_100_kb_cut_at_any_byte_gives_its_whole_records() {
         let whole = breaks.partition_point(|at| *at <= cut);
         let begun = whole.checked_sub(1).map_or(0, |last| breaks[last] + 1);
         let torn = cut > begun;
-        // Only the last two whole records and the tail are read again each time; what stands before them is the same.
-        let from = whole.checked_sub(3).map_or(0, |before| breaks[before] + 1);
-        let kept = whole.saturating_sub(2);
+        // Only the last whole record and the tail are read again each time; what stands before them is the same.
+        let from = whole.checked_sub(2).map_or(0, |before| breaks[before] + 1);
+        let kept = whole.saturating_sub(1);
         let tail = bytes[from..cut].to_vec();
         let log = read_log(Cursor::new(tail), Path::new("log"))
             .unwrap_or_else(|error| panic!("cut at {cut}: {error}"));

@@ -38,6 +38,7 @@ struct Image {
     hit: bool,
     /// Calls on the log, and whether they succeeded.
     on_log: Vec<bool>,
+    log_syncs: usize,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -184,6 +185,7 @@ impl LogFile for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut image = self.disk.image();
         let synced = image.call(0);
+        image.log_syncs += 1;
         if self.is_log {
             image.on_log.push(synced.is_ok());
         }
@@ -293,6 +295,8 @@ async fn at_every_call(fault: Fault) {
                 shown,
                 "{context}: all of it lasts"
             );
+            // 5.4 s long: one at the start, one a second, one at the end.
+            assert!(image.log_syncs <= 7, "{context}: {} syncs", image.log_syncs);
             assert!(at > 60, "a run of this size makes more calls than {at}");
             return;
         }
