@@ -39,7 +39,7 @@ pub(super) enum Frame {
 }
 
 /// Why bytes are no frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameError {
     /// A cap was hit: a few words with the cap.
     TooLarge(&'static str),
@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    /// The cases of `eventsource-parser` and LaunchDarkly's contract tests, as far as a POST reply can hold them.
+    /// Line ends, comments, fields, byte order marks and deviations, as far as a reply to a POST can hold them.
     #[test]
     fn events_are_read_as_the_specification_says() {
         let cases: &[(&str, &[Frame])] = &[

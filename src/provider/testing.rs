@@ -11,10 +11,10 @@ pub(super) fn read(
     mut reader: Box<dyn Reader>,
     chunks: &[&[u8]],
 ) -> Result<(Finished, New), ProviderError> {
-    let (mut framer, mut frames, mut new) = (Framer::default(), Vec::new(), New::new());
+    let (mut framing, mut frames, mut new) = (Framer::default(), Vec::new(), New::new());
     let mut ended = false;
     for chunk in chunks {
-        framer.push(chunk, &mut frames).expect("within the caps");
+        framing.push(chunk, &mut frames).expect("within the caps");
         for frame in frames.drain(..) {
             if !ended && reader.frame(frame, &mut new)? == Progress::Done {
                 ended = true;
@@ -22,7 +22,7 @@ pub(super) fn read(
         }
     }
     if !ended {
-        framer.finish(&mut frames).expect("within the caps");
+        framing.finish(&mut frames).expect("within the caps");
         for frame in frames.drain(..) {
             if reader.frame(frame, &mut new)? == Progress::Done {
                 break;
