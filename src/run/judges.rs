@@ -75,6 +75,10 @@ pub(super) fn tool_sets(
     let mut problems = Vec::new();
     let mut sets = Vec::new();
     for config in &compilation.judges {
+        if config.tools.is_empty() {
+            sets.push(ToolSet::default());
+            continue;
+        }
         match tools::build(&config.tools, deps) {
             Ok(set) => sets.push(set),
             Err(all) => {
