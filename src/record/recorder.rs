@@ -1,5 +1,6 @@
 //! Starting and ending a recording: the run's folder, its lock, the thread that writes.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,15 +52,27 @@ impl Recorder {
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Result<Started, RecordError> {
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        Self::start_on(&disk, runs, header, redactor, clock)
+        Self::start_with(runs, header, &[], redactor, clock)
     }
 
-    /// As [`Recorder::start`], on a file system of one's choice.
+    /// As [`Recorder::start`], with the texts that the header names as blobs: stored, redacted, before it is written.
+    pub fn start_with(
+        runs: &Path,
+        header: RunHeader,
+        texts: &[&str],
+        redactor: Arc<Redactor>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Started, RecordError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::start_on(&disk, runs, header, texts, redactor, clock)
+    }
+
+    /// As [`Recorder::start_with`], on a file system of one's choice.
     pub(super) fn start_on(
         disk: &Arc<dyn Disk>,
         runs: &Path,
         header: RunHeader,
+        texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Result<Started, RecordError> {
@@ -67,8 +80,16 @@ impl Recorder {
         disk.ensure_dir(runs).map_err(at(runs))?;
         disk.create_dir(&dir).map_err(|why| taken(&dir, why))?;
         let sealed = Envelope::seal(Kind::RunStarted(Box::new(header)), &redactor);
-        let begun =
-            Begun::new(disk, &dir, runs, sealed, clock).inspect_err(|_| disk.discard(&dir))?;
+        let texts: Vec<Cow<'_, str>> = texts
+            .iter()
+            .map(|text| {
+                redactor
+                    .redact(text)
+                    .map_or(Cow::Borrowed(*text), Cow::Owned)
+            })
+            .collect();
+        let begun = Begun::new(disk, &dir, runs, sealed, &texts, clock)
+            .inspect_err(|_| disk.discard(&dir))?;
         let Begun {
             writer,
             blobs,

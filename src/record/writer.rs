@@ -4,6 +4,7 @@
 //! end. A failure is final: nothing is written after a line that may be torn, nothing is shown that was not recorded,
 //! and a failed fsync is never tried again, since the second one may succeed with the data gone.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::due::SyncDue;
 use super::failure::Failure;
 use super::{EVENTS, RECORD_MAX, RecordError, lock};
 use crate::clock::Clock;
-use crate::event::{Envelope, Kind, RunEvent};
+use crate::event::{BlobStore as _, Envelope, Kind, RunEvent};
 use crate::model::Millis;
 
 /// At most so many facts are one batch.
@@ -37,6 +38,7 @@ impl Begun {
         dir: &Path,
         runs: &Path,
         header: Envelope,
+        texts: &[Cow<'_, str>],
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS);
@@ -52,6 +54,9 @@ impl Begun {
         let blobs =
             NewBlobs::create(Arc::clone(disk), dir, Arc::clone(&failure)).map_err(at(dir))?;
         let blobs = Arc::new(blobs);
+        for text in texts {
+            blobs.put(text.as_bytes()).map_err(at(dir))?;
+        }
         let file = disk.create(&path).map_err(at(&path))?;
         let mut writer = Writer {
             disk: Arc::clone(disk),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::plan::Plan;
-use super::replay::Names;
 use super::repeats::needed;
+use super::replay::Names;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
 use crate::model::{CellResult, Digest, Transcript};
 
@@ -54,7 +54,7 @@ pub(crate) struct Bench {
 }
 
 /// The cells of one judged decision: whose, and at most how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Judged {
     /// Position of the eval.
     pub(super) eval: u32,
@@ -81,12 +81,8 @@ impl Bench {
         of: Judged,
         number: Option<u32>,
     ) -> State {
-        let request = self
-            .plan
-            .request(transcript, of.eval, of.message, number);
-        let key = self
-            .seat(of.judge)
-            .and_then(|seat| (seat.key)(&request));
+        let request = self.plan.request(transcript, of.eval, of.message, number);
+        let key = self.seat(of.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)
             && let Some(result) = recall.find(key, &request.params)
         {

@@ -41,7 +41,10 @@ pub(super) fn frozen(
             continue;
         }
         let answer = answer(&call.answer, &blobs).map_err(|why| {
-            RunError::Usage(format!("frozen evidence of run {}: {why}", run.id.letters()))
+            RunError::Usage(format!(
+                "frozen evidence of run {}: {why}",
+                run.id.letters()
+            ))
         })?;
         calls.extend(same.map(|decl| (EvidenceKey::of(decl, &call.canonical), answer.clone())));
     }

@@ -94,10 +94,7 @@ type Done = (u64, Chunk, Vec<Worked>);
 
 fn labour(core: &Core, chunks: &Mutex<Receiver<(u64, Chunk)>>, to_merge: &Sender<Done>) {
     loop {
-        let next = chunks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
+        let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((seq, chunk)) = next else { return };
         if core.cancel.is_cancelled() {
             return;
@@ -220,7 +217,10 @@ impl Merge<'_> {
             if group.iter().all(|cell| result(cell).is_some()) {
                 self.core.tally.decided(group.iter().filter_map(result));
             } else {
-                decisions.push((of, group.iter().map(|(ix, _, s)| (*ix, s.clone())).collect()));
+                decisions.push((
+                    of,
+                    group.iter().map(|(ix, _, s)| (*ix, s.clone())).collect(),
+                ));
             }
         }
         self.decided_alone(&cells[next..]);

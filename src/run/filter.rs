@@ -240,7 +240,9 @@ fn words(text: &str) -> Result<Vec<Word>, FilterError> {
             }
         }
         if inside {
-            return Err(FilterError(format!("the quote before `{word}` is not closed")));
+            return Err(FilterError(format!(
+                "the quote before `{word}` is not closed"
+            )));
         }
         if word.is_empty() {
             return Err(FilterError(

@@ -10,8 +10,8 @@ use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
 use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec};
-use crate::judge::{Engine, EngineDeps, rules::Rules};
-use crate::model::{JudgeConfig, ProviderKind, ToolDecl};
+use crate::judge::{Engine, EngineDeps, rules};
+use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl};
 use crate::provider::{self, Provider};
 use crate::record::RunStore;
 use crate::tools::{self, ToolDeps, ToolSet};
@@ -22,7 +22,8 @@ pub(super) struct Parts<'p> {
     pub(super) env: &'p Env,
     pub(super) clock: &'p Arc<dyn Clock>,
     pub(super) deps: EngineDeps,
-    pub(super) tools: ToolDeps,
+    /// How long `rules` waits between two pieces of its text.
+    pub(super) pace: Option<Millis>,
     pub(super) store: &'p RunStore,
     pub(super) names: &'p Arc<Names>,
     /// Whether a missing key is an error: not where nothing will be sent.
@@ -53,9 +54,17 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
 
 fn looks_secret(header: &str) -> bool {
     let name = header.to_ascii_lowercase();
-    ["auth", "key", "token", "secret", "cookie", "password", "credential"]
-        .iter()
-        .any(|word| name.contains(word))
+    [
+        "auth",
+        "key",
+        "token",
+        "secret",
+        "cookie",
+        "password",
+        "credential",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
 }
 
 /// The tools of every judge, by the judge's position. All problems at once.
@@ -66,6 +75,10 @@ pub(super) fn tool_sets(
     let mut problems = Vec::new();
     let mut sets = Vec::new();
     for config in &compilation.judges {
+        if config.tools.is_empty() {
+            sets.push(ToolSet::default());
+            continue;
+        }
         match tools::build(&config.tools, deps) {
             Ok(set) => sets.push(set),
             Err(all) => {
@@ -154,31 +167,34 @@ fn seat<'m>(
             Ok((seat, Vec::new()))
         }
         ProviderKind::Rules => {
-            let rules = Arc::new(Rules::new(config.clone(), tools.clone(), parts.deps.clone()));
-            let keyed = Arc::clone(&rules);
+            let pace = parts.pace;
+            let engine = rules::engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
             let seat = Seat {
-                judge: rules,
-                key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+                // It asks no model, so there are no tokens to estimate.
                 size: Box::new(|_| None),
-                free,
+                ..asking(engine, free)
             };
             Ok((seat, Vec::new()))
         }
         _ => {
             let (engine, dropped) = engine(config, models, tools, parts)?;
-            let engine = Arc::new(engine);
-            let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
-            let seat = Seat {
-                judge: engine,
-                key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
-                size: Box::new(move |ask| {
-                    let body = sized.first_body(ask).ok()?;
-                    Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
-                }),
-                free,
-            };
-            Ok((seat, dropped))
+            Ok((asking(engine, free), dropped))
         }
+    }
+}
+
+/// The seat of an engine.
+fn asking(engine: Engine, free: bool) -> Seat {
+    let engine = Arc::new(engine);
+    let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
+    Seat {
+        judge: engine,
+        key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+        size: Box::new(move |ask| {
+            let body = sized.first_body(ask).ok()?;
+            Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
+        }),
+        free,
     }
 }
 
@@ -212,9 +228,10 @@ fn engine<'m>(
 }
 
 fn replay_of(config: &JudgeConfig, store: &RunStore) -> Result<Replay, String> {
-    let name = config.run.as_deref().ok_or_else(|| {
-        format!("judge {} replays a run; say which with `run:`", config.name)
-    })?;
+    let name = config
+        .run
+        .as_deref()
+        .ok_or_else(|| format!("judge {} replays a run; say which with `run:`", config.name))?;
     store
         .resolve(name)
         .and_then(|run| Replay::of(&run))

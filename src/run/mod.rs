@@ -63,11 +63,11 @@ use tokio_util::sync::CancellationToken;
 pub use filter::{Candidate, Filter, FilterError};
 pub use preview::{JudgePreview, Preview, preview};
 pub use sample::Sample;
-pub use start::{Request, start, request};
+pub use start::start;
 
 use crate::event::Totals;
 use crate::judge::{Gate, MissPolicy, OpenGate};
-use crate::model::RunId;
+use crate::model::{Millis, RunId};
 use crate::record::{EventStream, RecordError};
 use crate::tools::ToolDeps;
 
@@ -103,6 +103,8 @@ pub struct RunOptions {
     pub gate: Arc<dyn Gate>,
     /// What tools are built with.
     pub tools: ToolDeps,
+    /// How long the `rules` judge waits between two pieces of its text, for a screen; `None`: not at all.
+    pub pace: Option<Millis>,
 }
 
 impl Default for RunOptions {
@@ -122,6 +124,7 @@ impl Default for RunOptions {
             id: None,
             gate: Arc::new(OpenGate),
             tools: ToolDeps::default(),
+            pace: None,
         }
     }
 }

@@ -96,7 +96,11 @@ impl Plan {
         for at in 0..self.evals.len() {
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
             let (plan, _, eval) = self.eval(at);
-            if plan.applies_to.iter().all(|matcher| matcher.matches(transcript)) {
+            if plan
+                .applies_to
+                .iter()
+                .all(|matcher| matcher.matches(transcript))
+            {
                 self.tasks_of(at, eval, transcript, &mut tasks);
             }
         }

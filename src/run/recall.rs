@@ -50,11 +50,9 @@ impl Recall for Cache {
 impl Cache {
     fn holds(&self, used: &EvidenceUsed) -> bool {
         let declared = self.decls.get(&used.tool).map_or(&[][..], Vec::as_slice);
-        let mut same = declared.iter().filter(|decl| {
-            used.decl
-                .as_ref()
-                .is_none_or(|then| *then == decl.digest())
-        });
+        let mut same = declared
+            .iter()
+            .filter(|decl| used.decl.as_ref().is_none_or(|then| *then == decl.digest()));
         match &self.frozen {
             None => same.next().is_some(),
             Some(frozen) => same.any(|decl| {

@@ -47,7 +47,13 @@ impl Replay {
                         if key.judge.is_some()
                             && let Some(name) = header.cell_name(transcript, key)
                         {
-                            names.insert(ix, CellName { judge: None, ..name });
+                            names.insert(
+                                ix,
+                                CellName {
+                                    judge: None,
+                                    ..name
+                                },
+                            );
                         }
                     }
                 }

@@ -127,7 +127,12 @@ impl Left {
         let mut by_id: HashMap<String, usize> = HashMap::new();
         let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
         let mut complete = false;
-        let wanted = &["cells_planned", "cells_settled", "cell_finished", "run_finished"];
+        let wanted = &[
+            "cells_planned",
+            "cells_settled",
+            "cell_finished",
+            "run_finished",
+        ];
         for event in run.events_of(wanted)? {
             match event?.kind {
                 Kind::CellsPlanned {
@@ -241,7 +246,8 @@ impl Left {
 
     fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
-        let snapshot = snapshot.ok_or_else(|| self.unusable(format!("it kept no copy of {}", path.display())))?;
+        let snapshot = snapshot
+            .ok_or_else(|| self.unusable(format!("it kept no copy of {}", path.display())))?;
         let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
         rubric.map(Arc::new).ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -275,11 +281,11 @@ impl Left {
                 .iter()
                 .zip(then)
                 .all(|(now, then)| (&now.rubric, &now.id) == (&then.rubric, &then.id));
-        let judges = compilation
+        let judges = compilation.judges.iter().map(|judge| &judge.name).eq(self
+            .header
             .judges
             .iter()
-            .map(|judge| &judge.name)
-            .eq(self.header.judges.iter().map(|spec| &spec.config.name));
+            .map(|spec| &spec.config.name));
         if evals && judges {
             Ok(())
         } else {

@@ -103,7 +103,8 @@ impl Conductor {
                 .iter()
                 .enumerate()
                 .filter(|(_, (_, state))| matches!(state, State::Ask(_)));
-            self.queue.extend(asked.map(|(nth, _)| (order.no, *of, nth)));
+            self.queue
+                .extend(asked.map(|(nth, _)| (order.no, *of, nth)));
         }
         self.open.insert(
             order.no,
@@ -193,10 +194,11 @@ impl Conductor {
                 }
             }
             if complete {
-                core.tally.decided(cells.iter().filter_map(|(_, state)| match state {
-                    State::Settled(result) => Some(result),
-                    State::Ask(_) => None,
-                }));
+                core.tally
+                    .decided(cells.iter().filter_map(|(_, state)| match state {
+                        State::Settled(result) => Some(result),
+                        State::Ask(_) => None,
+                    }));
                 open.decisions.remove(&of);
                 if open.decisions.is_empty() {
                     self.open.remove(&no);

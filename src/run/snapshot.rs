@@ -50,7 +50,11 @@ pub(super) fn compile(
             let compiled = match registry.compile(&eval.kind, &eval.params) {
                 Ok(compiled) => compiled,
                 Err(why) => {
-                    problems.push(format!("{}: eval {}: {why}", rubric.path.display(), eval.id));
+                    problems.push(format!(
+                        "{}: eval {}: {why}",
+                        rubric.path.display(),
+                        eval.id
+                    ));
                     continue;
                 }
             };
@@ -112,7 +116,10 @@ pub(super) fn compile(
 
 fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
     let of = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
-        plan.rubrics.iter().flat_map(|rubric| pick(rubric)).collect()
+        plan.rubrics
+            .iter()
+            .flat_map(|rubric| pick(rubric))
+            .collect()
     };
     let rubrics = of(|rubric| vec![rubric.id.as_str()]);
     let evals = of(|rubric| rubric.evals.iter().map(|eval| eval.id.as_str()).collect());
@@ -149,7 +156,10 @@ fn judge_of<'w>(
 fn no_judge(name: &str, workspace: &Workspace) -> String {
     match nearest(name, workspace.judges.keys().map(String::as_str)) {
         Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
-        None => format!("no judge is called `{name}`; there are {}", known(workspace)),
+        None => format!(
+            "no judge is called `{name}`; there are {}",
+            known(workspace)
+        ),
     }
 }
 
@@ -214,7 +224,15 @@ pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> V
 pub(super) fn judge_digest(config: &JudgeConfig) -> Digest {
     let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
     if let Some(map) = value.as_object_mut() {
-        for aside in ["name", "key", "timeout", "prices", "stream", "requests_per_minute", "headers"] {
+        for aside in [
+            "name",
+            "key",
+            "timeout",
+            "prices",
+            "stream",
+            "requests_per_minute",
+            "headers",
+        ] {
             map.remove(aside);
         }
     }
@@ -234,7 +252,10 @@ pub(super) fn plan_spec(workspace: &Workspace, options: &RunOptions) -> IndexMap
             spec.insert(key.to_owned(), value);
         }
     };
-    put("where", options.where_.as_ref().map(|f| json!(f.to_string())));
+    put(
+        "where",
+        options.where_.as_ref().map(|f| json!(f.to_string())),
+    );
     put("judge", options.judge.as_ref().map(|j| json!(j)));
     put("default_judge", workspace.judge.as_ref().map(|j| json!(j)));
     put("repeat", options.repeat.map(|n| json!(n)));

@@ -106,7 +106,11 @@ impl Feed for FileFeed {
                 continue;
             };
             let Some(block) = file.next_block().map_err(|error| error.to_string())? else {
-                if self.after.as_ref().is_some_and(|(last, _)| **last == **path) {
+                if self
+                    .after
+                    .as_ref()
+                    .is_some_and(|(last, _)| **last == **path)
+                {
                     self.after = None;
                 }
                 self.open = None;

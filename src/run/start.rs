@@ -24,7 +24,7 @@ use crate::handlers::Registry;
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::record::{CacheIndex, RecordError, Recorder, RunStore, Started, new_run_id};
 use crate::transcript::TranscriptFile;
-use crate::workspace::{Env, Workspace, paths};
+use crate::workspace::{Env, Workspace, data_dir};
 
 /// All that a run is made of, before anything happened.
 pub(super) struct Prepared {
@@ -69,7 +69,13 @@ pub fn start(
         events,
         failed,
         dir,
-    } = Recorder::start_with(&store.dir, header, &texts, Arc::new(redactor), Arc::clone(&clock))?;
+    } = Recorder::start_with(
+        &store.dir,
+        header,
+        &texts,
+        Arc::new(redactor),
+        Arc::clone(&clock),
+    )?;
     let cancel = CancellationToken::new();
     let core = Arc::new(Core {
         bench,
@@ -128,9 +134,9 @@ pub(super) async fn drive(
             judging.await;
         }
     }
-    let merged = merged
-        .await
-        .unwrap_or_else(|_| Err("a thread of the run ended early; this is a defect of dicta".to_owned()));
+    let merged = merged.await.unwrap_or_else(|_| {
+        Err("a thread of the run ended early; this is a defect of dicta".to_owned())
+    });
     core.check_blobs();
     let took = core.clock.now().since(began);
     let cancelled = core.cancel.is_cancelled();
@@ -211,12 +217,16 @@ pub(super) fn prepare(
             budget: Arc::clone(&budget),
             secret: secret(&compilation, env)?,
         },
-        tools: options.tools.clone(),
+        pace: options.pace,
         store: &store,
         names: &names,
         sending,
     };
-    let redactor = Redactor::new(judges::secrets(&compilation, env).iter().map(String::as_str));
+    let redactor = Redactor::new(
+        judges::secrets(&compilation, env)
+            .iter()
+            .map(String::as_str),
+    );
     let Built { seats, specs } = judges::build(&compilation, &sets, &parts)?;
     let recall: Option<Box<dyn Recall>> = match options.cache {
         CachePolicy::Use if !compilation.needed.is_empty() => {
@@ -294,7 +304,7 @@ fn secret(compilation: &Compilation, env: &Env) -> Result<Secret, RunError> {
     if compilation.needed.is_empty() {
         return Ok(Secret::new([0; 32]));
     }
-    let path = paths::data_dir(env).join("secret");
+    let path = data_dir(env).map_err(RunError::Usage)?.join("secret");
     Secret::load_or_create(&path)
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 
-use crate::model::{CellResult, Millis, Outcome, Usage, decide};
 use crate::event::Totals;
+use crate::model::{CellResult, Millis, Outcome, Usage, decide};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
@@ -112,7 +112,13 @@ mod tests {
             ..Usage::default()
         });
         tally.planned(2);
-        tally.judged(&CellResult { cost_usd: Some(0.5), ..asked.clone() }, false);
+        tally.judged(
+            &CellResult {
+                cost_usd: Some(0.5),
+                ..asked.clone()
+            },
+            false,
+        );
         assert_eq!(tally.totals(Millis(0), false).cost_usd, Some(0.5));
         tally.judged(&asked, false);
         assert_eq!(tally.totals(Millis(0), false).cost_usd, None);

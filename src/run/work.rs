@@ -147,13 +147,17 @@ fn decide(
             }
             How::Check => {
                 let result = carried.and_then(|carried| carried.result(&key));
-                let result = result.unwrap_or_else(|| match (bench.check(task.eval), task.message) {
-                    (Some(check), None) => run(check, &whole),
-                    (Some(check), message @ Some(_)) => {
-                        run(check, &Subject::prefix(transcript, end(transcript, message)))
-                    }
-                    (None, _) => CellResult::failed(Outcome::CheckError, "this eval has no check"),
-                });
+                let result =
+                    result.unwrap_or_else(|| match (bench.check(task.eval), task.message) {
+                        (Some(check), None) => run(check, &whole),
+                        (Some(check), message @ Some(_)) => run(
+                            check,
+                            &Subject::prefix(transcript, end(transcript, message)),
+                        ),
+                        (None, _) => {
+                            CellResult::failed(Outcome::CheckError, "this eval has no check")
+                        }
+                    });
                 item.cells.push((key, State::Settled(result)));
             }
             How::Judge { judge, repeat } => {
@@ -163,8 +167,7 @@ fn decide(
                     judge: *judge,
                     repeat: *repeat,
                 };
-                let owned =
-                    owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
+                let owned = owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
                 let mut cells = match carried {
                     None => Vec::new(),
                     Some(carried) => carried.states(bench, owned, of),
@@ -175,7 +178,14 @@ fn decide(
                     .extend(cells.into_iter().enumerate().map(|(nth, state)| {
                         let repeat = of.number(nth);
                         let judge = Some(of.judge);
-                        (CellKey { judge, repeat, ..key }, state)
+                        (
+                            CellKey {
+                                judge,
+                                repeat,
+                                ..key
+                            },
+                            state,
+                        )
                     }));
                 item.judged.push((of, first..item.cells.len()));
             }

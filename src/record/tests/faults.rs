@@ -205,7 +205,7 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let runs = Path::new(RUNS);
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on(&on_disk, runs, header(ID), Arc::default(), on);
+    let begun = Recorder::start_on(&on_disk, runs, header(ID), &[], Arc::default(), on);
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => return (Vec::new(), Err(error), true),
@@ -336,7 +336,7 @@ async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on(&on_disk, Path::new(RUNS), header(ID), Arc::default(), on);
+    let begun = Recorder::start_on(&on_disk, Path::new(RUNS), header(ID), &[], Arc::default(), on);
     let mut begun = begun.expect("a sound disk");
     begun.events.recv().await.expect("the header");
     begun.emitter.send(planned("t", 0)).await;

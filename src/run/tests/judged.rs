@@ -1,0 +1,279 @@
+//! Runs with judges.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::Semaphore;
+
+use super::support::{Known, Scripted, key, outcomes, planned, run, run_with, story, transcript};
+use crate::event::Kind;
+use crate::judge::Budget;
+use crate::model::{CellIx, CellResult, Outcome, RunId};
+use crate::run::RunOptions;
+use crate::run::window::AHEAD;
+
+const ONE: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, params: { criteria: is polite } }
+";
+
+const THREE: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, repeat: 3, params: { criteria: is polite } }
+";
+
+fn transcripts(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|n| transcript(&format!("t{n}"), "x"))
+        .collect()
+}
+
+#[tokio::test]
+async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
+    let held = Arc::new(Semaphore::new(0));
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let options = RunOptions {
+        concurrency: Some(3),
+        ..RunOptions::default()
+    };
+    let mut running = run_with(ONE, &options, transcripts(20), &judge, |_| {});
+    running
+        .until(|kind| matches!(kind, Kind::CellStarted { cell, .. } if cell.0 == 2))
+        .await;
+    held.add_permits(20);
+    let (totals, log) = running.ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 20)]);
+    assert_eq!(judge.most.load(Ordering::SeqCst), 3);
+    let (mut live, mut started) = (0_i32, Vec::new());
+    for kind in &log {
+        match kind {
+            Kind::CellStarted { cell, .. } => {
+                live += 1;
+                started.push(cell.0);
+            }
+            Kind::CellFinished { .. } => live -= 1,
+            _ => {}
+        }
+        assert!((0..=3).contains(&live), "the log shows {live} at once");
+    }
+    assert_eq!(started, (0..20).collect::<Vec<u32>>());
+}
+
+#[tokio::test]
+async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
+    let judge = Arc::new(Scripted::new(|ask| {
+        Outcome::of(&*ask.transcript.id == "same" || ask.repeat != Some(2))
+    }));
+    let records = vec![transcript("same", "x"), transcript("split", "x")];
+    let options = RunOptions {
+        concurrency: Some(1),
+        ..RunOptions::default()
+    };
+    let (totals, log) = run_with(THREE, &options, records, &judge, |_| {})
+        .ended()
+        .await;
+    let judged: Vec<String> = story(&log)
+        .into_iter()
+        .filter(|line| !line.starts_with("plan same") && !line.starts_with("plan split 2"))
+        .collect();
+    assert_eq!(
+        judged,
+        [
+            "start 0",
+            "finish 0 pass",
+            "start 1",
+            "finish 1 pass",
+            "start 2",
+            "finish 2 pass",
+            "start 3",
+            // What the third result is needed for is planned before it is said to be needed.
+            "plan split 4+1",
+            "finish 3 fail",
+            "start 4",
+            "finish 4 pass",
+        ]
+    );
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 2)]);
+    assert_eq!((totals.cells, totals.pending), (5, 0));
+}
+
+#[tokio::test]
+async fn repeats_have_names_from_one() {
+    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+    let running = run(THREE, transcripts(1), &judge, |_| {});
+    let core = Arc::clone(&running.core);
+    let (_, log) = running.ended().await;
+    assert_eq!(
+        planned(&core, &log),
+        [
+            (CellIx(0), "t0/r/tone~one#1".to_owned()),
+            (CellIx(1), "t0/r/tone~one#2".to_owned())
+        ]
+    );
+    let asked = judge.asked.lock().expect("no panic holds it").clone();
+    assert_eq!(asked, ["t0#1", "t0#2"]);
+}
+
+#[tokio::test]
+async fn what_past_runs_know_is_not_asked_again() {
+    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+    let known = |outcome| CellResult {
+        cached: Some(RunId("old".into())),
+        ..CellResult::new(outcome, "known")
+    };
+    let verdicts = vec![
+        (key("t0", 1), known(Outcome::Pass)),
+        (key("t0", 2), known(Outcome::Fail)),
+        (key("t0", 3), known(Outcome::Pass)),
+        (key("t1", 1), known(Outcome::Pass)),
+        (key("t1", 2), known(Outcome::Fail)),
+    ];
+    let (totals, log) = run(THREE, transcripts(2), &judge, |core| {
+        core.bench.recall = Some(Box::new(Known(verdicts)));
+    })
+    .ended()
+    .await;
+    assert_eq!(
+        story(&log),
+        [
+            "plan t0 0+3",
+            "settle 0 pass, 1 fail, 2 pass",
+            "plan t1 3+3",
+            "settle 3 pass, 4 fail",
+            "start 5",
+            "finish 5 fail",
+        ]
+    );
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1), (Outcome::Fail, 1)]);
+}
+
+#[tokio::test]
+async fn a_further_repeat_may_be_known_too() {
+    let judge = Arc::new(Scripted::new(|ask| Outcome::of(ask.repeat == Some(1))));
+    let known = CellResult {
+        cached: Some(RunId("old".into())),
+        ..CellResult::new(Outcome::Pass, "known")
+    };
+    let options = RunOptions {
+        concurrency: Some(1),
+        ..RunOptions::default()
+    };
+    let (totals, log) = run_with(THREE, &options, transcripts(1), &judge, |core| {
+        core.bench.recall = Some(Box::new(Known(vec![(key("t0", 3), known)])));
+    })
+    .ended()
+    .await;
+    assert_eq!(
+        story(&log),
+        [
+            "plan t0 0+2",
+            "start 0",
+            "finish 0 pass",
+            "start 1",
+            "plan t0 2+1",
+            "finish 1 fail",
+            "settle 2 pass",
+        ]
+    );
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+    assert_eq!((totals.cells, totals.pending), (3, 0));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_its_live_cells_and_leaves_the_rest_pending() {
+    let held = Arc::new(Semaphore::new(0));
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let mut running = run(ONE, transcripts(5), &judge, |_| {});
+    running
+        .until(|kind| matches!(kind, Kind::CellsPlanned { first, .. } if first.0 == 4))
+        .await;
+    while judge.live.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    running.core.cancel.cancel();
+    let (totals, log) = running.ended().await;
+    assert!(totals.cancelled);
+    assert_eq!(outcomes(&totals), [(Outcome::Cancelled, 2)]);
+    assert_eq!((totals.cells, totals.pending), (5, 3));
+    let ends = story(&log)
+        .into_iter()
+        .filter(|line| line.starts_with("finish"))
+        .count();
+    assert_eq!(ends, 2);
+}
+
+#[tokio::test]
+async fn a_vote_cut_short_by_cancelling_decides_nothing() {
+    let held = Arc::new(Semaphore::new(1));
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let mut running = run(THREE, transcripts(1), &judge, |_| {});
+    running
+        .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+        .await;
+    running.core.cancel.cancel();
+    let (totals, _) = running.ended().await;
+    assert_eq!(outcomes(&totals), [], "one pass of three is no majority");
+    assert_eq!((totals.cells, totals.pending), (3, 1));
+}
+
+#[tokio::test]
+async fn a_judge_that_panics_is_an_error_and_no_verdict() {
+    let judge = Arc::new(Scripted::new(|_| panic!("a defect")));
+    let (totals, log) = run(ONE, transcripts(1), &judge, |_| {}).ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
+    let error = log.iter().find_map(|kind| match kind {
+        Kind::CellFinished { result, .. } => result.error.clone(),
+        _ => None,
+    });
+    assert_eq!(
+        error.as_deref(),
+        Some("the judge failed inside dicta: a defect")
+    );
+}
+
+#[tokio::test]
+async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
+    let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
+        let budget = Budget::new(Some(1.0));
+        budget.spend(1.0);
+        core.budget = Arc::new(budget);
+    })
+    .ended()
+    .await;
+    assert_eq!(outcomes(&totals), []);
+    assert_eq!((totals.cells, totals.pending), (30, 30));
+    let told: Vec<String> = story(&log)
+        .into_iter()
+        .filter(|line| !line.starts_with("plan"))
+        .collect();
+    assert_eq!(told, ["budget usd"]);
+}
+
+#[tokio::test]
+async fn checks_do_not_run_far_ahead_of_a_slow_judge() {
+    const MIXED: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, applies_to: { ids: [t0] }, params: { criteria: is polite } }
+  - { id: any, type: contains, params: { patterns: [x] } }
+";
+    let held = Arc::new(Semaphore::new(0));
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let count = usize::try_from(AHEAD).expect("small") + 500;
+    let mut running = run(MIXED, transcripts(count), &judge, |_| {});
+    let last = format!("t{}", AHEAD - 1);
+    running
+        .until(
+            |kind| matches!(kind, Kind::CellsPlanned { transcript, .. } if transcript.id == last),
+        )
+        .await;
+    held.add_permits(1);
+    let (totals, log) = running.ended().await;
+    assert_eq!(totals.pending, 0);
+    let place = |wanted: &str| story(&log).iter().position(|line| line.starts_with(wanted));
+    let (finished, beyond) = (place("finish 0"), place(&format!("plan t{AHEAD} ")));
+    assert!(finished < beyond, "{finished:?} {beyond:?}");
+}

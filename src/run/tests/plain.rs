@@ -1,0 +1,193 @@
+//! Runs without judges.
+
+use std::sync::Arc;
+
+use super::support::{
+    NO_TIME, Scripted, compiled, outcomes, planned, run, run_with, story, transcript,
+};
+use crate::event::{FORMAT, Kind, RunEvent, RunState};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::{CellIx, Outcome};
+use crate::run::plan::How;
+use crate::run::{Filter, RunOptions};
+use crate::transcript as reader;
+
+const TWO: &str = "
+id: two
+evals:
+  - { id: hello, type: contains, params: { patterns: [hello] } }
+  - { id: short, type: max_length, params: { max_characters: 8 } }
+";
+
+fn nobody() -> Arc<Scripted> {
+    Arc::new(Scripted::new(|_| Outcome::JudgeError))
+}
+
+#[tokio::test]
+async fn cells_are_numbered_in_plan_order_and_settled_a_transcript_at_once() {
+    let records: Vec<String> = (0..50)
+        .map(|n| transcript(&format!("t{n}"), if n % 2 == 0 { "hello" } else { "no" }))
+        .collect();
+    let running = run(TWO, records, &nobody(), |_| {});
+    let core = Arc::clone(&running.core);
+    let (totals, log) = running.ended().await;
+    let names = planned(&core, &log);
+    let expected: Vec<(CellIx, String)> = (0..100)
+        .map(|ix| {
+            let eval = if ix % 2 == 0 { "hello" } else { "short" };
+            (CellIx(ix), format!("t{}/two/{eval}", ix / 2))
+        })
+        .collect();
+    assert_eq!(names, expected);
+    assert_eq!(story(&log)[..2], ["plan t0 0+2", "settle 0 pass, 1 pass"]);
+    assert_eq!(
+        outcomes(&totals),
+        [(Outcome::Pass, 75), (Outcome::Fail, 25)]
+    );
+    assert_eq!((totals.cells, totals.pending), (100, 0));
+    let events: Vec<RunEvent> = (0..)
+        .zip(log)
+        .map(|(seq, kind)| RunEvent {
+            seq,
+            at: NO_TIME,
+            kind,
+        })
+        .collect();
+    let state = RunState::fold(&events);
+    assert_eq!((state.cells.len(), state.stray), (100, 0));
+    assert_eq!(FORMAT.major, 1);
+}
+
+#[tokio::test]
+async fn a_bad_record_is_told_and_the_rest_are_checked() {
+    let records = vec![
+        transcript("a", "hello"),
+        "{\"messages\": [".to_owned(),
+        transcript("b", "hello"),
+    ];
+    let (totals, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
+    assert_eq!(totals.cells, 4);
+    let story = story(&log);
+    assert!(
+        story
+            .iter()
+            .any(|line| line.starts_with("note list.jsonl: record 1 is skipped: ")),
+        "{story:?}"
+    );
+}
+
+#[tokio::test]
+async fn many_bad_records_are_counted_not_listed() {
+    let records = vec!["{".to_owned(); 500];
+    let (_, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
+    let story = story(&log);
+    assert_eq!(story.len(), 11);
+    assert_eq!(
+        story[10],
+        "note list.jsonl: 500 records are skipped; the first 10 are named above"
+    );
+}
+
+#[tokio::test]
+async fn a_second_transcript_with_an_id_gets_a_name_of_its_own() {
+    let records = vec![transcript("a", "x"), transcript("a", "y")];
+    let (_, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
+    let story = story(&log);
+    assert_eq!(
+        story[2..4],
+        [
+            "note list.jsonl: another transcript is called `a`; this one is shown as `a~2`",
+            "plan a~2 2+2"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_limit_takes_the_first_transcripts_with_cells() {
+    let options = RunOptions {
+        limit: Some(2),
+        where_: Some(Filter::parse("!transcript:t0 eval:hello").expect("parses")),
+        ..RunOptions::default()
+    };
+    let records = (0..1000)
+        .map(|n| transcript(&format!("t{n}"), "hello"))
+        .collect();
+    let running = run_with(TWO, &options, records, &nobody(), |_| {});
+    let core = Arc::clone(&running.core);
+    let (totals, log) = running.ended().await;
+    assert_eq!(
+        planned(&core, &log),
+        [
+            (CellIx(0), "t1/two/hello".to_owned()),
+            (CellIx(1), "t2/two/hello".to_owned())
+        ]
+    );
+    assert_eq!(totals.cells, 2);
+}
+
+#[derive(Debug)]
+struct Panics;
+
+impl Check for Panics {
+    fn check(&self, _: &Subject<'_>) -> Finding {
+        panic!("a defect")
+    }
+}
+
+#[tokio::test]
+async fn a_check_that_panics_could_not_decide() {
+    let records = vec![transcript("a", "hello")];
+    let (totals, log) = run(TWO, records, &nobody(), |core| {
+        let plan = Arc::get_mut(&mut core.bench.plan).expect("not shared yet");
+        plan.evals[0].compiled = Compiled::Check(Box::new(Panics));
+    })
+    .ended()
+    .await;
+    assert_eq!(story(&log)[1], "settle 0 check_error, 1 pass");
+    assert_eq!(
+        outcomes(&totals),
+        [(Outcome::Pass, 1), (Outcome::CheckError, 1)]
+    );
+    let Some(Kind::CellsSettled(cells)) = log.get(1) else {
+        panic!("settled")
+    };
+    assert_eq!(
+        cells[0].1.error.as_deref(),
+        Some("the handler failed inside dicta: a defect")
+    );
+}
+
+const TRIGGERS: &str = "
+id: t
+evals:
+  - { id: every, type: contains, trigger: every_turn, params: { patterns: [a] } }
+  - { id: off, type: contains, enabled: false, params: { patterns: [a] } }
+  - { id: never, type: contains, trigger: sample_sessions, sample_percentage: 0, params: { patterns: [a] } }
+  - { id: always, type: contains, trigger: sample_turns, sample_percentage: 100, params: { patterns: [a] } }
+  - { id: other, type: contains, applies_to: { tags: [x] }, params: { patterns: [a] } }
+";
+
+#[test]
+fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
+    let plan = compiled(TRIGGERS, &RunOptions::default()).plan;
+    let record = br#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},
+        {"role":"user","content":"q"},{"role":"assistant","content":"b"}]}"#;
+    let transcript = reader::parse(record, 1, "s:1").expect("native");
+    let tasks: Vec<(u32, Option<u32>, How)> = plan
+        .tasks(&transcript)
+        .into_iter()
+        .map(|task| (task.eval, task.message, task.how))
+        .collect();
+    let skip = |why: &str| How::Skip(why.to_owned());
+    assert_eq!(
+        tasks,
+        [
+            (0, Some(1), How::Check),
+            (0, Some(3), How::Check),
+            (1, None, skip("disabled in the rubric")),
+            (2, None, skip("not sampled (0 % of sessions)")),
+            (3, Some(1), How::Check),
+            (3, Some(3), How::Check),
+        ]
+    );
+}

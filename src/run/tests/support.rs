@@ -1,0 +1,356 @@
+//! A run in memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use indexmap::IndexMap;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, FakeClock, Fut};
+use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, Totals};
+use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry};
+use crate::judge::Budget;
+use crate::model::{
+    CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
+};
+use crate::rubric;
+use crate::run::bench::{Bench, Recall, Seat};
+use crate::run::core::{Core, Numbers};
+use crate::run::permit::Permits;
+use crate::run::plan::NoPast;
+use crate::run::replay::Names;
+use crate::run::snapshot::{Compilation, compile};
+use crate::run::source::{Chunk, Feed, Record};
+use crate::run::start::drive;
+use crate::run::tally::Tally;
+use crate::run::window::Window;
+use crate::run::{RunError, RunOptions};
+use crate::transcript::Span;
+use crate::workspace::{Limits, Workspace};
+
+/// A workspace with these rubrics and two judges, `one` (the default) and `two`.
+pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
+    let registry = Registry::builtin();
+    let rubrics: Vec<_> = rubrics
+        .iter()
+        .enumerate()
+        .map(|(n, text)| {
+            let path = PathBuf::from(format!("rubrics/r{n}.yaml"));
+            let (rubric, problems) = rubric::load(Arc::from(*text), &path, &registry);
+            Arc::new(rubric.unwrap_or_else(|| panic!("{problems:?}")))
+        })
+        .collect();
+    let files = rubrics
+        .iter()
+        .map(|rubric| (rubric.path.clone(), Arc::clone(&rubric.source)))
+        .collect();
+    let judges =
+        ["one", "two"].map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
+    Workspace {
+        root: root.to_owned(),
+        name: "test".into(),
+        demo: false,
+        transcripts: Vec::new(),
+        rubrics,
+        judges: IndexMap::from(judges),
+        judge: Some("one".into()),
+        labels: Vec::new(),
+        runs: root.join("runs"),
+        also_runs: Vec::new(),
+        frozen: None,
+        limits: Limits {
+            concurrency: 2,
+            max_cost_usd: None,
+            requests_per_minute: None,
+        },
+        files,
+        warnings: Vec::new(),
+    }
+}
+
+/// A transcript with an id, in which an assistant says something.
+pub(super) fn transcript(id: &str, says: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","messages":[{{"role":"user","content":"hi"}},{{"role":"assistant","content":"{says}"}}]}}"#
+    )
+}
+
+/// Records from a list, a few a chunk.
+pub(super) struct List(pub(super) std::vec::IntoIter<String>);
+
+impl List {
+    pub(super) fn of(records: impl IntoIterator<Item = String>) -> Self {
+        Self(records.into_iter().collect::<Vec<_>>().into_iter())
+    }
+}
+
+impl Feed for List {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        for text in self.0.by_ref().take(3) {
+            let at = bytes.len()..bytes.len() + text.len();
+            bytes.extend_from_slice(text.as_bytes());
+            records.push(Record {
+                span: Span {
+                    offset: at.start as u64,
+                    len: text.len() as u64,
+                    number: 1,
+                },
+                at,
+                default_id: "list:1".into(),
+                id: None,
+                carried: None,
+            });
+        }
+        Ok((!records.is_empty()).then(|| Chunk {
+            path: Arc::from(Path::new("list.jsonl")),
+            bytes: Arc::new(bytes),
+            records,
+        }))
+    }
+}
+
+/// Decides by a script; may be held up until permits are added to `held`.
+pub(super) struct Scripted {
+    pub(super) decide: Box<dyn Fn(&JudgeRequest) -> Outcome + Send + Sync>,
+    pub(super) held: Option<Arc<Semaphore>>,
+    pub(super) live: AtomicUsize,
+    pub(super) most: AtomicUsize,
+    pub(super) asked: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    pub(super) fn new(decide: impl Fn(&JudgeRequest) -> Outcome + Send + Sync + 'static) -> Self {
+        Self {
+            decide: Box::new(decide),
+            held: None,
+            live: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        }
+    }
+
+    pub(super) fn held(mut self, by: &Arc<Semaphore>) -> Self {
+        self.held = Some(Arc::clone(by));
+        self
+    }
+}
+
+impl JudgeProvider for Scripted {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
+        Box::pin(async move {
+            let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(live, Ordering::SeqCst);
+            let name = format!("{}#{}", &*ask.transcript.id, ask.repeat.unwrap_or(0));
+            self.asked.lock().expect("no panic holds it").push(name);
+            if let Some(held) = &self.held {
+                tokio::select! {
+                    permit = held.acquire() => permit.expect("never closed").forget(),
+                    () = cx.cancel.cancelled() => {
+                        self.live.fetch_sub(1, Ordering::SeqCst);
+                        return CellResult::failed(Outcome::Cancelled, "cancelled");
+                    }
+                }
+            }
+            self.live.fetch_sub(1, Ordering::SeqCst);
+            let outcome = (self.decide)(ask);
+            if outcome.is_error() {
+                CellResult::failed(outcome, "as scripted")
+            } else {
+                CellResult::new(outcome, "as scripted")
+            }
+        })
+    }
+}
+
+/// Knows verdicts by key.
+pub(super) struct Known(pub(super) Vec<(Digest, CellResult)>);
+
+impl Recall for Known {
+    fn find(&self, key: &Digest, _: &JudgedParams) -> Option<CellResult> {
+        let (_, result) = self.0.iter().find(|(known, _)| known == key)?;
+        Some(result.clone())
+    }
+}
+
+/// The key under which a scripted judge's cell is cached.
+pub(super) fn key(transcript: &str, repeat: u32) -> Digest {
+    Digest::of(format!("{transcript}#{repeat}").as_bytes())
+}
+
+/// A run that is under way in memory.
+pub(super) struct Running {
+    pub(super) core: Arc<Core>,
+    pub(super) queue: mpsc::Receiver<Envelope>,
+    pub(super) log: Vec<Kind>,
+    pub(super) join: tokio::task::JoinHandle<Result<Totals, RunError>>,
+}
+
+/// Starts a run of these records.
+pub(super) fn run(
+    rubric: &str,
+    records: Vec<String>,
+    judge: &Arc<Scripted>,
+    change: impl FnOnce(&mut Core),
+) -> Running {
+    run_with(rubric, &RunOptions::default(), records, judge, change)
+}
+
+pub(super) fn compiled(rubric: &str, options: &RunOptions) -> Compilation {
+    let workspace = workspace(Path::new("/nowhere"), &[rubric]);
+    compile(&workspace, &Registry::builtin(), options, Box::new(NoPast)).expect("compiles")
+}
+
+pub(super) fn run_with(
+    rubric: &str,
+    options: &RunOptions,
+    records: Vec<String>,
+    judge: &Arc<Scripted>,
+    change: impl FnOnce(&mut Core),
+) -> Running {
+    let compilation = compiled(rubric, options);
+    let (to, queue) = mpsc::channel(64);
+    let emitter = Emitter::new(
+        to,
+        Arc::new(MemoryBlobs::default()),
+        Arc::new(Redactor::default()),
+    );
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
+    let seats = compilation
+        .judges
+        .iter()
+        .map(|_| {
+            Some(Seat {
+                judge: Arc::clone(judge) as Arc<dyn JudgeProvider>,
+                key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
+                size: Box::new(|_| Some(4000)),
+                free: false,
+            })
+        })
+        .collect();
+    let mut core = Core {
+        bench: Bench {
+            plan: compilation.plan,
+            seats,
+            recall: None,
+            names: Arc::new(Names::default()),
+        },
+        emitter,
+        clock,
+        cancel: CancellationToken::new(),
+        budget: Arc::new(Budget::default()),
+        permits: Permits::new(options.concurrency.unwrap_or(2)),
+        tally: Tally::default(),
+        window: Window::default(),
+        numbers: Numbers::default(),
+        limit: options.limit,
+        failure: Mutex::default(),
+    };
+    change(&mut core);
+    let core = Arc::new(core);
+    let join = {
+        let core = Arc::clone(&core);
+        tokio::spawn(async move {
+            drive(
+                &core,
+                Box::new(List::of(records)),
+                &CancellationToken::new(),
+            )
+            .await
+        })
+    };
+    Running {
+        core,
+        queue,
+        log: Vec::new(),
+        join,
+    }
+}
+
+impl Running {
+    /// Takes facts until one satisfies `wanted`.
+    pub(super) async fn until(&mut self, wanted: impl Fn(&Kind) -> bool) {
+        loop {
+            let envelope = self.queue.recv().await.expect("the run goes on");
+            let found = wanted(&envelope.kind);
+            self.log.push(envelope.kind);
+            if found {
+                return;
+            }
+        }
+    }
+
+    /// Takes facts to the end.
+    pub(super) async fn ended(mut self) -> (Totals, Vec<Kind>) {
+        self.until(|kind| matches!(kind, Kind::RunFinished(_)))
+            .await;
+        let totals = self.join.await.expect("no panic").expect("ends well");
+        (totals, self.log)
+    }
+}
+
+/// The log's planned cells: number and name.
+pub(super) fn planned(core: &Core, log: &[Kind]) -> Vec<(CellIx, String)> {
+    let mut cells = Vec::new();
+    for kind in log {
+        if let Kind::CellsPlanned {
+            transcript,
+            first,
+            keys,
+        } = kind
+        {
+            for (ix, key) in (first.0..).map(CellIx).zip(keys) {
+                let (_, rubric, eval) = core.bench.plan.eval(key.eval);
+                let name = CellName {
+                    transcript: transcript.id.clone(),
+                    rubric: rubric.id.clone(),
+                    eval: eval.id.clone(),
+                    message: key.message,
+                    judge: key
+                        .judge
+                        .map(|j| core.bench.plan.judges[j as usize].clone()),
+                    repeat: key.repeat,
+                };
+                cells.push((ix, name.to_string()));
+            }
+        }
+    }
+    cells
+}
+
+/// The log without times, as short words: what happened to which cell.
+pub(super) fn story(log: &[Kind]) -> Vec<String> {
+    log.iter()
+        .filter_map(|kind| match kind {
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => Some(format!("plan {} {}+{}", transcript.id, first.0, keys.len())),
+            Kind::CellsSettled(cells) => {
+                let cells: Vec<String> = cells
+                    .iter()
+                    .map(|cell| format!("{} {}", cell.0.0, cell.1.outcome))
+                    .collect();
+                Some(format!("settle {}", cells.join(", ")))
+            }
+            Kind::CellStarted { cell, .. } => Some(format!("start {}", cell.0)),
+            Kind::CellFinished { cell, result } => {
+                Some(format!("finish {} {}", cell.0, result.outcome))
+            }
+            Kind::Note { text, .. } => Some(format!("note {text}")),
+            Kind::BudgetReached { limit, .. } => Some(format!("budget {limit}")),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Outcomes of a run's totals.
+pub(super) fn outcomes(totals: &Totals) -> Vec<(Outcome, u64)> {
+    totals.outcomes.iter().map(|(o, n)| (*o, *n)).collect()
+}
+
+/// No time passes by itself.
+pub(super) const NO_TIME: Millis = Millis(0);

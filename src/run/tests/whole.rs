@@ -1,0 +1,358 @@
+//! Whole runs on disk, judged by `rules`: recorded, recalled, filtered by the board, taken up again.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::support::{outcomes, transcript, workspace};
+use crate::clock::{Clock, FakeClock};
+use crate::event::{Kind, ParentCause, Totals};
+use crate::handlers::Registry;
+use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
+use crate::record::{Run, RunStore};
+use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, start};
+use crate::workspace::{Env, Workspace};
+
+const RUBRIC: &str = "
+id: r
+evals:
+  - id: greets
+    type: llm_judge
+    params: { criteria: 'The answer mentions \"hello\".' }
+  - id: any
+    type: contains
+    params: { patterns: [o] }
+";
+
+/// A folder with a workspace of a few transcripts.
+struct Home {
+    dir: tempfile::TempDir,
+    clock: FakeClock,
+}
+
+impl Home {
+    fn new(says: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let lines: Vec<String> = says
+            .iter()
+            .enumerate()
+            .map(|(n, says)| transcript(&format!("t{n}"), says) + "\n")
+            .collect();
+        fs::write(dir.path().join("t.jsonl"), lines.concat()).expect("written");
+        Self {
+            dir,
+            clock: FakeClock::new(),
+        }
+    }
+
+    fn workspace(&self) -> Workspace {
+        let mut workspace = workspace(self.dir.path(), &[RUBRIC]);
+        workspace.transcripts = vec![self.dir.path().join("t.jsonl")];
+        workspace
+    }
+
+    fn env(&self) -> Env {
+        let data = self.dir.path().join("data");
+        let data = data.to_string_lossy().into_owned();
+        Env([("DICTA_DATA_DIR".to_owned(), data)].into())
+    }
+
+    fn store(&self) -> RunStore {
+        RunStore {
+            dir: self.dir.path().join("runs"),
+            also: Vec::new(),
+        }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.clock.clone())
+    }
+
+    /// Runs to the end; what was handed on, what was recorded, and the totals.
+    async fn run(&self, workspace: Workspace, options: RunOptions) -> (RunId, Vec<Kind>, Totals) {
+        let registry = Registry::builtin();
+        let workspace = Arc::new(workspace);
+        let mut handle = start(workspace, &registry, &self.env(), self.clock(), options)
+            .expect("the run starts");
+        let mut kinds = Vec::new();
+        while let Some(batch) = handle.events.recv().await {
+            kinds.extend(batch.iter().map(|event| event.kind.clone()));
+        }
+        let totals = handle.join.await.expect("no panic").expect("ends well");
+        let recorded = self.recorded(&handle.run);
+        assert_eq!(kinds, recorded, "what was shown is what was recorded");
+        (handle.run, kinds, totals)
+    }
+
+    fn recorded(&self, run: &RunId) -> Vec<Kind> {
+        let log = self.find(run).log().expect("readable");
+        assert_eq!((log.warnings, log.interrupted), (Vec::new(), false));
+        log.events.into_iter().map(|event| event.kind).collect()
+    }
+
+    fn find(&self, run: &RunId) -> Run {
+        self.store().resolve(&run.0).expect("it is there")
+    }
+
+    fn refused(&self, workspace: Workspace, options: RunOptions) -> String {
+        let registry = Registry::builtin();
+        let started = start(
+            Arc::new(workspace),
+            &registry,
+            &self.env(),
+            self.clock(),
+            options,
+        );
+        match started {
+            Err(RunError::Usage(why)) => why,
+            Err(other) => panic!("another error: {other}"),
+            Ok(_) => panic!("it started"),
+        }
+    }
+}
+
+fn asked(kinds: &[Kind]) -> usize {
+    let started = |kind: &&Kind| matches!(kind, Kind::CellStarted { .. });
+    kinds.iter().filter(started).count()
+}
+
+#[tokio::test]
+async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
+    let home = Home::new(&["hello you", "no", "hello"]);
+    let (first, kinds, totals) = home.run(home.workspace(), RunOptions::default()).await;
+    assert_eq!(asked(&kinds), 3);
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
+
+    let (_, kinds, totals) = home.run(home.workspace(), RunOptions::default()).await;
+    assert_eq!(asked(&kinds), 0);
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
+    let cached = kinds.iter().any(|kind| match kind {
+        Kind::CellsSettled(cells) => cells[0].1.cached.as_ref() == Some(&first),
+        _ => false,
+    });
+    assert!(cached, "a recalled verdict says which run it is from");
+
+    for cache in [CachePolicy::Off, CachePolicy::Refresh] {
+        let options = RunOptions {
+            cache,
+            ..RunOptions::default()
+        };
+        let (_, kinds, _) = home.run(home.workspace(), options).await;
+        assert_eq!(asked(&kinds), 3, "{cache:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kept() {
+    let home = Home::new(&["hello"]);
+    let (run, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
+    let blobs = home.find(&run).blobs();
+    let Some(Kind::RunStarted(header)) = kinds.first() else {
+        panic!("the header comes first")
+    };
+    let rubric = blobs.get(&header.snapshots[0].blob.hash).expect("kept");
+    assert_eq!(rubric, RUBRIC.as_bytes());
+    let Some(Kind::CellsPlanned { transcript: of, .. }) = kinds
+        .iter()
+        .find(|kind| matches!(kind, Kind::CellsPlanned { .. }))
+    else {
+        panic!("planned")
+    };
+    assert_eq!(of.path, Path::new("t.jsonl"));
+    assert_eq!(
+        blobs.get(&of.digest).expect("kept"),
+        transcript("t0", "hello").into_bytes()
+    );
+}
+
+#[tokio::test]
+async fn a_filter_by_outcome_looks_at_the_board() {
+    let home = Home::new(&["hello", "no", "hello"]);
+    home.run(home.workspace(), RunOptions::default()).await;
+    let options = RunOptions {
+        where_: Some(Filter::parse("outcome:fail").expect("parses")),
+        ..RunOptions::default()
+    };
+    let (_, _, totals) = home.run(home.workspace(), options).await;
+    assert_eq!(outcomes(&totals), [(Outcome::Fail, 1)]);
+}
+
+#[tokio::test]
+async fn a_sample_is_the_same_for_a_seed() {
+    let says: Vec<&str> = (0..40).map(|_| "hello").collect();
+    let home = Home::new(&says);
+    let mut chosen = Vec::new();
+    for seed in [1, 1, 2] {
+        let options = RunOptions {
+            sample: Some(Sample { size: 5, seed }),
+            ..RunOptions::default()
+        };
+        let (_, kinds, _) = home.run(home.workspace(), options).await;
+        let ids: Vec<String> = kinds
+            .iter()
+            .filter_map(|kind| match kind {
+                Kind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ids.len(), 5);
+        chosen.push(ids);
+    }
+    assert_eq!(chosen[0], chosen[1]);
+    assert_ne!(chosen[0], chosen[2]);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
+    let home = Home::new(&["hello", "no", "hello", "hello"]);
+    let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
+    // As if it had been killed after the second transcript's cells were planned.
+    let log = home.dir.path().join("runs").join(&whole.0).join("events.jsonl");
+    let text = fs::read_to_string(&log).expect("readable");
+    let planned = text.match_indices("cells_planned").nth(1).expect("two").0;
+    let end = planned + text[planned..].find('\n').expect("a line") + 1;
+    fs::write(&log, &text[..end]).expect("cut");
+    // And the workspace has changed since.
+    let mut changed = home.workspace();
+    changed.rubrics = workspace(home.dir.path(), &["
+id: other
+evals:
+  - { id: x, type: contains, params: { patterns: [zzz] } }
+"])
+    .rubrics;
+    let options = RunOptions {
+        resume: Some(whole.0.clone()),
+        cache: CachePolicy::Off,
+        ..RunOptions::default()
+    };
+    let (_, kinds, resumed) = home.run(changed, options).await;
+    assert_eq!(resumed.outcomes, totals.outcomes, "over all, as if uncut");
+    assert_eq!((resumed.cells, resumed.pending), (8, 0));
+    let Some(Kind::RunStarted(header)) = kinds.first() else {
+        panic!("the header comes first")
+    };
+    let parent = header.parent.as_ref().expect("a parent");
+    assert_eq!((&parent.run, parent.cause), (&whole, ParentCause::Resume));
+    let carried = kinds
+        .iter()
+        .filter_map(|kind| match kind {
+            Kind::CellsSettled(cells) => Some(cells),
+            _ => None,
+        })
+        .flatten()
+        .filter(|cell| cell.1.cached.as_ref() == Some(&whole))
+        .count();
+    assert!(carried >= 1, "what was settled is carried");
+    assert!(asked(&kinds) >= 3, "what was not is asked");
+}
+
+#[tokio::test]
+async fn a_changed_transcript_is_taken_from_the_copy_the_old_run_kept() {
+    let home = Home::new(&["hello", "no"]);
+    let (old, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
+    fs::write(home.dir.path().join("t.jsonl"), transcript("other", "x")).expect("written");
+    let options = RunOptions {
+        resume: Some(old.0.clone()),
+        ..RunOptions::default()
+    };
+    let (_, _, resumed) = home.run(home.workspace(), options).await;
+    assert_eq!(resumed.outcomes, totals.outcomes);
+}
+
+#[tokio::test]
+async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
+    let home = Home::new(&["hello", "no"]);
+    let mut workspace = home.workspace();
+    let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
+    paid.model = "m".into();
+    paid.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    paid.prices = Some(crate::model::Prices {
+        input: 1.0,
+        output: 10.0,
+        cached: None,
+    });
+    workspace.judges.insert("one".into(), paid);
+    let registry = Registry::builtin();
+    let seen = preview(
+        Arc::new(workspace.clone()),
+        &registry,
+        &home.env(),
+        &home.clock(),
+        RunOptions::default(),
+    )
+    .expect("a preview needs no key");
+    assert_eq!((seen.transcripts, seen.cells), (2, 4));
+    assert_eq!(seen.kinds["llm_judge"], 2);
+    let judge = &seen.judges["one"];
+    assert_eq!((judge.cells, judge.cached, judge.calls_most), (2, 0, 2));
+    assert!(judge.input_tokens > 100, "{judge:?}");
+    assert!(judge.cost_usd.is_some_and(|usd| usd > 0.0), "{judge:?}");
+    assert!(home.store().runs().is_empty(), "nothing is recorded");
+    let why = home.refused(workspace, RunOptions::default());
+    assert!(why.contains("NO_SUCH_KEY") && why.contains("one"), "{why}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_said_before_anything_is_recorded() {
+    let home = Home::new(&["hello"]);
+    let options = |change: fn(&mut RunOptions)| {
+        let mut options = RunOptions::default();
+        change(&mut options);
+        options
+    };
+    let table = [
+        (
+            options(|o| o.judge = Some("tow".into())),
+            "no judge is called `tow`; did you mean `two`?",
+        ),
+        (
+            options(|o| o.where_ = Some(Filter::parse("eval:greet").expect("parses"))),
+            "--where: no eval is called `greet`; did you mean `greets`?",
+        ),
+    ];
+    for (options, expected) in table {
+        assert_eq!(home.refused(home.workspace(), options), expected);
+    }
+    let mut missing = home.workspace();
+    missing.transcripts.push(home.dir.path().join("gone.jsonl"));
+    let why = home.refused(missing, RunOptions::default());
+    assert!(why.contains("gone.jsonl"), "{why}");
+    assert!(home.store().runs().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_of_checks_alone_needs_no_key() {
+    let home = Home::new(&["hello"]);
+    let mut workspace = home.workspace();
+    let mut keyed = JudgeConfig::new("one", ProviderKind::Openai);
+    keyed.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    workspace.judges.insert("one".into(), keyed);
+    let options = RunOptions {
+        where_: Some(Filter::parse("eval:any").expect("parses")),
+        ..RunOptions::default()
+    };
+    let (_, _, totals) = home.run(workspace, options).await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+}
+
+#[tokio::test]
+async fn a_replay_judge_tells_a_recorded_trace_again() {
+    let home = Home::new(&["hello", "no"]);
+    let (old, first, _) = home.run(home.workspace(), RunOptions::default()).await;
+    let mut workspace = home.workspace();
+    let mut replay = JudgeConfig::new("again", ProviderKind::Replay);
+    replay.run = Some(old.0.clone());
+    workspace.judges.insert("again".into(), replay);
+    let options = RunOptions {
+        judge: Some("again".into()),
+        ..RunOptions::default()
+    };
+    let (_, second, totals) = home.run(workspace, options).await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 2), (Outcome::Fail, 2)]);
+    let turns = |kinds: &[Kind]| {
+        let turn = |kind: &&Kind| matches!(kind, Kind::Turn { .. });
+        kinds.iter().filter(turn).count()
+    };
+    assert!(turns(&first) > 0);
+    assert_eq!(turns(&first), turns(&second));
+}
