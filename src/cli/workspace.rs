@@ -7,7 +7,7 @@ use super::Cx;
 use super::trouble::Trouble;
 use crate::handlers::Registry;
 use crate::record::RunStore;
-use crate::workspace::{self, Workspace, demo, paths};
+use crate::workspace::{self, Workspace, demo};
 
 /// A loaded workspace, and how it was come by.
 pub(super) struct Opened {
@@ -66,6 +66,6 @@ fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
     if let Some(root) = workspace::discover(&here) {
         return Ok((root, false));
     }
-    let data = paths::data_dir(&cx.env).map_err(Trouble::usage)?;
+    let data = workspace::data_dir(&cx.env).map_err(Trouble::usage)?;
     Ok((demo::unpack(&data).map_err(Trouble::usage)?, true))
 }

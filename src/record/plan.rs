@@ -71,7 +71,7 @@ impl Place {
 
 impl<'p> Planned<'p> {
     pub(super) fn name(self) -> Option<CellName> {
-        self.header.cell_name(self.transcript, self.key)
+        Some(self.header.cell_name(self.transcript, self.key)?.to_owned())
     }
 
     pub(super) fn eval(self) -> Option<&'p EvalSpec> {

@@ -162,6 +162,7 @@ fn seat<'m>(
                 judge: Arc::new(judge),
                 key: Box::new(|_| None),
                 size: Box::new(|_| None),
+                first: None,
                 free,
             };
             Ok((seat, Vec::new()))
@@ -186,7 +187,7 @@ fn seat<'m>(
 /// The seat of an engine.
 fn asking(engine: Engine, free: bool) -> Seat {
     let engine = Arc::new(engine);
-    let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
+    let (keyed, sized, first) = (Arc::clone(&engine), Arc::clone(&engine), Arc::clone(&engine));
     Seat {
         judge: engine,
         key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
@@ -194,6 +195,10 @@ fn asking(engine: Engine, free: bool) -> Seat {
             let body = sized.first_body(ask).ok()?;
             Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
         }),
+        first: Some(Box::new(move |ask| {
+            let (key, parts) = first.cache_key(ask)?;
+            Ok((first.first_body(ask)?, key, parts))
+        })),
         free,
     }
 }

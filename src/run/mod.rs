@@ -26,6 +26,7 @@
 //!
 //! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
 
+mod ask;
 mod bench;
 mod core;
 mod evidence;
@@ -60,6 +61,7 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use ask::{Asked, ask};
 pub use filter::{Candidate, Filter, FilterError};
 pub use preview::{JudgePreview, Preview, preview};
 pub use sample::Sample;

@@ -51,7 +51,7 @@ impl Replay {
                                 ix,
                                 CellName {
                                     judge: None,
-                                    ..name
+                                    ..name.to_owned()
                                 },
                             );
                         }

@@ -79,6 +79,22 @@ fn by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     problems
 }
 
+/// Where the runs of a workspace are, read from dicta.yaml alone, so that recorded runs can be shown while its rubrics do
+/// not load; and further folders with runs. `None` where dicta.yaml itself cannot be read.
+pub fn runs_of(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let root = root.canonicalize().ok()?;
+    let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64).ok()?;
+    let doc = yaml::read(&text, Path::new(CONFIG)).ok()?;
+    let runs = match doc.value.get("runs").and_then(Value::as_str) {
+        Some(written) => paths::resolve(&root, written, env),
+        None => {
+            let name = root.file_name().unwrap_or_default().to_string_lossy();
+            paths::default_runs(&paths::data_dir(env).ok()?, &root, &name)
+        }
+    };
+    Some((runs, demo::is_demo(&root).into_iter().collect()))
+}
+
 fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
     problems
         .into_iter()

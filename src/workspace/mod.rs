@@ -29,7 +29,7 @@ use crate::rubric::Rubric;
 pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
-pub use load::load;
+pub use load::{load, runs_of};
 pub use paths::{DATA_DIR_VARIABLE, data_dir, default_runs, discover};
 
 /// The file that makes a folder a workspace.

@@ -213,7 +213,7 @@ fn numbers(text: &str) -> Vec<String> {
 }
 
 fn scaled(number: &str, unit: &str) -> Option<String> {
-    let zeros = match unit.to_ascii_lowercase().as_str() {
+    let zeros: usize = match unit.to_ascii_lowercase().as_str() {
         "thousand" | "k" => 3,
         "million" | "mn" | "m" => 6,
         _ => 9,

@@ -226,6 +226,7 @@ pub(super) fn run_with(
                 judge: Arc::clone(judge) as Arc<dyn JudgeProvider>,
                 key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
                 size: Box::new(|_| Some(4000)),
+                first: None,
                 free: false,
             })
         })
