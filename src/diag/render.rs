@@ -44,9 +44,9 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         let source = diagnostic.source.as_deref()?;
         Some((Excerpt::of(source, &span.bytes), span))
     });
-    // Without a place the file stands in the title; with one it stands above the snippet, column included.
+    // Without a snippet the place stands in the title; with one it stands above it.
     let group = match &excerpt {
-        None => Group::with_title(level.primary_title(format!("{path}: {message}"))),
+        None => Group::with_title(level.primary_title(diagnostic.to_string())),
         Some((excerpt, span)) => {
             let snippet = Snippet::source(excerpt.text.as_str())
                 .line_start(span.line as usize)
@@ -212,6 +212,12 @@ mod tests {
             80,
         );
         assert_eq!(text, "warning: a.yaml: is never used\n");
+        let mut placed = at("x", 0..1, 1, 1);
+        placed.source = None;
+        assert_eq!(
+            render(&[placed], false, 80),
+            "error: beam.yaml:1:1: min_score must be between 0 and 1 (got 3)\n"
+        );
     }
 
     #[test]

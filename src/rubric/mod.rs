@@ -187,7 +187,7 @@ pub struct KindSpec {
 pub struct ParamProblem {
     /// JSON pointer into params: `/pattern`.
     pub pointer: String,
-    /// A lower-case sentence.
+    /// What is wrong with what the pointer names, without naming it: `is empty`. A whole sentence where it is empty.
     pub message: String,
     /// What to do.
     pub help: Option<String>,

@@ -79,11 +79,12 @@ impl<'d> ParamsReader<'d> {
         }
         let problems = self.catalog.check(kind.name, &value);
         for problem in &problems {
-            let mut told = self.doc.error(
-                &format!("{at}{}", problem.pointer),
-                "param",
-                &problem.message,
-            );
+            let message = match name_of(&problem.pointer) {
+                Some(name) => format!("{name} {}", problem.message),
+                None => problem.message.clone(),
+            };
+            let pointer = format!("{at}{}", problem.pointer);
+            let mut told = self.doc.error(&pointer, "param", message);
             told.help.clone_from(&problem.help);
             self.problems.push(told);
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Catalog, KindSpec, ParamProblem};
 
-/// Four types, enough to load by.
+/// Five types, enough to load by.
 pub(crate) struct FakeCatalog(Vec<KindSpec>);
 
 impl FakeCatalog {
@@ -39,6 +39,12 @@ impl FakeCatalog {
             "required": ["patterns"],
             "additionalProperties": false,
         });
+        let tools = json!({
+            "type": "object",
+            "properties": {"tool_names": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}},
+            "required": ["tool_names"],
+            "additionalProperties": false,
+        });
         let regex = json!({
             "type": "object",
             "properties": {
@@ -53,6 +59,7 @@ impl FakeCatalog {
             kind("llm_judge", judge.clone(), true),
             kind("llm_judge_session", judge, true),
             kind("regex", regex, false),
+            kind("tools_called", tools, false),
         ])
     }
 }
@@ -69,7 +76,7 @@ impl Catalog for FakeCatalog {
         if kind == "regex" && regex::Regex::new(pattern).is_err() {
             return vec![ParamProblem {
                 pointer: "/pattern".to_owned(),
-                message: "the pattern does not compile".to_owned(),
+                message: "does not compile".to_owned(),
                 help: Some("escape it".to_owned()),
             }];
         }

@@ -1,4 +1,4 @@
-//! dicta.yaml and a transcript as JSON Schemas, for editors. What they accept the loaders accept, but for what no schema
+//! dicta.yaml, a transcript and a line of a run's log as JSON Schemas, for editors. What they accept the loaders accept, but for what no schema
 //! can say (files that exist, judges that are named).
 
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The JSON Schema (2020-12) of dicta.yaml.
-pub fn workspace_schema() -> Value {
+pub fn json_schema() -> Value {
     let globs = |description: &str| {
         json!({
             "description": description,
@@ -151,5 +151,61 @@ pub fn transcript_schema() -> Value {
                 "required": ["role"],
             },
         },
+    })
+}
+
+/// The JSON Schema (2020-12) of one event, a line of a run's `events.jsonl`: the envelope, and which kinds there are. A
+/// kind of a newer minor version is allowed, as it is when reading.
+pub fn event_schema() -> Value {
+    let kinds = [
+        ("run_started", "The header: what the run began with."),
+        (
+            "blob_stored",
+            "A blob is in the store; comes before any event that names it.",
+        ),
+        (
+            "cells_planned",
+            "A transcript was reached and its cells numbered.",
+        ),
+        (
+            "cells_settled",
+            "Deterministic, skipped and cached cells of one transcript, as pairs of number and result.",
+        ),
+        ("cell_started", "A judge began a cell."),
+        ("cell_finished", "A judge cell ended."),
+        ("turn", "Something about a model call."),
+        ("tool", "Something about a tool call."),
+        ("paused", "A trace stands still at a boundary."),
+        ("resumed", "A paused trace goes on."),
+        ("budget_reached", "A budget was reached."),
+        (
+            "note",
+            "Something worth telling that is none of the others.",
+        ),
+        (
+            "run_finished",
+            "The last event of a run that was not interrupted.",
+        ),
+    ];
+    let properties: serde_json::Map<String, Value> = kinds
+        .iter()
+        .map(|(name, what)| ((*name).to_owned(), json!({"description": what})))
+        .collect();
+    json!({
+        "$schema": DRAFT,
+        "title": "dicta run event",
+        "type": "object",
+        "properties": {
+            "seq": {"type": "integer", "minimum": 0, "description": "From 0, without gaps."},
+            "at": {"type": "integer", "minimum": 0, "description": "Milliseconds since the run began."},
+            "kind": {
+                "description": "One key: what happened.",
+                "anyOf": [
+                    {"type": "object", "minProperties": 1, "maxProperties": 1, "properties": properties},
+                    {"type": "string"},
+                ],
+            },
+        },
+        "required": ["seq", "at", "kind"],
     })
 }

@@ -42,11 +42,12 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
         }
         Err(_) => {}
     }
-    let glob = GlobBuilder::new(&whole.to_string_lossy())
+    let parts = Parts::of(root, &whole);
+    let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
         .build()
         .map_err(|error| format!("`{written}` is no glob: {}", error.kind()))?;
-    let found = walk(&whole, &glob.compile_matcher());
+    let found = walk(&parts, &glob.compile_matcher());
     if found.files.is_empty() {
         let mut message = format!("`{written}` matches no file");
         if let Some(first) = found.skipped.first() {
@@ -61,22 +62,49 @@ fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// Walks the deepest folder that the glob names without a wildcard.
-fn walk(glob: &Path, matcher: &GlobMatcher) -> Found {
-    let components: Vec<Component<'_>> = glob.components().collect();
-    let text = |c: &Component<'_>| c.as_os_str().to_string_lossy().into_owned();
-    let fixed = components.iter().take_while(|c| !is_glob(&text(c))).count();
-    let base: PathBuf = components[..fixed].iter().collect();
-    let rest = &components[fixed..];
-    let depth = if rest.iter().any(|c| text(c).contains("**")) {
+/// A glob taken apart: the deepest folder it names without a wildcard, and the rest.
+struct Parts {
+    base: PathBuf,
+    rest: Vec<String>,
+}
+
+impl Parts {
+    /// What a glob shares with the workspace's own path is literal, whatever characters that has.
+    fn of(root: &Path, whole: &Path) -> Self {
+        let text = |c: Component<'_>| c.as_os_str().to_string_lossy().into_owned();
+        let components: Vec<Component<'_>> = whole.components().collect();
+        let own = root
+            .components()
+            .zip(&components)
+            .take_while(|(a, b)| a == *b)
+            .count();
+        let fixed = components[own..]
+            .iter()
+            .take_while(|c| !is_glob(&text(**c)))
+            .count();
+        Self {
+            base: components[..own + fixed].iter().collect(),
+            rest: components[own + fixed..].iter().map(|c| text(*c)).collect(),
+        }
+    }
+
+    fn pattern(&self) -> String {
+        let base = globset::escape(&self.base.to_string_lossy());
+        format!("{}/{}", base.trim_end_matches('/'), self.rest.join("/"))
+    }
+}
+
+fn walk(parts: &Parts, matcher: &GlobMatcher) -> Found {
+    let base = &parts.base;
+    let depth = if parts.rest.iter().any(|part| part.contains("**")) {
         usize::MAX
     } else {
-        rest.len()
+        parts.rest.len()
     };
-    let hidden_too = rest.iter().any(|c| text(c).starts_with('.'));
+    let hidden_too = parts.rest.iter().any(|part| part.starts_with('.'));
     let mut found = Found::default();
-    let mut links = Links::new(&base);
-    let entries = WalkDir::new(&base)
+    let mut links = Links::new(base);
+    let entries = WalkDir::new(base)
         .follow_links(true)
         .max_depth(depth)
         .sort_by_file_name()
@@ -99,7 +127,7 @@ fn walk(glob: &Path, matcher: &GlobMatcher) -> Found {
                     .push(format!("skipped {}: it is {kind}", entry.path().display()));
             }
             Err(error) => {
-                let path = error.path().unwrap_or(&base).display();
+                let path = error.path().unwrap_or(base).display();
                 let reason = if error.loop_ancestor().is_some() {
                     "a symlink loop".to_owned()
                 } else {
@@ -181,7 +209,7 @@ mod tests {
     #[test]
     fn globs_find_what_a_shell_would() {
         let dir = tempfile::tempdir().expect("a folder");
-        let root = super::super::paths::absolute(dir.path());
+        let root = super::super::paths::absolute(dir.path()).join("[a] *");
         for file in [
             "t/b.jsonl",
             "t/a.jsonl",

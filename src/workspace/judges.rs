@@ -72,7 +72,7 @@ pub(super) fn read(
     }
     let provider = fields.choice("provider", PROVIDERS);
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
-    judge.tools = tools(&mut fields, cx.tools);
+    judge.tools = tools(&mut fields, cx);
     let max_turns = fields.integer("max_turns", 1..=100);
     if let Some(turns) = max_turns.and_then(|n| u16::try_from(n).ok()) {
         judge.max_turns = turns;
@@ -350,7 +350,8 @@ fn prices(mut fields: Fields<'_>) -> Option<Prices> {
 }
 
 /// Missing, null and `[]` are none. An entry is a name, or one name with settings.
-pub(super) fn tools(fields: &mut Fields<'_>, known: &[&str]) -> Vec<ToolUse> {
+pub(super) fn tools(fields: &mut Fields<'_>, cx: &JudgeCx<'_>) -> Vec<ToolUse> {
+    let known = cx.tools;
     if fields.value("tools").is_none_or(Value::is_null) {
         return Vec::new();
     }
@@ -370,16 +371,12 @@ pub(super) fn tools(fields: &mut Fields<'_>, known: &[&str]) -> Vec<ToolUse> {
             },
             Value::Object(map) if map.len() == 1 => {
                 let (name, settings) = map.iter().next().expect("it has one entry");
-                let settings = match settings {
-                    Value::Null => IndexMap::new(),
-                    Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
-                    other => {
-                        refuse(format!(
-                            "the settings of `{name}` must be a mapping (got {})",
-                            describe(other)
-                        ));
-                        continue;
-                    }
+                let Some(settings) = tool_settings(settings, cx) else {
+                    let got = describe(settings);
+                    refuse(format!(
+                        "the settings of `{name}` must be a mapping (got {got})"
+                    ));
+                    continue;
                 };
                 ToolUse {
                     name: name.clone(),
@@ -406,4 +403,22 @@ pub(super) fn tools(fields: &mut Fields<'_>, known: &[&str]) -> Vec<ToolUse> {
         }
     }
     uses
+}
+
+/// A tool's settings as written, but that the path of a file counts from the workspace.
+fn tool_settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
+    match settings {
+        Value::Null => Some(IndexMap::new()),
+        Value::Object(map) => {
+            let absolute = |(key, value): (&String, &Value)| match value {
+                Value::String(path) if key.ends_with("_file") && !path.is_empty() => {
+                    let path = paths::resolve(cx.root, path, cx.env);
+                    (key.clone(), path.to_string_lossy().into_owned().into())
+                }
+                other => (key.clone(), other.clone()),
+            };
+            Some(map.iter().map(absolute).collect())
+        }
+        _ => None,
+    }
 }

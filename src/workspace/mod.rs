@@ -26,7 +26,7 @@ use crate::diag::Diagnostic;
 use crate::model::{JudgeConfig, Label};
 use crate::rubric::Rubric;
 
-pub use describe::{transcript_schema, workspace_schema};
+pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;

@@ -1,13 +1,22 @@
 use super::*;
-use crate::diag::{Diagnostic, render};
-use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
+use crate::diag::Diagnostic;
+use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::rubric::tests_support::FakeCatalog;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
 const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
-const JUDGED: &str = "evals:\n  - {id: j, type: llm_judge, params: {criteria: x}}\n";
+
+mod of_judges;
+
+/// An environment with a data directory.
+fn data() -> Env {
+    Env(HashMap::from([(
+        "DICTA_DATA_DIR".to_owned(),
+        "/data".to_owned(),
+    )]))
+}
 
 /// A workspace on disk with one transcript and one rubric, and whatever else a test writes.
 struct Folder {
@@ -109,137 +118,6 @@ fn every_default_is_the_designs() {
         .collect();
     assert_eq!(files, ["dicta.yaml", "r.yaml"]);
     assert_eq!(workspace.warnings, []);
-}
-
-#[test]
-fn a_judge_of_two_lines_has_every_default() {
-    let folder =
-        config("judges:\n  g: {provider: gemini, model: m}\n  o: {provider: openai, model: m}\n");
-    let judges = folder.load().unwrap_or_else(|p| panic!("{p:?}")).judges;
-    let expected = |name: &str, provider, key: &str| JudgeConfig {
-        name: name.to_owned(),
-        provider,
-        model: "m".to_owned(),
-        base_url: None,
-        key: KeySource::Env(key.to_owned()),
-        tools: Vec::new(),
-        max_turns: 5,
-        verdict: VerdictMode::Auto,
-        temperature: Some(0.0),
-        max_output_tokens: Some(4096),
-        reasoning: None,
-        seed: None,
-        headers: IndexMap::new(),
-        extra_body: None,
-        timeout: Millis::from_secs(120),
-        prices: None,
-        stream: true,
-        base_prompt: String::new(),
-        requests_per_minute: None,
-        run: None,
-    };
-    assert_eq!(
-        judges["g"],
-        expected("g", ProviderKind::Gemini, "GEMINI_API_KEY")
-    );
-    assert_eq!(
-        judges["o"],
-        expected("o", ProviderKind::Openai, "OPENAI_API_KEY")
-    );
-    assert_eq!(judges.keys().collect::<Vec<_>>(), ["g", "o", "rules"]);
-}
-
-#[test]
-fn every_key_of_a_judge_is_read() {
-    let folder = config(
-        "judge: full
-judges:
-  full:
-    provider: openai
-    model: m
-    base_url: http://127.0.0.1:9/v1
-    tools: [{fetch_url: {timeout_s: 10, seen: url}}]
-    max_turns: 3
-    verdict: call
-    temperature: null
-    max_output_tokens: null
-    reasoning: low
-    seed: 7
-    headers: {X-Team: blue}
-    extra_body: {top_k: 1}
-    timeout_s: 1.5
-    prices: {input: 1.25, output: 10, cached: 0.1}
-    stream: false
-    requests_per_minute: 30
-    base_prompt: Be strict.
-  none: {provider: openai, model: m, api_key_env: null, tools: null}
-  own: {provider: gemini, model: m, base_url: 'http://localhost:1', api_key_env: MY_KEY, tools: []}
-  file: {provider: gemini, model: m, api_key_file: secrets/key}
-  again: {provider: replay, run: kvqa}
-  quick: {provider: rules, tools: [fetch_url]}
-frozen: ../runs/x
-runs: here
-limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
-",
-    );
-    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let root = folder.root();
-    let full = &workspace.judges["full"];
-    let expected = JudgeConfig {
-        model: "m".to_owned(),
-        base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        key: KeySource::EnvIfSet("OPENAI_API_KEY".to_owned()),
-        tools: vec![ToolUse {
-            name: "fetch_url".to_owned(),
-            settings: IndexMap::from([
-                ("timeout_s".to_owned(), json!(10)),
-                ("seen".to_owned(), json!("url")),
-            ]),
-        }],
-        max_turns: 3,
-        verdict: VerdictMode::Call,
-        temperature: None,
-        max_output_tokens: None,
-        reasoning: Some("low".to_owned()),
-        seed: Some(7),
-        headers: IndexMap::from([("X-Team".to_owned(), "blue".to_owned())]),
-        extra_body: Some(json!({"top_k": 1})),
-        timeout: Millis(1500),
-        prices: Some(Prices {
-            input: 1.25,
-            output: 10.0,
-            cached: Some(0.1),
-        }),
-        stream: false,
-        requests_per_minute: Some(30),
-        base_prompt: "Be strict.".to_owned(),
-        ..JudgeConfig::new("full", ProviderKind::Openai)
-    };
-    assert_eq!(*full, expected);
-    assert_eq!(workspace.judges["none"].key, KeySource::None);
-    assert!(workspace.judges["none"].tools.is_empty());
-    assert_eq!(
-        workspace.judges["own"].key,
-        KeySource::Env("MY_KEY".to_owned())
-    );
-    assert_eq!(
-        workspace.judges["file"].key,
-        KeySource::File(root.join("secrets/key"))
-    );
-    assert_eq!(workspace.judges["again"].run.as_deref(), Some("kvqa"));
-    assert_eq!(workspace.judges["quick"].tools[0].name, "fetch_url");
-    assert_eq!(workspace.judge.as_deref(), Some("full"));
-    assert_eq!(workspace.runs, root.join("here"));
-    let frozen = root.parent().expect("a parent").join("runs/x");
-    assert_eq!(workspace.frozen, Some(frozen.display().to_string()));
-    assert_eq!(
-        workspace.limits,
-        Limits {
-            concurrency: 2,
-            max_cost_usd: Some(0.0),
-            requests_per_minute: Some(60)
-        }
-    );
 }
 
 #[test]
@@ -463,87 +341,6 @@ fn the_problems_of_all_files_come_at_once() {
 }
 
 #[test]
-fn a_judged_eval_without_any_judge_names_the_fix() {
-    let folder = config("");
-    folder.write("r.yaml", JUDGED);
-    let problems = folder.load().expect_err("no judge");
-    assert_eq!(
-        lines(&problems),
-        ["dicta.yaml:1:1: the eval r/j needs a judge, and there is no default one"]
-    );
-    assert!(
-        problems[0]
-            .help
-            .as_deref()
-            .is_some_and(|help| help.starts_with("add `judge: rules`"))
-    );
-    folder.write("r.yaml", &format!("judge: rules\n{JUDGED}"));
-    assert!(folder.load().is_ok(), "the rubric's own will do");
-}
-
-#[test]
-fn a_key_in_the_file_is_refused_and_never_shown() {
-    let faults = [
-        "judges:\n  j: {provider: opnai, model: m, api_key: sk-hunter2}\n",
-        "judges:\n  j:\n    provider: openai\n    model: m\n    api_key: |\n      sk-hunter2\n",
-        "judges:\n  j:\n    provider: openai\n    api_key_env: sk-hunter2\n",
-        "judges:\n  j:\n    provider: openai\n    model: m\n    base_url: https://me:hunter2@api.example/v1\n",
-        "judges:\n  j:\n    provider: openai\n    headers: {Authorization: Bearer hunter2, X: \"hunter2\", 'b b': hunter2}\n",
-        "judges:\n  j:\n    provider: openai\n    api_key: \"hunter2\n",
-    ];
-    for tail in faults {
-        let problems = config(tail).load().expect_err("refused");
-        let shown = format!(
-            "{:?}{}{}",
-            lines(&problems),
-            render(&problems, false, 100),
-            render(&problems, true, 60)
-        );
-        assert!(!shown.contains("hunter2"), "{tail}\n{shown}");
-    }
-    let problems = config(faults[0]).problems();
-    assert!(
-        problems[1].ends_with("api_key does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"),
-        "{problems:#?}"
-    );
-    assert_eq!(
-        problems.len(),
-        2,
-        "and it is no unknown key besides: {problems:#?}"
-    );
-}
-
-#[test]
-fn an_evalbench_model_config_opens_as_it_is() {
-    let folder = config("judges:\n  house: judges/gemini.yaml\n");
-    folder.write(
-        "judges/gemini.yaml",
-        "generator: gcp_vertex_gemini\nvertex_model: gemini-2.5-pro\nbase_prompt: \"\"\nexecs_per_minute: 5\nmax_attempts: 3\ngcp_project_id: my-project\ngcp_region: us-central1\ntools:\n  - fetch_url\nextra_key: 1\n",
-    );
-    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let expected = JudgeConfig {
-        model: "gemini-2.5-pro".to_owned(),
-        key: KeySource::Env("GEMINI_API_KEY".to_owned()),
-        tools: vec![ToolUse {
-            name: "fetch_url".to_owned(),
-            settings: IndexMap::new(),
-        }],
-        requests_per_minute: Some(5),
-        ..JudgeConfig::new("house", ProviderKind::Gemini)
-    };
-    assert_eq!(workspace.judges["house"], expected);
-    assert_eq!(
-        lines(&workspace.warnings),
-        [
-            "judges/gemini.yaml:1:1: Vertex AI is not in this version yet: the model is asked through the Gemini API with GEMINI_API_KEY, and gcp_project_id and gcp_region are not used",
-            "judges/gemini.yaml:5:1: max_attempts is not used: dicta has its own retries",
-            "judges/gemini.yaml:10:1: not used here: extra_key",
-        ]
-    );
-    assert_eq!(workspace.files.len(), 3);
-}
-
-#[test]
 fn what_loads_with_reservations_is_a_warning() {
     let folder = config(
         "labels: l.jsonl\njudges:\n  j: {provider: openai, model: m, tools: [fetch_url], max_turns: 1}\n",
@@ -587,7 +384,12 @@ fn the_starter_is_written_once_and_overwrites_nothing() {
     let written = init(&root).expect("written");
     assert_eq!(written.len(), 5);
     assert_eq!(discover(&root.join("rubrics")), Some(root.clone()));
-    let text = fs::read_to_string(root.join("transcripts/support.jsonl")).expect("text");
+    let workspace =
+        load(&root, &data(), &FakeCatalog::new()).unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(workspace.warnings, []);
+    assert_eq!(workspace.labels.len(), 3);
+    assert_eq!(workspace.rubrics[0].evals.len(), 4);
+    let text = fs::read_to_string(&workspace.transcripts[0]).expect("text");
     assert_eq!(text.lines().count(), 4);
     fs::write(root.join("dicta.yaml"), "mine").expect("written");
     let error = init(&root).expect_err("refused");
@@ -614,7 +416,7 @@ fn the_schemas_for_editors_agree_with_the_loader() {
             .expect("YAML")
             .value
     };
-    let workspace = crate::schema::Compiled::compile(&workspace_schema()).expect("a schema");
+    let workspace = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
     assert_eq!(
         workspace.errors(&value(include_str!("starter/dicta.yaml"))),
         []
@@ -652,6 +454,18 @@ fn the_schemas_for_editors_agree_with_the_loader() {
         assert_eq!(transcript.errors(&value), []);
     }
     assert!(!transcript.is_valid(&json!({"id": "x"})));
+    let event = crate::schema::Compiled::compile(&event_schema()).expect("a schema");
+    let note = crate::event::RunEvent {
+        seq: 0,
+        at: Millis(1),
+        kind: crate::event::Kind::Note {
+            cell: None,
+            text: "x".to_owned(),
+        },
+    };
+    let note = serde_json::to_value(note).expect("plain data");
+    assert_eq!(event.errors(&note), []);
+    assert!(!event.is_valid(&json!({"seq": 0, "kind": {}})));
 }
 
 #[test]
