@@ -284,7 +284,7 @@ mod tests {
                 refused(kind, &json!({"patterns": many})),
                 [(
                     "/patterns".to_owned(),
-                    "holds 10001 patterns, more than 10000".to_owned()
+                    "patterns holds 10001, more than 10000".to_owned()
                 )]
             );
         }

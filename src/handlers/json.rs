@@ -44,7 +44,7 @@ impl EvalType for JsonSchemaEval {
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         schema::Compiled::compile(&Value::Object(self.schema))
             .map(|schema| Compiled::Check(Box::new(ValidUnder(schema))))
-            .map_err(|why| vec![problem("/schema", why)])
+            .map_err(|why| vec![problem("/schema", format!("does not compile: {why}"))])
     }
 }
 

@@ -161,7 +161,7 @@ mod tests {
             refused("max_length", &json!({"max": 1, "max_chars": 2})),
             [(
                 "/max_chars".to_owned(),
-                "says the same as `max`: give one of them".to_owned()
+                "max_chars says the same as `max`: give one of them".to_owned()
             )]
         );
         assert!(!refused("min_length", &json!({"min": 0})).is_empty());

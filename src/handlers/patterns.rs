@@ -44,7 +44,7 @@ impl Patterns {
             let count = written.len();
             problems.push(problem(
                 "/patterns",
-                format!("holds {count} patterns, more than {MAX_PATTERNS}"),
+                format!("holds {count}, more than {MAX_PATTERNS}"),
             ));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, p)| p.is_empty()) {

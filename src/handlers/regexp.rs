@@ -221,12 +221,12 @@ mod tests {
         }
         assert_eq!(
             refused("regex", &json!({"pattern": "a(?=b)"}))[0].1,
-            "is no regular expression: look-around, including look-ahead and look-behind, is not supported"
+            "pattern is no regular expression: look-around, including look-ahead and look-behind, is not supported"
         );
         let long = "a".repeat(65_537);
         assert_eq!(
             refused("regex", &json!({"pattern": long}))[0].1,
-            "is 65537 bytes long, more than 65536"
+            "pattern is 65537 bytes long, more than 65536"
         );
         assert!(
             !refused("regex", &json!({})).is_empty(),

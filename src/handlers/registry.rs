@@ -76,11 +76,18 @@ fn compile_of<T: EvalType>(params: &Value) -> Result<Compiled, Vec<ParamProblem>
         .compile()
 }
 
-/// One problem, without further help.
-pub(super) fn problem(pointer: impl Into<String>, message: impl Into<String>) -> ParamProblem {
+/// One problem, without further help. The sentence begins with the param the pointer leads to: `patterns[2] is empty`.
+pub(super) fn problem(pointer: impl Into<String>, what: impl std::fmt::Display) -> ParamProblem {
+    let pointer = pointer.into();
+    let mut steps = pointer.split('/').skip(1);
+    let message = match (steps.next(), steps.next()) {
+        (None, _) => what.to_string(),
+        (Some(param), None) => format!("{param} {what}"),
+        (Some(param), Some(at)) => format!("{param}[{at}] {what}"),
+    };
     ParamProblem {
-        pointer: pointer.into(),
-        message: message.into(),
+        pointer,
+        message,
         help: None,
     }
 }
@@ -151,7 +158,7 @@ impl Registry {
             .get(kind)
             .ok_or_else(|| format!("there is no eval type `{kind}`"))?;
         (def.compile)(params).map_err(|problems| {
-            let all: Vec<String> = problems.iter().map(sentence).collect();
+            let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             all.join("; ")
         })
     }
@@ -159,13 +166,6 @@ impl Registry {
     fn get(&self, kind: &str) -> Option<&(KindSpec, &'static TypeDef)> {
         let at = self.types.binary_search_by(|(spec, _)| spec.name.cmp(kind));
         at.ok().map(|at| &self.types[at])
-    }
-}
-
-fn sentence(problem: &ParamProblem) -> String {
-    match problem.pointer.trim_start_matches('/') {
-        "" => problem.message.clone(),
-        param => format!("{param}: {}", problem.message),
     }
 }
 

@@ -177,10 +177,10 @@ impl<'a> RawMessage<'a> {
         );
         let metadata = self.metadata.and_then(object);
         let mut parts = Vec::with_capacity(1 + self.tool_calls.as_ref().map_or(0, Vec::len));
-        for thought in [self.reasoning_content, self.reasoning]
-            .into_iter()
-            .flatten()
-        {
+        let first = self.reasoning_content.map(RawValue::get);
+        // Some servers write the same thoughts under both names.
+        let second = self.reasoning.filter(|again| Some(again.get()) != first);
+        for thought in self.reasoning_content.into_iter().chain(second) {
             parts.push(string(thought).map_or_else(|| other(thought), Part::Reasoning));
         }
         if role == Role::Tool {

@@ -116,7 +116,48 @@ fn all_problems_come_at_once() {
         .expect_err("three problems");
     assert_eq!(
         why,
-        "criteria: is empty; min_score: must be between 0 and 1 (got 3); \
-         scale: must be the lowest and the highest score, such as [1, 5] (got [5, 1])"
+        "criteria is empty; min_score must be between 0 and 1 (got 3); \
+         scale must be the lowest and the highest score, such as [1, 5] (got [5, 1])"
     );
+}
+
+fn load(yaml: &str) -> Result<crate::rubric::Rubric, Vec<String>> {
+    let path = std::path::Path::new("r.yaml");
+    let (rubric, all) = crate::rubric::load(yaml.into(), path, &Registry::builtin());
+    rubric.ok_or_else(|| all.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn every_example_loads_and_compiles() {
+    let registry = Registry::builtin();
+    for spec in registry.kinds() {
+        let indented = spec.example.replace('\n', "\n      ");
+        let yaml = format!(
+            "evals:\n  - id: e\n    type: {}\n    params:\n      {indented}\n",
+            spec.name
+        );
+        let rubric = load(&yaml).unwrap_or_else(|why| panic!("{yaml}{why:?}"));
+        let eval = &rubric.evals[0];
+        assert!(registry.compile(&eval.kind, &eval.params).is_ok(), "{yaml}");
+    }
+}
+
+#[test]
+fn an_author_sees_where_params_are_wrong() {
+    let yaml = "evals:
+  - { id: a, type: regex, params: { pattern: '(' } }
+  - { id: b, type: contains, params: { patterns: [] } }
+  - { id: c, type: tools_called, params: { tool_name: [x] } }
+";
+    let problems = load(yaml).expect_err("three faults");
+    assert_eq!(
+        problems[0],
+        "r.yaml:2:46: pattern is no regular expression: unclosed group"
+    );
+    for (problem, place) in problems
+        .iter()
+        .zip(["r.yaml:2:46:", "r.yaml:3:40:", "r.yaml:4:"])
+    {
+        assert!(problem.starts_with(place), "{problems:?}");
+    }
 }

@@ -139,7 +139,7 @@ fn ids_are_opaque_and_come_from_the_file_where_there_is_none() {
 
 #[test]
 fn odd_messages_are_read_as_far_as_they_can_be() {
-    let cases: [(&str, Vec<Part<'_>>); 17] = [
+    let cases: [(&str, Vec<Part<'_>>); 18] = [
         (r#"{"role":"assistant"}"#, vec![]),
         (
             r#"{"role":"assistant","content":"","tool_calls":null}"#,
@@ -189,6 +189,10 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         (
             r#"{"role":"assistant","reasoning":{"steps":2},"content":"x"}"#,
             vec![Part::Other(json(r#"{"steps":2}"#)), text("x")],
+        ),
+        (
+            r#"{"role":"assistant","reasoning":"t","reasoning_content":"t"}"#,
+            vec![Part::Reasoning("t".into())],
         ),
         (
             r#"{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}"#,
