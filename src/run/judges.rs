@@ -112,26 +112,26 @@ pub(super) fn declarations(sets: &[ToolSet]) -> HashMap<String, Vec<ToolDecl>> {
 /// Builds the judges that are needed and describes all. All problems at once.
 pub(super) fn build(
     compilation: &Compilation,
-    sets: &[ToolSet],
+    tools: &[ToolSet],
     parts: &Parts<'_>,
 ) -> Result<Built, RunError> {
-    let (mut seats, mut specs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut seats, mut described, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (ix, config) in compilation.judges.iter().enumerate() {
         let (mut seat, mut dropped) = (None, Vec::new());
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if needed {
             let models = compilation.models[ix].iter().map(String::as_str);
-            match self::seat(config, models, &sets[ix], parts) {
+            match self::seat(config, models, &tools[ix], parts) {
                 Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
                 Err(why) => problems.push(why),
             }
         }
         seats.push(seat);
-        specs.push(JudgeSpec {
+        described.push(JudgeSpec {
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
-            tools: sets[ix]
+            tools: tools[ix]
                 .decls()
                 .iter()
                 .map(|decl| (decl.name.clone(), decl.digest()))
@@ -139,7 +139,10 @@ pub(super) fn build(
         });
     }
     if problems.is_empty() {
-        Ok(Built { seats, specs })
+        Ok(Built {
+            seats,
+            specs: described,
+        })
     } else {
         Err(RunError::Usage(problems.join("\n")))
     }

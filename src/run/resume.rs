@@ -108,12 +108,15 @@ impl Carried {
     }
 }
 
+/// A transcript of the old run, with its cells and what is carried of them.
+type Old = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
+
 /// What an old run leaves to a new one.
 pub(super) struct Left {
     pub(super) run: RunId,
     pub(super) header: RunHeader,
     /// In the order reached.
-    pub(super) transcripts: Vec<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)>,
+    pub(super) transcripts: Vec<Old>,
     /// Whether all its transcripts were reached.
     pub(super) complete: bool,
     pub(super) blobs: Arc<dyn BlobSource>,
@@ -123,7 +126,7 @@ impl Left {
     /// Reads what a run planned and settled; the traces are passed over.
     pub(super) fn of(run: &Run) -> Result<Self, RecordError> {
         let header = run.header()?;
-        let mut transcripts: Vec<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)> = Vec::new();
+        let mut transcripts: Vec<Old> = Vec::new();
         let mut by_id: HashMap<String, usize> = HashMap::new();
         let mut places: HashMap<CellIx, (usize, usize)> = HashMap::new();
         let mut complete = false;
@@ -247,11 +250,11 @@ impl Left {
     fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
         let snapshot = snapshot
-            .ok_or_else(|| self.unusable(format!("it kept no copy of {}", path.display())))?;
+            .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
         let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
         rubric.map(Arc::new).ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            self.unusable(problems.join("; "))
+            self.unusable(&problems.join("; "))
         })
     }
 
@@ -259,13 +262,13 @@ impl Left {
         let bytes = self
             .blobs
             .get(hash)
-            .map_err(|error| self.unusable(error.to_string()))?;
+            .map_err(|error| self.unusable(&error.to_string()))?;
         String::from_utf8(bytes)
             .map(Arc::from)
-            .map_err(|_| self.unusable(format!("blob {} is not text", hash.short())))
+            .map_err(|_| self.unusable(&format!("blob {} is not text", hash.short())))
     }
 
-    fn unusable(&self, why: String) -> RunError {
+    fn unusable(&self, why: &str) -> RunError {
         RunError::Usage(format!(
             "run {} cannot be taken up again: {why}",
             self.run.letters()
@@ -289,7 +292,7 @@ impl Left {
         if evals && judges {
             Ok(())
         } else {
-            Err(self.unusable("this dicta reads its rubrics or judges differently".to_owned()))
+            Err(self.unusable("this dicta reads its rubrics or judges differently"))
         }
     }
 
@@ -301,7 +304,7 @@ impl Left {
 }
 
 fn carry(
-    transcripts: &mut [(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)],
+    transcripts: &mut [Old],
     places: &HashMap<CellIx, (usize, usize)>,
     run: &RunId,
     cell: CellIx,
@@ -323,7 +326,7 @@ fn carry(
 /// Hands out what an old run reached, then what it did not.
 pub(super) struct ResumeFeed {
     root: PathBuf,
-    old: std::vec::IntoIter<(TranscriptRef, Vec<(CellKey, Option<CellResult>)>)>,
+    old: std::vec::IntoIter<Old>,
     blobs: Arc<dyn BlobSource>,
     file: Option<(PathBuf, TranscriptFile)>,
     rest: Option<Box<dyn Feed>>,
@@ -343,7 +346,7 @@ impl ResumeFeed {
 
     fn bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
         let is_it = |bytes: &Vec<u8>| Digest::of(bytes) == of.digest;
-        if let Some(bytes) = self.from_file(of).filter(is_it) {
+        if let Some(bytes) = self.in_file(of).filter(is_it) {
             return Ok(bytes);
         }
         self.blobs.get(&of.digest).map_err(|_| {
@@ -355,7 +358,7 @@ impl ResumeFeed {
         })
     }
 
-    fn from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
+    fn in_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
         let path = self.root.join(&of.path);
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
             let file = TranscriptFile::open(&path).ok()?;

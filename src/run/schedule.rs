@@ -178,7 +178,7 @@ impl Conductor {
         let core = Arc::clone(&self.core);
         let free = core.bench.seat(of.judge).is_none_or(|seat| seat.free);
         core.tally.judged(&done.result, free);
-        let mut recalled = Vec::new();
+        let (mut recalled, mut through) = (Vec::new(), false);
         if let Some(open) = self.open.get_mut(&no)
             && let Some(cells) = open.decisions.get_mut(&of)
         {
@@ -202,7 +202,7 @@ impl Conductor {
                 open.decisions.remove(&of);
                 if open.decisions.is_empty() {
                     self.open.remove(&no);
-                    core.window.done(no);
+                    through = true;
                 }
             }
         }
@@ -217,6 +217,10 @@ impl Conductor {
         core.permits.give_back(done.cell);
         if !recalled.is_empty() {
             core.emitter.send(Kind::CellsSettled(recalled)).await;
+        }
+        if through {
+            // Last, since whoever holds results back until they can be printed in order needs these first.
+            core.window.done(no);
         }
         core.check_blobs();
     }

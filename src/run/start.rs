@@ -164,7 +164,7 @@ pub(super) fn prepare(
         also: workspace.also_runs.clone(),
     };
     let left = match &options.resume {
-        Some(name) => Some(Left::of(&store.resolve(name).map_err(usage)?)?),
+        Some(name) => Some(Left::of(&store.resolve(name).map_err(|error| usage(&error))?)?),
         None => None,
     };
     let (workspace, options) = match &left {
@@ -186,13 +186,13 @@ pub(super) fn prepare(
 
     let sets = judges::tool_sets(&compilation, &options.tools)?;
     let decls = judges::declarations(&sets);
-    let named = options.frozen.as_ref().or(workspace.frozen.as_ref());
+    let wanted = options.frozen.as_ref().or(workspace.frozen.as_ref());
     // Evidence answers tools; where no needed judge has any, the run it is in need not even exist.
     let uses_tools = compilation
         .needed
         .iter()
         .any(|ix| !sets[*ix as usize].tools.is_empty());
-    let frozen = match named {
+    let frozen = match wanted {
         Some(name) if uses_tools || options.frozen.is_some() => {
             let run = evidence::find(&store, &workspace.root, name)?;
             let answers = evidence::frozen(&run, &decls, options.frozen_miss)?;
@@ -280,7 +280,7 @@ pub(super) fn prepare(
     })
 }
 
-fn usage(error: RecordError) -> RunError {
+fn usage(error: &RecordError) -> RunError {
     RunError::Usage(error.to_string())
 }
 

@@ -65,7 +65,7 @@ impl Tally {
             .collect();
         Totals {
             cells: inner.planned,
-            pending: inner.planned - inner.settled,
+            pending: inner.planned.saturating_sub(inner.settled),
             outcomes,
             usage: inner.usage,
             cost_usd: (!inner.unpriced).then_some(inner.cost_usd),

@@ -348,7 +348,7 @@ async fn a_replay_judge_tells_a_recorded_trace_again() {
         ..RunOptions::default()
     };
     let (_, second, totals) = home.run(workspace, options).await;
-    assert_eq!(outcomes(&totals), [(Outcome::Pass, 2), (Outcome::Fail, 2)]);
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 3), (Outcome::Fail, 1)]);
     let turns = |kinds: &[Kind]| {
         let turn = |kind: &&Kind| matches!(kind, Kind::Turn { .. });
         kinds.iter().filter(turn).count()
