@@ -10,7 +10,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use render::{nearest, render, visible};
+pub use render::{nearest, render};
+
+use crate::model::visible;
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,11 +99,11 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     /// `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`. Hostile text is made visible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", visible(&self.file.display().to_string()))?;
+        write!(f, "{}", visible(&self.file.display().to_string(), false))?;
         if let Some(span) = &self.span {
             write!(f, ":{}:{}", span.line, span.column)?;
         }
-        write!(f, ": {}", visible(&self.message))
+        write!(f, ": {}", visible(&self.message, true))
     }
 }
 

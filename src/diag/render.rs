@@ -1,19 +1,19 @@
 //! Diagnostics as text for people, with the offending line; hostile text made visible; and "did you mean".
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Diagnostic, Severity};
+use crate::model::visible;
 
 /// How much of a line is shown on either side of its fault, in characters.
 const AROUND: usize = 120;
 
 /// All diagnostics as snippets, in the order given, with a blank line between them. `width` in columns. Ends with a line
-/// break unless there is none to show. Nothing of the files reaches the terminal raw: see [`visible`].
+/// break unless there is none to show. Nothing of the files reaches the terminal raw: see [`crate::model::visible`].
 pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
     let renderer = if color {
         Renderer::styled()
@@ -38,8 +38,8 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let path = visible(&diagnostic.file.display().to_string()).into_owned();
-    let message = visible(&diagnostic.message);
+    let path = visible(&diagnostic.file.display().to_string(), true).into_owned();
+    let message = visible(&diagnostic.message, true);
     let excerpt = diagnostic.span.as_ref().and_then(|span| {
         let source = diagnostic.source.as_deref()?;
         Some((Excerpt::of(source, &span.bytes), span))
@@ -64,7 +64,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         }
     };
     let group = match &diagnostic.help {
-        Some(help) => group.element(Level::HELP.message(visible(help))),
+        Some(help) => group.element(Level::HELP.message(visible(help, true))),
         None => group,
     };
     renderer.render(&[group])
@@ -92,14 +92,14 @@ impl Excerpt {
         match before.char_indices().rev().nth(AROUND) {
             Some((cut, _)) => {
                 text.push('…');
-                text.push_str(&visible(&before[cut..]));
+                text.push_str(&visible(&before[cut..], true));
             }
-            None => text.push_str(&visible(before)),
+            None => text.push_str(&visible(before, true)),
         }
         let from = text.len();
-        text.push_str(&visible(&head(marked)));
+        text.push_str(&visible(&head(marked), true));
         let to = text.len();
-        text.push_str(&visible(&head(after.trim_end_matches('\r'))));
+        text.push_str(&visible(&head(after.trim_end_matches('\r')), true));
         Self {
             text,
             mark: from..to,
@@ -120,34 +120,6 @@ fn head(text: &str) -> Cow<'_, str> {
         Some((cut, _)) => format!("{}…", &text[..cut]).into(),
         None => text.into(),
     }
-}
-
-/// Text in which nothing acts on a terminal or hides from a reader: control characters become their pictures (`␛`),
-/// bidi, zero-width and tag characters their code points (`⟦U+202E⟧`). Tabs and line breaks stay. Shown, not stripped.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            c if !is_hidden(c) => out.push(c),
-            '\u{7f}' => out.push('␡'),
-            c if (c as u32) < 0x20 => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('�')),
-            c => {
-                // Writing to a String cannot fail.
-                let _infallible = write!(out, "⟦U+{:04X}⟧", c as u32);
-            }
-        }
-    }
-    out.into()
-}
-
-fn is_hidden(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The nearest of `known` to what was written, if one is near enough to suggest.
@@ -229,7 +201,7 @@ mod tests {
             100,
         );
         assert!(
-            text.contains("id: ␛[31m⟦U+202E⟧x⟦U+200B⟧⟦U+0085⟧"),
+            text.contains("id: ␛[31m‹U+202E›x‹U+200B›‹U+0085›"),
             "{text}"
         );
         assert!(text.contains("␇bell"), "{text}");

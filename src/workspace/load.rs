@@ -317,7 +317,7 @@ impl Loader<'_> {
         };
         for (name, judge) in written.into_iter().flatten() {
             let at = format!("/judges/{}", crate::schema::pointer_step(name));
-            if name.trim() != name || name.is_empty() || crate::diag::visible(name) != *name {
+            if name.trim() != name || name.is_empty() || crate::model::visible(name, false) != *name {
                 problems.error(
                     doc.key_span(&at),
                     "id",
