@@ -11,6 +11,7 @@ mod jsonl;
 mod junit;
 mod markdown;
 mod narrate;
+mod reasoning;
 mod rows;
 mod trace;
 

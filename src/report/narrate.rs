@@ -3,11 +3,12 @@
 //! Several judges speak at once, so text is told a whole line at a time behind the cell's name. Also what
 //! `dicta replay --print` prints.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use super::Style;
 use super::human::words;
+use super::reasoning::{Reasoning, Told};
 use crate::event::{
     Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
 };
@@ -25,6 +26,10 @@ pub struct Narrator<W> {
     names: HashMap<CellIx, String>,
     /// Text of a line that is not complete, by cell and part.
     partial: HashMap<(CellIx, DeltaPart), String>,
+    /// Verdicts that are coming as JSON, by cell and part.
+    reasons: HashMap<(CellIx, DeltaPart), Reasoning>,
+    /// Lines told of a cell, so that a reason is not told twice.
+    told: HashMap<CellIx, HashSet<String>>,
 }
 
 impl<W: Write> Narrator<W> {
@@ -36,6 +41,8 @@ impl<W: Write> Narrator<W> {
             header: None,
             names: HashMap::new(),
             partial: HashMap::new(),
+            reasons: HashMap::new(),
+            told: HashMap::new(),
         }
     }
 
@@ -77,6 +84,7 @@ impl<W: Write> Narrator<W> {
                 }
                 self.say(*cell, &result.outcome.mark().to_string(), &text)?;
                 self.names.remove(cell);
+                self.told.remove(cell);
                 Ok(())
             }
             Kind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
@@ -149,6 +157,8 @@ impl<W: Write> Narrator<W> {
                 ..
             } => {
                 self.partial.retain(|(c, _), _| *c != cell);
+                self.reasons.retain(|(c, _), _| *c != cell);
+                self.told.remove(&cell);
                 let next = match retry_in {
                     Some(wait) => format!("again in {wait}"),
                     None => "no further attempt".to_owned(),
@@ -172,7 +182,9 @@ impl<W: Write> Narrator<W> {
             }
             TurnFact::VerdictReached(verdict) => {
                 for line in verdict.reasoning.lines().filter(|l| !l.trim().is_empty()) {
-                    self.say(cell, "=", line)?;
+                    if !self.told.get(&cell).is_some_and(|told| told.contains(line)) {
+                        self.say(cell, "=", line)?;
+                    }
                 }
                 Ok(())
             }
@@ -186,7 +198,7 @@ impl<W: Write> Narrator<W> {
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 self.end_lines(cell)?;
-                self.say(cell, "→", &format!("{name}({raw})"))
+                self.say(cell, "→", &format!("{name}({})", shorten(raw)))
             }
             ToolFact::Repaired { canonical, changes } => {
                 let what: Vec<&str> = changes.iter().map(|c: &Change| c.what.as_str()).collect();
@@ -253,15 +265,22 @@ impl<W: Write> Narrator<W> {
 
     fn delta(&mut self, cell: CellIx, part: DeltaPart, text: &str) -> io::Result<()> {
         let mark = match part {
-            DeltaPart::Text => "│",
+            DeltaPart::Text | DeltaPart::Args(_) => "│",
             DeltaPart::Thought => "┊",
-            // The whole call is told when it is received.
-            DeltaPart::Args(_) => return Ok(()),
+        };
+        let text = match part {
+            DeltaPart::Thought => text.to_owned(),
+            _ => match self.reasons.entry((cell, part)).or_default().push(text) {
+                Told::Reasoning(text) => text,
+                Told::Prose(text) if part == DeltaPart::Text => text,
+                // Arguments of a call are told whole, when it is received.
+                Told::Prose(_) => return Ok(()),
+            },
         };
         let mut line = self.partial.remove(&(cell, part)).unwrap_or_default();
         for c in text.chars() {
             if c == '\n' || (line.len() >= WIDEST && c == ' ') || line.len() >= 4 * WIDEST {
-                self.say(cell, mark, &line)?;
+                self.say_once(cell, mark, &line)?;
                 line.clear();
                 if c == '\n' || c == ' ' {
                     continue;
@@ -275,14 +294,32 @@ impl<W: Write> Narrator<W> {
 
     /// Tells lines that were waiting for their end.
     fn end_lines(&mut self, cell: CellIx) -> io::Result<()> {
-        for (part, mark) in [(DeltaPart::Thought, "┊"), (DeltaPart::Text, "│")] {
+        self.reasons.retain(|(c, _), _| *c != cell);
+        let mut parts: Vec<DeltaPart> = self.partial.keys().filter(|(c, _)| *c == cell).map(|(_, part)| *part).collect();
+        parts.sort_by_key(|part| *part != DeltaPart::Thought);
+        for part in parts {
+            let mark = if part == DeltaPart::Thought { "┊" } else { "│" };
             if let Some(line) = self.partial.remove(&(cell, part))
                 && !line.is_empty()
             {
-                self.say(cell, mark, &line)?;
+                self.say_once(cell, mark, &line)?;
             }
         }
         Ok(())
+    }
+
+    /// Tells a line of a reply unless this cell said it before (a thought that became the reason).
+    fn say_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
+        /// Enough for a reason; a reply that goes on for ever is not kept.
+        const KEPT: usize = 500;
+        let told = self.told.entry(cell).or_default();
+        if told.contains(line) {
+            return Ok(());
+        }
+        if told.len() < KEPT {
+            told.insert(line.to_owned());
+        }
+        self.say(cell, mark, line)
     }
 
     fn say(&mut self, cell: CellIx, mark: &str, text: &str) -> io::Result<()> {
