@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::workspace::store;
 use super::{Cx, runtime};
 use crate::record::play;
-use crate::report::{Format, FormatName, Narrator, Row, Rows};
+use crate::report::{FormatName, Narrator, Row, Rows};
 
 /// Plays a run. Ends quietly when the reader goes away.
 pub(super) fn replay(run: &str, speed: f64, print: bool, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
