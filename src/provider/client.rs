@@ -194,11 +194,11 @@ impl Client {
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<(), ProviderError> {
-        let mut framer = Framer::default();
+        let mut framing = Framer::default();
         let mut frames = Vec::new();
         while let Some(chunk) = next_chunk(response, cx, deltas).await? {
             // Frames before a fault are read first: what was billed, or an error that explains it, stands in them.
-            let pushed = framer.push(&chunk, &mut frames);
+            let pushed = framing.push(&chunk, &mut frames);
             if take(&mut frames, reader, deltas).await? == Progress::Done {
                 // The end of the body usually lies in the same packet; reading it frees the connection for reuse.
                 let _end = response.chunk().now_or_never();
@@ -206,7 +206,7 @@ impl Client {
             }
             pushed.map_err(unframed)?;
         }
-        framer.finish(&mut frames).map_err(unframed)?;
+        framing.finish(&mut frames).map_err(unframed)?;
         take(&mut frames, reader, deltas).await?;
         Ok(())
     }

@@ -14,6 +14,9 @@ const MAX_EVENT_LINES: usize = 10_000;
 /// Most empty or comment lines in a row: a server that only says it is alive does not answer.
 const MAX_IDLE_LINES: usize = 100_000;
 
+/// The fields that events have.
+const FIELDS: [&str; 4] = ["data:", "event:", "id:", "retry:"];
+
 /// Something a server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
@@ -30,13 +33,13 @@ pub(super) enum Frame {
     Stray {
         /// The text, lines joined with line feeds.
         text: String,
-        /// `false`: the stream ended inside a JSON value.
+        /// `false`: the stream ended inside a JSON value, or inside the name of a field.
         complete: bool,
     },
 }
 
 /// Why bytes are no frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameError {
     /// A cap was hit: a few words with the cap.
     TooLarge(&'static str),
@@ -88,7 +91,25 @@ impl Framer {
 
     /// The stream has ended: what is left comes out, flagged as incomplete.
     pub(super) fn finish(mut self, out: &mut Vec<Frame>) -> Result<(), FrameError> {
-        if !self.line.is_empty() {
+        // The end may lie inside a character: what there is of it is no fault of the text before it.
+        if let Err(error) = std::str::from_utf8(&self.line)
+            && error.error_len().is_none()
+        {
+            self.line.truncate(error.valid_up_to());
+        }
+        if FIELDS
+            .iter()
+            .any(|field| field.as_bytes().starts_with(&self.line))
+        {
+            // The beginning of a field's name, or nothing: not a line of something else.
+            let rest = String::from_utf8_lossy(&self.line).into_owned();
+            if !rest.is_empty() && self.stray.is_none() {
+                out.push(Frame::Stray {
+                    text: rest,
+                    complete: false,
+                });
+            }
+        } else {
             self.end_line(out)?;
         }
         if let Some(stray) = self.stray.take() {
@@ -281,7 +302,7 @@ mod tests {
         }
     }
 
-    /// The cases of `eventsource-parser` and LaunchDarkly's contract tests, as far as a POST reply can hold them.
+    /// Line ends, comments, fields, byte order marks and deviations, as far as a reply to a POST can hold them.
     #[test]
     fn events_are_read_as_the_specification_says() {
         let cases: &[(&str, &[Frame])] = &[

@@ -19,6 +19,8 @@ mod gemini;
 mod openai;
 mod refusal;
 pub mod retry;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 

@@ -135,7 +135,9 @@ pub(super) fn named<'p>(params: &'p [Param], message: &str) -> Option<&'p Param>
         "not available",
     ];
     let lower = message.to_lowercase();
-    if !HINTS.iter().any(|hint| lower.contains(hint)) {
+    // A schema the server cannot use is a defect to be seen, not a setting to be left out.
+    let hinted = HINTS.iter().any(|hint| lower.contains(hint));
+    if !hinted || lower.contains("invalid schema") {
         return None;
     }
     // What the server itself calls the parameter wins over words in its sentence.
@@ -305,6 +307,10 @@ mod tests {
         assert_eq!(setting("Invalid 'temperature': must be at most 2"), None);
         assert_eq!(setting("unsupported_temperature_range"), None);
         assert_eq!(setting("unknown model"), None);
+        assert_eq!(
+            setting("Invalid schema for 'temperature': oneOf is not permitted"),
+            None
+        );
     }
 
     #[test]

@@ -1,1 +1,259 @@
-//! (to be written)
+//! The provider against a server that misbehaves: no fault becomes a reply, no wait is slept through, no key gets out.
+
+mod bench;
+mod faults;
+mod retries;
+
+use std::sync::Arc;
+
+use dicta::clock::FakeClock;
+use dicta::event::{DeltaPart, TurnFact};
+use dicta::model::{Answer, Item, JudgeConfig, Millis, ProviderKind, ReplyCall, StopReason};
+use dicta::provider::{self, Choice, Finished};
+use serde_json::json;
+
+use self::bench::{BOTH, Bench, KEY, asked, decl, deltas, keys, turn_fact};
+use crate::support::wire::{Dialect, Pause, Reply, WireServer};
+
+#[tokio::test]
+async fn a_judge_without_tools_sends_no_tool_key() {
+    for dialect in BOTH {
+        let bench = Bench::of(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
+        for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+            let body = bench.body_of(&asked(), &[], choice);
+            let sent = bench.provider.send(&body, 1, &bench.cx).await;
+            assert_eq!(sent.expect("a reply").reply.text, "ok");
+        }
+        for request in bench.server.requests() {
+            let keys = keys(&request.json());
+            let of_tools = keys.iter().filter(|key| {
+                let key = key.to_lowercase();
+                key.contains("tool") || key.contains("function")
+            });
+            assert_eq!(of_tools.collect::<Vec<_>>(), Vec::<&String>::new());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_travels_in_its_header_alone() {
+    for (dialect, header, value) in [
+        (Dialect::Openai, "authorization", format!("Bearer {KEY}")),
+        (Dialect::Gemini, "x-goog-api-key", KEY.to_owned()),
+    ] {
+        let refusal = json!({"error": {"message": format!("bad key {KEY}"), "code": 401}});
+        let bench = Bench::of(dialect, vec![Reply::status(401).body(refusal.to_string())]);
+        let error = bench.send().await.expect_err("refused");
+        assert!(!format!("{error} {error:?}").contains(KEY), "{error:?}");
+        assert!(error.to_string().contains("bad key [redacted]"), "{error}");
+        let request = &bench.server.requests()[0];
+        assert_eq!(request.header(header), Some(value.as_str()));
+        assert!(!request.body.contains(KEY) && !request.path.contains(KEY));
+    }
+}
+
+#[tokio::test]
+async fn a_reply_is_the_same_however_its_bytes_arrive() {
+    let reply = || {
+        Reply::call("fetch_url", json!({"url": "https://a.example/é"}))
+            .and_call("fetch_url", json!({"url": "b"}))
+            .saying("Let me look 😀.")
+            .thinking("hm")
+    };
+    for dialect in BOTH {
+        let splits = [1, 2, 3, 7, 64, 100_000];
+        let replies = splits.iter().map(|n| reply().split_every(*n)).collect();
+        let bench = Bench::of(dialect, replies);
+        for split in splits {
+            let finished = bench.send().await.expect("a reply");
+            let read = &finished.reply;
+            assert_eq!(read.text, "Let me look 😀.", "{dialect:?} by {split}");
+            assert_eq!(read.thought, "hm");
+            assert_eq!(read.calls.len(), 2);
+            assert_eq!(read.calls[0].raw, r#"{"url":"https://a.example/é"}"#);
+            assert_eq!(read.stop, StopReason::ToolCalls);
+            assert_eq!(finished.usage.input, Some(100));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_streamed_is_read_too() {
+    for (kind, server) in [
+        (
+            ProviderKind::Openai,
+            WireServer::openai(vec![Reply::text("whole")]),
+        ),
+        (
+            ProviderKind::Gemini,
+            WireServer::gemini(vec![Reply::text("whole")]),
+        ),
+    ] {
+        let mut bench = Bench::with(server, kind, |config| config.stream = false);
+        let (result, facts, _) = bench.call().await;
+        let (attempt, finished) = result.expect("a reply");
+        assert_eq!((attempt, finished.reply.text.as_str()), (1, "whole"));
+        assert_eq!(deltas(&facts, 1, DeltaPart::Text), "whole");
+        assert!(!bench.server.requests()[0].wants_stream());
+    }
+}
+
+#[tokio::test]
+async fn text_is_told_while_the_model_thinks() {
+    let pause = Pause::new();
+    // Pieces: the role, then the text in one.
+    let reply = Reply::text("first").piece_len(5).pause_before(2, &pause);
+    let mut bench = Bench::openai(vec![reply]);
+    let body = bench.body();
+    let (provider, cx) = (Arc::clone(&bench.provider), bench.cx.clone());
+    let running = tokio::spawn(async move { provider::call(&*provider, &body, &cx).await });
+    assert_eq!(
+        bench.facts.recv().await.map(turn_fact),
+        Some(TurnFact::AttemptStarted { attempt: 1 })
+    );
+    pause.reached().await;
+    // Gathered for 33 ms; the server says nothing more until it is let go.
+    let told = loop {
+        tokio::task::yield_now().await;
+        if bench.clock.next_wake().is_some_and(|at| at < Millis(5000)) {
+            bench.clock.advance(Millis(33));
+        }
+        if let Ok(envelope) = bench.facts.try_recv() {
+            break turn_fact(envelope);
+        }
+    };
+    assert_eq!(
+        told,
+        TurnFact::Delta {
+            attempt: 1,
+            part: DeltaPart::Text,
+            text: "first".to_owned()
+        }
+    );
+    pause.go();
+    assert!(running.await.expect("no panic").is_ok());
+}
+
+#[tokio::test]
+async fn past_arguments_that_are_no_json_never_reach_the_server() {
+    let bench = Bench::openai(vec![
+        Reply::raw_call("fetch_url", r#"{"url": "https://a.example"#),
+        Reply::raw_call("fetch_url", "nonsense"),
+        Reply::raw_call("fetch_url", ""),
+        Reply::verdict(json!({"passed": true})),
+    ]);
+    let tools = [decl("fetch_url"), decl("submit_verdict")];
+    let mut history = asked();
+    for canonical in [r#"{"url":"https://a.example"}"#, "nonsense", ""] {
+        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let finished = bench.provider.send(&body, 1, &bench.cx).await;
+        let Finished { native, reply, .. } = finished.expect("a call");
+        let mut view = reply;
+        canonical.clone_into(&mut view.calls[0].raw);
+        history.push(Item::Model { native, view });
+        history.push(Item::Answers(vec![Answer::ok("the page")]));
+    }
+    let only = Choice::Only("submit_verdict".to_owned());
+    let body = bench.body_of(&history, &tools, only);
+    let last = bench
+        .provider
+        .send(&body, 1, &bench.cx)
+        .await
+        .expect("no 500");
+    assert_eq!(last.reply.calls[0].raw, r#"{"passed":true}"#);
+    let sent = bench.server.requests().pop().expect("four").json();
+    let arguments: Vec<&str> = (2..8)
+        .step_by(2)
+        .map(|at| {
+            let arguments = &sent["messages"][at]["tool_calls"][0]["function"]["arguments"];
+            arguments.as_str().expect("a string")
+        })
+        .collect();
+    assert_eq!(arguments, [r#"{"url":"https://a.example"}"#, "{}", "{}"]);
+}
+
+#[tokio::test]
+async fn signatures_survive_tool_turns() {
+    let bench = Bench::gemini(vec![
+        Reply::call("f", json!({"n": 1}))
+            .and_call("f", json!({"n": 2}))
+            .signed("SIG/1+="),
+        Reply::call("f", json!({})).signed("SIG2"),
+        Reply::text("done"),
+    ]);
+    let mut history = asked();
+    let tools = [decl("f")];
+    for _ in 0..2 {
+        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let Finished { native, reply, .. } = sent.expect("calls");
+        let answers = reply
+            .calls
+            .iter()
+            .map(|call: &ReplyCall| Answer::ok(&call.raw))
+            .collect();
+        history.push(Item::Model {
+            native,
+            view: reply,
+        });
+        history.push(Item::Answers(answers));
+    }
+    let body = bench.body_of(&history, &tools, Choice::Auto);
+    assert!(bench.provider.send(&body, 1, &bench.cx).await.is_ok());
+    let sent = bench.server.requests().pop().expect("three").json();
+    assert_eq!(
+        sent["contents"][1],
+        json!({"role": "model", "parts": [
+            {"functionCall": {"name": "f", "args": {"n": 1}}, "thoughtSignature": "SIG/1+="},
+            {"functionCall": {"name": "f", "args": {"n": 2}}}]})
+    );
+    assert_eq!(
+        sent["contents"][2]["parts"],
+        json!([
+            {"functionResponse": {"name": "f", "response": {"output": "{\"n\":1}"}}},
+            {"functionResponse": {"name": "f", "response": {"output": "{\"n\":2}"}}}])
+    );
+    assert_eq!(sent["contents"][3]["parts"][0]["thoughtSignature"], "SIG2");
+}
+
+#[tokio::test]
+async fn a_users_headers_are_sent_and_their_values_hidden() {
+    let server = WireServer::openai(vec![Reply::status(403).body("no: gateway-secret-1")]);
+    let bench = Bench::with(server, ProviderKind::Openai, |config| {
+        config
+            .headers
+            .insert("Authorization".into(), "Basic gateway-secret-1".into());
+        config
+            .headers
+            .insert("X-Gateway".into(), "gateway-secret-1".into());
+    });
+    let error = bench.send().await.expect_err("refused");
+    assert!(
+        !format!("{error:?}").contains("gateway-secret-1"),
+        "{error:?}"
+    );
+    let request = &bench.server.requests()[0];
+    assert_eq!(
+        request.header("authorization"),
+        Some("Basic gateway-secret-1")
+    );
+    assert_eq!(request.header("x-gateway"), Some("gateway-secret-1"));
+}
+
+#[test]
+fn a_provider_of_a_later_version_says_so() {
+    for (kind, name) in [
+        (ProviderKind::Anthropic, "anthropic"),
+        (ProviderKind::OpenaiResponses, "openai-responses"),
+        (ProviderKind::Vertex, "vertex"),
+    ] {
+        let config = JudgeConfig::new("j", kind);
+        let built = provider::build(&config, None, Arc::new(FakeClock::new()));
+        assert_eq!(
+            built.err().map(|error| error.to_string()),
+            Some(format!(
+                "provider `{name}` is not in this version yet; use openai or gemini"
+            ))
+        );
+    }
+}

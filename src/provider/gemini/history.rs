@@ -35,7 +35,7 @@ pub(super) fn contents(
                             None => system = Some(text),
                         },
                         Block::System(text) | Block::Text(text) => {
-                            parts.push(json!({"text": text}))
+                            parts.push(json!({"text": text}));
                         }
                     }
                 }

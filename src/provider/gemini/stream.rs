@@ -119,6 +119,17 @@ impl GenerateReader {
         Ok(())
     }
 
+    /// One response, or an array of them: what the service sends without `alt=sse`, and how it wraps some errors.
+    fn document(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
+        if !text.trim_start().starts_with('[') {
+            return self.chunk(text, new);
+        }
+        let all: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|_| malformed("it is no generateContent response", text))?;
+        all.into_iter()
+            .try_for_each(|one| self.chunk(one.get(), new))
+    }
+
     fn part(&mut self, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
         let part: Part<'_> = serde_json::from_str(raw.get())
             .map_err(|_| malformed("a part is none of generateContent's", raw.get()))?;
@@ -199,12 +210,12 @@ impl Reader for GenerateReader {
                 }
                 // No part of this protocol, but gateways send both.
                 if !data.is_empty() && data != "[DONE]" {
-                    self.whole(data, new)?;
+                    self.document(data, new)?;
                 }
             }
             Frame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
-                Ok(Value::Object(_) | Value::Array(_)) => self.whole(&text, new)?,
-                _ if !complete => return Err(cut("it ended inside a JSON value")),
+                Ok(Value::Object(_) | Value::Array(_)) => self.document(&text, new)?,
+                _ if !complete => return Err(cut("it ended inside a line that is no event")),
                 _ => {
                     self.stray.get_or_insert(text);
                 }
@@ -213,18 +224,10 @@ impl Reader for GenerateReader {
         Ok(Progress::More)
     }
 
-    /// One response, or an array of them: what the service sends without `alt=sse`, and how it wraps some errors.
     fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
-        if body.trim_start().starts_with('[') {
-            let all: Vec<&RawValue> = serde_json::from_str(body)
-                .map_err(|_| malformed("it is no generateContent response", body))?;
-            return all
-                .into_iter()
-                .try_for_each(|one| self.chunk(one.get(), new));
-        }
         match serde_json::from_str::<&RawValue>(body) {
             Err(error) if error.is_eof() => Err(cut("it ended inside its JSON")),
-            _ => self.chunk(body, new),
+            _ => self.document(body, new),
         }
     }
 

@@ -1,1 +1,365 @@
+use proptest::prelude::*;
+use serde_json::value::RawValue;
 
+use super::super::client::New;
+use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
+use super::super::{Finished, ProviderError};
+use super::*;
+use crate::model::{Answer, Block, Item, ProviderKind, Reply, ReplyCall, StopReason, Usage};
+
+fn config() -> JudgeConfig {
+    let mut config = JudgeConfig::new("j", ProviderKind::Gemini);
+    config.model = "gemini-2.5-pro".to_owned();
+    config
+}
+
+fn generate(config: &JudgeConfig) -> Generate {
+    Generate::new(config).expect("a good configuration")
+}
+
+fn parts(texts: &[&str]) -> Vec<Arc<RawValue>> {
+    let raw = |text: &&str| Arc::from(RawValue::from_string((*text).to_owned()).expect("JSON"));
+    texts.iter().map(raw).collect()
+}
+
+#[test]
+fn a_judge_without_tools_sends_no_tool_key() {
+    let dialect = generate(&config());
+    let text = body(&dialect, &opening(), &[], Choice::NoTools);
+    assert_eq!(
+        text,
+        r#"{"systemInstruction":{"parts":[{"text":"You judge."}]},"contents":[{"role":"user","parts":[{"text":"Judge \"this\"."}]}],"generationConfig":{"temperature":0.0,"maxOutputTokens":4096}}"#
+    );
+    let schema = Choice::Schema(json!({"type": "object"}));
+    let text = body(&dialect, &opening(), &[decl("fetch_url")], schema);
+    assert!(
+        !text.contains("tool") && !text.contains("function"),
+        "{text}"
+    );
+    assert!(text.contains(
+        r#""responseMimeType":"application/json","responseJsonSchema":{"type":"object"}"#
+    ));
+}
+
+#[test]
+fn a_function_is_forced_without_a_json_reply() {
+    let dialect = generate(&config());
+    let tools = [decl("submit_verdict")];
+    let only = Choice::Only("submit_verdict".to_owned());
+    let text = body(&dialect, &opening(), &tools, only);
+    assert!(text.contains(
+        r#""toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["submit_verdict"]}}"#
+    ));
+    assert!(!text.contains("responseMimeType"));
+    let free: Value =
+        serde_json::from_str(&body(&dialect, &opening(), &tools, Choice::Auto)).expect("JSON");
+    assert_eq!(free["toolConfig"]["functionCallingConfig"]["mode"], "AUTO");
+    assert_eq!(
+        free["tools"],
+        json!([{"functionDeclarations": [{"name": "submit_verdict", "description": "does submit_verdict",
+            "parametersJsonSchema": tools[0].schema}]}])
+    );
+}
+
+#[test]
+fn settings_go_into_the_generation_config() {
+    let mut config = config();
+    config.seed = Some(3);
+    config.reasoning = Some("low".to_owned());
+    config.extra_body = Some(json!({"generationConfig": {"topP": 0.5}, "safetySettings": []}));
+    let turn = TurnRequest {
+        history: &[],
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    let text = |config: &JudgeConfig, omit: &Omit| {
+        generate(config)
+            .pieces(&turn, omit)
+            .expect("a body")
+            .concat()
+    };
+    assert_eq!(
+        text(&config, &Omit::default()),
+        r#"{"contents":[],"generationConfig":{"temperature":0.0,"seed":3,"maxOutputTokens":4096,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024},"topP":0.5},"safetySettings":[]}"#
+    );
+    let omit = Omit {
+        refused: vec!["seed", "reasoning", "temperature"],
+        ..Omit::default()
+    };
+    assert_eq!(
+        text(&config, &omit),
+        r#"{"contents":[],"generationConfig":{"maxOutputTokens":4096,"topP":0.5},"safetySettings":[]}"#
+    );
+    config.model = "gemini-3-flash".to_owned();
+    assert!(text(&config, &Omit::default()).contains(r#""thinkingLevel":"LOW""#));
+}
+
+#[test]
+fn the_address_names_version_model_and_method() {
+    let url = |base: Option<&str>, model: &str, stream: bool| {
+        let mut config = config();
+        config.base_url = base.map(str::to_owned);
+        config.model = model.to_owned();
+        config.stream = stream;
+        generate(&config).url
+    };
+    assert_eq!(
+        url(None, "gemini-2.5-pro", true),
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    );
+    assert_eq!(
+        url(Some("http://h:1/"), "m", true),
+        "http://h:1/v1beta/models/m:streamGenerateContent?alt=sse"
+    );
+    for base in ["http://h/v1", "http://h/x/v1alpha/", "http://h/v1beta2"] {
+        let base_path = base.trim_end_matches('/');
+        assert_eq!(
+            url(Some(base), "models/m", false),
+            format!("{base_path}/models/m:generateContent")
+        );
+    }
+    assert_eq!(
+        url(Some("http://h/video"), "tunedModels/t", false),
+        "http://h/video/v1beta/tunedModels/t:generateContent"
+    );
+}
+
+#[test]
+fn signed_parts_go_back_untouched_and_answers_in_call_order() {
+    let native = [
+        r#"{"text":"Let me look.","thought":true}"#,
+        r#"{ "functionCall": {"name":"f","args":{"n":1.50}}, "thoughtSignature":"S+/=" }"#,
+        r#"{"functionCall":{"id":"x1","name":"g","args":{}}}"#,
+    ];
+    let mut history = opening();
+    history.push(Item::Model {
+        native: parts(&native),
+        view: Reply::default(),
+    });
+    history.push(Item::Answers(vec![
+        Answer::ok("page"),
+        Answer::error("no such page"),
+    ]));
+    history.push(Item::User(vec![Block::System("Conclude.".to_owned())]));
+    let turn = TurnRequest {
+        history: &history,
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    let pieces = generate(&config())
+        .pieces(&turn, &Omit::default())
+        .expect("a body");
+    assert_eq!(
+        &*pieces[2],
+        format!(r#",{{"role":"model","parts":[{}]}}"#, native.join(","))
+    );
+    assert_eq!(
+        &*pieces[3],
+        r#",{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"page"}}},{"functionResponse":{"id":"x1","name":"g","response":{"error":"Error: no such page"}}}]}"#
+    );
+    assert_eq!(
+        &*pieces[4],
+        r#",{"role":"user","parts":[{"text":"Conclude."}]}"#
+    );
+    history.push(Item::Answers(vec![Answer::ok("one")]));
+    let turn = TurnRequest {
+        history: &history,
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    let refused = generate(&config()).pieces(&turn, &Omit::default());
+    assert!(matches!(refused, Err(ProviderError::Request(_))));
+}
+
+fn reader() -> Box<dyn Reader> {
+    Box::new(stream::GenerateReader::new(TurnIx(1)))
+}
+
+fn finished(stream: &str) -> Finished {
+    let (finished, new) = read(reader(), &[stream.as_bytes()]).expect("a reply");
+    assert_deltas_make(&finished.reply, &new);
+    finished
+}
+
+fn failed(stream: &str) -> ProviderError {
+    read(reader(), &[stream.as_bytes()]).expect_err("no reply")
+}
+
+fn text(text: &str) -> String {
+    format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}}}}]}}\r\n\r\n"
+    )
+}
+
+fn end(reason: &str) -> String {
+    format!("data: {{\"candidates\":[{{\"finishReason\":\"{reason}\"}}]}}\r\n\r\n")
+}
+
+const STREAM: &str = concat!(
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hm é\",\"thought\":true}],\"role\":\"model\"},\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9}}\r\n\r\n",
+    "data: {\"candidates\":[{\"content\":{}}]}\r\n\r\n",
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Let me 😀\"},{\"text\":\" look.\"},{\"text\":\"\"}]}}]}\r\n\r\n",
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"f\",\"args\":{\"url\": \"u\", \"n\": 1.50}},\"thoughtSignature\":\"S1\"},{\"functionCall\":{\"id\":\"x\",\"name\":\"g\"}}]}}]}\r\n\r\n",
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\",\"thoughtSignature\":\"S2\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":2,\"candidatesTokenCount\":4,\"thoughtsTokenCount\":3,\"toolUsePromptTokenCount\":1}}\r\n\r\n",
+);
+
+#[test]
+fn a_stream_becomes_a_reply_and_its_parts_are_kept_as_they_came() {
+    let finished = finished(STREAM);
+    let call = |id: &str, name: &str, raw: &str| ReplyCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        raw: raw.to_owned(),
+    };
+    assert_eq!(
+        finished.reply,
+        Reply {
+            text: "Let me 😀 look.".to_owned(),
+            thought: "hm é".to_owned(),
+            calls: vec![
+                call("call_1_0", "f", r#"{"url": "u", "n": 1.50}"#),
+                call("x", "g", "{}")
+            ],
+            stop: StopReason::ToolCalls,
+        }
+    );
+    assert_eq!(
+        finished.usage,
+        Usage {
+            input: Some(10),
+            output: Some(7),
+            cached: Some(2),
+            thinking: Some(3),
+            calls: 1
+        }
+    );
+    let native: Vec<&str> = finished.native.iter().map(|part| part.get()).collect();
+    assert_eq!(
+        native,
+        [
+            r#"{"text":"hm é","thought":true}"#,
+            r#"{"text":"Let me 😀"}"#,
+            r#"{"text":" look."}"#,
+            r#"{"functionCall":{"name":"f","args":{"url": "u", "n": 1.50}},"thoughtSignature":"S1"}"#,
+            r#"{"functionCall":{"id":"x","name":"g"}}"#,
+            r#"{"text":"","thoughtSignature":"S2"}"#,
+        ]
+    );
+}
+
+#[test]
+fn a_stream_cut_anywhere_is_cut_or_complete() {
+    let good = cut_everywhere(reader, STREAM);
+    assert!(good <= 4, "only the last line's end may be missing, {good}");
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_reply(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+        let mut cuts = cuts;
+        cuts.sort_unstable();
+        let mut chunks = Vec::new();
+        let mut from = 0;
+        for cut in cuts {
+            chunks.push(&STREAM.as_bytes()[from..cut]);
+            from = cut;
+        }
+        chunks.push(&STREAM.as_bytes()[from..]);
+        let (whole, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
+        let (split, new) = read(reader(), &chunks).expect("the same reply");
+        assert_deltas_make(&split.reply, &new);
+        prop_assert_eq!(split.reply, whole.reply);
+    }
+}
+
+#[test]
+fn a_finish_reason_on_every_frame_ends_nothing() {
+    let frame = |text: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"
+        )
+    };
+    let finished = finished(&[frame("a"), frame("b"), frame("c")].concat());
+    assert_eq!(finished.reply.text, "abc");
+}
+
+#[test]
+fn stop_reasons_are_told_apart() {
+    let stop = |reason: &str| {
+        finished(&format!("{}{}", text("x"), end(reason)))
+            .reply
+            .stop
+    };
+    assert_eq!(stop("STOP"), StopReason::Stop);
+    assert_eq!(stop("MAX_TOKENS"), StopReason::Length);
+    assert_eq!(stop("SAFETY"), StopReason::Refused("SAFETY".into()));
+    assert_eq!(
+        stop("MALFORMED_FUNCTION_CALL"),
+        StopReason::Other("MALFORMED_FUNCTION_CALL".into())
+    );
+    let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"JAILBREAK\"}}\n\n";
+    assert_eq!(
+        finished(blocked).reply.stop,
+        StopReason::Refused("the prompt was blocked: JAILBREAK".into())
+    );
+}
+
+#[test]
+fn a_fault_is_a_fault_and_never_a_reply() {
+    let with = |tail: &str| failed(&format!("{}{tail}", text("{\\\"passed\\\":true}")));
+    let is_cut = |error: ProviderError| matches!(error, ProviderError::Cut { .. });
+    let is_malformed = |error: ProviderError| matches!(error, ProviderError::Malformed(_));
+    assert!(is_cut(failed("")));
+    assert!(is_cut(with("")));
+    assert!(is_cut(with("data: {\"candidates\":[{\"con")));
+    assert!(is_cut(with(&format!(
+        "{}{{\r\n \"error\": {{",
+        end("STOP")
+    ))));
+    assert!(is_malformed(with("data: {\"candidates\":[{\"con\n\n")));
+    assert!(is_malformed(with("data: {\"candidates\":7}\n\n")));
+    assert!(is_malformed(failed("<html>\n")));
+    assert!(is_malformed(with(
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n"
+    )));
+    let tail = "{\r\n  \"error\": {\r\n    \"code\": 499,\r\n    \"message\": \"The operation was cancelled.\",\r\n    \"status\": \"CANCELLED\"\r\n  }\r\n}\r\n";
+    for (tail, retryable) in [
+        (tail.to_owned(), true),
+        (format!("{}{tail}", end("STOP")), true),
+        (
+            "data: {\"error\":{\"code\":400,\"message\":\"was cancelled\"}}\n\n".to_owned(),
+            false,
+        ),
+        (
+            "[{\"error\":{\"code\":503,\"message\":\"was cancelled\"}}]\n".to_owned(),
+            true,
+        ),
+    ] {
+        let error = with(&tail);
+        let ProviderError::InStream {
+            message,
+            retryable: r,
+        } = &error
+        else {
+            panic!("{tail}: {error:?}");
+        };
+        assert!(message.contains("was cancelled"));
+        assert_eq!(*r, retryable);
+    }
+}
+
+#[test]
+fn a_whole_reply_is_read() {
+    let whole = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}"#;
+    let read_whole = |body: &str| {
+        let mut reader = reader();
+        reader.whole(body, &mut New::new())?;
+        reader.end()
+    };
+    assert_eq!(read_whole(whole).expect("a reply").reply.text, "hi");
+    let array = format!("[{whole}]");
+    assert_eq!(read_whole(&array).expect("a reply").reply.text, "hi");
+    for bad in [&whole[..40], "", "<html>", r#"{"candidates":[]}"#, "[1]"] {
+        assert!(read_whole(bad).is_err(), "{bad}");
+    }
+}

@@ -6,7 +6,7 @@
 //! where that is no JSON object either, `{}`. An object that stands there unquoted is written as the string that the
 //! protocol asks for. Only those bytes change.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::body::{json, opening, paragraphs, unpaired};
@@ -102,8 +102,13 @@ struct Call<'a> {
 
 #[derive(Deserialize)]
 struct Function<'a> {
-    #[serde(borrow)]
+    /// `null` is something that stands there; only a missing key is none.
+    #[serde(borrow, default, deserialize_with = "present")]
     arguments: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 fn assistant(native: &RawValue, view: &Reply) -> Result<String, ProviderError> {

@@ -187,4 +187,6 @@ impl Dialect for Chat {
 }
 
 #[cfg(test)]
+mod replies_tests;
+#[cfg(test)]
 mod tests;

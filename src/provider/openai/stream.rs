@@ -222,7 +222,7 @@ impl Reader for ChatReader {
                     {
                         return Err(in_stream(map.remove("error").unwrap_or_default()));
                     }
-                    _ if !complete => return Err(cut("it ended inside a JSON value")),
+                    _ if !complete => return Err(cut("it ended inside a line that is no event")),
                     _ => {
                         self.stray.get_or_insert(text);
                     }

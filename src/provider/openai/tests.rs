@@ -1,1 +1,218 @@
+use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
+use super::super::ProviderError;
+use super::super::testing::{body, decl, opening};
+use super::*;
+use crate::model::{Answer, Item, ProviderKind, Reply, ReplyCall};
+
+fn config() -> JudgeConfig {
+    let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+    config.model = "m".to_owned();
+    config.base_url = Some("http://127.0.0.1:1/v1".to_owned());
+    config
+}
+
+fn chat(config: &JudgeConfig) -> Chat {
+    Chat::new(config).expect("a good configuration")
+}
+
+fn raw(text: &str) -> Arc<RawValue> {
+    Arc::from(RawValue::from_string(text.to_owned()).expect("JSON"))
+}
+
+#[test]
+fn a_judge_without_tools_sends_no_tool_key() {
+    let chat = chat(&config());
+    let text = body(&chat, &opening(), &[], Choice::NoTools);
+    assert_eq!(
+        text,
+        r#"{"model":"m","messages":[{"role":"system","content":"You judge."},{"role":"user","content":"Judge \"this\"."}],"temperature":0.0,"max_tokens":4096,"stream":true,"stream_options":{"include_usage":true}}"#
+    );
+    let schema = json!({"type": "object"});
+    let text = body(
+        &chat,
+        &opening(),
+        &[decl("fetch_url")],
+        Choice::Schema(schema),
+    );
+    assert!(!text.contains("tool"), "{text}");
+    assert!(text.contains(
+        r#""response_format":{"type":"json_schema","json_schema":{"name":"verdict","strict":true,"schema":{"type":"object"}}}"#
+    ));
+}
+
+#[test]
+fn tools_are_declared_and_one_can_be_forced() {
+    let chat = chat(&config());
+    let tools = [decl("fetch_url"), decl("submit_verdict")];
+    let free: Value =
+        serde_json::from_str(&body(&chat, &opening(), &tools, Choice::Auto)).expect("JSON");
+    assert_eq!(
+        free["tools"][0],
+        json!({"type": "function", "function": {"name": "fetch_url", "description": "does fetch_url",
+            "parameters": tools[0].schema}})
+    );
+    assert_eq!(free.get("tool_choice"), None);
+    let only = Choice::Only("submit_verdict".to_owned());
+    let forced: Value = serde_json::from_str(&body(&chat, &opening(), &tools, only)).expect("JSON");
+    assert_eq!(
+        forced["tool_choice"],
+        json!({"type": "function", "function": {"name": "submit_verdict"}})
+    );
+    let turn = TurnRequest {
+        history: &opening(),
+        tools: &tools,
+        choice: Choice::Only("other".to_owned()),
+    };
+    assert!(matches!(
+        chat.pieces(&turn, &Omit::default()),
+        Err(ProviderError::Request(_))
+    ));
+}
+
+#[test]
+fn settings_stand_where_the_server_reads_them() {
+    let mut config = config();
+    config.seed = Some(7);
+    config.reasoning = Some("low".to_owned());
+    config.stream = false;
+    config.temperature = None;
+    config.extra_body = Some(json!({"seed": 8, "provider": {"require_parameters": true}}));
+    let tail = |config: &JudgeConfig, omit: &Omit| {
+        let turn = TurnRequest {
+            history: &[],
+            tools: &[],
+            choice: Choice::NoTools,
+        };
+        chat(config).pieces(&turn, omit).expect("a body").concat()
+    };
+    assert_eq!(
+        tail(&config, &Omit::default()),
+        r#"{"model":"m","messages":[],"seed":8,"reasoning_effort":"low","max_tokens":4096,"stream":false,"provider":{"require_parameters":true}}"#
+    );
+    let mut omit = Omit {
+        refused: vec!["seed", "reasoning"],
+        renamed: vec!["max_tokens"],
+        known: Vec::new(),
+    };
+    assert_eq!(
+        tail(&config, &omit),
+        r#"{"model":"m","messages":[],"max_completion_tokens":4096,"stream":false,"provider":{"require_parameters":true}}"#
+    );
+    omit.refused.push("max_completion_tokens");
+    assert!(!tail(&config, &omit).contains("tokens"));
+    config.base_url = None;
+    let text = tail(&config, &Omit::default());
+    assert!(text.contains(r#""max_completion_tokens":4096"#), "{text}");
+}
+
+#[test]
+fn the_address_is_the_base_and_the_path() {
+    let url = |base: Option<&str>| {
+        let mut config = config();
+        config.base_url = base.map(str::to_owned);
+        Chat::new(&config).map(|chat| chat.url)
+    };
+    let good = [
+        (None, "https://api.openai.com/v1/chat/completions"),
+        (
+            Some("http://localhost:8080/v1/"),
+            "http://localhost:8080/v1/chat/completions",
+        ),
+        (Some("http://h"), "http://h/chat/completions"),
+        (
+            Some("https://a.example/o/gpt?api-version=1"),
+            "https://a.example/o/gpt/chat/completions?api-version=1",
+        ),
+        (
+            Some("http://h/v1/chat/completions"),
+            "http://h/v1/chat/completions",
+        ),
+    ];
+    for (base, expected) in good {
+        assert_eq!(url(base).expect("good"), expected);
+    }
+    for bad in ["localhost:8080", "ftp://h", "", "/v1"] {
+        assert!(
+            matches!(url(Some(bad)), Err(ProviderError::Request(_))),
+            "{bad}"
+        );
+    }
+}
+
+fn turn_with(native: &str, raws: &[&str]) -> Vec<Item> {
+    let calls = raws.iter().enumerate().map(|(at, raw)| ReplyCall {
+        id: format!("c{at}"),
+        name: "f".to_owned(),
+        raw: (*raw).to_owned(),
+    });
+    let view = Reply {
+        calls: calls.collect(),
+        ..Reply::default()
+    };
+    let answers = raws.iter().map(|_| Answer::ok("page")).collect();
+    vec![
+        Item::Model {
+            native: vec![raw(native)],
+            view,
+        },
+        Item::Answers(answers),
+    ]
+}
+
+#[test]
+fn what_the_model_said_goes_back_byte_for_byte() {
+    let native = r#"{ "role":"assistant", "content":null,"n":1.50, "tool_calls":[{"id":"c0","type":"function","function":{"name":"f","arguments":"{ \"a\": 1 }"},"x":"s"}] }"#;
+    let all = chat(&config())
+        .pieces(
+            &TurnRequest {
+                history: &turn_with(native, &[r#"{"a":1}"#]),
+                tools: &[],
+                choice: Choice::NoTools,
+            },
+            &Omit::default(),
+        )
+        .expect("a body");
+    assert_eq!(&*all[1], native);
+    assert_eq!(
+        &*all[2],
+        r#",{"role":"tool","tool_call_id":"c0","content":"page"}"#
+    );
+}
+
+#[test]
+fn arguments_that_are_no_json_go_back_in_canonical_form() {
+    // (as the model wrote them, what the judge made of them, what is sent)
+    let cases = [
+        (r#""{\"a\": 1""#, r#"{"a":1}"#, r#""{\"a\":1}""#),
+        (r#""{\"a\": 1""#, r#"{"a": 1"#, r#""{}""#),
+        (r#""""#, "", r#""{}""#),
+        (r#""\"{}\"""#, r#"{"b":2}"#, r#""{\"b\":2}""#),
+        (r#"{"a": 1}"#, "", r#""{\"a\": 1}""#),
+        ("null", "", r#""{}""#),
+    ];
+    for (written, canonical, sent) in cases {
+        let native = |arguments: &str| {
+            format!(
+                r#"{{"role":"assistant","tool_calls":[{{"id":"c0","function":{{"arguments":"{{}}"}}}},{{"function":{{"arguments":{arguments},"name":"f"}},"id":"c1"}}]}}"#
+            )
+        };
+        let history = turn_with(&native(written), &["{}", canonical]);
+        let text = body(&chat(&config()), &history, &[], Choice::NoTools);
+        assert!(text.contains(&native(sent)), "{written}: {text}");
+    }
+}
+
+#[test]
+fn answers_that_fit_no_calls_are_refused() {
+    let history = [Item::Answers(vec![Answer::ok("x")])];
+    let turn = TurnRequest {
+        history: &history,
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    let refused = chat(&config()).pieces(&turn, &Omit::default());
+    assert!(matches!(refused, Err(ProviderError::Request(_))));
+}

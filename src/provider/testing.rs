@@ -1,0 +1,101 @@
+//! Reads scripted bytes as a client would, without a socket.
+
+use super::client::{Dialect, New, Omit, Progress, Reader};
+use super::frames::Framer;
+use super::{Choice, Finished, ProviderError, TurnRequest};
+use crate::event::DeltaPart;
+use crate::model::{Block, Item, ToolDecl, Usage};
+
+/// What a stream of these chunks becomes, and the deltas on the way.
+pub(super) fn read(
+    mut reader: Box<dyn Reader>,
+    chunks: &[&[u8]],
+) -> Result<(Finished, New), ProviderError> {
+    let (mut framing, mut frames, mut new) = (Framer::default(), Vec::new(), New::new());
+    let mut ended = false;
+    for chunk in chunks {
+        framing.push(chunk, &mut frames).expect("within the caps");
+        for frame in frames.drain(..) {
+            if !ended && reader.frame(frame, &mut new)? == Progress::Done {
+                ended = true;
+            }
+        }
+    }
+    if !ended {
+        framing.finish(&mut frames).expect("within the caps");
+        for frame in frames.drain(..) {
+            if reader.frame(frame, &mut new)? == Progress::Done {
+                break;
+            }
+        }
+    }
+    Ok((reader.end()?, new))
+}
+
+/// The law of deltas: those of a reply concatenate to it.
+pub(super) fn assert_deltas_make(reply: &crate::model::Reply, new: &New) {
+    let of = |part: DeltaPart| -> String {
+        let texts = new.iter().filter(|(p, _)| *p == part);
+        texts.map(|(_, text)| text.as_str()).collect()
+    };
+    assert_eq!(of(DeltaPart::Text), reply.text);
+    assert_eq!(of(DeltaPart::Thought), reply.thought);
+    for (at, call) in reply.calls.iter().enumerate() {
+        let ix = crate::model::CallIx(u16::try_from(at).expect("few"));
+        assert_eq!(of(DeltaPart::Args(ix)), call.raw);
+    }
+}
+
+/// A prefix of a good stream is a fault or the same reply (usage may not have come yet), never another one. Returns
+/// how many prefixes were whole replies.
+pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn Reader>, stream: &str) -> usize {
+    let (whole, _) = read(make(), &[stream.as_bytes()]).expect("the stream is good");
+    let mut good = 0;
+    for cut in 0..stream.len() {
+        match read(make(), &[&stream.as_bytes()[..cut]]) {
+            Ok((finished, _)) => {
+                assert_eq!(finished.reply, whole.reply, "cut at {cut}");
+                let none = Usage {
+                    calls: 1,
+                    ..Usage::default()
+                };
+                assert!([whole.usage, none].contains(&finished.usage));
+                good += 1;
+            }
+            Err(ProviderError::Cut { .. }) => {}
+            Err(other) => panic!("cut at {cut}: {other}"),
+        }
+    }
+    good
+}
+
+pub(super) fn decl(name: &str) -> ToolDecl {
+    ToolDecl {
+        name: name.to_owned(),
+        description: format!("does {name}"),
+        schema: serde_json::json!({"type": "object", "properties": {"url": {"type": "string"}}}),
+    }
+}
+
+pub(super) fn opening() -> Vec<Item> {
+    vec![Item::User(vec![
+        Block::System("You judge.".to_owned()),
+        Block::Text("Judge \"this\".".to_owned()),
+    ])]
+}
+
+/// The body as one text.
+pub(super) fn body(
+    dialect: &dyn Dialect,
+    history: &[Item],
+    tools: &[ToolDecl],
+    choice: Choice,
+) -> String {
+    let turn = TurnRequest {
+        history,
+        tools,
+        choice,
+    };
+    let pieces = dialect.pieces(&turn, &Omit::default());
+    pieces.expect("a body").concat()
+}

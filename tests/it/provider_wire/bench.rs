@@ -1,0 +1,190 @@
+//! One judge on one server, and the facts it tells.
+
+use std::sync::Arc;
+
+use dicta::clock::{Clock, FakeClock};
+use dicta::event::{CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, TurnFact};
+use dicta::model::{Block, CellIx, Item, JudgeConfig, ProviderKind, ToolDecl, TurnIx};
+use dicta::provider::{self, Body, Choice, Finished, Provider, ProviderError, TurnRequest};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::wire::{Dialect, Reply, WireServer};
+
+pub(super) const KEY: &str = "sk-test-4711-abcdef";
+
+/// The judge, its server, its clock and its log.
+pub(super) struct Bench {
+    pub(super) server: WireServer,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) clock: FakeClock,
+    pub(super) cx: CallCx,
+    pub(super) facts: mpsc::Receiver<Envelope>,
+}
+
+impl Bench {
+    pub(super) fn new(server: WireServer, kind: ProviderKind) -> Self {
+        Self::with(server, kind, |_| {})
+    }
+
+    pub(super) fn with(
+        server: WireServer,
+        kind: ProviderKind,
+        change: impl FnOnce(&mut JudgeConfig),
+    ) -> Self {
+        let mut config = JudgeConfig::new("wire", kind);
+        "scripted".clone_into(&mut config.model);
+        config.base_url = Some(server.base_url());
+        change(&mut config);
+        let clock = FakeClock::new();
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let provider =
+            provider::build(&config, Some(KEY), Arc::clone(&shared)).expect("a known dialect");
+        let (to, facts) = mpsc::channel(10_000);
+        let blobs = Arc::new(MemoryBlobs::default());
+        let cx = CallCx {
+            out: Emitter::new(to, blobs, Arc::new(Redactor::default())),
+            clock: shared,
+            cancel: CancellationToken::new(),
+            cell: CellIx(3),
+            turn: TurnIx(0),
+        };
+        Self {
+            server,
+            provider,
+            clock,
+            cx,
+            facts,
+        }
+    }
+
+    pub(super) fn openai(replies: Vec<Reply>) -> Self {
+        Self::new(WireServer::openai(replies), ProviderKind::Openai)
+    }
+
+    pub(super) fn gemini(replies: Vec<Reply>) -> Self {
+        Self::new(WireServer::gemini(replies), ProviderKind::Gemini)
+    }
+
+    pub(super) fn of(dialect: Dialect, replies: Vec<Reply>) -> Self {
+        match dialect {
+            Dialect::Openai => Self::openai(replies),
+            Dialect::Gemini => Self::gemini(replies),
+        }
+    }
+
+    pub(super) fn body(&self) -> Body {
+        self.body_of(&asked(), &[], Choice::NoTools)
+    }
+
+    pub(super) fn body_of(&self, history: &[Item], tools: &[ToolDecl], choice: Choice) -> Body {
+        let turn = TurnRequest {
+            history,
+            tools,
+            choice,
+        };
+        self.provider.body(&turn).expect("a body")
+    }
+
+    pub(super) async fn send(&self) -> Result<Finished, ProviderError> {
+        self.provider.send(&self.body(), 1, &self.cx).await
+    }
+
+    /// Runs a whole call, moving time on by exactly what each failed attempt says it waits. Returns the result, the
+    /// facts and the waits.
+    pub(super) async fn call(
+        &mut self,
+    ) -> (
+        Result<(u8, Finished), ProviderError>,
+        Vec<TurnFact>,
+        Vec<u64>,
+    ) {
+        let body = self.body();
+        let (provider, cx) = (Arc::clone(&self.provider), self.cx.clone());
+        let mut running = tokio::spawn(async move { provider::call(&*provider, &body, &cx).await });
+        let (mut facts, mut waits) = (Vec::new(), Vec::new());
+        let result = loop {
+            tokio::select! {
+                biased;
+                Some(envelope) = self.facts.recv() => {
+                    let fact = turn_fact(envelope);
+                    if let TurnFact::AttemptFailed { retry_in: Some(wait), .. } = &fact {
+                        waits.push(wait.0);
+                        self.clock.advance(*wait);
+                    }
+                    facts.push(fact);
+                }
+                result = &mut running => break result.expect("no panic"),
+            }
+        };
+        while let Ok(envelope) = self.facts.try_recv() {
+            facts.push(turn_fact(envelope));
+        }
+        (result, facts, waits)
+    }
+}
+
+pub(super) fn turn_fact(envelope: Envelope) -> TurnFact {
+    match envelope.kind {
+        Kind::Turn { cell, turn, fact } => {
+            assert_eq!((cell, turn), (CellIx(3), TurnIx(0)));
+            fact
+        }
+        other => panic!("a provider tells of its turn alone: {other:?}"),
+    }
+}
+
+pub(super) fn asked() -> Vec<Item> {
+    vec![Item::User(vec![
+        Block::System("You judge.".to_owned()),
+        Block::Text("Judge this.".to_owned()),
+    ])]
+}
+
+pub(super) fn decl(name: &str) -> ToolDecl {
+    ToolDecl {
+        name: name.to_owned(),
+        description: "…".to_owned(),
+        schema: json!({"type": "object"}),
+    }
+}
+
+/// Every key of a JSON value, at any depth.
+pub(super) fn keys(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, value)| [vec![key.clone()], keys(value)].concat())
+            .collect(),
+        Value::Array(all) => all.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub(super) const BOTH: [Dialect; 2] = [Dialect::Openai, Dialect::Gemini];
+
+pub(super) fn deltas(facts: &[TurnFact], of: u8, which: DeltaPart) -> String {
+    let texts = facts.iter().filter_map(|fact| match fact {
+        TurnFact::Delta {
+            attempt,
+            part,
+            text,
+        } if *attempt == of && *part == which => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+pub(super) fn failures(facts: &[TurnFact]) -> Vec<(u8, Option<u16>, &str)> {
+    let failures = facts.iter().filter_map(|fact| match fact {
+        TurnFact::AttemptFailed {
+            attempt,
+            status,
+            why,
+            ..
+        } => Some((*attempt, *status, why.as_str())),
+        _ => None,
+    });
+    failures.collect()
+}

@@ -1,0 +1,210 @@
+//! Each fault of a reply is its own error, and none is a reply.
+
+use dicta::clock::Clock as _;
+use dicta::event::TurnFact;
+use dicta::model::{Millis, ProviderKind, Usage};
+use dicta::provider::{self, ProviderError};
+use serde_json::json;
+
+use super::bench::{BOTH, Bench, failures, turn_fact};
+use crate::support::wire::{Pause, Reply, WireServer};
+
+/// What a fault must become.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    Cut,
+    Malformed,
+    InStream,
+    Status(u16),
+}
+
+fn fault_of(error: &ProviderError) -> Fault {
+    match error {
+        ProviderError::Cut { .. } => Fault::Cut,
+        ProviderError::Malformed(_) => Fault::Malformed,
+        ProviderError::InStream { .. } => Fault::InStream,
+        ProviderError::Status { status, .. } => Fault::Status(*status),
+        other => panic!("not a fault of a reply: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_fault_is_its_own_error_and_never_a_reply() {
+    let verdict = || Reply::text(r#"{"passed": true, "score": 1.0, "reasoning": "all good"}"#);
+    let boom = || json!({"code": 503, "message": "boom"});
+    let both = [
+        ("broken connection", verdict().cut_at(200), Fault::Cut),
+        (
+            "broken before the first byte",
+            verdict().cut_at(0),
+            Fault::Cut,
+        ),
+        ("ended inside an event", verdict().end_at(200), Fault::Cut),
+        ("empty", verdict().end_at(0), Fault::Cut),
+        ("no finish reason", verdict().finish(""), Fault::Cut),
+        (
+            "half an object",
+            verdict().then_malformed(),
+            Fault::Malformed,
+        ),
+        (
+            "error in the stream",
+            verdict().then_error(boom()),
+            Fault::InStream,
+        ),
+        (
+            "200 with an error",
+            Reply::raw(r#"{"error":{"message":"boom"}}"#),
+            Fault::InStream,
+        ),
+        (
+            "200 with a page",
+            Reply::raw("<html>hello</html>\n"),
+            Fault::Malformed,
+        ),
+        ("400", Reply::status(400), Fault::Status(400)),
+        ("401", Reply::status(401), Fault::Status(401)),
+        (
+            "404 as a page",
+            Reply::status(404).body("<html>"),
+            Fault::Status(404),
+        ),
+        ("429", Reply::status(429), Fault::Status(429)),
+        ("500", Reply::status(500), Fault::Status(500)),
+        (
+            "503 cut short",
+            Reply::status(503).cut_at(5),
+            Fault::Status(503),
+        ),
+        (
+            "a redirect",
+            Reply::status(307).header("location", "http://other.example/"),
+            Fault::Status(307),
+        ),
+    ];
+    for dialect in BOTH {
+        for (what, reply, expected) in &both {
+            let bench = Bench::of(dialect, vec![reply.clone()]);
+            let error = bench.send().await.expect_err(what);
+            assert_eq!(fault_of(&error), *expected, "{dialect:?}: {what}: {error}");
+            assert_eq!(bench.server.requests().len(), 1, "one send is one attempt");
+        }
+    }
+    // Whole replies break in the same ways.
+    for (what, reply, expected) in [
+        ("cut", verdict().cut_at(60), Fault::Cut),
+        ("ended early", verdict().end_at(60), Fault::Cut),
+        ("a page", Reply::raw("<html>"), Fault::Malformed),
+        (
+            "an error",
+            Reply::raw(r#"{"error":"boom"}"#),
+            Fault::InStream,
+        ),
+    ] {
+        for (kind, server) in [
+            (
+                ProviderKind::Openai,
+                WireServer::openai(vec![reply.clone()]),
+            ),
+            (
+                ProviderKind::Gemini,
+                WireServer::gemini(vec![reply.clone()]),
+            ),
+        ] {
+            let bench = Bench::with(server, kind, |config| config.stream = false);
+            let error = bench.send().await.expect_err(what);
+            assert_eq!(fault_of(&error), expected, "{kind:?}: {what}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_end_mark_is_forgiven_where_a_reason_came() {
+    let bench = Bench::openai(vec![Reply::text("fine").no_done()]);
+    assert_eq!(bench.send().await.expect("a reply").reply.text, "fine");
+}
+
+#[tokio::test]
+async fn a_cut_reply_says_what_it_cost() {
+    let usage =
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\n";
+    let bench = Bench::openai(vec![Reply::text("x").then_raw(usage)]);
+    let error = bench.send().await.expect_err("no finish reason");
+    let billed = Usage {
+        input: Some(7),
+        output: Some(1),
+        calls: 1,
+        ..Usage::default()
+    };
+    assert_eq!(error.billed(), Some(billed));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_leaves_nothing_behind() {
+    for dialect in BOTH {
+        let pause = Pause::new();
+        let reply = Reply::text("some text")
+            .piece_len(2)
+            .pause_before(2, &pause);
+        let mut bench = Bench::of(dialect, vec![reply]);
+        let cancel = bench.cx.cancel.clone();
+        let stop = async {
+            pause.reached().await;
+            cancel.cancel();
+        };
+        let ((result, facts, _), ()) = tokio::join!(bench.call(), stop);
+        assert!(matches!(result, Err(ProviderError::Cancelled)));
+        assert_eq!(failures(&facts), [(1, None, "cancelled")]);
+        pause.go();
+        bench.server.all_closed().await;
+        assert_eq!(bench.server.requests().len(), 1);
+    }
+    // While it waits for the next attempt, too.
+    let bench = Bench::openai(vec![Reply::status(429)]);
+    let (cancel, body) = (bench.cx.cancel.clone(), bench.body());
+    let mut facts = bench.facts;
+    let stop = async {
+        while let Some(envelope) = facts.recv().await {
+            if matches!(turn_fact(envelope), TurnFact::AttemptFailed { .. }) {
+                return cancel.cancel();
+            }
+        }
+    };
+    let (result, ()) = tokio::join!(provider::call(&*bench.provider, &body, &bench.cx), stop);
+    assert!(matches!(result, Err(ProviderError::Cancelled)));
+}
+
+#[tokio::test]
+async fn an_endless_reply_ends_at_the_cap_and_is_not_asked_for_again() {
+    let mut bench = Bench::openai(vec![Reply::text("x").endless().finish("").no_done()]);
+    // Nobody reads the deltas of 64 MiB here; a sequencer that is gone swallows them.
+    bench.facts.close();
+    let body = bench.body();
+    let result = provider::call(&*bench.provider, &body, &bench.cx).await;
+    let error = result.expect_err("no end");
+    assert_eq!(fault_of(&error), Fault::Cut);
+    assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
+    assert_eq!(bench.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_on_our_clock() {
+    let pause = Pause::new();
+    let reply = Reply::text("some text")
+        .piece_len(2)
+        .pause_before(3, &pause);
+    let bench = Bench::openai(vec![reply]);
+    let waiting = async {
+        pause.reached().await;
+        while bench.clock.now() < Millis(600_000) {
+            tokio::task::yield_now().await;
+            bench.clock.advance(Millis(1000));
+        }
+    };
+    let result = tokio::select! {
+        result = bench.send() => result,
+        () = waiting => panic!("ten minutes of silence"),
+    };
+    let error = result.expect_err("silence");
+    assert_eq!(fault_of(&error), Fault::Cut, "{error}");
+}

@@ -1,0 +1,170 @@
+//! What is tried again, when, and what the log says of it.
+
+use dicta::event::{DeltaPart, TurnFact};
+use dicta::model::ProviderKind;
+use dicta::provider::ProviderError;
+use serde_json::json;
+
+use super::bench::{Bench, deltas, failures};
+use crate::support::wire::{Reply, WireServer};
+
+#[tokio::test]
+async fn a_429_is_tried_again_after_the_wait_it_asks_for() {
+    let mut bench = Bench::openai(vec![
+        Reply::status(429).header("retry-after", "2"),
+        Reply::text("ok"),
+    ]);
+    let (result, facts, waits) = bench.call().await;
+    let (attempt, finished) = result.expect("the second attempt");
+    assert_eq!((attempt, finished.reply.text.as_str()), (2, "ok"));
+    assert!((2000..=2200).contains(&waits[0]), "{waits:?}");
+    assert_eq!(failures(&facts)[0].1, Some(429));
+    assert_eq!(facts[0], TurnFact::AttemptStarted { attempt: 1 });
+    assert_eq!(facts[2], TurnFact::AttemptStarted { attempt: 2 });
+}
+
+#[tokio::test]
+async fn gemini_says_its_wait_in_the_body() {
+    let details =
+        json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"}]);
+    let body = json!({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}});
+    let mut bench = Bench::gemini(vec![
+        Reply::status(429).body(body.to_string()),
+        Reply::text("ok"),
+    ]);
+    let (result, _, waits) = bench.call().await;
+    assert_eq!(result.expect("the second attempt").0, 2);
+    assert!((3500..=3850).contains(&waits[0]), "{waits:?}");
+}
+
+#[tokio::test]
+async fn four_attempts_are_all() {
+    let mut bench = Bench::openai((0..9).map(|_| Reply::status(500)).collect());
+    let (result, facts, waits) = bench.call().await;
+    let error = result.expect_err("never better");
+    assert_eq!(error.status(), Some(500));
+    assert_eq!(failures(&facts).len(), 4);
+    assert_eq!(waits.len(), 3, "nothing is waited for after the last");
+    assert_eq!(bench.server.requests().len(), 4);
+    assert!(
+        error.to_string().contains("500 from http://127.0.0.1"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_waiting_does_not_mend_is_not_tried_again() {
+    let quota =
+        r#"{"error":{"message":"you exceeded your current quota","code":"insufficient_quota"}}"#;
+    let daily = json!({"error": {"code": 429, "message": "daily", "details": [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "RequestsPerDay"}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"}]}});
+    for (what, reply) in [
+        ("a bad request", Reply::status(400)),
+        ("a bad key", Reply::status(401)),
+        ("no such model", Reply::status(404)),
+        ("an empty account", Reply::status(429).body(quota)),
+        ("a daily quota", Reply::status(429).body(daily.to_string())),
+        (
+            "a server that says so",
+            Reply::status(503).header("x-should-retry", "false"),
+        ),
+        (
+            "an error by the client's fault",
+            Reply::text("x").then_error(json!({"code": 400, "message": "bad"})),
+        ),
+    ] {
+        let mut bench = Bench::openai(vec![reply]);
+        let (result, _, waits) = bench.call().await;
+        assert!(result.is_err(), "{what}");
+        assert_eq!(waits, Vec::<u64>::new(), "{what}");
+        assert_eq!(bench.server.requests().len(), 1, "{what}");
+    }
+    let mut bench = Bench::openai(vec![Reply::status(429).header("retry-after", "300")]);
+    let (result, _, waits) = bench.call().await;
+    let error = result.expect_err("too long");
+    assert!(
+        error.to_string().contains("asks to wait 5 min 00 s"),
+        "{error}"
+    );
+    assert_eq!(waits, Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn a_cut_attempt_is_void_and_the_next_one_counts() {
+    let mut bench = Bench::openai(vec![
+        Reply::text("the first that was never finished").cut_at(600),
+        Reply::text("the second"),
+    ]);
+    let (result, facts, _) = bench.call().await;
+    let (attempt, finished) = result.expect("the second attempt");
+    assert_eq!((attempt, finished.reply.text.as_str()), (2, "the second"));
+    let first = deltas(&facts, 1, DeltaPart::Text);
+    assert!(!first.is_empty() && "the first that was never finished".starts_with(&first));
+    assert_eq!(deltas(&facts, 2, DeltaPart::Text), "the second");
+    let failed = facts
+        .iter()
+        .position(|f| matches!(f, TurnFact::AttemptFailed { .. }));
+    let late = facts
+        .iter()
+        .rposition(|f| matches!(f, TurnFact::Delta { attempt: 1, .. }));
+    assert!(late < failed, "what is void was told before");
+}
+
+#[tokio::test]
+async fn a_setting_the_server_does_not_take_is_left_out_and_remembered() {
+    let refused = json!({"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.",
+        "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}});
+    let renamed = json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}});
+    let mut bench = Bench::openai(vec![
+        Reply::status(400).body(refused.to_string()),
+        Reply::status(400).body(renamed.to_string()),
+        Reply::text("ok"),
+        Reply::text("ok"),
+    ]);
+    let (result, facts, waits) = bench.call().await;
+    assert_eq!(result.expect("the third attempt").0, 3);
+    assert_eq!(waits, [0, 0]);
+    let why = failures(&facts);
+    assert!(
+        why[0].2.ends_with("asking again without `temperature`"),
+        "{why:?}"
+    );
+    assert!(
+        why[1].2.ends_with("asking again without `max_tokens`"),
+        "{why:?}"
+    );
+    let requests = bench.server.requests();
+    assert_eq!(requests[0].json()["temperature"], json!(0.0));
+    assert_eq!(requests[2].json().get("temperature"), None);
+    assert_eq!(requests[2].json()["max_completion_tokens"], json!(4096));
+    let next = bench.body();
+    let dropped: Vec<&str> = next.dropped.iter().map(|d| d.what.as_str()).collect();
+    assert_eq!(dropped, ["temperature", "max_tokens"]);
+    assert!(bench.send().await.is_ok());
+    let last = bench.server.requests().pop().expect("four").json();
+    assert_eq!(last.get("temperature"), None);
+    assert_eq!(last["max_completion_tokens"], json!(4096));
+}
+
+#[tokio::test]
+async fn no_server_is_a_connection_error_that_names_the_address() {
+    let server = WireServer::openai(Vec::new());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+        config.base_url = Some(format!("http://user:secret-word@{address}/v1?key=hidden"));
+    });
+    let (result, facts, waits) = bench.call().await;
+    let error = result.expect_err("nobody listens");
+    let text = error.to_string();
+    assert!(matches!(error, ProviderError::Connect { .. }), "{text}");
+    assert!(text.contains(&address.to_string()), "{text}");
+    assert!(
+        !text.contains("secret-word") && !text.contains("hidden"),
+        "{text}"
+    );
+    assert_eq!((failures(&facts).len(), waits.len()), (4, 3));
+}

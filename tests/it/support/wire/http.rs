@@ -1,0 +1,133 @@
+//! As much of HTTP/1.1 as the server needs.
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::reply::Say;
+use super::{Reply, Request, render};
+
+/// Path with query, headers with lower-case names, body.
+pub(super) type Head = (String, Vec<(String, String)>, String);
+
+/// The next request of a connection; what follows it stays in `buffer`. `None` once the client has closed.
+pub(super) async fn read_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<Option<Head>> {
+    let end = loop {
+        if let Some(at) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
+            break at;
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length: usize = length.and_then(|(_, n)| n.parse().ok()).unwrap_or(0);
+    let body_at = end + 4;
+    while buffer.len() < body_at + length {
+        if stream.read_buf(buffer).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let body = String::from_utf8_lossy(&buffer[body_at..body_at + length]).into_owned();
+    buffer.drain(..body_at + length);
+    Ok(Some((path, headers, body)))
+}
+
+/// Whether a past call's arguments are not JSON: what real servers answer 500 to.
+pub(super) fn has_broken_arguments(request: &Request) -> bool {
+    let body = request.json();
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let calls = messages.iter().filter_map(|m| m["tool_calls"].as_array());
+    calls.flatten().any(|call| {
+        let arguments = call["function"]["arguments"].as_str();
+        arguments.is_none_or(|text| serde_json::from_str::<Value>(text).is_err())
+    })
+}
+
+/// Writes a reply; `false` if the connection must not be used again.
+pub(super) async fn write_reply(
+    stream: &mut TcpStream,
+    request: &Request,
+    reply: &Reply,
+) -> std::io::Result<bool> {
+    let streamed = reply.status == 200 && request.wants_stream();
+    let pieces = match &reply.say {
+        Say::Raw(body) => vec![body.clone()],
+        Say::Turn => render::pieces(request, reply),
+        Say::Verdict(verdict) => render::pieces(request, &as_turn(request, reply, verdict)),
+    };
+    let mut pieces: Vec<Vec<u8>> = pieces.into_iter().map(String::into_bytes).collect();
+    let keep = reply.cut_at.or(reply.end_at);
+    if keep.is_some() || reply.split_every.is_some() {
+        let mut all = pieces.concat();
+        all.truncate(keep.unwrap_or(usize::MAX));
+        let size = reply
+            .split_every
+            .unwrap_or(usize::MAX)
+            .min(all.len().max(1));
+        pieces = all.chunks(size).map(<[u8]>::to_vec).collect();
+    }
+    let kind = if streamed {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    let mut head = format!(
+        "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n",
+        reply.status
+    );
+    for (name, value) in &reply.headers {
+        head.extend([name.as_str(), ": ", value, "\r\n"]);
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    for (at, piece) in pieces.iter().enumerate() {
+        for (_, pause) in reply.pause_before.iter().filter(|(n, _)| *n == at) {
+            pause.stand().await;
+        }
+        write_chunk(stream, piece).await?;
+        if !reply.chunk_delay.is_zero() {
+            tokio::time::sleep(reply.chunk_delay).await;
+        }
+    }
+    if reply.endless {
+        let more = render::more(request);
+        loop {
+            write_chunk(stream, more.as_bytes()).await?;
+        }
+    }
+    if reply.cut_at.is_some() {
+        return Ok(false);
+    }
+    stream.write_all(b"0\r\n\r\n").await?;
+    Ok(true)
+}
+
+fn as_turn(request: &Request, reply: &Reply, verdict: &Value) -> Reply {
+    if request.tools().iter().any(|name| name == "submit_verdict") {
+        reply.clone().and_call("submit_verdict", verdict.clone())
+    } else {
+        reply.clone().saying(verdict.to_string())
+    }
+}
+
+async fn write_chunk(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    stream.write_all(&chunk).await
+}

@@ -1,0 +1,233 @@
+//! Scripted turns as the bytes of each dialect.
+
+use serde_json::{Value, json};
+
+use super::{Dialect, Reply, Request};
+
+/// A turn as pieces of a body: one event each where it is streamed.
+pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
+    match (request.dialect(), request.wants_stream()) {
+        (Dialect::Openai, true) => openai(request, reply),
+        (Dialect::Openai, false) => vec![openai_whole(request, reply).to_string()],
+        (Dialect::Gemini, true) => gemini(reply),
+        (Dialect::Gemini, false) => vec![gemini_whole(reply).to_string()],
+    }
+}
+
+/// One more event of a text that never ends.
+pub(super) fn more(request: &Request) -> String {
+    let text = "and so on ".repeat(400);
+    match request.dialect() {
+        Dialect::Openai => chunk(request, &json!({"content": text}), &Value::Null),
+        Dialect::Gemini => {
+            event(&json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}))
+        }
+    }
+}
+
+fn event(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}
+
+/// Splits a text into pieces of at most `len` characters.
+fn split(text: &str, len: usize) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars
+        .chunks(len)
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
+fn split_at(text: &str, at: &[usize]) -> Vec<String> {
+    let mut from = 0;
+    let mut out = Vec::new();
+    for to in at.iter().copied().chain([text.len()]) {
+        out.push(text[from..to].to_owned());
+        from = to;
+    }
+    out
+}
+
+fn chunk(request: &Request, delta: &Value, finish: &Value) -> String {
+    event(&json!({
+        "id": format!("chatcmpl-{}", request.number), "object": "chat.completion.chunk", "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }))
+}
+
+fn openai(request: &Request, reply: &Reply) -> Vec<String> {
+    let delta = |delta: Value| chunk(request, &delta, &Value::Null);
+    let mut out = vec![delta(json!({"role": "assistant", "content": ""}))];
+    for thought in split(&reply.thought, reply.piece_len) {
+        out.push(delta(json!({"reasoning_content": thought})));
+    }
+    for text in split(&reply.text, reply.piece_len) {
+        out.push(delta(json!({"content": text})));
+    }
+    for (at, call) in reply.calls.iter().enumerate() {
+        let id = format!("call_{}_{at}_srv", request.number);
+        out.push(delta(
+            json!({"tool_calls": [{"index": at, "id": id, "type": "function",
+            "function": {"name": call.name, "arguments": ""}}]}),
+        ));
+        let pieces = if call.split_at.is_empty() {
+            split(&call.arguments, reply.piece_len)
+        } else {
+            split_at(&call.arguments, &call.split_at)
+        };
+        for piece in pieces {
+            out.push(delta(
+                json!({"tool_calls": [{"index": at, "function": {"arguments": piece}}]}),
+            ));
+        }
+    }
+    if let Some(error) = &reply.error_tail {
+        out.push(event(&json!({"error": error})));
+        return out;
+    }
+    if let Some(tail) = &reply.tail {
+        out.push(tail.clone());
+        return out;
+    }
+    let finish = openai_finish(reply);
+    if finish != "" {
+        out.push(chunk(request, &json!({}), &finish));
+    }
+    let wants_usage = request.json()["stream_options"]["include_usage"] == json!(true);
+    if let (Some(usage), true) = (openai_usage(reply), wants_usage) {
+        out.push(event(&json!({"choices": [], "usage": usage})));
+    }
+    if reply.done {
+        out.push("data: [DONE]\n\n".to_owned());
+    }
+    out
+}
+
+fn openai_finish(reply: &Reply) -> Value {
+    let natural = if reply.calls.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
+    };
+    json!(reply.finish.as_deref().unwrap_or(natural))
+}
+
+fn openai_usage(reply: &Reply) -> Option<Value> {
+    let (input, output) = reply.usage?;
+    Some(
+        json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+        "prompt_tokens_details": {"cached_tokens": 10},
+        "completion_tokens_details": {"reasoning_tokens": 5}}),
+    )
+}
+
+fn openai_whole(request: &Request, reply: &Reply) -> Value {
+    let calls: Vec<Value> = reply
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| {
+            json!({"id": format!("call_{}_{at}_srv", request.number), "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments}})
+        })
+        .collect();
+    let mut message = json!({"role": "assistant", "content": reply.text});
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
+    }
+    json!({"object": "chat.completion", "choices": [
+        {"index": 0, "message": message, "finish_reason": openai_finish(reply)}], "usage": openai_usage(reply)})
+}
+
+fn gemini_parts(reply: &Reply) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for thought in split(&reply.thought, reply.piece_len) {
+        parts.push(json!({"text": thought, "thought": true}));
+    }
+    for text in split(&reply.text, reply.piece_len) {
+        parts.push(json!({"text": text}));
+    }
+    let calls_at = parts.len();
+    for call in &reply.calls {
+        let args: Value = serde_json::from_str(&call.arguments).expect("gemini's args are JSON");
+        parts.push(json!({"functionCall": {"name": call.name, "args": args}}));
+    }
+    let signed = if reply.calls.is_empty() {
+        parts.last_mut()
+    } else {
+        parts.get_mut(calls_at)
+    };
+    if let (Some(part), Some(signature)) = (signed, &reply.signature) {
+        part["thoughtSignature"] = json!(signature);
+    }
+    parts
+}
+
+fn gemini_usage(reply: &Reply) -> Value {
+    match reply.usage {
+        Some((input, output)) => {
+            json!({"promptTokenCount": input, "candidatesTokenCount": output, "thoughtsTokenCount": 5,
+                "cachedContentTokenCount": 10, "totalTokenCount": input + output + 5})
+        }
+        None => Value::Null,
+    }
+}
+
+fn gemini_response(parts: &[Value], finish: &Value, usage: &Value) -> Value {
+    let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
+    if !finish.is_null() {
+        candidate["finishReason"] = finish.clone();
+    }
+    let mut response = json!({"candidates": [candidate], "modelVersion": "scripted"});
+    if !usage.is_null() {
+        response["usageMetadata"] = usage.clone();
+    }
+    response
+}
+
+fn gemini(reply: &Reply) -> Vec<String> {
+    let mut parts = gemini_parts(reply);
+    let plain = |part: &Value| {
+        event(&gemini_response(
+            std::slice::from_ref(part),
+            &Value::Null,
+            &Value::Null,
+        ))
+    };
+    if let Some(error) = &reply.error_tail {
+        let mut out: Vec<String> = parts.iter().map(plain).collect();
+        let pretty = serde_json::to_string_pretty(&json!({"error": error})).expect("JSON");
+        out.push(pretty.replace('\n', "\r\n"));
+        return out;
+    }
+    if let Some(tail) = &reply.tail {
+        let mut out: Vec<String> = parts.iter().map(plain).collect();
+        out.push(tail.clone());
+        return out;
+    }
+    let last: Vec<Value> = parts.pop().into_iter().collect();
+    let mut out: Vec<String> = parts.iter().map(plain).collect();
+    out.push(event(&gemini_response(
+        &last,
+        &gemini_finish(reply),
+        &gemini_usage(reply),
+    )));
+    out
+}
+
+fn gemini_finish(reply: &Reply) -> Value {
+    match reply.finish.as_deref() {
+        Some("") => Value::Null,
+        Some(reason) => json!(reason),
+        None => json!("STOP"),
+    }
+}
+
+fn gemini_whole(reply: &Reply) -> Value {
+    gemini_response(
+        &gemini_parts(reply),
+        &gemini_finish(reply),
+        &gemini_usage(reply),
+    )
+}

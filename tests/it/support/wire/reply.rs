@@ -1,0 +1,249 @@
+//! What a scripted server says: one reply, made in one line and changed by further ones.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Pause;
+
+/// A function call the model makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(super) name: String,
+    /// As sent, valid or not (Gemini: must be JSON).
+    pub(super) arguments: String,
+    /// Byte positions at which the arguments are split over deltas; empty: by `piece_len`.
+    pub(super) split_at: Vec<usize>,
+}
+
+/// What is said.
+#[derive(Debug, Clone)]
+pub(super) enum Say {
+    /// A turn of a model, in the request's dialect.
+    Turn,
+    /// JSON that is a verdict: a call of `submit_verdict` where the request declares it, else text.
+    Verdict(Value),
+    /// These bytes.
+    Raw(String),
+}
+
+/// One scripted reply. The makers begin it, the other methods change it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(super) say: Say,
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) thought: String,
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Option<String>,
+    pub(super) signature: Option<String>,
+    pub(super) usage: Option<(u64, u64)>,
+    /// Raw text sent after the content, in the place of finish and end mark.
+    pub(super) tail: Option<String>,
+    pub(super) error_tail: Option<Value>,
+    pub(super) done: bool,
+    pub(super) piece_len: usize,
+    pub(super) endless: bool,
+    pub(super) split_every: Option<usize>,
+    pub(super) cut_at: Option<usize>,
+    pub(super) end_at: Option<usize>,
+    pub(super) pause_before: Vec<(usize, Pause)>,
+    pub(super) chunk_delay: Duration,
+}
+
+impl Reply {
+    fn new(say: Say) -> Self {
+        Self {
+            say,
+            status: 200,
+            headers: Vec::new(),
+            thought: String::new(),
+            text: String::new(),
+            calls: Vec::new(),
+            finish: None,
+            signature: None,
+            usage: Some((100, 20)),
+            tail: None,
+            error_tail: None,
+            done: true,
+            piece_len: 12,
+            endless: false,
+            split_every: None,
+            cut_at: None,
+            end_at: None,
+            pause_before: Vec::new(),
+            chunk_delay: Duration::ZERO,
+        }
+    }
+
+    /// A text.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::new(Say::Turn)
+        }
+    }
+
+    /// A function call with valid arguments.
+    pub(crate) fn call(name: &str, arguments: impl Into<Value>) -> Self {
+        Self::raw_call(name, arguments.into().to_string())
+    }
+
+    /// A function call with these arguments, broken ones too.
+    pub(crate) fn raw_call(name: &str, arguments: impl Into<String>) -> Self {
+        Self::new(Say::Turn).and_raw_call(name, arguments)
+    }
+
+    /// A verdict: `submit_verdict` where the request declares it, else JSON as text.
+    pub(crate) fn verdict(verdict: impl Into<Value>) -> Self {
+        Self::new(Say::Verdict(verdict.into()))
+    }
+
+    /// A status with an error body in the dialect's shape.
+    pub(crate) fn status(status: u16) -> Self {
+        let error = json!({"error": {"code": status, "message": format!("scripted {status}")}});
+        Self {
+            status,
+            ..Self::new(Say::Raw(error.to_string()))
+        }
+    }
+
+    /// 200 and exactly this body, as an event stream.
+    pub(crate) fn raw(body: impl Into<String>) -> Self {
+        Self::new(Say::Raw(body.into()))
+    }
+
+    /// Another body for a status or a raw reply.
+    pub(crate) fn body(mut self, body: impl Into<String>) -> Self {
+        self.say = Say::Raw(body.into());
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Text before the calls.
+    pub(crate) fn saying(mut self, text: impl Into<String>) -> Self {
+        self.text = text.into();
+        self
+    }
+
+    /// Thinking before the text.
+    pub(crate) fn thinking(mut self, thought: impl Into<String>) -> Self {
+        self.thought = thought.into();
+        self
+    }
+
+    /// One more call.
+    pub(crate) fn and_call(self, name: &str, arguments: impl Into<Value>) -> Self {
+        self.and_raw_call(name, arguments.into().to_string())
+    }
+
+    /// One more call, with these arguments.
+    pub(crate) fn and_raw_call(mut self, name: &str, arguments: impl Into<String>) -> Self {
+        self.calls.push(Call {
+            name: name.to_owned(),
+            arguments: arguments.into(),
+            split_at: Vec::new(),
+        });
+        self
+    }
+
+    /// Splits the last call's arguments at these byte positions.
+    pub(crate) fn split_args_at(mut self, at: &[usize]) -> Self {
+        if let Some(call) = self.calls.last_mut() {
+            call.split_at = at.to_vec();
+        }
+        self
+    }
+
+    /// Gemini: a thought signature on the first call (or the text).
+    pub(crate) fn signed(mut self, signature: &str) -> Self {
+        self.signature = Some(signature.to_owned());
+        self
+    }
+
+    /// Another finish reason, in the dialect's spelling; empty: none at all.
+    pub(crate) fn finish(mut self, reason: &str) -> Self {
+        self.finish = Some(reason.to_owned());
+        self
+    }
+
+    pub(crate) fn usage(mut self, input: u64, output: u64) -> Self {
+        self.usage = Some((input, output));
+        self
+    }
+
+    pub(crate) fn no_usage(mut self) -> Self {
+        self.usage = None;
+        self
+    }
+
+    /// No `[DONE]`.
+    pub(crate) fn no_done(mut self) -> Self {
+        self.done = false;
+        self
+    }
+
+    /// After the content comes this text, then the end.
+    pub(crate) fn then_raw(mut self, text: impl Into<String>) -> Self {
+        self.tail = Some(text.into());
+        self
+    }
+
+    /// After the content comes an event that is half a JSON object.
+    pub(crate) fn then_malformed(self) -> Self {
+        self.then_raw("data: {\"choices\":[{\"delta\":{\"content\":\n\n")
+    }
+
+    /// After the content comes an error: a frame (OpenAI), or a bare JSON object outside SSE (Gemini).
+    pub(crate) fn then_error(mut self, error: Value) -> Self {
+        self.error_tail = Some(error);
+        self
+    }
+
+    /// The text never ends.
+    pub(crate) fn endless(mut self) -> Self {
+        self.endless = true;
+        self
+    }
+
+    /// Size of the pieces in which text and arguments are streamed, in characters.
+    pub(crate) fn piece_len(mut self, chars: usize) -> Self {
+        self.piece_len = chars.max(1);
+        self
+    }
+
+    /// Sends the body in pieces of this many bytes, wherever that cuts.
+    pub(crate) fn split_every(mut self, bytes: usize) -> Self {
+        self.split_every = Some(bytes.max(1));
+        self
+    }
+
+    /// Breaks the connection after this many bytes of the body.
+    pub(crate) fn cut_at(mut self, bytes: usize) -> Self {
+        self.cut_at = Some(bytes);
+        self
+    }
+
+    /// Ends the body after this many bytes, as if it were complete.
+    pub(crate) fn end_at(mut self, bytes: usize) -> Self {
+        self.end_at = Some(bytes);
+        self
+    }
+
+    /// Stands still before this piece of the body (from 0: before its first; headers are out by then).
+    pub(crate) fn pause_before(mut self, piece: usize, pause: &Pause) -> Self {
+        self.pause_before.push((piece, pause.clone()));
+        self
+    }
+
+    /// Real time between pieces: for recorded samples only.
+    pub(crate) fn chunk_delay(mut self, delay: Duration) -> Self {
+        self.chunk_delay = delay;
+        self
+    }
+}
