@@ -164,7 +164,9 @@ pub(super) fn prepare(
         also: workspace.also_runs.clone(),
     };
     let left = match &options.resume {
-        Some(name) => Some(Left::of(&store.resolve(name).map_err(|error| usage(&error))?)?),
+        Some(name) => Some(Left::of(
+            &store.resolve(name).map_err(|error| usage(&error))?,
+        )?),
         None => None,
     };
     let (workspace, options) = match &left {

@@ -207,18 +207,26 @@ async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
     let home = Home::new(&["hello", "no", "hello", "hello"]);
     let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
     // As if it had been killed after the second transcript's cells were planned.
-    let log = home.dir.path().join("runs").join(&whole.0).join("events.jsonl");
+    let log = home
+        .dir
+        .path()
+        .join("runs")
+        .join(&whole.0)
+        .join("events.jsonl");
     let text = fs::read_to_string(&log).expect("readable");
     let planned = text.match_indices("cells_planned").nth(1).expect("two").0;
     let end = planned + text[planned..].find('\n').expect("a line") + 1;
     fs::write(&log, &text[..end]).expect("cut");
     // And the workspace has changed since.
     let mut changed = home.workspace();
-    changed.rubrics = workspace(home.dir.path(), &["
+    changed.rubrics = workspace(
+        home.dir.path(),
+        &["
 id: other
 evals:
   - { id: x, type: contains, params: { patterns: [zzz] } }
-"])
+"],
+    )
     .rubrics;
     let options = RunOptions {
         resume: Some(whole.0.clone()),
