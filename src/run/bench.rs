@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::pace::Pace;
 use super::plan::Plan;
 use super::repeats::needed;
 use super::replay::Names;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
+use crate::judge::{Engine, FrozenEvidence};
 use crate::model::{CellResult, Digest, Transcript};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
@@ -22,6 +24,10 @@ pub(super) struct Seat {
     pub(super) key: KeyOf,
     /// Bytes of the first request: what a preview estimates from.
     pub(super) size: SizeOf,
+    /// What it is made of, where it asks in prompts.
+    pub(super) engine: Option<Arc<Engine>>,
+    /// How often it may ask, where that is limited.
+    pub(super) pace: Option<Arc<Pace>>,
     /// Whether a call costs nothing.
     pub(super) free: bool,
 }
@@ -49,6 +55,8 @@ pub(crate) struct Bench {
     pub(super) seats: Vec<Option<Seat>>,
     /// Nothing is recalled with the cache off.
     pub(super) recall: Option<Box<dyn Recall>>,
+    /// Whose recorded answers tools get, if any.
+    pub(super) frozen: Option<Arc<FrozenEvidence>>,
     /// What live cells are called, for judges that need to know.
     pub(super) names: Arc<Names>,
 }

@@ -33,10 +33,12 @@ mod execute;
 mod filter;
 mod ids;
 mod judges;
+mod pace;
 mod past;
 mod permit;
 mod plan;
 mod preview;
+mod prompts;
 mod recall;
 mod repeats;
 mod replay;
@@ -62,6 +64,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use filter::{Candidate, Filter, FilterError};
 pub use preview::{JudgePreview, Preview, preview};
+pub use prompts::{Prompted, prompts};
 pub use sample::Sample;
 pub use start::start;
 
@@ -150,7 +153,8 @@ pub enum RunError {
     /// The run could not be recorded, or another could not be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The transcripts could not be read to the end. What was read is decided and recorded.
+    /// The transcripts could not be read to the end. What was read is decided and recorded; the log has no end, so that
+    /// the run counts as interrupted and can be resumed.
     #[error("{0}")]
     Source(String),
 }

@@ -10,7 +10,7 @@ use crate::event::{Kind, ParentCause, Totals};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
-use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, start};
+use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
 use crate::workspace::{Env, Workspace};
 
 const RUBRIC: &str = "
@@ -298,6 +298,32 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     assert!(home.store().runs().is_empty(), "nothing is recorded");
     let why = home.refused(workspace, RunOptions::default());
     assert!(why.contains("NO_SUCH_KEY") && why.contains("one"), "{why}");
+}
+
+#[tokio::test]
+async fn the_request_of_a_cell_can_be_seen_unsent() {
+    let home = Home::new(&["hello", "no"]);
+    let mut workspace = home.workspace();
+    let mut model = JudgeConfig::new("one", ProviderKind::Openai);
+    model.model = "m".into();
+    model.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    workspace.judges.insert("one".into(), model);
+    let workspace = Arc::new(workspace);
+    let show = |pattern: &str| {
+        let (registry, options) = (Registry::builtin(), RunOptions::default());
+        let (env, clock) = (home.env(), home.clock());
+        prompts(&workspace, &registry, &env, &clock, &options, pattern)
+    };
+    let found = show("t1/").expect("one cell");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].name.to_string(), "t1/r/greets~one");
+    assert!(found[0].body.text().contains("hello"));
+    assert!(found[0].parts.iter().any(|(name, _)| name == "prompt"));
+    assert_eq!(show("*").expect("all").len(), 2);
+    assert_eq!(
+        show("t1/r/greet~one").expect_err("none").to_string(),
+        "no judged cell is called `t1/r/greet~one`; did you mean `t1/r/greets~one`?"
+    );
 }
 
 #[tokio::test]
