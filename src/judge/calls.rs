@@ -42,7 +42,13 @@ enum Turned {
 
 impl Trace<'_> {
     /// Runs one call to its end. Whatever fails is an answer the model can act on.
-    pub(super) async fn one_call(&self, cx: &CallCx, memory: &Memory, ix: CallIx, call: &ReplyCall) -> Done {
+    pub(super) async fn one_call(
+        &self,
+        cx: &CallCx,
+        memory: &Memory,
+        ix: CallIx,
+        call: &ReplyCall,
+    ) -> Done {
         self.received(cx, ix, call).await;
         if call.name == SUBMIT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
@@ -67,7 +73,12 @@ impl Trace<'_> {
         }
     }
 
-    async fn refuse(&self, cx: &CallCx, ix: CallIx, rejection: Rejection) -> (Answer, Option<Outcome>) {
+    async fn refuse(
+        &self,
+        cx: &CallCx,
+        ix: CallIx,
+        rejection: Rejection,
+    ) -> (Answer, Option<Outcome>) {
         let (text, end) = match self.gate(Stop::Rejected(&rejection)).await {
             Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => (answer.text, None),
             Proceed::End(outcome) => (rejection.text, Some(outcome)),
@@ -78,7 +89,13 @@ impl Trace<'_> {
         (answer, end)
     }
 
-    async fn start(&self, cx: &CallCx, memory: &Memory, ix: CallIx, mut ready: Prepared) -> (Answer, Option<Outcome>) {
+    async fn start(
+        &self,
+        cx: &CallCx,
+        memory: &Memory,
+        ix: CallIx,
+        mut ready: Prepared,
+    ) -> (Answer, Option<Outcome>) {
         let mut by_hand = None;
         match self.gate(Stop::Call(&ready)).await {
             Proceed::GoWith(Edit::Args(args)) => {
@@ -87,13 +104,22 @@ impl Trace<'_> {
                     path: String::new(),
                     what: "edited by hand".to_owned(),
                 }];
-                cx.tool(ix, ToolFact::Repaired { canonical: args, changes }).await;
+                cx.tool(
+                    ix,
+                    ToolFact::Repaired {
+                        canonical: args,
+                        changes,
+                    },
+                )
+                .await;
                 match edited.outcome {
                     Ok(edited) => ready = edited,
                     Err(rejection) => return self.refuse(cx, ix, rejection).await,
                 }
             }
-            Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => by_hand = Some(answer),
+            Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => {
+                by_hand = Some(answer)
+            }
             Proceed::End(outcome) => {
                 let text = "Error: ended by hand";
                 self.rejected(cx, ix, "ended", text).await;
@@ -156,7 +182,14 @@ impl Trace<'_> {
 
     /// Asks a read-only tool, or takes the answer of an identical call of this trace. An earlier turn's failure is no
     /// answer: the model asked again because it wants another try.
-    async fn ask_once(&self, cx: &CallCx, memory: &Memory, ix: CallIx, key: &EvidenceKey, ready: &Prepared) -> (Answer, Source) {
+    async fn ask_once(
+        &self,
+        cx: &CallCx,
+        memory: &Memory,
+        ix: CallIx,
+        key: &EvidenceKey,
+        ready: &Prepared,
+    ) -> (Answer, Source) {
         let there = {
             let calls = memory.calls.lock().unwrap_or_else(PoisonError::into_inner);
             calls.get(key).and_then(|asked| {
@@ -191,7 +224,10 @@ impl Trace<'_> {
         let Some(tool) = self.setup.tools.get(&ready.tool) else {
             return Answer::error(format_args!("unknown tool '{}'", ready.tool));
         };
-        match AssertUnwindSafe(tool.call(ready, ix, cx)).catch_unwind().await {
+        match AssertUnwindSafe(tool.call(ready, ix, cx))
+            .catch_unwind()
+            .await
+        {
             Ok(answer) => answer,
             Err(panic) => {
                 let why = panic

@@ -50,7 +50,10 @@ impl Sources {
                 .messages
                 .get(n)
                 .is_some_and(|texts| texts.iter().any(|text| text.contains(&quote))),
-            Some(Place::Fetch(n)) => self.fetches.get(&n).is_some_and(|text| text.contains(&quote)),
+            Some(Place::Fetch(n)) => self
+                .fetches
+                .get(&n)
+                .is_some_and(|text| text.contains(&quote)),
             Some(Place::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
             None => false,
         }
@@ -67,11 +70,19 @@ enum Place {
 fn place(source: &str) -> Option<Place> {
     let clean: String = source
         .chars()
-        .map(|c| if "[]()#:".contains(c) { ' ' } else { c.to_ascii_lowercase() })
+        .map(|c| {
+            if "[]()#:".contains(c) {
+                ' '
+            } else {
+                c.to_ascii_lowercase()
+            }
+        })
         .collect();
     let words: Vec<&str> = clean.split_whitespace().collect();
     match words[..] {
-        ["message" | "messages" | "msg", n] | [n] if n.parse::<usize>().is_ok() => n.parse().ok().map(Place::Message),
+        ["message" | "messages" | "msg", n] | [n] if n.parse::<usize>().is_ok() => {
+            n.parse().ok().map(Place::Message)
+        }
         ["fetch", n] => n.parse().ok().map(Place::Fetch),
         ["rubric" | "criteria" | "criterion"] | ["scoring", "guide"] => Some(Place::Rubric),
         _ => None,

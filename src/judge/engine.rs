@@ -71,7 +71,12 @@ impl Setup<'_> {
 
 impl Engine {
     /// A judge that asks `provider` and may use `tools`.
-    pub fn new(config: JudgeConfig, provider: Arc<dyn Provider>, tools: ToolSet, deps: EngineDeps) -> Self {
+    pub fn new(
+        config: JudgeConfig,
+        provider: Arc<dyn Provider>,
+        tools: ToolSet,
+        deps: EngineDeps,
+    ) -> Self {
         Self {
             config,
             provider,
@@ -105,10 +110,17 @@ impl Engine {
 
     /// The cell's cache key and its named parts: everything static that could change the verdict. What only decides
     /// (`min_score`, `max_score`), keys, prices, time-outs and the judge's name are no part of it.
-    pub fn cache_key(&self, ask: &JudgeRequest) -> Result<(Digest, Vec<(String, Digest)>), ProviderError> {
+    pub fn cache_key(
+        &self,
+        ask: &JudgeRequest,
+    ) -> Result<(Digest, Vec<(String, Digest)>), ProviderError> {
         let setup = self.setup(ask)?;
         let c = &self.config;
-        let headers: Vec<(&String, &String)> = c.headers.iter().filter(|(name, _)| !is_credential(name)).collect();
+        let headers: Vec<(&String, &String)> = c
+            .headers
+            .iter()
+            .filter(|(name, _)| !is_credential(name))
+            .collect();
         let judge = json!({
             "provider": c.provider,
             "model": ask.params.model.as_ref().unwrap_or(&c.model),
@@ -122,7 +134,11 @@ impl Engine {
             "verdict": setup.mode,
             "max_turns": setup.max_turns,
         });
-        let settings: Vec<_> = c.tools.iter().map(|t| json!({"name": t.name, "settings": t.settings})).collect();
+        let settings: Vec<_> = c
+            .tools
+            .iter()
+            .map(|t| json!({"name": t.name, "settings": t.settings}))
+            .collect();
         let decls: Vec<Digest> = self.tools.decls().iter().map(ToolDecl::digest).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = setup.form.schema();
@@ -145,12 +161,14 @@ impl Engine {
 
     pub(super) fn setup(&self, ask: &JudgeRequest) -> Result<Setup<'_>, ProviderError> {
         let provider = match &ask.params.model {
-            Some(model) if *model != self.config.model => self.models.get(model).ok_or_else(|| {
-                ProviderError::Request(format!(
-                    "judge {} was not built for model {model}, which this eval names",
-                    self.config.name
-                ))
-            })?,
+            Some(model) if *model != self.config.model => {
+                self.models.get(model).ok_or_else(|| {
+                    ProviderError::Request(format!(
+                        "judge {} was not built for model {model}, which this eval names",
+                        self.config.name
+                    ))
+                })?
+            }
             _ => &self.provider,
         };
         let has_tools = !self.tools.tools.is_empty();
@@ -166,7 +184,11 @@ impl Engine {
         let form = Form::of(&ask.params, allow_na);
         let mut tools = self.tools.clone();
         let own = tools.decls();
-        let max_turns = if has_tools { self.config.max_turns.max(1) } else { 1 };
+        let max_turns = if has_tools {
+            self.config.max_turns.max(1)
+        } else {
+            1
+        };
         if has_tools {
             tools.tools.push(Arc::new(SubmitVerdict::new(form)));
         }
@@ -232,7 +254,11 @@ impl Engine {
         };
         result.duration_ms = cx.clock.now().since(began);
         result.by_human |= by_human.into_inner();
-        if let Some(clean) = result.error.as_deref().and_then(|e| cx.out.redactor().redact(e)) {
+        if let Some(clean) = result
+            .error
+            .as_deref()
+            .and_then(|e| cx.out.redactor().redact(e))
+        {
             result.error = Some(clean);
         }
         result

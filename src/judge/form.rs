@@ -95,7 +95,9 @@ impl Form {
 
     /// The bounds a schema of ours states: how the built-in judge, which is sent the schema alone, learns them.
     pub(super) fn bounds_in(schema: &Value) -> (f64, f64) {
-        let text = schema["properties"]["score"]["description"].as_str().unwrap_or_default();
+        let text = schema["properties"]["score"]["description"]
+            .as_str()
+            .unwrap_or_default();
         let mut words = text.split_whitespace();
         let mut after = |word: &str| {
             words.find(|w| *w == word)?;
@@ -170,7 +172,12 @@ impl Tool for SubmitVerdict {
     }
 
     /// The trace reads the verdict itself; nothing is left to be done.
-    fn call<'a>(&'a self, _prepared: &'a Prepared, _call: CallIx, _cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        _prepared: &'a Prepared,
+        _call: CallIx,
+        _cx: &'a CallCx,
+    ) -> Fut<'a, Answer> {
         Box::pin(std::future::ready(Answer::ok("The verdict was received.")))
     }
 }
@@ -182,9 +189,16 @@ mod tests {
     #[test]
     fn evidence_comes_first_and_the_verdict_last() {
         let schema = Form::default().schema();
-        let keys: Vec<&String> = schema["properties"].as_object().expect("an object").keys().collect();
+        let keys: Vec<&String> = schema["properties"]
+            .as_object()
+            .expect("an object")
+            .keys()
+            .collect();
         assert_eq!(keys, ["citations", "reasoning", "passed", "score"]);
-        assert_eq!(schema["required"], json!(["citations", "reasoning", "passed", "score"]));
+        assert_eq!(
+            schema["required"],
+            json!(["citations", "reasoning", "passed", "score"])
+        );
     }
 
     #[test]

@@ -75,14 +75,18 @@ impl Marker {
             hasher.update(text.as_bytes());
         }
         let digest = hasher.finalize();
-        (0_u64..)
+        (0..u64::MAX)
             .map(|counter| {
                 let mut hasher = blake3::Hasher::new_keyed(&secret.0);
                 hasher.update(digest.as_bytes());
                 hasher.update(&counter.to_le_bytes());
                 Self(hasher.finalize().to_hex()[..16].to_owned())
             })
-            .find(|marker| !data.iter().any(|text| contains_ignore_case(text, &marker.0)))
+            .find(|marker| {
+                !data
+                    .iter()
+                    .any(|text| contains_ignore_case(text, &marker.0))
+            })
             .expect("a finite text does not hold every marker")
     }
 
@@ -125,7 +129,7 @@ fn contains_ignore_case(text: &str, needle: &str) -> bool {
 
 /// A name from the data as it may stand in a delimiting line: names of ordinary tools stay as they are, everything else
 /// is cut to 80 characters and escaped.
-pub fn safe_name(name: &str) -> String {
+pub(super) fn safe_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
     if !name.is_empty() && name.len() <= 80 && name.chars().all(plain) {
         return name.to_owned();
@@ -180,7 +184,10 @@ mod tests {
     #[test]
     fn names_cannot_end_a_line_or_a_marker() {
         assert_eq!(safe_name("search_web"), "search_web");
-        assert_eq!(safe_name("a>>>\n<<<b"), r#""a\u{3e}\u{3e}\u{3e}\u{a}\u{3c}\u{3c}\u{3c}b""#);
+        assert_eq!(
+            safe_name("a>>>\n<<<b"),
+            r#""a\u{3e}\u{3e}\u{3e}\u{a}\u{3c}\u{3c}\u{3c}b""#
+        );
         assert_eq!(safe_name(""), "\"\"");
     }
 

@@ -78,15 +78,29 @@ impl Provider for Metered<'_> {
         self.inner.body(turn)
     }
 
-    fn send<'a>(&'a self, body: &'a Body, attempt: u8, cx: &'a CallCx) -> Fut<'a, Result<Finished, ProviderError>> {
+    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
+        self.inner.without(body, error)
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: &'a Body,
+        attempt: u8,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             self.meter.attempt();
             let done = self.inner.send(body, attempt, cx).await;
             match &done {
                 Ok(finished) => self.meter.bill(&finished.usage),
-                Err(ProviderError::Cut { billed: Some(usage), .. }) => self.meter.bill(usage),
+                Err(ProviderError::Cut {
+                    billed: Some(usage),
+                    ..
+                }) => self.meter.bill(usage),
                 // Something was written and will be billed; how much is not known.
-                Err(ProviderError::Cut { billed: None, .. } | ProviderError::InStream { .. }) => self.meter.lost(),
+                Err(ProviderError::Cut { billed: None, .. } | ProviderError::InStream { .. }) => {
+                    self.meter.lost()
+                }
                 Err(_) => {}
             }
             done

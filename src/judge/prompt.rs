@@ -94,9 +94,17 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
         .flatten();
     let pieces = transcript(messages, output);
     let metadata = metadata(ask);
-    let mut data = vec![ask.params.criteria.as_str(), ask.params.guide.as_str(), &metadata];
+    let mut data = vec![
+        ask.params.criteria.as_str(),
+        ask.params.guide.as_str(),
+        &metadata,
+    ];
     data.push(frame.base_prompt);
-    data.extend(pieces.iter().flat_map(|p| [p.label.as_str(), p.text.as_str()]));
+    data.extend(
+        pieces
+            .iter()
+            .flat_map(|p| [p.label.as_str(), p.text.as_str()]),
+    );
     let marker = Marker::derive(frame.secret, &data);
 
     let mut user = String::new();
@@ -183,15 +191,24 @@ fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String 
     let what = match (ask.params.session, output) {
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
         (false, Some(n)) => {
-            format!("Judge the output, which is message {n} above. The messages before it are its context.")
+            format!(
+                "Judge the output, which is message {n} above. The messages before it are its context."
+            )
         }
-        (false, None) => "Judge the output. There is no assistant message, so the output is the empty text.".to_owned(),
+        (false, None) => {
+            "Judge the output. There is no assistant message, so the output is the empty text."
+                .to_owned()
+        }
     };
     let how = match frame.mode {
         VerdictMode::Call | VerdictMode::Auto => {
-            format!("State your verdict by calling `{SUBMIT}`, alone, once you have read every result you asked for.")
+            format!(
+                "State your verdict by calling `{SUBMIT}`, alone, once you have read every result you asked for."
+            )
         }
-        VerdictMode::Schema => "Reply with the verdict as one JSON object with these fields, in this order.".to_owned(),
+        VerdictMode::Schema => {
+            "Reply with the verdict as one JSON object with these fields, in this order.".to_owned()
+        }
         VerdictMode::Text => format!(
             "Reply with the verdict as one JSON object and nothing else, its fields in this order:\n{}",
             frame.form.example()
@@ -222,8 +239,14 @@ fn transcript(messages: &[Message<'_>], output: Option<usize>) -> Vec<PieceOf> {
         let before = pieces.len();
         for part in &message.parts {
             let (label, text) = match part {
-                Part::Text(text) => (format!("[{n}] {role}{mark}{}", hidden(text)), text.to_string()),
-                Part::Reasoning(text) => (format!("[{n}] {role} thinks{}", hidden(text)), text.to_string()),
+                Part::Text(text) => (
+                    format!("[{n}] {role}{mark}{}", hidden(text)),
+                    text.to_string(),
+                ),
+                Part::Reasoning(text) => (
+                    format!("[{n}] {role} thinks{}", hidden(text)),
+                    text.to_string(),
+                ),
                 Part::ToolCall(call) => {
                     if !call.id.is_empty() {
                         names.insert(&call.id, &call.name);
@@ -236,9 +259,9 @@ fn transcript(messages: &[Message<'_>], output: Option<usize>) -> Vec<PieceOf> {
                     )
                 }
                 Part::ToolResult(result) => {
-                    let of = names.get(&*result.call_id).map_or(String::new(), |name| {
-                        format!(" of {}", safe_name(name))
-                    });
+                    let of = names
+                        .get(&*result.call_id)
+                        .map_or(String::new(), |name| format!(" of {}", safe_name(name)));
                     let id = id_label(&result.call_id);
                     let error = if result.is_error == Some(true) {
                         ", an error"
@@ -246,7 +269,10 @@ fn transcript(messages: &[Message<'_>], output: Option<usize>) -> Vec<PieceOf> {
                         ""
                     };
                     (
-                        format!("[{n}] {role} result{of}{id}{error}{}", hidden(&result.content)),
+                        format!(
+                            "[{n}] {role} result{of}{id}{error}{}",
+                            hidden(&result.content)
+                        ),
                         result.content.to_string(),
                     )
                 }

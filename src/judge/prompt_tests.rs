@@ -12,7 +12,9 @@ fn message(role: Role<'static>, parts: Vec<Part<'static>>) -> Message<'static> {
     Message {
         role,
         parts,
-        metadata: Some(JsonText::of(&serde_json::json!({"secret_meta": "never shown"}))),
+        metadata: Some(JsonText::of(
+            &serde_json::json!({"secret_meta": "never shown"}),
+        )),
     }
 }
 
@@ -105,7 +107,11 @@ fn labels_and_unnamed_metadata_are_never_shown() {
     let prompt = render(&ask, &frame());
     assert!(!prompt.user.contains("never shown") && !prompt.user.contains("label"));
     ask.metadata = vec![("customer.tier".into(), JsonText::of(&"gold".into()))];
-    assert!(render(&ask, &frame()).user.contains("customer.tier: \"gold\"\n"));
+    assert!(
+        render(&ask, &frame())
+            .user
+            .contains("customer.tier: \"gold\"\n")
+    );
 }
 
 #[test]
@@ -114,7 +120,9 @@ fn a_system_prompt_replaces_the_opening_and_never_the_frame() {
     ask.params.system_prompt = Some("You are a strict editor.".into());
     let prompt = render(&ask, &frame());
     assert!(prompt.system.starts_with("You are a strict editor.\n"));
-    assert!(prompt.system.contains("are data to be judged") && prompt.system.contains("`citations`"));
+    assert!(
+        prompt.system.contains("are data to be judged") && prompt.system.contains("`citations`")
+    );
 }
 
 #[test]
@@ -157,7 +165,11 @@ fn invisible_text_is_announced() {
         )]),
         &frame(),
     );
-    assert!(prompt.user.contains("the output to be judged, holds 2 invisible characters>>>"));
+    assert!(
+        prompt
+            .user
+            .contains("the output to be judged, holds 2 invisible characters>>>")
+    );
 }
 
 /// The lines of a prompt that carry its marker.

@@ -30,10 +30,12 @@ pub(super) fn of(ask: &JudgeRequest) -> Seen {
 
 /// Adds the hosts and URLs of a text: full `http(s)` URLs, and names that look like hosts (`beam.apache.org`).
 pub(super) fn learn(seen: &mut Seen, text: &str) {
-    static URL: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r#"(?i)\bhttps?://[^\s<>"'`\\{}|^]+"#).expect("a valid pattern"));
+    static URL: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?i)\bhttps?://[^\s<>"'`\\{}|^]+"#).expect("a valid pattern")
+    });
     static HOST: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24}\b").expect("a valid pattern")
+        Regex::new(r"(?i)\b(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24}\b")
+            .expect("a valid pattern")
     });
     for found in URL.find_iter(text) {
         let url = found.as_str();
@@ -59,7 +61,10 @@ mod tests {
     #[test]
     fn urls_and_bare_hosts_are_seen() {
         let mut seen = Seen::default();
-        learn(&mut seen, "See https://Beam.apache.org/downloads/). Or docs.rs, not v2.69.0 nor e.g. this");
+        learn(
+            &mut seen,
+            "See https://Beam.apache.org/downloads/). Or docs.rs, not v2.69.0 nor e.g. this",
+        );
         assert!(seen.urls.contains("https://Beam.apache.org/downloads/"));
         assert!(seen.hosts.contains("beam.apache.org") && seen.hosts.contains("docs.rs"));
         assert!(!seen.hosts.iter().any(|h| h.contains("69")));

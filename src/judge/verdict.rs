@@ -63,17 +63,21 @@ pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     if !json.trim_start().starts_with('{') {
         return no("the verdict is not a JSON object");
     }
-    let stated: Stated =
-        serde_json::from_str(json).map_err(|error| NoVerdict(format!("the verdict does not have its form: {error}")))?;
+    let stated: Stated = serde_json::from_str(json)
+        .map_err(|error| NoVerdict(format!("the verdict does not have its form: {error}")))?;
     let not_applicable = stated.applicable == Some(false);
     if not_applicable && !form.allow_na {
-        return no("the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)");
+        return no(
+            "the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)",
+        );
     }
     let (low, high) = form.bounds();
     if let Some(score) = stated.score
         && !(low..=high).contains(&score)
     {
-        return no(format!("the score must be from {low} to {high} (got {score})"));
+        return no(format!(
+            "the score must be from {low} to {high} (got {score})"
+        ));
     }
     if !not_applicable {
         if form.scored && stated.score.is_none() {
@@ -158,7 +162,11 @@ fn candidate(text: &str) -> Result<&str, NoVerdict> {
         return no("the reply holds no verdict: expected one JSON object with `passed`");
     };
     let before = text[..from].lines().next_back().unwrap_or_default();
-    let before = if text[..from].ends_with('\n') { "" } else { before };
+    let before = if text[..from].ends_with('\n') {
+        ""
+    } else {
+        before
+    };
     let after = text[to..].lines().next().unwrap_or_default();
     if !before.trim().is_empty() || !after.trim().is_empty() {
         return no("the reply mentions a verdict within a sentence and does not state one");
@@ -171,13 +179,17 @@ fn candidate(text: &str) -> Result<&str, NoVerdict> {
 }
 
 fn has_verdict_keys(object: &str) -> bool {
-    serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object)
-        .is_ok_and(|map| ["passed", "score", "applicable"].iter().any(|key| map.contains_key(*key)))
+    serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object).is_ok_and(|map| {
+        ["passed", "score", "applicable"]
+            .iter()
+            .any(|key| map.contains_key(*key))
+    })
 }
 
 fn states_a_verdict(prose: &str) -> bool {
     static FIELD: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"(?i)\b(passed|score|applicable|verdict)\b["'`*_]*\s*[:=]\s*["'`*_]*[\w.+-]"#).expect("a valid pattern")
+        Regex::new(r#"(?i)\b(passed|score|applicable|verdict)\b["'`*_]*\s*[:=]\s*["'`*_]*[\w.+-]"#)
+            .expect("a valid pattern")
     });
     FIELD.is_match(prose)
 }
@@ -214,44 +226,51 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
     result
 }
 
+static FAILS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?ix)
+        \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(fails|failed|is\ a\ fail|not\ met|not\ satisfied|not\ fulfilled)\b
+        | \b(does|do|did)\ not\ (meet|satisfy|fulfil|fulfill|pass)\b
+        | \b(criterion|criteria|requirement|rubric|output|answer|response|conversation)\ (is|are|was|were)\ (not|un)\ ?(met|satisfied|fulfilled)\b
+        | \b(must|should)\ (fail|not\ pass|be\ failed)\b
+        | \bverdict(\ is|:)\s*\W*fail",
+    )
+    .expect("a valid pattern")
+});
+static PASSES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?ix)
+        \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(passes|passed|is\ a\ pass|is\ met|are\ met|meets|satisfies|satisfied)\b
+        | \b(fully\ |clearly\ )?(meets|satisfies|fulfils|fulfills)\ (the|all|every|both|this)\b
+        | \b(criterion|criteria|requirement|requirements|rubric)\ (is|are|was|were)\ (fully\ |clearly\ )?(met|satisfied|fulfilled)\b
+        | \bshould\ pass\b
+        | \bverdict(\ is|:)\s*\W*pass",
+    )
+    .expect("a valid pattern")
+});
+/// With one of these, a sentence is no plain statement.
+static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(cannot|nor|neither|hardly|unless|if|although|though|but|however|would)\b|n['’]t\b",
+    )
+    .expect("a valid pattern")
+});
+
 /// Why the last sentence of a reason states the opposite of the verdict, if it plainly does.
 fn contradiction(reasoning: &str, passed: bool) -> Option<String> {
     let last = last_sentence(reasoning);
-    static FAILS: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(
-            r"(?ix)
-            \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(fails|failed|is\ a\ fail|not\ met|not\ satisfied|not\ fulfilled)\b
-            | \b(does|do|did)\ not\ (meet|satisfy|fulfil|fulfill|pass)\b
-            | \b(criterion|criteria|requirement|rubric|output|answer|response|conversation)\ (is|are|was|were)\ (not|un)\ ?(met|satisfied|fulfilled)\b
-            | \b(must|should)\ (fail|not\ pass|be\ failed)\b
-            | \bverdict(\ is|:)\s*\W*fail",
-        )
-        .expect("a valid pattern")
-    });
-    static PASSES: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(
-            r"(?ix)
-            \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(passes|passed|is\ a\ pass|is\ met|are\ met|meets|satisfies|satisfied)\b
-            | \b(fully\ |clearly\ )?(meets|satisfies|fulfils|fulfills)\ (the|all|every|both|this)\b
-            | \b(criterion|criteria|requirement|requirements|rubric)\ (is|are|was|were)\ (fully\ |clearly\ )?(met|satisfied|fulfilled)\b
-            | \bshould\ pass\b
-            | \bverdict(\ is|:)\s*\W*pass",
-        )
-        .expect("a valid pattern")
-    });
-    let (fails, passes) = (FAILS.is_match(last), PASSES.is_match(last));
-    let says = match (passed, fails, passes) {
+    let says = match (passed, FAILS.is_match(last), PASSES.is_match(last)) {
         (true, true, false) => "that it fails",
         (false, false, true) => "that it passes",
         _ => return None,
     };
-    // "does not fail", "cannot be said to pass": a negation that the patterns do not know makes it no plain statement.
-    let negated = Regex::new(r"(?i)\b(cannot|can't|nor|neither|hardly|unless|if|although|though|but|however|would|n't)\b|n't\b");
-    if negated.is_ok_and(|n| n.is_match(last)) {
+    if HEDGED.is_match(last) {
         return None;
     }
     let verdict = if passed { "passed" } else { "failed" };
-    Some(format!("the verdict is {verdict}, but the reason ends by saying {says}: “{last}”"))
+    Some(format!(
+        "the verdict is {verdict}, but the reason ends by saying {says}: “{last}”"
+    ))
 }
 
 fn last_sentence(text: &str) -> &str {

@@ -136,9 +136,15 @@ fn not_applicable_needs_leave() {
         ..PLAIN
     };
     let read = read_text(r#"{"applicable":false}"#, &form).expect("allowed");
-    assert_eq!(decide(&read, &JudgedParams::default()).outcome, Outcome::NotApplicable);
+    assert_eq!(
+        decide(&read, &JudgedParams::default()).outcome,
+        Outcome::NotApplicable
+    );
     assert_eq!(decide(&read, &JudgedParams::default()).score, None);
-    assert!(read_text(r#"{"applicable":true}"#, &form).is_err(), "applicable alone decides nothing");
+    assert!(
+        read_text(r#"{"applicable":true}"#, &form).is_err(),
+        "applicable alone decides nothing"
+    );
 }
 
 #[test]
@@ -193,13 +199,21 @@ fn a_reason_that_ends_with_the_opposite_is_flagged() {
         ("The answer does not meet the criteria.", true, true),
         ("All facts hold. The criteria are met.", false, true),
         ("All facts hold. The criteria are met.", true, false),
-        ("It fails to mention a date. Still, all requirements are met.", true, false),
+        (
+            "It fails to mention a date. Still, all requirements are met.",
+            true,
+            false,
+        ),
         ("So the answer passes, but it fails the tone.", false, false),
         ("It does not fail any requirement.", true, false),
         ("Names it.", true, false),
         ("", true, false),
     ] {
-        assert_eq!(contradiction(reason, passed).is_some(), flagged, "{reason} / {passed}");
+        assert_eq!(
+            contradiction(reason, passed).is_some(),
+            flagged,
+            "{reason} / {passed}"
+        );
     }
 }
 

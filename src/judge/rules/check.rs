@@ -97,20 +97,38 @@ impl Cx<'_> {
             Check::Apologises => self.first_match(&SORRY, "an apology"),
             Check::Grounded(kinds) => self.grounded(kinds),
             Check::QuotesSource => self.quotes_source(),
-            Check::Json => match serde_json::from_str::<serde::de::IgnoredAny>(self.text().trim()) {
-                Ok(_) => checked(true, "it is JSON", Vec::new()),
-                Err(error) => checked(false, format!("it is no JSON: {error}"), Vec::new()),
-            },
+            Check::Json => {
+                match serde_json::from_str::<serde::de::IgnoredAny>(self.text().trim()) {
+                    Ok(_) => checked(true, "it is JSON", Vec::new()),
+                    Err(error) => checked(false, format!("it is no JSON: {error}"), Vec::new()),
+                }
+            }
             Check::Empty => {
                 let empty = self.text().trim().is_empty();
-                checked(empty, if empty { "it is empty" } else { "it is not empty" }, Vec::new())
+                checked(
+                    empty,
+                    if empty {
+                        "it is empty"
+                    } else {
+                        "it is not empty"
+                    },
+                    Vec::new(),
+                )
             }
             Check::Starts(phrase) => self.edge(phrase, true),
             Check::Ends(phrase) => self.edge(phrase, false),
             Check::Calls(name) => {
-                let call = self.material.parts.iter().find(|p| p.kind == PartKind::Called(name.clone()));
+                let call = self
+                    .material
+                    .parts
+                    .iter()
+                    .find(|p| p.kind == PartKind::Called(name.clone()));
                 match call {
-                    Some(part) => checked(true, format!("{name} is called in {}", source(part)), quote(part, &part.text)),
+                    Some(part) => checked(
+                        true,
+                        format!("{name} is called in {}", source(part)),
+                        quote(part, &part.text),
+                    ),
                     None => checked(false, format!("{name} is never called"), Vec::new()),
                 }
             }
@@ -121,7 +139,10 @@ impl Cx<'_> {
         let mut quotes = Vec::new();
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for phrase in phrases {
-            let found = self.parts.iter().find_map(|p| find_phrase(&p.text, phrase).map(|q| (p, q)));
+            let found = self
+                .parts
+                .iter()
+                .find_map(|p| find_phrase(&p.text, phrase).map(|q| (p, q)));
             match found {
                 Some((part, found)) => {
                     quotes.push((source(part), found.to_owned()));
@@ -130,7 +151,11 @@ impl Cx<'_> {
                 None => missing.push(format!("“{phrase}” is not there")),
             }
         }
-        let holds = if every { missing.is_empty() } else { !there.is_empty() };
+        let holds = if every {
+            missing.is_empty()
+        } else {
+            !there.is_empty()
+        };
         there.append(&mut missing);
         checked(holds, there.join(", "), quotes)
     }
@@ -140,12 +165,23 @@ impl Cx<'_> {
         let (has, name) = match unit {
             Unit::Sentences => (sentences(&text).len(), "sentence"),
             Unit::Words => (
-                text.split_whitespace().filter(|w| w.chars().any(char::is_alphanumeric)).count(),
+                text.split_whitespace()
+                    .filter(|w| w.chars().any(char::is_alphanumeric))
+                    .count(),
                 "word",
             ),
             Unit::Characters => (text.trim().chars().count(), "character"),
-            Unit::Lines => (text.lines().filter(|l| !l.trim().is_empty()).count(), "line"),
-            Unit::Paragraphs => (PARAGRAPHS.split(text.trim()).filter(|p| !p.trim().is_empty()).count(), "paragraph"),
+            Unit::Lines => (
+                text.lines().filter(|l| !l.trim().is_empty()).count(),
+                "line",
+            ),
+            Unit::Paragraphs => (
+                PARAGRAPHS
+                    .split(text.trim())
+                    .filter(|p| !p.trim().is_empty())
+                    .count(),
+                "paragraph",
+            ),
             Unit::Bullets => (BULLETS.find_iter(&text).count(), "list item"),
             Unit::Questions => (questions(&text).count(), "question"),
             Unit::Links => (find(&text, &[Fact::Url]).len(), "link"),
@@ -156,7 +192,11 @@ impl Cx<'_> {
             Bound::Exactly => (has == count, "exactly"),
         };
         let s = if has == 1 { "" } else { "s" };
-        checked(holds, format!("it has {has} {name}{s}, {wanted} {count} wanted"), Vec::new())
+        checked(
+            holds,
+            format!("it has {has} {name}{s}, {wanted} {count} wanted"),
+            Vec::new(),
+        )
     }
 
     fn asks(&self, ask: &Ask) -> Ruling {
@@ -168,9 +208,10 @@ impl Cx<'_> {
         for part in &self.parts {
             let hit = match ask {
                 Ask::Question => questions(&part.text).next(),
-                Ask::Confirmation => sentences(&part.text)
-                    .into_iter()
-                    .find(|s| CONFIRM.is_match(s) && (s.trim_end().ends_with('?') || CONFIRM_ORDER.is_match(s))),
+                Ask::Confirmation => sentences(&part.text).into_iter().find(|s| {
+                    CONFIRM.is_match(s)
+                        && (s.trim_end().ends_with('?') || CONFIRM_ORDER.is_match(s))
+                }),
                 Ask::For(what) => sentences(&part.text).into_iter().find(|s| {
                     find_phrase(s, what).is_some()
                         && !refuses(s, what)
@@ -179,7 +220,11 @@ impl Cx<'_> {
                 Ask::About(what) => questions(&part.text).find(|s| find_phrase(s, what).is_some()),
             };
             if let Some(sentence) = hit {
-                return checked(true, format!("{} asks: “{sentence}”", source(part)), quote(part, sentence));
+                return checked(
+                    true,
+                    format!("{} asks: “{sentence}”", source(part)),
+                    quote(part, sentence),
+                );
             }
         }
         checked(false, format!("no sentence asks for {wanted}"), Vec::new())
@@ -195,27 +240,43 @@ impl Cx<'_> {
         };
         let fetch = format!("fetch {number}");
         if date {
-            let newest = dates(text).into_iter().filter(|(_, d)| d.0.is_some()).max_by_key(|(_, d)| *d);
+            let newest = dates(text)
+                .into_iter()
+                .filter(|(_, d)| d.0.is_some())
+                .max_by_key(|(_, d)| *d);
             let Some((at, day)) = newest else {
                 return Ruling::Unclear(format!("the page {url} gives no date"));
             };
             let on_page = &text[at];
             let mut quotes = vec![(fetch, on_page.to_owned())];
             let hit = self.parts.iter().find_map(|p| {
-                let found = dates(&p.text).into_iter().find(|(_, d)| (d.1, d.2) == (day.1, day.2) && (d.0.is_none() || d.0 == day.0));
+                let found = dates(&p.text)
+                    .into_iter()
+                    .find(|(_, d)| (d.1, d.2) == (day.1, day.2) && (d.0.is_none() || d.0 == day.0));
                 found.map(|(at, _)| (p, p.text[at].to_owned()))
             });
             return match hit {
                 Some((part, said)) => {
-                    let why = format!("the newest date on the page is {on_page}, and {} names it", source(part));
+                    let why = format!(
+                        "the newest date on the page is {on_page}, and {} names it",
+                        source(part)
+                    );
                     quotes.push((source(part), said));
                     checked(true, why, quotes)
                 }
-                None => checked(false, format!("the newest date on the page is {on_page}; the answer does not name it"), quotes),
+                None => checked(
+                    false,
+                    format!(
+                        "the newest date on the page is {on_page}; the answer does not name it"
+                    ),
+                    quotes,
+                ),
             };
         }
         let Some(newest) = newest_version(text, product) else {
-            return Ruling::Unclear(format!("the page {url} names no version that rules can find"));
+            return Ruling::Unclear(format!(
+                "the page {url} names no version that rules can find"
+            ));
         };
         let mut quotes = vec![(fetch, newest.quote.to_owned())];
         let wanted = version_parts(newest.version).0;
@@ -223,7 +284,11 @@ impl Cx<'_> {
         for part in &self.parts {
             for found in VERSION.find_iter(&part.text) {
                 if version_parts(found.as_str()).0 == wanted {
-                    let why = format!("the newest on the page is {}, and {} names it", newest.version, source(part));
+                    let why = format!(
+                        "the newest on the page is {}, and {} names it",
+                        newest.version,
+                        source(part)
+                    );
                     quotes.push((source(part), found.as_str().to_owned()));
                     return checked(true, why, quotes);
                 }
@@ -232,20 +297,32 @@ impl Cx<'_> {
                 }
             }
         }
-        let instead = others.first().map_or(String::new(), |(_, other)| format!(" and names {other}"));
+        let instead = others
+            .first()
+            .map_or(String::new(), |(_, other)| format!(" and names {other}"));
         quotes.extend(others.into_iter().take(1));
-        let why = format!("the newest on the page is {}; the answer does not name it{instead}", newest.version);
+        let why = format!(
+            "the newest on the page is {}; the answer does not name it{instead}",
+            newest.version
+        );
         checked(false, why, quotes)
     }
 
     fn has(&self, thing: Thing) -> Ruling {
         match thing {
             Thing::Fact(fact) => {
-                let hit = self.parts.iter().find_map(|p| find(&p.text, &[fact]).into_iter().next().map(|f| (p, f.at)));
+                let hit = self
+                    .parts
+                    .iter()
+                    .find_map(|p| find(&p.text, &[fact]).into_iter().next().map(|f| (p, f.at)));
                 match hit {
                     Some((part, at)) => {
                         let found = &part.text[at];
-                        checked(true, format!("{} holds the {} “{found}”", source(part), fact.name()), quote(part, found))
+                        checked(
+                            true,
+                            format!("{} holds the {} “{found}”", source(part), fact.name()),
+                            quote(part, found),
+                        )
                     }
                     None => checked(false, format!("there is no {}", fact.name()), Vec::new()),
                 }
@@ -259,16 +336,34 @@ impl Cx<'_> {
     }
 
     fn first_match(&self, pattern: &Regex, name: &str) -> Ruling {
-        match self.parts.iter().find_map(|p| pattern.find(&p.text).map(|m| (p, m.as_str()))) {
-            Some((part, found)) => checked(true, format!("{} holds {name}", source(part)), quote(part, found)),
-            None => checked(false, format!("there is no {name}").replace("no an ", "no ").replace("no a ", "no "), Vec::new()),
+        match self
+            .parts
+            .iter()
+            .find_map(|p| pattern.find(&p.text).map(|m| (p, m.as_str())))
+        {
+            Some((part, found)) => checked(
+                true,
+                format!("{} holds {name}", source(part)),
+                quote(part, found),
+            ),
+            None => checked(
+                false,
+                format!("there is no {name}")
+                    .replace("no an ", "no ")
+                    .replace("no a ", "no "),
+                Vec::new(),
+            ),
         }
     }
 
     fn links_to(&self, address: &str) -> Ruling {
         let plain = |url: &str| {
             let url = url.to_lowercase();
-            let url = url.strip_prefix("https://").or(url.strip_prefix("http://")).unwrap_or(&url).to_owned();
+            let url = url
+                .strip_prefix("https://")
+                .or(url.strip_prefix("http://"))
+                .unwrap_or(&url)
+                .to_owned();
             url.trim_end_matches('/').to_owned()
         };
         let wanted = plain(address);
@@ -276,9 +371,15 @@ impl Cx<'_> {
             for found in find(&part.text, &[Fact::Url]) {
                 let url = &part.text[found.at.clone()];
                 let there = plain(url);
-                let below = there.strip_prefix(&wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
+                let below = there
+                    .strip_prefix(&wanted)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
                 if below {
-                    return checked(true, format!("{} links to {url}", source(part)), quote(part, url));
+                    return checked(
+                        true,
+                        format!("{} links to {url}", source(part)),
+                        quote(part, url),
+                    );
                 }
             }
         }
@@ -287,7 +388,11 @@ impl Cx<'_> {
 
     fn ground(&self) -> Ground {
         let results = self.material.results().map(|p| p.text.as_str());
-        let pages = self.pages.iter().filter_map(|p| p.text.as_ref().ok()).map(|(_, text)| text.as_str());
+        let pages = self
+            .pages
+            .iter()
+            .filter_map(|p| p.text.as_ref().ok())
+            .map(|(_, text)| text.as_str());
         Ground::new(results.chain(pages))
     }
 
@@ -307,14 +412,26 @@ impl Cx<'_> {
         }
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         match (held, missing.len()) {
-            (0, 0) => checked(true, format!("the answer holds none ({})", names.join(", ")), Vec::new()),
-            (n, 0) => checked(true, format!("all {n} occur in tool results or fetched pages"), Vec::new()),
+            (0, 0) => checked(
+                true,
+                format!("the answer holds none ({})", names.join(", ")),
+                Vec::new(),
+            ),
+            (n, 0) => checked(
+                true,
+                format!("all {n} occur in tool results or fetched pages"),
+                Vec::new(),
+            ),
             (_, m) => {
                 missing.dedup();
                 let more = if missing.len() > 5 { ", …" } else { "" };
                 missing.truncate(5);
                 quotes.truncate(5);
-                let why = format!("{m} of {} occur in no tool result: {}{more}", held + m, missing.join(", "));
+                let why = format!(
+                    "{m} of {} occur in no tool result: {}{more}",
+                    held + m,
+                    missing.join(", ")
+                );
                 checked(false, why, quotes)
             }
         }
@@ -326,11 +443,19 @@ impl Cx<'_> {
             for found in find(&part.text, &[Fact::Quote]) {
                 let text = &part.text[found.at.clone()];
                 if text.split_whitespace().count() > 1 && ground.holds(&found) {
-                    return checked(true, format!("“{text}” stands in a source"), quote(part, text));
+                    return checked(
+                        true,
+                        format!("“{text}” stands in a source"),
+                        quote(part, text),
+                    );
                 }
             }
         }
-        checked(false, "no quoted phrase of two words or more stands in a tool result or fetched page", Vec::new())
+        checked(
+            false,
+            "no quoted phrase of two words or more stands in a tool result or fetched page",
+            Vec::new(),
+        )
     }
 
     fn edge(&self, phrase: &str, start: bool) -> Ruling {
@@ -353,17 +478,27 @@ fn quote(part: &Part, text: &str) -> Quotes {
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
     };
 }
 
-pattern!(SORRY, r"(?i)\b(?:sorry|apolog(?:y|ies|ise[sd]?|ize[sd]?|ising|izing)|(?:i|we) regret|forgive (?:me|us)|my mistake|our mistake)\b");
+pattern!(
+    SORRY,
+    r"(?i)\b(?:sorry|apolog(?:y|ies|ise[sd]?|ize[sd]?|ising|izing)|(?:i|we) regret|forgive (?:me|us)|my mistake|our mistake)\b"
+);
 pattern!(CODE, r"(?m)^[ \t]*```[^\n]*\n");
 pattern!(BULLETS, r"(?m)^[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+\S");
 pattern!(TABLE, r"(?m)^[ \t]*\|.*\|[ \t]*\n[ \t]*\|[ :|-]+\|");
-pattern!(EMOJI, r"[\x{1F300}-\x{1FAFF}\x{2600}-\x{27BF}\x{1F1E6}-\x{1F1FF}]");
+pattern!(
+    EMOJI,
+    r"[\x{1F300}-\x{1FAFF}\x{2600}-\x{27BF}\x{1F1E6}-\x{1F1FF}]"
+);
 pattern!(PARAGRAPHS, r"\n[ \t]*\n");
-pattern!(VERSION, r"\b[vV]?\d+(?:\.\d+)+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?\b");
+pattern!(
+    VERSION,
+    r"\b[vV]?\d+(?:\.\d+)+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?\b"
+);
 pattern!(
     CONFIRM,
     r"(?i)\b(?:confirm|confirmation|shall i|should i|may i|can i go ahead|do you want me|would you like me|want me to|like me to|ok to|okay to|is that (?:ok|okay|right|correct|fine)|go ahead|proceed|approve|approval|permission|does that work|sound good|your ok)\b"
@@ -378,7 +513,9 @@ pattern!(
 );
 
 fn questions(text: &str) -> impl Iterator<Item = &str> {
-    sentences(text).into_iter().filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
+    sentences(text)
+        .into_iter()
+        .filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
 }
 
 /// Whether a sentence that names something declines it: "never share your password", "I do not need your PIN".
@@ -390,7 +527,10 @@ fn refuses(sentence: &str, what: &str) -> bool {
         return false;
     };
     // The negation has to stand in the same clause as what it declines.
-    let clause = sentence[..at].rsplit([';', ',', ':', '–', '—']).next().unwrap_or_default();
+    let clause = sentence[..at]
+        .rsplit([';', ',', ':', '–', '—'])
+        .next()
+        .unwrap_or_default();
     NOT.is_match(clause)
 }
 
@@ -406,11 +546,14 @@ fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
         let mut after = text[found.end()..].chars();
         let (next, second) = (after.next(), after.next());
         let edge = |inside: Option<char>, outside: Option<char>| {
-            !(inside.is_some_and(char::is_alphanumeric) && outside.is_some_and(char::is_alphanumeric))
+            !(inside.is_some_and(char::is_alphanumeric)
+                && outside.is_some_and(char::is_alphanumeric))
         };
-        let whole = edge(found.as_str().chars().next(), before) && edge(found.as_str().chars().next_back(), next);
+        let whole = edge(found.as_str().chars().next(), before)
+            && edge(found.as_str().chars().next_back(), next);
         let longer = digit_end && next == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
-        let tail = before == Some('.') && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
+        let tail = before == Some('.')
+            && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
         let inner = tail && phrase.starts_with(|c: char| c.is_ascii_digit());
         if whole && !longer && !inner {
             return Some(found.as_str());
@@ -437,11 +580,20 @@ fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
     let days = dates(page);
     let name: Vec<String> = product.iter().map(|w| regex::escape(w)).collect();
     let after_name = (!name.is_empty())
-        .then(|| Regex::new(&format!(r"(?i)\b{}\s+(?:(?:version|release)\s+)?$", name.join(r"\s+"))).ok())
+        .then(|| {
+            Regex::new(&format!(
+                r"(?i)\b{}\s+(?:(?:version|release)\s+)?$",
+                name.join(r"\s+")
+            ))
+            .ok()
+        })
         .flatten();
     let mut all: Vec<(bool, bool, Vec<u64>, &str, &str)> = Vec::new();
     for found in VERSION.find_iter(page) {
-        if days.iter().any(|(at, _)| at.start < found.end() && found.start() < at.end) {
+        if days
+            .iter()
+            .any(|(at, _)| at.start < found.end() && found.start() < at.end)
+        {
             continue;
         }
         let (parts, pre) = version_parts(found.as_str());
@@ -449,11 +601,21 @@ fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
         while !page.is_char_boundary(from) {
             from -= 1;
         }
-        let name = after_name.as_ref().and_then(|n| n.find(&page[from..found.start()]));
+        let name = after_name
+            .as_ref()
+            .and_then(|n| n.find(&page[from..found.start()]));
         let start = name.map_or(found.start(), |n| from + n.start());
-        all.push((name.is_some(), !pre, parts, found.as_str(), &page[start..found.end()]));
+        all.push((
+            name.is_some(),
+            !pre,
+            parts,
+            found.as_str(),
+            &page[start..found.end()],
+        ));
     }
-    let best = all.iter().max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
+    let best = all
+        .iter()
+        .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
     if !product.is_empty() && !best.0 {
         // The page may speak of other things' versions: only a page about the product alone may leave its name out.
         let named = loose(page).contains(&loose(&product.join(" ")));
@@ -464,6 +626,10 @@ fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
     Some(Newest {
         version: best.3,
         quote: best.4,
-        listed: all.iter().filter(|v| v.0 == best.0).map(|v| v.2.clone()).collect(),
+        listed: all
+            .iter()
+            .filter(|v| v.0 == best.0)
+            .map(|v| v.2.clone())
+            .collect(),
     })
 }

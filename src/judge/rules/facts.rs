@@ -63,12 +63,16 @@ enum Value {
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
     };
 }
 
 pattern!(URL, r#"(?i)\bhttps?://[^\s<>"“”'`\\{}|^\])]+"#);
-pattern!(QUOTE, "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»");
+pattern!(
+    QUOTE,
+    "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»"
+);
 pattern!(ISO_DATE, r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b");
 pattern!(
     MONTH_DAY,
@@ -78,7 +82,10 @@ pattern!(
     DAY_MONTH,
     r"(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\b\.?(?:,?\s+(\d{4}))?"
 );
-pattern!(VERSION, r"\b[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)\b|\b[vV](\d+(?:\.\d+)?)\b");
+pattern!(
+    VERSION,
+    r"\b[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)\b|\b[vV](\d+(?:\.\d+)?)\b"
+);
 pattern!(NUMBER, r"\d+(?:[.,'’\u{202f}\u{a0}]\d+)*");
 pattern!(LIST_MARK, r"(?m)^[ \t]*(?:[-*+][ \t]+)?\(?\d{1,3}[.)][ \t]");
 pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
@@ -87,7 +94,9 @@ pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
 pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     let mut found = Vec::new();
     let mut taken: Vec<Range<usize>> = LIST_MARK.find_iter(text).map(|m| m.range()).collect();
-    let free = |taken: &[Range<usize>], at: &Range<usize>| taken.iter().all(|t| at.end <= t.start || at.start >= t.end);
+    let free = |taken: &[Range<usize>], at: &Range<usize>| {
+        taken.iter().all(|t| at.end <= t.start || at.start >= t.end)
+    };
     if kinds.contains(&Fact::Quote) {
         for quote in QUOTE.captures_iter(text) {
             if let Some(inner) = quote.get(1).or(quote.get(2)).or(quote.get(3)) {
@@ -101,7 +110,9 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
         }
     }
     for url in URL.find_iter(text) {
-        let bare = url.as_str().trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
+        let bare = url
+            .as_str()
+            .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
         let at = url.start()..url.start() + bare.len();
         taken.push(at.clone());
         let value = Value::Text(bare.trim_end_matches('/').to_lowercase());
@@ -161,7 +172,9 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     // `2.9` is a number to the eye and a version after a name: it answers to both.
     let wanted = |f: &Found| {
         kinds.contains(&f.fact)
-            || (f.fact == Fact::Number && kinds.contains(&Fact::Version) && text[f.at.clone()].contains('.'))
+            || (f.fact == Fact::Number
+                && kinds.contains(&Fact::Version)
+                && text[f.at.clone()].contains('.'))
             || (kinds.contains(&Fact::Number) && matches!(f.fact, Fact::Amount | Fact::Version))
     };
     found.retain(wanted);
@@ -170,28 +183,47 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
 }
 
 fn is_amount(text: &str, at: &Range<usize>) -> bool {
+    const WORDS: [&str; 10] = [
+        "usd", "eur", "gbp", "chf", "dollar", "euro", "pound", "cent", "€", "$",
+    ];
     let before = text[..at.start].trim_end_matches(' ');
     let after = text[at.end..].trim_start_matches([' ', '\u{a0}']);
-    const WORDS: [&str; 10] = ["usd", "eur", "gbp", "chf", "dollar", "euro", "pound", "cent", "€", "$"];
     before.ends_with(['$', '€', '£', '¥'])
-        || ["USD", "EUR", "GBP", "CHF"].iter().any(|c| before.ends_with(c))
-        || WORDS.iter().any(|w| after.get(..w.len()).is_some_and(|a| a.eq_ignore_ascii_case(w)))
+        || ["USD", "EUR", "GBP", "CHF"]
+            .iter()
+            .any(|c| before.ends_with(c))
+        || WORDS.iter().any(|w| {
+            after
+                .get(..w.len())
+                .is_some_and(|a| a.eq_ignore_ascii_case(w))
+        })
         || after.starts_with(['€', '£', '%'])
 }
 
 /// The ways to read `1,234.50`, `1.234,50`, `1234.5`: without separators and needless zeros.
 fn numbers(text: &str) -> Vec<String> {
-    let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}')).collect();
+    let plain: String = text
+        .chars()
+        .filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}'))
+        .collect();
     let tidy = |n: &str| {
         let n = match n.split_once('.') {
             Some((whole, part)) => {
                 let part = part.trim_end_matches('0');
-                if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
+                if part.is_empty() {
+                    whole.to_owned()
+                } else {
+                    format!("{whole}.{part}")
+                }
             }
             None => n.to_owned(),
         };
         let trimmed = n.trim_start_matches('0');
-        if trimmed.is_empty() || trimmed.starts_with('.') { format!("0{trimmed}") } else { trimmed.to_owned() }
+        if trimmed.is_empty() || trimmed.starts_with('.') {
+            format!("0{trimmed}")
+        } else {
+            trimmed.to_owned()
+        }
     };
     let english = plain.replace(',', "");
     let mut all = Vec::new();
@@ -199,10 +231,15 @@ fn numbers(text: &str) -> Vec<String> {
         all.push(tidy(&english));
     }
     let continental = plain.replace('.', "").replace(',', ".");
-    let grouped = plain.split(['.', ',']).skip(1).all(|group| group.len() == 3);
+    let grouped = plain
+        .split(['.', ','])
+        .skip(1)
+        .all(|group| group.len() == 3);
     if plain.contains(',') && plain.matches(',').count() == 1 || grouped {
         let other = tidy(&continental);
-        if !all.contains(&other) && (!plain.contains('.') || grouped || plain.rfind(',') > plain.rfind('.')) {
+        if !all.contains(&other)
+            && (!plain.contains('.') || grouped || plain.rfind(',') > plain.rfind('.'))
+        {
             all.push(other);
         }
     }
@@ -213,45 +250,70 @@ fn numbers(text: &str) -> Vec<String> {
 }
 
 fn scaled(number: &str, unit: &str) -> Option<String> {
-    let zeros = match unit.to_ascii_lowercase().as_str() {
+    let zeros: usize = match unit.to_ascii_lowercase().as_str() {
         "thousand" | "k" => 3,
         "million" | "mn" | "m" => 6,
         _ => 9,
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let pad = zeros.checked_sub(part.len())?;
-    Some(format!("{whole}{part}{}", "0".repeat(pad)).trim_start_matches('0').to_owned())
+    Some(
+        format!("{whole}{part}{}", "0".repeat(pad))
+            .trim_start_matches('0')
+            .to_owned(),
+    )
 }
 
 /// Every date in a text.
 pub(super) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
-    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    const MONTHS: [&str; 12] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ];
     let month = |name: &str| {
         let name = name.to_ascii_lowercase();
-        (1_u32..).zip(MONTHS).find(|(_, m)| name.starts_with(m)).map(|(n, _)| n)
+        (1_u32..)
+            .zip(MONTHS)
+            .find(|(_, m)| name.starts_with(m))
+            .map(|(n, _)| n)
     };
-    let valid = |(y, m, d): Day| ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d));
+    let valid =
+        |(y, m, d): Day| ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d));
     let mut all: Vec<(Range<usize>, Day)> = Vec::new();
     let mut add = |at: Range<usize>, day: Option<Day>| {
         if let Some(day) = day.and_then(valid)
-            && all.iter().all(|(t, _)| at.end <= t.start || at.start >= t.end)
+            && all
+                .iter()
+                .all(|(t, _)| at.end <= t.start || at.start >= t.end)
         {
             all.push((at, day));
         }
     };
     for c in ISO_DATE.captures_iter(text) {
-        let day = c[1].parse().ok().zip(c[2].parse().ok()).zip(c[3].parse().ok());
-        add(c.get(0).expect("whole match").range(), day.map(|((y, m), d)| (Some(y), m, d)));
+        let day = c[1]
+            .parse()
+            .ok()
+            .zip(c[2].parse().ok())
+            .zip(c[3].parse().ok());
+        add(
+            c.get(0).expect("whole match").range(),
+            day.map(|((y, m), d)| (Some(y), m, d)),
+        );
     }
     for c in MONTH_DAY.captures_iter(text) {
         let day = month(&c[1]).zip(c[2].parse().ok());
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
-        add(c.get(0).expect("whole match").range(), day.map(|(m, d)| (year, m, d)));
+        add(
+            c.get(0).expect("whole match").range(),
+            day.map(|(m, d)| (year, m, d)),
+        );
     }
     for c in DAY_MONTH.captures_iter(text) {
         let day = month(&c[2]).zip(c[1].parse().ok());
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
-        add(c.get(0).expect("whole match").range(), day.map(|(m, d)| (year, m, d)));
+        add(
+            c.get(0).expect("whole match").range(),
+            day.map(|(m, d)| (year, m, d)),
+        );
     }
     all.sort_by_key(|(at, _)| at.start);
     all
@@ -289,7 +351,9 @@ impl Ground {
                 ground.numbers.extend(numbers(number.as_str()));
                 ground.versions.push(version_parts(number.as_str()).0);
             }
-            ground.days.extend(dates(text).into_iter().map(|(_, day)| day));
+            ground
+                .days
+                .extend(dates(text).into_iter().map(|(_, day)| day));
             ground.text.push_str(&loose(text));
             ground.text.push('\n');
         }
@@ -302,7 +366,9 @@ impl Ground {
             Value::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
                 readings.iter().any(|n| self.numbers.contains(n))
-                    || (dotted && found.fact == Fact::Number && readings.iter().any(|n| self.has_version(n)))
+                    || (dotted
+                        && found.fact == Fact::Number
+                        && readings.iter().any(|n| self.has_version(n)))
             }
             Value::Version(version) => self.has_version(version),
             Value::Date((year, month, day)) => self.days.iter().any(|(y, m, d)| {
@@ -315,9 +381,9 @@ impl Ground {
     /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
     fn has_version(&self, version: &str) -> bool {
         let (wanted, _) = version_parts(version);
-        self.versions
-            .iter()
-            .any(|v| *v == wanted || (wanted.len() > 1 && v.len() > wanted.len() && v.starts_with(&wanted)))
+        self.versions.iter().any(|v| {
+            *v == wanted || (wanted.len() > 1 && v.len() > wanted.len() && v.starts_with(&wanted))
+        })
     }
 }
 
@@ -337,14 +403,16 @@ pub(super) fn loose(text: &str) -> String {
             }
         }
     }
-    out.trim_end_matches(['.', ',', '!', '?', ';', ':', '…']).to_owned()
+    out.trim_end_matches(['.', ',', '!', '?', ';', ':', '…'])
+        .to_owned()
 }
 
 /// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
 /// `e.g.`, `Dr.` and their like end none.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     const ABBREVIATIONS: [&str; 17] = [
-        "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.", "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
+        "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.",
+        "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
     ];
     let mut all: Vec<&str> = Vec::new();
     let mut fenced = false;
@@ -361,11 +429,18 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
             let from = *start.get_or_insert(at);
             let end = at + piece.len();
             let so_far = line[from..end].trim_end().to_lowercase();
-            let listed = so_far.trim_end_matches(['.', ')']).trim_start().chars().all(|c| c.is_ascii_digit());
-            let short = ABBREVIATIONS
-                .iter()
-                .any(|a| so_far.ends_with(a) && !so_far[..so_far.len() - a.len()].ends_with(char::is_alphanumeric));
-            if end < line.len() && (short || listed) {
+            let listed = so_far
+                .trim_end_matches(['.', ')'])
+                .trim_start()
+                .chars()
+                .all(|c| c.is_ascii_digit());
+            let short = ABBREVIATIONS.iter().any(|a| {
+                so_far.ends_with(a)
+                    && !so_far[..so_far.len() - a.len()].ends_with(char::is_alphanumeric)
+            });
+            // `a.example/?q=1`: an end mark within a word ends nothing.
+            let within = !piece.ends_with(char::is_whitespace);
+            if end < line.len() && (short || listed || within) {
                 continue;
             }
             start = None;
@@ -383,7 +458,10 @@ mod tests {
     use super::*;
 
     fn listed(text: &str, kinds: &[Fact]) -> Vec<String> {
-        find(text, kinds).into_iter().map(|f| text[f.at].to_owned()).collect()
+        find(text, kinds)
+            .into_iter()
+            .map(|f| text[f.at].to_owned())
+            .collect()
     }
 
     #[test]
@@ -391,9 +469,18 @@ mod tests {
         let text = "1. Beam 2.69.0 came on October 6, 2026 for $1,200.50 (3 nodes), see https://a.example/v2.1.0/x?n=5.";
         assert_eq!(
             listed(text, &Fact::ALL),
-            ["2.69.0", "October 6, 2026", "1,200.50", "3", "https://a.example/v2.1.0/x?n=5"]
+            [
+                "2.69.0",
+                "October 6, 2026",
+                "1,200.50",
+                "3",
+                "https://a.example/v2.1.0/x?n=5"
+            ]
         );
-        assert_eq!(listed("He said “late rows wait”.", &[Fact::Quote]), ["late rows wait"]);
+        assert_eq!(
+            listed("He said “late rows wait”.", &[Fact::Quote]),
+            ["late rows wait"]
+        );
         assert_eq!(listed("Use 2.9 now, in 3 steps", &[Fact::Version]), ["2.9"]);
     }
 
@@ -420,7 +507,11 @@ mod tests {
             let ground = Ground::new([source]);
             let found = find(answer, &Fact::ALL);
             assert!(!found.is_empty(), "{answer}");
-            assert_eq!(found.iter().all(|f| ground.holds(f)), holds, "{answer} in {source}: {found:?}");
+            assert_eq!(
+                found.iter().all(|f| ground.holds(f)),
+                holds,
+                "{answer} in {source}: {found:?}"
+            );
         }
     }
 
@@ -434,7 +525,12 @@ mod tests {
             ("Steps\n1. Open it\n2. Close it.", 3),
             ("Code:\n```\na. B. C.\n```\nEnd.", 2),
         ] {
-            assert_eq!(sentences(text).len(), count, "{text:?}: {:?}", sentences(text));
+            assert_eq!(
+                sentences(text).len(),
+                count,
+                "{text:?}: {:?}",
+                sentences(text)
+            );
         }
     }
 }

@@ -22,10 +22,21 @@ pub(super) struct Clause {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Check {
-    Mentions { phrases: Vec<String>, every: bool },
-    Limit { bound: Bound, count: usize, unit: Unit },
+    Mentions {
+        phrases: Vec<String>,
+        every: bool,
+    },
+    Limit {
+        bound: Bound,
+        count: usize,
+        unit: Unit,
+    },
     Asks(Ask),
-    Newest { date: bool, product: Vec<String>, url: String },
+    Newest {
+        date: bool,
+        product: Vec<String>,
+        url: String,
+    },
     Has(Thing),
     LinksTo(String),
     Apologises,
@@ -77,7 +88,8 @@ pub(super) enum Thing {
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
     };
 }
 
@@ -92,11 +104,21 @@ static NEXT: LazyLock<Regex> = LazyLock::new(|| {
     ))
     .expect("a valid pattern")
 });
-pattern!(LEVEL, r"(?i)^[-*•]?\s*(?:score\s+|level\s+)?(\d+\.\d+|\d+(?:\s*[:=]|\s+[–—-]|\s{2,})|(?:pass|fail)\s*:)\s*[:=–—-]?\s*(.*)$");
+pattern!(
+    LEVEL,
+    r"(?i)^[-*•]?\s*(?:score\s+|level\s+)?(\d+\.\d+|\d+(?:\s*[:=]|\s+[–—-]|\s{2,})|(?:pass|fail)\s*:)\s*[:=–—-]?\s*(.*)$"
+);
 pattern!(BULLET, r"^\s*(?:[-*•+]|\(?\d{1,2}[.)])\s+");
-static LEAD: LazyLock<Regex> = LazyLock::new(|| Regex::new(&format!(r"(?i)^({SUBJECT})\s+")).expect("a valid pattern"));
-pattern!(ALL_SAID, r"(?i)\b(agent|assistant|model|bot|conversation|session)$");
-pattern!(MODAL, r"(?i)^(?:also|then|always|explicitly|clearly|(?:must|should|shall|will|has\s+to|needs\s+to|have\s+to)(?:\s+always)?)\s+");
+static LEAD: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)^({SUBJECT})\s+")).expect("a valid pattern"));
+pattern!(
+    ALL_SAID,
+    r"(?i)\b(agent|assistant|model|bot|conversation|session)$"
+);
+pattern!(
+    MODAL,
+    r"(?i)^(?:also|then|always|explicitly|clearly|(?:must|should|shall|will|has\s+to|needs\s+to|have\s+to)(?:\s+always)?)\s+"
+);
 pattern!(
     NEGATION,
     r"(?i)^(?:(?:does|do|must|should|shall|will|may|can)\s+(?:not|never)|cannot|doesn['’]t|don['’]t|mustn['’]t|shouldn['’]t|won['’]t|can['’]t|never|not|avoids?(?:\s+to)?|without)\s+(?:ever\s+)?"
@@ -117,13 +139,20 @@ pub(super) fn read(criteria: &str, guide: &str) -> Vec<Clause> {
     if clauses.is_empty() {
         // A guide of levels alone: its highest level says what is wanted.
         let value = |name: &str| {
-            let digits: String = name.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
-            match name.to_ascii_lowercase().starts_with("pass") {
-                true => 1.0,
-                false => digits.parse().unwrap_or(0.0_f64),
+            let digits: String = name
+                .chars()
+                .filter(|c| c.is_ascii_digit() || *c == '.')
+                .collect();
+            if name.to_ascii_lowercase().starts_with("pass") {
+                1.0
+            } else {
+                digits.parse().unwrap_or(0.0_f64)
             }
         };
-        if let Some((_, best)) = levels.iter().max_by(|a, b| value(&a.0).total_cmp(&value(&b.0))) {
+        if let Some((_, best)) = levels
+            .iter()
+            .max_by(|a, b| value(&a.0).total_cmp(&value(&b.0)))
+        {
             clauses.extend(line_clauses(best));
         }
     }
@@ -166,8 +195,14 @@ fn mask(text: &str) -> String {
         .into_owned()
 }
 
-pattern!(QUOTED, "“[^”]+”|\"[^\"]+\"|‘[^’]+’|`[^`]+`|\\B'[^']+'\\B|«[^»]+»");
-pattern!(NO, r"(?i)^(?:(?:contains?|includes?|has|have|uses?|gives?|with|mentions?|names?|makes?|asks?|is|offers?|quotes?|cites?)\s+)?no\s+(?:more\s+than\b)?");
+pattern!(
+    QUOTED,
+    "“[^”]+”|\"[^\"]+\"|‘[^’]+’|`[^`]+`|\\B'[^']+'\\B|«[^»]+»"
+);
+pattern!(
+    NO,
+    r"(?i)^(?:(?:contains?|includes?|has|have|uses?|gives?|with|mentions?|names?|makes?|asks?|is|offers?|quotes?|cites?)\s+)?no\s+(?:more\s+than\b)?"
+);
 
 fn clause(text: &str, all: &mut bool) -> Clause {
     let mut rest = text;
@@ -240,13 +275,19 @@ pattern!(
     ASKS,
     r"(?i)^(?:asks?|asking|requests?|requesting)\s+(?:(?:the\s+)?(?:user|customer|person|client|caller|reader|them)\s+)?(.*)$"
 );
-pattern!(ASK_QUESTION, r"(?i)^(?:a|one|at\s+least\s+one|any|some)?\s*(?:clarifying|follow-up|further|open)?\s*questions?$");
+pattern!(
+    ASK_QUESTION,
+    r"(?i)^(?:a|one|at\s+least\s+one|any|some)?\s*(?:clarifying|follow-up|further|open)?\s*questions?$"
+);
 pattern!(
     ASK_CONFIRM,
     r"(?i)^(?:for\s+(?:(?:an?|the|their|explicit|the\s+user's)\s+)*(?:confirmation|approval|permission|consent|go-ahead)|to\s+(?:confirm|approve))$"
 );
 pattern!(ASK_FOR, r"(?i)^(for|about)\s+(.+)$");
-pattern!(ARTICLE, r"(?i)^(?:an?|the|any|their|his|her|your|its|the\s+(?:user|customer|person|client)['’]s)\s+");
+pattern!(
+    ARTICLE,
+    r"(?i)^(?:an?|the|any|their|his|her|your|its|the\s+(?:user|customer|person|client)['’]s)\s+"
+);
 const COUNT: &str = r"(\d{1,6}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|fifty|a\s+hundred)";
 static LIMIT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(
@@ -258,8 +299,12 @@ pattern!(
     CITES,
     r"(?i)^(?:(?:cites?|citing|gives?|provides?|includes?|names?|references?|contains?)\s+(?:(?:its|an?|any|at\s+least\s+one|some)\s+)?(?:sources?(?:\s+(?:url|link))?|references?|urls?|links?|sources?\s+or\s+(?:a\s+)?(?:urls?|links?))|links?\s+to\s+(?:its|an?|any|at\s+least\s+one)\s+(?:sources?|pages?))$"
 );
-static LINKS: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(&format!(r"(?i)^(?:(?:links?|linking|points?)\s+to|cites?|citing|references?)\s+{ADDRESS}$")).expect("a valid pattern"));
+static LINKS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r"(?i)^(?:(?:links?|linking|points?)\s+to|cites?|citing|references?)\s+{ADDRESS}$"
+    ))
+    .expect("a valid pattern")
+});
 pattern!(
     SORRY,
     r"(?i)^(?:apologi[sz](?:es?|ing)|says?\s+(?:(?:that\s+)?it\s+is\s+)?sorry|(?:offers?|contains?|includes?|gives?)\s+an?\s+apology|contains\s+apology)$"
@@ -275,22 +320,38 @@ pattern!(
 pattern!(QUOTES, r"(?i)^quot(?:es?|ing)\s+(.*)$");
 pattern!(JSON, r"(?i)^(?:is|be)\s+(?:(?:valid|well-formed)\s+)?json$");
 pattern!(EMPTY, r"(?i)^(?:is|be)\s+(not\s+)?empty$");
-pattern!(EDGE, r"(?i)^(begin|start|open|end|clos)(?:e?s|ing|e)?\s+with\s+(.*)$");
+pattern!(
+    EDGE,
+    r"(?i)^(begin|start|open|end|clos)(?:e?s|ing|e)?\s+with\s+(.*)$"
+);
 pattern!(
     CALLS,
     r"(?i)^(?:(?:calls?|calling|invokes?|uses?|runs?)\s+(?:the\s+)?(?:(?:tool|function)\s+[`'“]?([\w.-]+)[`'”]?|[`'“]?([\w.-]+)[`'”]?\s+(?:tool|function))|(?:calls?|calling|invokes?)\s+[`“]?([a-z]\w*_\w+|[\w.-]+)[`”]?)(?:\s+at\s+least\s+once)?$"
 );
-static SAYS: LazyLock<Regex> = LazyLock::new(|| Regex::new(&format!(r"(?i)^{VERB_SAY}\s+(.*)$")).expect("a valid pattern"));
-pattern!(PASSIVE, r"(?i)^(.+?)\s+(?:is|are)\s+((?:not|never)\s+)?(?:mentioned|named|included|stated|contained|given)$");
-pattern!(TAIL, r"(?i)\s+(?:(?:somewhere\s+|anywhere\s+)?in\s+(?:the|its)\s+(?:answer|output|response|reply|text|message)|at\s+least\s+once|explicitly|verbatim|literally|by\s+name|anywhere)$");
-pattern!(NOUN, r"(?i)^(?:either\s+|both\s+)?(?:the\s+|an?\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|names?|strings?|texts?)\s+");
+static SAYS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i)^{VERB_SAY}\s+(.*)$")).expect("a valid pattern"));
+pattern!(
+    PASSIVE,
+    r"(?i)^(.+?)\s+(?:is|are)\s+((?:not|never)\s+)?(?:mentioned|named|included|stated|contained|given)$"
+);
+pattern!(
+    TAIL,
+    r"(?i)\s+(?:(?:somewhere\s+|anywhere\s+)?in\s+(?:the|its)\s+(?:answer|output|response|reply|text|message)|at\s+least\s+once|explicitly|verbatim|literally|by\s+name|anywhere)$"
+);
+pattern!(
+    NOUN,
+    r"(?i)^(?:either\s+|both\s+)?(?:the\s+|an?\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|names?|strings?|texts?)\s+"
+);
 pattern!(AND_OR, r"(?i)\s*,\s*(?:(and|or)\s+)?|\s+(and|or)\s+");
 
 fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
     let text = TAIL.replace(text, "");
     let text = text.as_ref();
     if let Some(c) = GROUNDED.captures(text) {
-        return Ok(Check::Grounded(c.get(1).map_or_else(|| Fact::ALL.to_vec(), |k| kinds(k.as_str()))));
+        return Ok(Check::Grounded(
+            c.get(1)
+                .map_or_else(|| Fact::ALL.to_vec(), |k| kinds(k.as_str())),
+        ));
     }
     if let Some(c) = INVENTED.captures(text) {
         // `no invented numbers`, `does not invent numbers`: grounding, and not its contrary.
@@ -345,7 +406,9 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
         return match (quoted(&c[2]), ends) {
             (Some(phrase), true) => Ok(Check::Ends(phrase)),
             (Some(phrase), false) => Ok(Check::Starts(phrase)),
-            (None, _) => Err("what it begins or ends with has to stand in quotation marks".to_owned()),
+            (None, _) => {
+                Err("what it begins or ends with has to stand in quotation marks".to_owned())
+            }
         };
     }
     if let Some(c) = CALLS.captures(text)
@@ -366,6 +429,28 @@ fn body(text: &str, negated: &mut bool) -> Result<Check, String> {
     Err("it is no clause that rules knows".to_owned())
 }
 
+/// Words of a clause that name no product.
+const GENERAL: [&str; 12] = [
+    "release",
+    "releases",
+    "version",
+    "versions",
+    "date",
+    "number",
+    "stable",
+    "of",
+    "the",
+    "its",
+    "published",
+    "entry",
+];
+
+/// Words that join a second thought to an object; such an object is not read.
+const JOINS: [&str; 14] = [
+    "and", "or", "if", "when", "before", "after", "unless", "that", "which", "who", "to", "in",
+    "on", "without",
+];
+
 fn newest(c: &Captures<'_>) -> Result<Check, String> {
     let Some(address) = c.get(2) else {
         return Err("it names no page to look on: add `on https://…`".to_owned());
@@ -376,9 +461,6 @@ fn newest(c: &Captures<'_>) -> Result<Check, String> {
     } else {
         format!("https://{address}")
     };
-    const GENERAL: [&str; 12] = [
-        "release", "releases", "version", "versions", "date", "number", "stable", "of", "the", "its", "published", "entry",
-    ];
     let words: Vec<&str> = c[1].split_whitespace().collect();
     let product = words
         .iter()
@@ -400,11 +482,11 @@ fn asks(what: &str) -> Option<Ask> {
     let object = ARTICLE.replace(c[2].trim(), "");
     let object = quoted(&object).unwrap_or_else(|| object.into_owned());
     let simple = |w: &str| w.chars().all(|c| c.is_alphanumeric() || "-'’".contains(c));
-    const JOINS: [&str; 14] = [
-        "and", "or", "if", "when", "before", "after", "unless", "that", "which", "who", "to", "in", "on", "without",
-    ];
     let words: Vec<&str> = object.split_whitespace().collect();
-    let plain = words.len() <= 3 && words.iter().all(|w| simple(w) && !JOINS.contains(&w.to_ascii_lowercase().as_str()));
+    let plain = words.len() <= 3
+        && words
+            .iter()
+            .all(|w| simple(w) && !JOINS.contains(&w.to_ascii_lowercase().as_str()));
     if words.is_empty() || !plain {
         return None;
     }
@@ -417,8 +499,22 @@ fn asks(what: &str) -> Option<Ask> {
 
 fn limit(c: &Captures<'_>) -> Option<Check> {
     const WORDS: [(&str, usize); 16] = [
-        ("a", 1), ("an", 1), ("one", 1), ("two", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6), ("seven", 7),
-        ("eight", 8), ("nine", 9), ("ten", 10), ("twelve", 12), ("fifteen", 15), ("twenty", 20), ("fifty", 50),
+        ("a", 1),
+        ("an", 1),
+        ("one", 1),
+        ("two", 2),
+        ("three", 3),
+        ("four", 4),
+        ("five", 5),
+        ("six", 6),
+        ("seven", 7),
+        ("eight", 8),
+        ("nine", 9),
+        ("ten", 10),
+        ("twelve", 12),
+        ("fifteen", 15),
+        ("twenty", 20),
+        ("fifty", 50),
     ];
     let number = c[2].to_ascii_lowercase();
     let count = number.parse().ok().or_else(|| match number.as_str() {
@@ -437,9 +533,13 @@ fn limit(c: &Captures<'_>) -> Option<Check> {
         // `contains a question` is another clause; `a` counts only after a bound.
         "" if number == "a" || number == "an" => return None,
         "" | "exactly" | "precisely" => (Bound::Exactly, count),
-        "fewer than" | "less than" | "under" | "below" | "shorter than" => (Bound::AtMost, count.checked_sub(1)?),
+        "fewer than" | "less than" | "under" | "below" | "shorter than" => {
+            (Bound::AtMost, count.checked_sub(1)?)
+        }
         "more than" | "longer than" | "over" | "exceed" | "exceeds" => (Bound::AtLeast, count + 1),
-        "at least" | "no fewer than" | "no less than" | "a minimum of" | "minimum" => (Bound::AtLeast, count),
+        "at least" | "no fewer than" | "no less than" | "a minimum of" | "minimum" => {
+            (Bound::AtLeast, count)
+        }
         _ => (Bound::AtMost, count),
     };
     let unit = match c[4].to_ascii_lowercase().as_str() {
@@ -503,7 +603,9 @@ fn thing(name: &str) -> Thing {
 /// A text that is one quotation and nothing else: its inside.
 fn quoted(text: &str) -> Option<String> {
     let text = text.trim();
-    let m = QUOTED.find(text).filter(|m| m.start() == 0 && m.end() == text.len())?;
+    let m = QUOTED
+        .find(text)
+        .filter(|m| m.start() == 0 && m.end() == text.len())?;
     let mut inner = m.as_str().chars();
     inner.next();
     inner.next_back();
@@ -520,7 +622,12 @@ fn literals(text: &str, strict: bool) -> Result<Check, String> {
     let (mut phrases, mut ands, mut ors, mut from) = (Vec::new(), 0, 0, 0);
     let mut cuts: Vec<(usize, usize)> = Vec::new();
     for join in AND_OR.captures_iter(&masked) {
-        match join.get(1).or(join.get(2)).map(|w| w.as_str().to_ascii_lowercase()).as_deref() {
+        match join
+            .get(1)
+            .or(join.get(2))
+            .map(|w| w.as_str().to_ascii_lowercase())
+            .as_deref()
+        {
             Some("and") => ands += 1,
             Some(_) => ors += 1,
             None => {}
@@ -538,16 +645,18 @@ fn literals(text: &str, strict: bool) -> Result<Check, String> {
         let words = piece.split_whitespace().count();
         let name = |w: &str| {
             let w = w.trim_matches(['(', ')']);
-            w.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()) || w.contains("://") || host_like(w)
+            w.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
+                || w.contains("://")
+                || host_like(w)
         };
-        let phrase = if let Some(inner) = quoted(piece) {
-            inner
-        } else if words > 0 && words <= 5 && piece.split_whitespace().all(name) {
-            piece.to_owned()
-        } else if words == 1 && (named || !strict) && piece.chars().all(|c| c.is_alphanumeric() || c == '-') {
-            piece.to_owned()
-        } else {
-            return Err(HINT.to_owned());
+        let names = words > 0 && words <= 5 && piece.split_whitespace().all(name);
+        let word = words == 1
+            && (named || !strict)
+            && piece.chars().all(|c| c.is_alphanumeric() || c == '-');
+        let phrase = match quoted(piece) {
+            Some(inner) => inner,
+            None if names || word => piece.to_owned(),
+            None => return Err(HINT.to_owned()),
         };
         phrases.push(phrase);
     }
@@ -559,7 +668,9 @@ fn literals(text: &str, strict: bool) -> Result<Check, String> {
 
 fn host_like(word: &str) -> bool {
     word.split('.').count() > 1
-        && word
-            .split(['.', '/'])
-            .all(|p| !p.is_empty() && p.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_'))
+        && word.split(['.', '/']).all(|p| {
+            !p.is_empty()
+                && p.chars()
+                    .all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+        })
 }

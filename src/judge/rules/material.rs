@@ -61,8 +61,8 @@ impl Material {
                 text.clear();
             } else if label.starts_with("end ") {
                 match block {
-                    "criteria" => material.criteria = text.trim_end().to_owned(),
-                    "scoring guide" => material.guide = text.trim_end().to_owned(),
+                    "criteria" => text.trim_end().clone_into(&mut material.criteria),
+                    "scoring guide" => text.trim_end().clone_into(&mut material.guide),
                     _ => {}
                 }
             } else if block == "transcript" {
@@ -94,7 +94,10 @@ impl Material {
 
     /// Everything the agent said.
     pub(super) fn said(&self) -> Vec<&Part> {
-        self.parts.iter().filter(|p| p.kind == PartKind::Said).collect()
+        self.parts
+            .iter()
+            .filter(|p| p.kind == PartKind::Said)
+            .collect()
     }
 
     /// What the agent's tools answered.
@@ -114,7 +117,10 @@ fn part(label: &str) -> Option<Part> {
         PartKind::Called(name.split(' ').next().unwrap_or_default().to_owned())
     } else if what.starts_with("result") {
         PartKind::Result
-    } else if what.starts_with("thinks") || what.starts_with("attaches") || what.starts_with("a part of") {
+    } else if what.starts_with("thinks")
+        || what.starts_with("attaches")
+        || what.starts_with("a part of")
+    {
         PartKind::Other
     } else {
         match role {

@@ -53,7 +53,12 @@ use crate::tools::ToolSet;
 const FETCH: &str = "fetch_url";
 
 /// The `rules` judge of a run. With `pace` it writes a line at a time, so that a person can follow; without, at once.
-pub fn engine(config: JudgeConfig, tools: ToolSet, deps: EngineDeps, pace: Option<Millis>) -> Engine {
+pub fn engine(
+    config: JudgeConfig,
+    tools: ToolSet,
+    deps: EngineDeps,
+    pace: Option<Millis>,
+) -> Engine {
     Engine::new(config, Arc::new(Rules::new(pace)), tools, deps)
 }
 
@@ -121,12 +126,14 @@ impl Provider for Rules {
                     }
                 }
                 Item::Model { view, .. } => calls = &view.calls,
-                Item::Answers(answers) => results.extend(calls.iter().zip(answers).map(|(call, answer)| Asked {
-                    call: call.name.clone(),
-                    arguments: call.raw.clone(),
-                    result: answer.text.clone(),
-                    is_error: answer.is_error,
-                })),
+                Item::Answers(answers) => {
+                    results.extend(calls.iter().zip(answers).map(|(call, answer)| Asked {
+                        call: call.name.clone(),
+                        arguments: call.raw.clone(),
+                        result: answer.text.clone(),
+                        is_error: answer.is_error,
+                    }))
+                }
             }
         }
         let request = Request {
@@ -149,19 +156,27 @@ impl Provider for Rules {
                     .map_or((0.0, 1.0), |t| Form::bounds_in(&t.schema)),
             },
         };
-        let text = serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
+        let text =
+            serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
         Ok(Body {
             pieces: vec![text.into()],
             dropped: Vec::new(),
         })
     }
 
-    fn send<'a>(&'a self, body: &'a Body, attempt: u8, cx: &'a CallCx) -> Fut<'a, Result<Finished, ProviderError>> {
+    fn send<'a>(
+        &'a self,
+        body: &'a Body,
+        attempt: u8,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             let request: Request = serde_json::from_str(&body.text())
                 .map_err(|e| ProviderError::Request(format!("this is no request of rules: {e}")))?;
             let work = work(&request).ok_or_else(|| {
-                ProviderError::Request("the prompt names no marker, so rules cannot read its blocks".to_owned())
+                ProviderError::Request(
+                    "the prompt names no marker, so rules cannot read its blocks".to_owned(),
+                )
             })?;
             let mut deltas = cx.deltas(attempt);
             for line in work.thought.split_inclusive('\n') {
@@ -176,9 +191,14 @@ impl Provider for Rules {
                 deltas.push(DeltaPart::Args(ix), &call.raw).await;
             }
             deltas.finish().await;
-            let calls: Vec<_> = work.calls.iter().map(|c| json!({"name": c.name, "arguments": c.raw})).collect();
+            let calls: Vec<_> = work
+                .calls
+                .iter()
+                .map(|c| json!({"name": c.name, "arguments": c.raw}))
+                .collect();
             let native = json!({"thought": work.thought, "text": work.text, "calls": calls});
-            let native = serde_json::value::to_raw_value(&native).map_err(|e| ProviderError::Malformed(e.to_string()))?;
+            let native = serde_json::value::to_raw_value(&native)
+                .map_err(|e| ProviderError::Malformed(e.to_string()))?;
             Ok(Finished {
                 native: vec![Arc::<RawValue>::from(native)],
                 reply: Reply {
@@ -208,7 +228,10 @@ fn work(request: &Request) -> Option<Work> {
     let material = Material::read(&request.prompt)?;
     let clauses = grammar::read(&material.criteria, &material.guide);
     let pages = pages(&request.results);
-    let rulings: Vec<Ruling> = clauses.iter().map(|c| check::rule(c, &material, &pages)).collect();
+    let rulings: Vec<Ruling> = clauses
+        .iter()
+        .map(|c| check::rule(c, &material, &pages))
+        .collect();
     let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
     let readable = clauses.iter().all(|c| c.check.is_ok());
     let mut wanted: Vec<&str> = Vec::new();
@@ -240,7 +263,11 @@ fn work(request: &Request) -> Option<Work> {
         });
     }
     let verdict = verdict(&clauses, &rulings, request.scale);
-    let mut thought = if first { opening(&clauses) } else { String::new() };
+    let mut thought = if first {
+        opening(&clauses)
+    } else {
+        String::new()
+    };
     thought.push_str(&verdict.lines);
     let arguments = verdict.json.to_string();
     let (text, calls) = if request.answer == "text" {
@@ -253,7 +280,11 @@ fn work(request: &Request) -> Option<Work> {
         };
         (String::new(), vec![call])
     };
-    Some(Work { thought, text, calls })
+    Some(Work {
+        thought,
+        text,
+        calls,
+    })
 }
 
 fn opening(clauses: &[Clause]) -> String {
@@ -324,7 +355,9 @@ fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> S
             }
             Ruling::NeedsPage(url) => {
                 open += 1;
-                not_yet = format!("it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)");
+                not_yet = format!(
+                    "it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)"
+                );
                 ("?", &not_yet)
             }
         };
@@ -336,7 +369,9 @@ fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> S
         let why = if total == 0 {
             "The rubric holds no clause.".to_owned()
         } else {
-            format!("{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this.")
+            format!(
+                "{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this."
+            )
         };
         return Stated {
             json: json!({

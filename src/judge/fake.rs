@@ -1,0 +1,346 @@
+//! What the tests of this module stand on: a scripted model, tools, gates, and a run whose facts are kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Budget, Engine, EngineDeps, EvidenceStore, Gate, NoEvidence, OpenGate, Secret};
+use crate::clock::{Clock, FakeClock, Fut};
+use crate::event::{
+    CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact, TurnFact,
+};
+use crate::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
+use crate::model::{
+    Answer, CallIx, CellIx, CellResult, JudgeConfig, Message, Part, ProviderKind, RawJson,
+    Rejection, Reply, ReplyCall, Role, StopReason, ToolDecl, Transcript, TurnIx, Usage,
+};
+use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
+use crate::tools::{Prepared, Seen, Tool, ToolSet};
+
+/// What a scripted model does when asked.
+pub(super) enum Say {
+    Reply(Reply),
+    Error(ProviderError),
+    /// Never answers.
+    Hang,
+}
+
+pub(super) fn text(text: &str) -> Say {
+    Say::Reply(Reply {
+        text: text.to_owned(),
+        ..Reply::default()
+    })
+}
+
+pub(super) fn calls(calls: &[(&str, &str)]) -> Say {
+    let calls = (1..).zip(calls).map(|(n, (name, raw))| ReplyCall {
+        id: format!("call_{n}"),
+        name: (*name).to_owned(),
+        raw: (*raw).to_owned(),
+    });
+    Say::Reply(Reply {
+        calls: calls.collect(),
+        stop: StopReason::ToolCalls,
+        ..Reply::default()
+    })
+}
+
+pub(super) const PASSED: &str = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1}"#;
+
+/// A model that says what it is told to, and remembers what it was asked.
+pub(super) struct Script {
+    caps: Caps,
+    says: Mutex<VecDeque<Say>>,
+    pub(super) asked: Mutex<Vec<(Choice, Vec<String>)>>,
+    pub(super) bodies: Mutex<Vec<String>>,
+}
+
+impl Script {
+    pub(super) fn new(says: Vec<Say>) -> Arc<Self> {
+        Arc::new(Self {
+            caps: Caps {
+                schema: false,
+                forced_call: true,
+                dropped: Vec::new(),
+            },
+            says: Mutex::new(says.into()),
+            asked: Mutex::default(),
+            bodies: Mutex::default(),
+        })
+    }
+}
+
+impl Provider for Script {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn body(&self, turn: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+        let tools: Vec<String> = turn.tools.iter().map(|t| t.name.clone()).collect();
+        self.asked
+            .lock()
+            .expect("no panic")
+            .push((turn.choice.clone(), tools));
+        Ok(Body {
+            pieces: vec![format!("{:#?}", turn.history).into()],
+            dropped: Vec::new(),
+        })
+    }
+
+    fn send<'a>(
+        &'a self,
+        body: &'a Body,
+        attempt: u8,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Finished, ProviderError>> {
+        Box::pin(async move {
+            self.bodies.lock().expect("no panic").push(body.text());
+            let say = self.says.lock().expect("no panic").pop_front();
+            let reply = match say.expect("the script has a reply left") {
+                Say::Reply(reply) => reply,
+                Say::Error(error) => return Err(error),
+                Say::Hang => std::future::pending().await,
+            };
+            let mut deltas = cx.deltas(attempt);
+            deltas.push(DeltaPart::Text, &reply.text).await;
+            deltas.finish().await;
+            let native = serde_json::value::to_raw_value(&json!({"n": attempt})).expect("JSON");
+            Ok(Finished {
+                native: vec![Arc::<RawValue>::from(native)],
+                reply,
+                usage: Usage {
+                    input: Some(100),
+                    output: Some(10),
+                    calls: 1,
+                    ..Usage::default()
+                },
+            })
+        })
+    }
+}
+
+/// What a fake tool does.
+#[derive(Clone, Copy)]
+pub(super) enum Does {
+    Echo,
+    Fail,
+    Panic,
+    Hang,
+}
+
+/// A tool that wants a text `url`, and counts its calls.
+pub(super) struct FakeTool {
+    decl: ToolDecl,
+    does: Does,
+    pub(super) ran: Mutex<Vec<String>>,
+}
+
+impl FakeTool {
+    pub(super) fn new(name: &str, does: Does) -> Arc<Self> {
+        Arc::new(Self {
+            decl: ToolDecl {
+                name: name.to_owned(),
+                description: "opens a page".to_owned(),
+                schema: json!({"type": "object", "properties": {"url": {"type": "string"}}}),
+            },
+            does,
+            ran: Mutex::default(),
+        })
+    }
+}
+
+impl Tool for FakeTool {
+    fn decl(&self) -> &ToolDecl {
+        &self.decl
+    }
+
+    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+        let value: serde_json::Value =
+            serde_json::from_str(canonical.get()).expect("canonical is JSON");
+        if !value["url"].is_string() {
+            return Err(Rejection {
+                rule: "schema".to_owned(),
+                text: "Error: url must be text".to_owned(),
+            });
+        }
+        Ok(Prepared {
+            tool: self.decl.name.clone(),
+            canonical: canonical.clone(),
+            values: canonical.clone(),
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        _call: CallIx,
+        _cx: &'a CallCx,
+    ) -> Fut<'a, Answer> {
+        Box::pin(async move {
+            self.ran
+                .lock()
+                .expect("no panic")
+                .push(prepared.values.get().to_owned());
+            // Lets the other calls of the turn begin.
+            tokio::task::yield_now().await;
+            match self.does {
+                Does::Echo => Answer::ok(format!("page of {}", prepared.values.get())),
+                Does::Fail => Answer::error("HTTP 404 fetching it"),
+                Does::Panic => panic!("boom"),
+                Does::Hang => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// A judge, a cell and the facts it told.
+pub(super) struct Bench {
+    pub(super) config: JudgeConfig,
+    pub(super) tools: ToolSet,
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) evidence: Arc<dyn EvidenceStore>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) clock: FakeClock,
+    pub(super) cancel: CancellationToken,
+    pub(super) ask: JudgeRequest,
+}
+
+impl Bench {
+    pub(super) fn new(tools: &[Arc<FakeTool>]) -> Self {
+        let mut config = JudgeConfig::new("test", ProviderKind::Openai);
+        config.model = "m".to_owned();
+        Self {
+            config,
+            tools: ToolSet {
+                tools: tools
+                    .iter()
+                    .map(|t| Arc::clone(t) as Arc<dyn Tool>)
+                    .collect(),
+            },
+            gate: Arc::new(OpenGate),
+            evidence: Arc::new(NoEvidence),
+            budget: Arc::default(),
+            clock: FakeClock::new(),
+            cancel: CancellationToken::new(),
+            ask: ask("Names 2.69.", "Use 2.69, it is the newest."),
+        }
+    }
+
+    pub(super) fn engine(&self, provider: Arc<dyn Provider>) -> Engine {
+        let deps = EngineDeps {
+            gate: Arc::clone(&self.gate),
+            evidence: Arc::clone(&self.evidence),
+            budget: Arc::clone(&self.budget),
+            secret: Secret::new([1; 32]),
+        };
+        Engine::new(self.config.clone(), provider, self.tools.clone(), deps)
+    }
+
+    /// Judges with a scripted model; returns the result and the facts.
+    pub(super) async fn judge(&self, script: &Arc<Script>) -> (CellResult, Vec<Kind>) {
+        self.judge_with(&self.engine(Arc::clone(script) as Arc<dyn Provider>))
+            .await
+    }
+
+    pub(super) async fn judge_with(&self, engine: &Engine) -> (CellResult, Vec<Kind>) {
+        let (out, mut facts) = mpsc::channel::<Envelope>(10_000);
+        let cx = CallCx {
+            out: Emitter::new(
+                out,
+                Arc::new(MemoryBlobs::default()),
+                Arc::new(Redactor::default()),
+            ),
+            clock: Arc::new(self.clock.clone()) as Arc<dyn Clock>,
+            cancel: self.cancel.clone(),
+            cell: CellIx(0),
+            turn: TurnIx(0),
+        };
+        let result = engine.judge(&self.ask, &cx).await;
+        drop(cx);
+        let mut kinds = Vec::new();
+        while let Ok(envelope) = facts.try_recv() {
+            kinds.push(envelope.kind);
+        }
+        (result, kinds)
+    }
+}
+
+/// A cell whose output is one assistant message.
+pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
+    let say = |role, text: &str| Message {
+        role,
+        parts: vec![Part::Text(text.to_owned().into())],
+        metadata: None,
+    };
+    JudgeRequest {
+        cell: CellIx(0),
+        transcript: Arc::new(Transcript {
+            id: "t".into(),
+            messages: vec![say(Role::User, "Which one?"), say(Role::Assistant, output)],
+            ..Transcript::default()
+        }),
+        end: 2,
+        params: JudgedParams {
+            criteria: criteria.to_owned(),
+            ..JudgedParams::default()
+        },
+        allow_na: false,
+        repeat: None,
+        metadata: Vec::new(),
+    }
+}
+
+/// The facts as short words, in order: what a trace did, readable in a test.
+pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
+    kinds
+        .iter()
+        .filter_map(|kind| {
+            Some(match kind {
+                Kind::Turn { turn, fact, .. } => {
+                    let word = match fact {
+                        TurnFact::Started { .. } => "started",
+                        TurnFact::Finished { .. } => "finished",
+                        TurnFact::VerdictReached(_) => "verdict",
+                        TurnFact::VerdictUnparsed { .. } => "unparsed",
+                        TurnFact::AttemptStarted { .. } | TurnFact::Delta { .. } => return None,
+                        TurnFact::AttemptFailed { .. } => "attempt failed",
+                    };
+                    format!("{} {word}", turn.0)
+                }
+                Kind::Tool {
+                    turn, call, fact, ..
+                } => {
+                    let word = match fact {
+                        ToolFact::Received { name, .. } => format!("received {name}"),
+                        ToolFact::Repaired { .. } => "repaired".to_owned(),
+                        ToolFact::Validated { .. } => "validated".to_owned(),
+                        ToolFact::Rejected { rule, .. } => format!("rejected {rule}"),
+                        ToolFact::Started => "running".to_owned(),
+                        ToolFact::Hop(_) => "hop".to_owned(),
+                        ToolFact::Finished { answer, source, .. } => {
+                            let source = match source {
+                                crate::event::Source::Live => "live",
+                                crate::event::Source::Frozen { .. } => "frozen",
+                                crate::event::Source::SameTrace { .. } => "same trace",
+                                crate::event::Source::ByHand => "by hand",
+                            };
+                            format!(
+                                "answered {source}{}",
+                                if answer.is_error { " error" } else { "" }
+                            )
+                        }
+                    };
+                    format!("{}.{} {word}", turn.0, call.0)
+                }
+                Kind::Paused { at, .. } => format!("paused {at:?}"),
+                Kind::Resumed { how, .. } => format!("resumed {}", how.what),
+                Kind::BudgetReached { .. } => "budget reached".to_owned(),
+                _ => return None,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,535 @@
+//! Traces with a scripted model: what is told, in which order, and how each ends.
+
+use std::sync::Mutex;
+
+use futures_util::FutureExt as _;
+
+use super::*;
+use crate::clock::{Clock as _, Fut};
+use crate::event::Kind;
+use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
+use crate::judge::{Budget, EvidenceKey, FrozenEvidence, Gate, MissPolicy};
+use crate::model::{CellIx, Millis, Prices, RawJson, RunId};
+use crate::provider::{Choice, ProviderError};
+use crate::tools::Tool as _;
+
+#[tokio::test]
+async fn a_judge_without_tools_asks_once_and_declares_none() {
+    let bench = Bench::new(&[]);
+    let script = Script::new(vec![text(PASSED)]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!((result.outcome, result.score), (Outcome::Pass, Some(1.0)));
+    assert_eq!(story(&facts), ["0 started", "0 finished", "0 verdict"]);
+    assert_eq!(
+        *script.asked.lock().expect("no panic"),
+        [(Choice::NoTools, Vec::new())]
+    );
+    assert_eq!(
+        result.usage.map(|u| (u.input, u.calls)),
+        Some((Some(100), 1))
+    );
+    assert_eq!(result.cost_usd, None, "no prices: unknown, not 0");
+}
+
+#[tokio::test]
+async fn a_judge_with_tools_reads_a_page_and_submits() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let mut bench = Bench::new(&[tool.clone()]);
+    bench.config.prices = Some(Prices {
+        input: 1.0,
+        output: 10.0,
+        cached: None,
+    });
+    let verdict = r#"{"citations":[{"source":"fetch 1","quote":"page of"},{"source":"message 1","quote":"Use 2.70"}],"reasoning":"ok","passed":true,"score":0.9}"#;
+    let script = Script::new(vec![
+        calls(&[("fetch_url", r#"{"url":"https://a.example"}"#)]),
+        calls(&[("submit_verdict", verdict)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!((result.outcome, result.score), (Outcome::Pass, Some(0.9)));
+    assert_eq!(
+        story(&facts),
+        [
+            "0 started",
+            "0 finished",
+            "0.0 received fetch_url",
+            "0.0 validated",
+            "0.0 running",
+            "0.0 answered live",
+            "1 started",
+            "1 finished",
+            "1.0 received submit_verdict",
+            "1.0 validated",
+            "1.0 running",
+            "1.0 answered live",
+            "1 verdict",
+        ]
+    );
+    let found: Vec<bool> = result
+        .verdict
+        .expect("a verdict")
+        .citations
+        .iter()
+        .map(|c| c.found)
+        .collect();
+    assert_eq!(found, [true, false]);
+    let asked = script.asked.lock().expect("no panic");
+    assert_eq!(
+        asked[0],
+        (
+            Choice::Auto,
+            vec!["fetch_url".to_owned(), "submit_verdict".to_owned()]
+        )
+    );
+    let second = &script.bodies.lock().expect("no panic")[1];
+    assert!(
+        second.contains("begin fetch 1: what fetch_url returned"),
+        "{second}"
+    );
+    assert!((result.cost_usd.expect("known") - 0.0004).abs() < 1e-12);
+}
+
+#[tokio::test]
+async fn a_verdict_beside_other_calls_is_not_yet_one() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let bench = Bench::new(&[tool.clone()]);
+    let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
+    let script = Script::new(vec![
+        calls(&[("submit_verdict", PASSED), ("fetch_url", r#"{"url":"u"}"#)]),
+        calls(&[("submit_verdict", failed)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Fail);
+    assert!(story(&facts).contains(&"0.0 rejected not_yet".to_owned()));
+    assert_eq!(tool.ran.lock().expect("no panic").len(), 1);
+    assert!(
+        script.bodies.lock().expect("no panic")[1].contains("not yet: read these results first")
+    );
+}
+
+#[tokio::test]
+async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let mut bench = Bench::new(&[tool.clone()]);
+    bench.config.max_turns = 2;
+    let script = Script::new(vec![
+        calls(&[("fetch_url", r#"{"url":"a"}"#)]),
+        calls(&[("fetch_url", r#"{"url":"b"}"#)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!((result.outcome, result.score), (Outcome::TurnLimit, None));
+    assert_eq!(
+        script.asked.lock().expect("no panic")[1].0,
+        Choice::Only(SUBMIT.to_owned())
+    );
+    assert_eq!(
+        tool.ran.lock().expect("no panic").len(),
+        1,
+        "the last turn's call is not run"
+    );
+    assert!(story(&facts).contains(&"1.0 rejected turn_limit".to_owned()));
+    assert_eq!(result.usage.map(|u| u.calls), Some(2));
+}
+
+#[tokio::test]
+async fn text_from_a_judge_with_tools_is_asked_again_and_never_read() {
+    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
+    let script = Script::new(vec![text(PASSED), calls(&[("submit_verdict", failed)])]);
+    let (result, _) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Fail);
+    assert!(script.bodies.lock().expect("no panic")[1].contains("That reply holds no call"));
+
+    let mut short = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    short.config.max_turns = 1;
+    let (result, facts) = short.judge(&Script::new(vec![text(PASSED)])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+    assert_eq!(story(&facts), ["0 started", "0 finished", "0 unparsed"]);
+}
+
+#[tokio::test]
+async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let bench = Bench::new(&[tool.clone()]);
+    let script = Script::new(vec![
+        calls(&[
+            ("fetch_url", r#"{"url":"a"}"#),
+            ("fetch_url", r#"{ "url": "a" }"#),
+            ("fetch_url", r#"{"url":"b"}"#),
+        ]),
+        calls(&[("fetch_url", r#"{"url":"a"}"#)]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert_eq!(
+        *tool.ran.lock().expect("no panic"),
+        [r#"{"url":"a"}"#, r#"{"url":"b"}"#]
+    );
+    let story = story(&facts);
+    for fact in [
+        "0.0 answered live",
+        "0.1 repaired",
+        "0.1 answered same trace",
+        "0.2 answered live",
+        "1.0 answered same trace",
+    ] {
+        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+    }
+    let second = &script.bodies.lock().expect("no panic")[1];
+    let at = |n: usize| {
+        second
+            .find(&format!("begin fetch {n}:"))
+            .expect("each is there")
+    };
+    assert!(at(1) < at(2) && at(2) < at(3));
+}
+
+#[tokio::test]
+async fn a_failed_call_may_be_tried_again_in_a_later_turn() {
+    let tool = FakeTool::new("fetch_url", Does::Fail);
+    let bench = Bench::new(&[tool.clone()]);
+    let one = || calls(&[("fetch_url", r#"{"url":"a"}"#)]);
+    let (result, _) = bench
+        .judge(&Script::new(vec![
+            one(),
+            one(),
+            calls(&[("submit_verdict", PASSED)]),
+        ]))
+        .await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert_eq!(tool.ran.lock().expect("no panic").len(), 2);
+}
+
+#[tokio::test]
+async fn whatever_fails_in_a_call_is_an_answer_the_model_can_act_on() {
+    let bench = Bench::new(&[
+        FakeTool::new("fetch_url", Does::Echo),
+        FakeTool::new("crash", Does::Panic),
+    ]);
+    let script = Script::new(vec![
+        calls(&[
+            ("nope", "{}"),
+            ("fetch_url", r#"{"url":5}"#),
+            ("fetch_url", r#"{"url":"#),
+            ("crash", r#"{"url":"a"}"#),
+        ]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    let story = story(&facts);
+    for fact in [
+        "0.0 rejected unknown_tool",
+        "0.1 rejected schema",
+        "0.2 rejected parse",
+        "0.3 answered live error",
+    ] {
+        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+    }
+    let second = &script.bodies.lock().expect("no panic")[1];
+    assert!(
+        second.contains("the tool 'crash' crashed: boom"),
+        "{second}"
+    );
+    assert!(
+        !second.contains(r#"raw: "{\"url\":","#),
+        "broken arguments never go back: {second}"
+    );
+}
+
+#[tokio::test]
+async fn a_submitted_verdict_without_its_form_is_unparsed() {
+    for raw in [
+        r#"{"passed":"yes"}"#,
+        r#"{"passed":true,"score":7}"#,
+        r#"{"passed":true"#,
+        "{}",
+        r#"{"passed":true,"applicable":false}"#,
+    ] {
+        let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        let (result, facts) = bench
+            .judge(&Script::new(vec![calls(&[("submit_verdict", raw)])]))
+            .await;
+        assert_eq!(
+            (result.outcome, result.score),
+            (Outcome::Unparsed, None),
+            "{raw}"
+        );
+        assert!(story(&facts).iter().any(|f| f == "0 unparsed"), "{raw}");
+    }
+    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let two = calls(&[
+        ("submit_verdict", PASSED),
+        ("submit_verdict", r#"{"passed":false,"score":0}"#),
+    ]);
+    let (result, _) = bench.judge(&Script::new(vec![two])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+}
+
+#[tokio::test]
+async fn stops_and_errors_have_their_own_outcomes() {
+    let stopped = |stop| {
+        Say::Reply(Reply {
+            text: PASSED.to_owned(),
+            stop,
+            ..Reply::default()
+        })
+    };
+    let cut = ProviderError::Cut {
+        why: "no end mark".into(),
+        billed: None,
+    };
+    let refused = ProviderError::Status {
+        status: 401,
+        url: "u".into(),
+        message: "bad key".into(),
+        retry_after: None,
+        terminal: true,
+    };
+    for (say, outcome, word) in [
+        (
+            stopped(StopReason::Length),
+            Outcome::Truncated,
+            "token limit",
+        ),
+        (
+            stopped(StopReason::Refused("SAFETY".into())),
+            Outcome::JudgeError,
+            "SAFETY",
+        ),
+        (stopped(StopReason::Other("eos".into())), Outcome::Pass, ""),
+        (text(""), Outcome::Unparsed, "empty"),
+        (text("I think it passes"), Outcome::Unparsed, "no verdict"),
+        (Say::Error(refused), Outcome::JudgeError, "bad key"),
+        (Say::Error(cut), Outcome::Truncated, "no end mark"),
+        (
+            Say::Error(ProviderError::Request("odd".into())),
+            Outcome::JudgeError,
+            "odd",
+        ),
+    ] {
+        let (result, _) = Bench::new(&[]).judge(&Script::new(vec![say])).await;
+        assert_eq!(result.outcome, outcome, "{word}");
+        assert!(result.error.unwrap_or_default().contains(word), "{word}");
+        assert_eq!(
+            result.usage.map(|u| u.calls),
+            Some(1),
+            "a failed attempt counts"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cell_that_takes_too_long_times_out_with_its_costs() {
+    for tools in [vec![], vec![FakeTool::new("fetch_url", Does::Hang)]] {
+        let bench = Bench::new(&tools);
+        let script = if tools.is_empty() {
+            Script::new(vec![Say::Hang])
+        } else {
+            Script::new(vec![calls(&[("fetch_url", r#"{"url":"a"}"#)])])
+        };
+        let mut judged = Box::pin(bench.judge(&script));
+        while (&mut judged).now_or_never().is_none() {
+            if bench.clock.next_wake() == Some(Millis(120_000)) {
+                bench.clock.advance(Millis(120_000));
+            }
+            tokio::task::yield_now().await;
+            if bench.clock.now() > Millis(0) {
+                break;
+            }
+        }
+        let (result, _) = judged.await;
+        assert_eq!(result.outcome, Outcome::Timeout);
+        assert_eq!(result.usage.map(|u| u.calls), Some(1));
+        assert_eq!(result.duration_ms, Millis(120_000));
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_trace_wherever_it_waits() {
+    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Hang)]);
+    let script = Script::new(vec![calls(&[("fetch_url", r#"{"url":"a"}"#)])]);
+    let mut judged = Box::pin(bench.judge(&script));
+    assert!((&mut judged).now_or_never().is_none());
+    bench.cancel.cancel();
+    let (result, _) = judged.await;
+    assert_eq!(result.outcome, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn a_spent_budget_sends_nothing() {
+    let mut bench = Bench::new(&[]);
+    bench.budget = std::sync::Arc::new(Budget::new(Some(0.0)));
+    let script = Script::new(vec![text(PASSED)]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Budget);
+    assert_eq!(story(&facts), ["budget reached"]);
+    assert!(script.bodies.lock().expect("no panic").is_empty());
+    let (_, facts) = bench.judge(&script).await;
+    assert_eq!(story(&facts), Vec::<String>::new(), "told once a run");
+}
+
+#[tokio::test]
+async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let mut bench = Bench::new(&[tool.clone()]);
+    let key = EvidenceKey::of(
+        tool.decl(),
+        &RawJson::parse(r#"{"url":"a"}"#).expect("JSON"),
+    );
+    let run = RunId("20261121T000000Z-kvqa".into());
+    let known = vec![(key, Answer::ok("the recorded page"))];
+    bench.evidence = std::sync::Arc::new(FrozenEvidence::new(run, known, MissPolicy::Error));
+    let script = Script::new(vec![
+        calls(&[
+            ("fetch_url", r#"{"url":"a"}"#),
+            ("fetch_url", r#"{"url":"b"}"#),
+        ]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert!(tool.ran.lock().expect("no panic").is_empty());
+    let story = story(&facts);
+    assert!(
+        story.contains(&"0.0 answered frozen".to_owned())
+            && story.contains(&"0.1 rejected frozen".to_owned()),
+        "{story:?}"
+    );
+}
+
+/// Answers each boundary from a list; the first time it makes everybody wait for a signal.
+struct Hand {
+    answers: Mutex<Vec<(crate::event::StopKind, Proceed)>>,
+    wait: Option<tokio::sync::Semaphore>,
+}
+
+impl Gate for Hand {
+    fn at<'a>(&'a self, _cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed> {
+        let kind = stop.kind();
+        Box::pin(async move {
+            if let Some(wait) = &self.wait {
+                wait.acquire().await.expect("open").forget();
+            }
+            let mut answers = self.answers.lock().expect("no panic");
+            match answers.iter().position(|(at, _)| *at == kind) {
+                Some(at) => answers.remove(at).1,
+                None => Proceed::Go,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_changes_is_marked_and_used() {
+    use crate::event::StopKind;
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let mut bench = Bench::new(&[tool.clone()]);
+    bench.gate = std::sync::Arc::new(Hand {
+        answers: Mutex::new(vec![
+            (
+                StopKind::BeforeTurn,
+                Proceed::GoWith(Edit::Body("my body".into())),
+            ),
+            (
+                StopKind::Call,
+                Proceed::GoWith(Edit::Args(
+                    RawJson::parse(r#"{"url":"mine"}"#).expect("JSON"),
+                )),
+            ),
+            (StopKind::Answered, Proceed::Answer(Answer::ok("my page"))),
+        ]),
+        wait: None,
+    });
+    let script = Script::new(vec![
+        calls(&[("fetch_url", r#"{"url":"a"}"#)]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert!(result.by_human);
+    assert_eq!(script.bodies.lock().expect("no panic")[0], "my body");
+    assert_eq!(*tool.ran.lock().expect("no panic"), [r#"{"url":"mine"}"#]);
+    assert!(script.bodies.lock().expect("no panic")[1].contains("my page"));
+    let story = story(&facts);
+    assert!(
+        story.contains(&"0.0 answered by hand".to_owned())
+            && story.contains(&"resumed edited".to_owned()),
+        "{story:?}"
+    );
+}
+
+#[tokio::test]
+async fn time_stands_still_at_the_gate() {
+    let mut bench = Bench::new(&[]);
+    let hand = std::sync::Arc::new(Hand {
+        answers: Mutex::default(),
+        wait: Some(tokio::sync::Semaphore::new(0)),
+    });
+    bench.gate = hand.clone();
+    let script = Script::new(vec![text(PASSED)]);
+    let mut judged = Box::pin(bench.judge(&script));
+    assert!((&mut judged).now_or_never().is_none());
+    bench.clock.advance(Millis(1_000_000));
+    assert!((&mut judged).now_or_never().is_none());
+    hand.wait.as_ref().expect("waits").add_permits(3);
+    let (result, facts) = judged.await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert!(!result.by_human, "to let go is no edit");
+    assert_eq!(
+        facts
+            .iter()
+            .filter(|k| matches!(k, Kind::Paused { .. }))
+            .count(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
+    let key = |change: &dyn Fn(&mut Bench)| {
+        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        change(&mut bench);
+        bench
+            .engine(Script::new(Vec::new()))
+            .cache_key(&bench.ask)
+            .expect("a key")
+            .0
+    };
+    let plain = key(&|_| {});
+    assert_eq!(plain, key(&|b| b.ask.params.min_score = Some(0.7)));
+    assert_eq!(plain, key(&|b| b.config.name = "other".into()));
+    assert_eq!(plain, key(&|b| b.config.timeout = Millis(1)));
+    assert_eq!(
+        plain,
+        key(&|b| drop(
+            b.config
+                .headers
+                .insert("authorization".into(), "Bearer x".into())
+        ))
+    );
+    for change in [
+        &(|b: &mut Bench| b.ask.params.criteria.push('!')) as &dyn Fn(&mut Bench),
+        &|b| b.ask.repeat = Some(2),
+        &|b| b.ask.allow_na = true,
+        &|b| b.ask.params.scale = Some((1.0, 5.0)),
+        &|b| b.config.model = "n".into(),
+        &|b| b.config.temperature = Some(0.5),
+        &|b| b.config.max_turns = 9,
+        &|b| b.config.base_prompt = "hi".into(),
+        &|b| b.tools.tools.clear(),
+    ] {
+        assert_ne!(plain, key(change));
+    }
+}
+
+#[tokio::test]
+async fn an_eval_with_a_model_of_its_own_asks_that_model() {
+    let mut bench = Bench::new(&[]);
+    bench.ask.params.model = Some("big".into());
+    let (small, big) = (Script::new(Vec::new()), Script::new(vec![text(PASSED)]));
+    let engine = bench.engine(small.clone()).with_model("big", big);
+    assert_eq!(bench.judge_with(&engine).await.0.outcome, Outcome::Pass);
+    let (result, _) = bench.judge(&small).await;
+    assert_eq!(result.outcome, Outcome::JudgeError);
+}
