@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
-    paths,
+    paths, runs,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -27,12 +27,7 @@ const CONCURRENCY: usize = 8;
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
 pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
-    let root = paths::absolute(root);
-    let root = root.canonicalize().unwrap_or(root);
-    let root = match root.file_name() {
-        Some(name) if name == CONFIG && root.is_file() => root.parent().unwrap_or(&root).to_owned(),
-        _ => root,
-    };
+    let root = runs::real(root);
     let config = Path::new(CONFIG);
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
@@ -155,13 +150,7 @@ impl Loader<'_> {
             fields.error("tools", "not-yet", message);
         }
         let labels_file = fields.text("labels");
-        let name = self
-            .root
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let runs = self.runs(&mut fields, &name);
+        let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
         let judges = self.judges(&mut fields, doc, &problems);
@@ -197,7 +186,7 @@ impl Loader<'_> {
         let demo = demo::is_demo(self.root);
         Workspace {
             root: self.root.to_owned(),
-            name,
+            name: runs::name(self.root),
             demo: demo.is_some(),
             transcripts,
             rubrics,
@@ -285,17 +274,12 @@ impl Loader<'_> {
         files
     }
 
-    fn runs(&self, fields: &mut Fields<'_>, name: &str) -> PathBuf {
-        if let Some(written) = fields.text("runs") {
-            return paths::resolve(self.root, &written, self.env);
-        }
-        match paths::data_dir(self.env) {
-            Ok(data) => paths::default_runs(&data, self.root, name),
-            Err(why) => {
-                fields.error_here("runs", format!("{why}, or say `runs:` in this file"));
-                PathBuf::new()
-            }
-        }
+    fn runs(&self, fields: &mut Fields<'_>) -> PathBuf {
+        let written = fields.text("runs");
+        runs::folder(written.as_deref(), self.root, self.env).unwrap_or_else(|why| {
+            fields.error_here("runs", format!("{why}, or say `runs:` in this file"));
+            PathBuf::new()
+        })
     }
 
     /// A run as written; a path is made absolute, a name stays.

@@ -14,7 +14,8 @@ mod judges;
 mod keys;
 mod labels;
 mod load;
-mod paths;
+pub mod paths;
+mod runs;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;
-pub use paths::{DATA_DIR_VARIABLE, data_dir, default_runs, discover};
+pub use paths::{data_dir, default_runs, discover};
+pub use runs::runs_of;
 
 /// The file that makes a folder a workspace.
 pub const CONFIG: &str = "dicta.yaml";

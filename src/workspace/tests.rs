@@ -473,3 +473,26 @@ fn the_environment_has_no_empty_variables() {
     let env = Env(HashMap::from([("A".to_owned(), String::new())]));
     assert_eq!(env.get("A"), None);
 }
+
+#[test]
+fn a_workspace_with_a_fault_still_has_its_runs() {
+    let folder = config("judgs: {}\nruns: here\n");
+    assert!(folder.load().is_err());
+    assert_eq!(
+        runs_of(folder.dir.path(), &data()),
+        Some((folder.root().join("here"), Vec::new()))
+    );
+    let broken = Folder::new(&[("dicta.yaml", "a: [\n")]);
+    let name = broken
+        .root()
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let default = default_runs(Path::new("/data"), &broken.root(), &name);
+    assert_eq!(
+        runs_of(broken.dir.path(), &data()),
+        Some((default, Vec::new()))
+    );
+    assert_eq!(runs_of(Path::new("/nowhere/at/all"), &data()), None);
+}
