@@ -143,6 +143,35 @@ async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
 }
 
 #[tokio::test]
+async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
+    let home = Home::new(&["hello"]);
+    let with = |min_score: f64| {
+        let mut changed = home.workspace();
+        let rubric = format!(
+            "
+id: r
+evals:
+  - id: half
+    type: llm_judge
+    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
+"
+        );
+        changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
+        changed
+    };
+    let (_, kinds, totals) = home.run(with(0.4), RunOptions::default()).await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (1, vec![(Outcome::Pass, 1)])
+    );
+    let (_, kinds, totals) = home.run(with(0.9), RunOptions::default()).await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (0, vec![(Outcome::Fail, 1)])
+    );
+}
+
+#[tokio::test]
 async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kept() {
     let home = Home::new(&["hello"]);
     let (run, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
