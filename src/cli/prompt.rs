@@ -1,7 +1,6 @@
 //! `dicta prompt CELL`: the exact request a judge would be sent, unsent; and the parts of its cache key.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use super::Cx;
 use super::args::Place;
@@ -9,6 +8,9 @@ use super::trouble::Trouble;
 use super::workspace::open;
 use crate::handlers::Registry;
 use crate::run::{self, RunOptions};
+
+/// Names listed when several cells fit.
+const SHOWN: usize = 5;
 
 /// Prints the request, or the key's parts.
 pub(super) fn prompt(
@@ -20,9 +22,14 @@ pub(super) fn prompt(
 ) -> Result<u8, Trouble> {
     let opened = open(place.workspace.as_deref(), cx)?;
     let options = RunOptions { judge, ..RunOptions::default() };
-    let workspace = Arc::clone(&opened.workspace);
-    let asked = run::ask(workspace, &Registry::builtin(), &cx.env, &cx.clock, options, cell)
+    let found = run::prompts(&opened.workspace, &Registry::builtin(), &cx.env, &cx.clock, &options, cell)
         .map_err(|error| Trouble::usage(error.to_string()))?;
+    let [asked] = &found[..] else {
+        let names: Vec<String> = found.iter().take(SHOWN).map(|p| p.name.to_string()).collect();
+        let more = if found.len() > SHOWN { " …" } else { "" };
+        let names = names.join(", ");
+        return Err(Trouble::usage(format!("`{cell}` fits {} cells; name one: {names}{more}", found.len())));
+    };
     if !key {
         // Exact, so that it can be sent by hand; a terminal sees hostile characters as marks.
         cx.streams.print(&(asked.body.text() + "\n"));

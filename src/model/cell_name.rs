@@ -213,11 +213,6 @@ impl CellPattern {
         }
     }
 
-    /// Whether it is exactly this name.
-    pub fn is(&self, name: &str) -> bool {
-        self.text == name
-    }
-
     /// The cells it selects: the exact name alone if there is one, else all that the glob or prefix matches.
     pub fn select<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
         if let Some(exact) = names.iter().find(|n| **n == self.text) {
@@ -227,12 +222,6 @@ impl CellPattern {
             Some(glob) => names.iter().filter(|n| glob.is_match(n)).collect(),
             None => names.iter().filter(|n| n.starts_with(&self.text)).collect(),
         }
-    }
-}
-
-impl fmt::Display for CellPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -187,7 +187,7 @@ pub struct KindSpec {
 pub struct ParamProblem {
     /// JSON pointer into params: `/pattern`.
     pub pointer: String,
-    /// What is wrong with what the pointer names, without naming it: `is empty`. A whole sentence where it is empty.
+    /// A lower-case sentence.
     pub message: String,
     /// What to do.
     pub help: Option<String>,

@@ -79,12 +79,8 @@ impl<'d> ParamsReader<'d> {
         }
         let problems = self.catalog.check(kind.name, &value);
         for problem in &problems {
-            let message = match name_of(&problem.pointer) {
-                Some(name) => format!("{name} {}", problem.message),
-                None => problem.message.clone(),
-            };
             let pointer = format!("{at}{}", problem.pointer);
-            let mut told = self.doc.error(&pointer, "param", message);
+            let mut told = self.doc.error(&pointer, "param", &problem.message);
             told.help.clone_from(&problem.help);
             self.problems.push(told);
         }

@@ -76,7 +76,7 @@ impl Catalog for FakeCatalog {
         if kind == "regex" && regex::Regex::new(pattern).is_err() {
             return vec![ParamProblem {
                 pointer: "/pattern".to_owned(),
-                message: "does not compile".to_owned(),
+                message: "pattern does not compile".to_owned(),
                 help: Some("escape it".to_owned()),
             }];
         }

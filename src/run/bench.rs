@@ -2,24 +2,19 @@
 
 use std::sync::Arc;
 
+use super::pace::Pace;
 use super::plan::Plan;
 use super::repeats::needed;
 use super::replay::Names;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
+use crate::judge::{Engine, FrozenEvidence};
 use crate::model::{CellResult, Digest, Transcript};
-use crate::provider::{Body, ProviderError};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
 /// The size of a request in bytes; `None` where nothing is sent.
 pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<u64> + Send + Sync>;
-
-/// The first request of a cell, its cache key and the key's parts.
-pub(super) type First = (Body, Digest, Vec<(String, Digest)>);
-
-/// Builds the first request of a cell, unsent.
-pub(super) type FirstOf = Box<dyn Fn(&JudgeRequest) -> Result<First, ProviderError> + Send + Sync>;
 
 /// A judge of the run.
 pub(super) struct Seat {
@@ -29,8 +24,10 @@ pub(super) struct Seat {
     pub(super) key: KeyOf,
     /// Bytes of the first request: what a preview estimates from.
     pub(super) size: SizeOf,
-    /// What `dicta prompt` shows; `None` where nothing is ever sent.
-    pub(super) first: Option<FirstOf>,
+    /// What it is made of, where it asks in prompts.
+    pub(super) engine: Option<Arc<Engine>>,
+    /// How often it may ask, where that is limited.
+    pub(super) pace: Option<Arc<Pace>>,
     /// Whether a call costs nothing.
     pub(super) free: bool,
 }
@@ -58,6 +55,8 @@ pub(crate) struct Bench {
     pub(super) seats: Vec<Option<Seat>>,
     /// Nothing is recalled with the cache off.
     pub(super) recall: Option<Box<dyn Recall>>,
+    /// Whose recorded answers tools get, if any.
+    pub(super) frozen: Option<Arc<FrozenEvidence>>,
     /// What live cells are called, for judges that need to know.
     pub(super) names: Arc<Names>,
 }

@@ -163,18 +163,14 @@ impl Merge<'_> {
     }
 
     fn plan(&mut self, chunk: &Chunk, mut item: Item) {
-        if item.named {
-            self.ids.take(&item.id);
-        } else {
-            let own = item.id.clone();
-            let (id, changed) = self.ids.unique(item.id);
-            if changed && !item.cells.is_empty() {
-                self.note(format!(
-                    "{}: another transcript is called `{own}`; this one is shown as `{id}`",
-                    chunk.path.display()
-                ));
-            }
-            item.id = id;
+        if let Some(own) = named(&mut self.ids, &mut item)
+            && !item.cells.is_empty()
+        {
+            self.note(format!(
+                "{}: another transcript is called `{own}`; this one is shown as `{}`",
+                chunk.path.display(),
+                item.id
+            ));
         }
         if item.cells.is_empty() {
             return;
@@ -292,6 +288,18 @@ impl Merge<'_> {
             ));
         }
     }
+}
+
+/// Makes an item's id unique; its own, if that was taken.
+pub(super) fn named(ids: &mut Ids, item: &mut Item) -> Option<String> {
+    if item.named {
+        ids.take(&item.id);
+        return None;
+    }
+    let own = std::mem::take(&mut item.id);
+    let (id, changed) = ids.unique(own.clone());
+    item.id = id;
+    changed.then_some(own)
 }
 
 type Numbered = (CellIx, CellKey, State);

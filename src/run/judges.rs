@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::bench::Seat;
+use super::pace::{Overall, Pace, Paced};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
 use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec};
+use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl};
 use crate::provider::{self, Provider};
@@ -24,6 +26,8 @@ pub(super) struct Parts<'p> {
     pub(super) deps: EngineDeps,
     /// How long `rules` waits between two pieces of its text.
     pub(super) pace: Option<Millis>,
+    /// How often all judges together may ask.
+    pub(super) overall: Overall,
     pub(super) store: &'p RunStore,
     pub(super) names: &'p Arc<Names>,
     /// Whether a missing key is an error: not where nothing will be sent.
@@ -165,7 +169,8 @@ fn seat<'m>(
                 judge: Arc::new(judge),
                 key: Box::new(|_| None),
                 size: Box::new(|_| None),
-                first: None,
+                engine: None,
+                pace: None,
                 free,
             };
             Ok((seat, Vec::new()))
@@ -181,8 +186,13 @@ fn seat<'m>(
             Ok((seat, Vec::new()))
         }
         _ => {
-            let (engine, dropped) = engine(config, models, tools, parts)?;
-            Ok((asking(engine, free), dropped))
+            let pace = parts.overall.of(config.requests_per_minute);
+            let (engine, dropped) = engine(config, models, tools, parts, pace.as_ref())?;
+            let seat = Seat {
+                pace,
+                ..asking(engine, free)
+            };
+            Ok((seat, dropped))
         }
     }
 }
@@ -190,28 +200,27 @@ fn seat<'m>(
 /// The seat of an engine.
 fn asking(engine: Engine, free: bool) -> Seat {
     let engine = Arc::new(engine);
-    let (keyed, sized, first) = (Arc::clone(&engine), Arc::clone(&engine), Arc::clone(&engine));
+    let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
     Seat {
-        judge: engine,
+        judge: Arc::clone(&engine) as Arc<dyn JudgeProvider>,
         key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
         size: Box::new(move |ask| {
             let body = sized.first_body(ask).ok()?;
             Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
         }),
-        first: Some(Box::new(move |ask| {
-            let (key, parts) = first.cache_key(ask)?;
-            Ok((first.first_body(ask)?, key, parts))
-        })),
+        engine: Some(engine),
+        pace: None,
         free,
     }
 }
 
-/// The engine of a judge that asks a model; also what `dicta prompt` shows requests with.
+/// The engine of a judge that asks a model.
 fn engine<'m>(
     config: &JudgeConfig,
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &Parts<'_>,
+    pace: Option<&Arc<Pace>>,
 ) -> Result<(Engine, Vec<Dropped>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
@@ -219,8 +228,15 @@ fn engine<'m>(
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
     let provider = |config: &JudgeConfig| -> Result<Arc<dyn Provider>, String> {
-        provider::build(config, key.as_deref(), Arc::clone(parts.clock))
-            .map_err(|error| format!("judge {}: {error}", config.name))
+        let built = provider::build(config, key.as_deref(), Arc::clone(parts.clock))
+            .map_err(|error| format!("judge {}: {error}", config.name))?;
+        Ok(match pace {
+            None => built,
+            Some(pace) => Arc::new(Paced {
+                inner: built,
+                pace: Arc::clone(pace),
+            }),
+        })
     };
     let own = provider(config)?;
     let dropped = own.caps().dropped.clone();

@@ -26,7 +26,6 @@
 //!
 //! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
 
-mod ask;
 mod bench;
 mod core;
 mod evidence;
@@ -34,10 +33,12 @@ mod execute;
 mod filter;
 mod ids;
 mod judges;
+mod pace;
 mod past;
 mod permit;
 mod plan;
 mod preview;
+mod prompts;
 mod recall;
 mod repeats;
 mod replay;
@@ -61,9 +62,9 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use ask::{Asked, ask};
 pub use filter::{Candidate, Filter, FilterError};
 pub use preview::{JudgePreview, Preview, preview};
+pub use prompts::{Prompted, prompts};
 pub use sample::Sample;
 pub use start::start;
 
@@ -152,7 +153,8 @@ pub enum RunError {
     /// The run could not be recorded, or another could not be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The transcripts could not be read to the end. What was read is decided and recorded.
+    /// The transcripts could not be read to the end. What was read is decided and recorded; the log has no end, so that
+    /// the run counts as interrupted and can be resumed.
     #[error("{0}")]
     Source(String),
 }

@@ -213,6 +213,10 @@ impl Conductor {
             })
             .await;
         core.bench.names.forget(done.cell);
+        if let Some(frozen) = &core.bench.frozen {
+            // It remembers what each cell was answered; the log holds that already.
+            drop(frozen.take(done.cell));
+        }
         // Only now, so that the log never shows more cells at once than there are permits.
         core.permits.give_back(done.cell);
         if !recalled.is_empty() {
@@ -293,6 +297,9 @@ async fn ask(
         cell,
         turn: TurnIx(0),
     };
+    if let Some(pace) = &seat.pace {
+        pace.begin(&cx).await;
+    }
     let began = core.clock.now();
     let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
     let late = async {
@@ -307,6 +314,9 @@ async fn ask(
         }),
         () = late => CellResult::failed(Outcome::Cancelled, "cancelled"),
     };
+    if let Some(pace) = &seat.pace {
+        pace.end(cell);
+    }
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::bench::{Bench, Recall};
 use super::core::{Core, Numbers};
 use super::judges::{self, Built, Parts};
+use super::pace::Overall;
 use super::permit::{PermitGate, Permits};
 use super::plan::{NoPast, Past};
 use super::recall::Cache;
@@ -140,14 +141,20 @@ pub(super) async fn drive(
     core.check_blobs();
     let took = core.clock.now().since(began);
     let cancelled = core.cancel.is_cancelled();
-    if let Err(why) = &merged {
-        let text = why.clone();
-        core.emitter.send(Kind::Note { cell: None, text }).await;
-    }
     let totals = core.tally.totals(took, cancelled);
-    let ended = Kind::RunFinished(Box::new(totals.clone()));
-    core.emitter.send(ended).await;
-    merged.map(|()| totals).map_err(RunError::Source)
+    match merged {
+        Ok(()) => {
+            let ended = Kind::RunFinished(Box::new(totals.clone()));
+            core.emitter.send(ended).await;
+            Ok(totals)
+        }
+        Err(why) => {
+            // No end is recorded: the run did not reach it, and can be taken up again.
+            let text = why.clone();
+            core.emitter.send(Kind::Note { cell: None, text }).await;
+            Err(RunError::Source(why))
+        }
+    }
 }
 
 /// Compiles, builds and names everything. `sending: false` asks for no keys.
@@ -164,7 +171,9 @@ pub(super) fn prepare(
         also: workspace.also_runs.clone(),
     };
     let left = match &options.resume {
-        Some(name) => Some(Left::of(&store.resolve(name).map_err(|error| usage(&error))?)?),
+        Some(name) => Some(Left::of(
+            &store.resolve(name).map_err(|error| usage(&error))?,
+        )?),
         None => None,
     };
     let (workspace, options) = match &left {
@@ -218,6 +227,7 @@ pub(super) fn prepare(
             secret: secret(&compilation, env)?,
         },
         pace: options.pace,
+        overall: Overall::new(workspace.limits.requests_per_minute),
         store: &store,
         names: &names,
         sending,
@@ -258,13 +268,14 @@ pub(super) fn prepare(
         rubrics: compilation.rubric_specs(&workspace.root),
         evals: compilation.eval_specs(),
         plan: plan_spec(&workspace, &options),
-        frozen: frozen.map(|(run, _)| run),
+        frozen: frozen.as_ref().map(|(run, _)| run.clone()),
     };
     let feed = feed(&workspace, &options, &compilation, left);
     let bench = Bench {
         plan: compilation.plan,
         seats,
         recall,
+        frozen: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
         names,
     };
     Ok(Prepared {

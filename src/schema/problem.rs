@@ -23,6 +23,9 @@ pub(super) fn of_schema(error: &ValidationError<'_>) -> String {
             "pattern {} does not compile (Rust `regex` syntax, at most 1 MiB compiled)",
             show(error.instance())
         ),
+        Kind::AnyOf { .. } if place.ends_with("/type") => {
+            format!("{} is no JSON type", show(error.instance()))
+        }
         _ => of_value(error)
             .into_iter()
             .next()

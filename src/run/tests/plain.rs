@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::support::{
-    NO_TIME, Scripted, compiled, outcomes, planned, run, run_with, story, transcript,
+    List, NO_TIME, Scripted, compiled, outcomes, planned, run, run_feed, run_with, story,
+    transcript,
 };
 use crate::event::{FORMAT, Kind, RunEvent, RunState};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::{CellIx, Outcome};
 use crate::run::plan::How;
-use crate::run::{Filter, RunOptions};
+use crate::run::source::{Chunk, Feed};
+use crate::run::{Filter, RunError, RunOptions};
 use crate::transcript as reader;
 
 const TWO: &str = "
@@ -86,6 +88,36 @@ async fn many_bad_records_are_counted_not_listed() {
         story[10],
         "note list.jsonl: 500 records are skipped; the first 10 are named above"
     );
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_read_on_has_no_end() {
+    let mut running = run_feed(TWO, Box::new(Breaks(Some(transcript("a", "hello")))));
+    running
+        .until(|kind| matches!(kind, Kind::Note { .. }))
+        .await;
+    let ended = running.join.await.expect("no panic");
+    assert!(matches!(ended, Err(RunError::Source(why)) if why == "the disk is gone"));
+    assert_eq!(
+        story(&running.log),
+        [
+            "plan a 0+2",
+            "settle 0 pass, 1 pass",
+            "note the disk is gone"
+        ]
+    );
+}
+
+/// One record, then an error.
+struct Breaks(Option<String>);
+
+impl Feed for Breaks {
+    fn next(&mut self) -> Result<Option<Chunk>, String> {
+        match self.0.take() {
+            Some(record) => List::of([record]).next(),
+            None => Err("the disk is gone".to_owned()),
+        }
+    }
 }
 
 #[tokio::test]

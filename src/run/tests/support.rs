@@ -210,6 +210,22 @@ pub(super) fn run_with(
     judge: &Arc<Scripted>,
     change: impl FnOnce(&mut Core),
 ) -> Running {
+    run_of(rubric, options, Box::new(List::of(records)), judge, change)
+}
+
+/// Starts a run of any records; nobody judges.
+pub(super) fn run_feed(rubric: &str, feed: Box<dyn Feed>) -> Running {
+    let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
+    run_of(rubric, &RunOptions::default(), feed, &nobody, |_| {})
+}
+
+fn run_of(
+    rubric: &str,
+    options: &RunOptions,
+    feed: Box<dyn Feed>,
+    judge: &Arc<Scripted>,
+    change: impl FnOnce(&mut Core),
+) -> Running {
     let compilation = compiled(rubric, options);
     let (to, queue) = mpsc::channel(64);
     let emitter = Emitter::new(
@@ -226,7 +242,8 @@ pub(super) fn run_with(
                 judge: Arc::clone(judge) as Arc<dyn JudgeProvider>,
                 key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
                 size: Box::new(|_| Some(4000)),
-                first: None,
+                engine: None,
+                pace: None,
                 free: false,
             })
         })
@@ -236,6 +253,7 @@ pub(super) fn run_with(
             plan: compilation.plan,
             seats,
             recall: None,
+            frozen: None,
             names: Arc::new(Names::default()),
         },
         emitter,
@@ -253,14 +271,7 @@ pub(super) fn run_with(
     let core = Arc::new(core);
     let join = {
         let core = Arc::clone(&core);
-        tokio::spawn(async move {
-            drive(
-                &core,
-                Box::new(List::of(records)),
-                &CancellationToken::new(),
-            )
-            .await
-        })
+        tokio::spawn(async move { drive(&core, feed, &CancellationToken::new()).await })
     };
     Running {
         core,

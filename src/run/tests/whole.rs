@@ -10,7 +10,7 @@ use crate::event::{Kind, ParentCause, Totals};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
-use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, start};
+use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
 use crate::workspace::{Env, Workspace};
 
 const RUBRIC: &str = "
@@ -143,6 +143,35 @@ async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
 }
 
 #[tokio::test]
+async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
+    let home = Home::new(&["hello"]);
+    let with = |min_score: f64| {
+        let mut changed = home.workspace();
+        let rubric = format!(
+            "
+id: r
+evals:
+  - id: half
+    type: llm_judge
+    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
+"
+        );
+        changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
+        changed
+    };
+    let (_, kinds, totals) = home.run(with(0.4), RunOptions::default()).await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (1, vec![(Outcome::Pass, 1)])
+    );
+    let (_, kinds, totals) = home.run(with(0.9), RunOptions::default()).await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (0, vec![(Outcome::Fail, 1)])
+    );
+}
+
+#[tokio::test]
 async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kept() {
     let home = Home::new(&["hello"]);
     let (run, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
@@ -207,18 +236,26 @@ async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
     let home = Home::new(&["hello", "no", "hello", "hello"]);
     let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
     // As if it had been killed after the second transcript's cells were planned.
-    let log = home.dir.path().join("runs").join(&whole.0).join("events.jsonl");
+    let log = home
+        .dir
+        .path()
+        .join("runs")
+        .join(&whole.0)
+        .join("events.jsonl");
     let text = fs::read_to_string(&log).expect("readable");
     let planned = text.match_indices("cells_planned").nth(1).expect("two").0;
     let end = planned + text[planned..].find('\n').expect("a line") + 1;
     fs::write(&log, &text[..end]).expect("cut");
     // And the workspace has changed since.
     let mut changed = home.workspace();
-    changed.rubrics = workspace(home.dir.path(), &["
+    changed.rubrics = workspace(
+        home.dir.path(),
+        &["
 id: other
 evals:
   - { id: x, type: contains, params: { patterns: [zzz] } }
-"])
+"],
+    )
     .rubrics;
     let options = RunOptions {
         resume: Some(whole.0.clone()),
@@ -290,6 +327,32 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     assert!(home.store().runs().is_empty(), "nothing is recorded");
     let why = home.refused(workspace, RunOptions::default());
     assert!(why.contains("NO_SUCH_KEY") && why.contains("one"), "{why}");
+}
+
+#[tokio::test]
+async fn the_request_of_a_cell_can_be_seen_unsent() {
+    let home = Home::new(&["hello", "no"]);
+    let mut workspace = home.workspace();
+    let mut model = JudgeConfig::new("one", ProviderKind::Openai);
+    model.model = "m".into();
+    model.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    workspace.judges.insert("one".into(), model);
+    let workspace = Arc::new(workspace);
+    let show = |pattern: &str| {
+        let (registry, options) = (Registry::builtin(), RunOptions::default());
+        let (env, clock) = (home.env(), home.clock());
+        prompts(&workspace, &registry, &env, &clock, &options, pattern)
+    };
+    let found = show("t1/").expect("one cell");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].name.to_string(), "t1/r/greets~one");
+    assert!(found[0].body.text().contains("hello"));
+    assert!(found[0].parts.iter().any(|(name, _)| name == "prompt"));
+    assert_eq!(show("*").expect("all").len(), 2);
+    assert_eq!(
+        show("t1/r/greet~one").expect_err("none").to_string(),
+        "no judged cell is called `t1/r/greet~one`; did you mean `t1/r/greets~one`?"
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,159 @@
+//! `dicta prompt CELL`: the exact request a judge would be sent for a cell, unsent, and the parts of its cache key.
+
+use std::sync::Arc;
+
+use super::execute::named;
+use super::start::{Prepared, prepare};
+use super::work::{Item, Worked, work};
+use super::{CachePolicy, RunError, RunOptions};
+use crate::clock::Clock;
+use crate::event::CellKey;
+use crate::handlers::Registry;
+use crate::model::{CellName, CellPattern, Digest};
+use crate::provider::Body;
+use crate::workspace::{Env, Workspace};
+
+/// What would be sent for a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompted {
+    /// The cell.
+    pub name: CellName,
+    /// The request's body: the first turn's.
+    pub body: Body,
+    /// The cache key.
+    pub key: Digest,
+    /// What the key is made of.
+    pub parts: Vec<(String, Digest)>,
+}
+
+/// The requests of the judged cells that `pattern` selects, in plan order. No key is asked for and nothing is sent.
+///
+/// Of an eval with repeats only those are found that are certain to be needed; the others differ in their number alone.
+pub fn prompts(
+    workspace: &Arc<Workspace>,
+    registry: &Registry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    options: &RunOptions,
+    pattern: &str,
+) -> Result<Vec<Prompted>, RunError> {
+    let options = RunOptions {
+        cache: CachePolicy::Off,
+        ..options.clone()
+    };
+    let ready = || {
+        prepare(
+            Arc::clone(workspace),
+            registry,
+            env,
+            clock,
+            options.clone(),
+            false,
+        )
+    };
+    // Once for the names, once for the transcripts of those that are wanted: no pass holds all transcripts.
+    let mut names = Vec::new();
+    let (mut judged, mut checks) = (Vec::new(), 0_u64);
+    each(&mut ready()?, |prepared, item| {
+        for (key, _) in &item.cells {
+            match (key.judge, name(prepared, item, key)) {
+                (Some(_), Some(name)) => names.push(name.to_string()),
+                _ => checks += 1,
+            }
+        }
+    })?;
+    let wanted = CellPattern::new(pattern).select(&names);
+    if wanted.is_empty() {
+        let near = crate::diag::nearest(pattern, names.iter().map(String::as_str));
+        let hint = near.map_or_else(
+            || {
+                format!(
+                    "there are {} judged cells, and {checks} that no judge decides",
+                    names.len()
+                )
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(RunError::Usage(format!(
+            "no judged cell is called `{pattern}`; {hint}"
+        )));
+    }
+    let mut problem = None;
+    each(&mut ready()?, |prepared, item| {
+        for (key, _) in &item.cells {
+            let Some(name) = name(prepared, item, key) else {
+                continue;
+            };
+            if key.judge.is_some() && wanted.contains(&&name.to_string()) {
+                match prompted(prepared, item, key, name) {
+                    Ok(found) => judged.extend(found),
+                    Err(why) => problem = Some(why),
+                }
+            }
+        }
+    })?;
+    match problem {
+        Some(why) => Err(RunError::Usage(why)),
+        None if judged.is_empty() => Err(RunError::Usage(format!(
+            "`{pattern}` is judged without a request (a replay judge, or an eval that is skipped)"
+        ))),
+        None => Ok(judged),
+    }
+}
+
+/// Hands every transcript with cells to `take`, its id made unique.
+fn each(prepared: &mut Prepared, mut take: impl FnMut(&Prepared, &Item)) -> Result<(), RunError> {
+    let mut ids = super::ids::Ids::default();
+    while let Some(chunk) = prepared.feed.next().map_err(RunError::Source)? {
+        for worked in work(&prepared.bench, &chunk) {
+            if let Worked::Item(mut item) = worked {
+                named(&mut ids, &mut item);
+                take(prepared, &item);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name(prepared: &Prepared, item: &Item, key: &CellKey) -> Option<CellName> {
+    let eval = prepared.header.evals.get(key.eval as usize)?;
+    let rubric = prepared.header.rubrics.get(eval.rubric as usize)?;
+    let judge = key
+        .judge
+        .and_then(|judge| prepared.bench.plan.judges.get(judge as usize));
+    Some(CellName {
+        transcript: item.id.clone(),
+        rubric: rubric.id.clone(),
+        eval: eval.id.clone(),
+        message: key.message,
+        judge: judge.cloned(),
+        repeat: key.repeat,
+    })
+}
+
+fn prompted(
+    prepared: &Prepared,
+    item: &Item,
+    key: &CellKey,
+    name: CellName,
+) -> Result<Option<Prompted>, String> {
+    let engine = key
+        .judge
+        .and_then(|judge| prepared.bench.seat(judge))
+        .and_then(|seat| seat.engine.as_ref());
+    let (Some(transcript), Some(engine)) = (&item.transcript, engine) else {
+        return Ok(None);
+    };
+    let ask = prepared
+        .bench
+        .plan
+        .request(transcript, key.eval, key.message, key.repeat);
+    let body = engine.first_body(&ask).map_err(|error| error.to_string())?;
+    let (key, parts) = engine.cache_key(&ask).map_err(|error| error.to_string())?;
+    Ok(Some(Prompted {
+        name,
+        body,
+        key,
+        parts,
+    }))
+}
