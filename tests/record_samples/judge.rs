@@ -15,7 +15,8 @@ pub(crate) fn serve(recording: &mut Recording) -> WireServer {
     let taken = Mutex::new(vec![0; scenes.len()]);
     WireServer::answering(Dialect::Openai, move |request| {
         let Some(at) = scenes.iter().position(|scene| fits(scene, request)) else {
-            return Reply::status(418).body(r#"{"error":{"message":"no scene was written for this request"}}"#);
+            return Reply::status(418)
+                .body(r#"{"error":{"message":"no scene was written for this request"}}"#);
         };
         let mut taken = taken.lock().expect("no scene panics");
         let steps = &scenes[at].steps;
@@ -35,15 +36,21 @@ fn reply(step: &Step) -> Reply {
         Step::Says(text) => Reply::text(*text),
         Step::Calls(calls) => calls
             .iter()
-            .fold(Reply::text(""), |reply, (name, arguments)| reply.and_raw_call(name, arguments.as_str())),
-        Step::Busy(seconds) => return Reply::status(429).header("retry-after", seconds.to_string()),
+            .fold(Reply::text(""), |reply, (name, arguments)| {
+                reply.and_raw_call(name, arguments.as_str())
+            }),
+        Step::Busy(seconds) => {
+            return Reply::status(429).header("retry-after", seconds.to_string());
+        }
         Step::Cut(verdict) => {
             let arguments = verdict.to_string();
-            Reply::raw_call("submit_verdict", arguments).cut_at(CUT)
+            Reply::raw_call("submit_verdict", arguments)
+                .split_every(200)
+                .cut_at(CUT)
         }
     };
     reply.piece_len(14).usage(1800, 120).chunk_delay(PACE)
 }
 
 /// Bytes of the reply that still come: some way into the verdict's arguments.
-const CUT: usize = 1500;
+const CUT: usize = 2400;

@@ -38,15 +38,21 @@ const fn ok() -> u16 {
 
 /// Reads the index and the files it names.
 pub(crate) fn load(folder: &Path) -> Vec<Page> {
-    let index = std::fs::read_to_string(folder.join("index.yaml")).expect("the demo has an index of its pages");
+    let index = std::fs::read_to_string(folder.join("index.yaml"))
+        .expect("the demo has an index of its pages");
     let index: Index = serde_yaml::from_str(&index).expect("the index is valid");
     let page = |entry: Entry| Page {
-        host: entry.url.host_str().expect("every page has a host").to_owned(),
+        host: entry
+            .url
+            .host_str()
+            .expect("every page has a host")
+            .to_owned(),
         path: entry.url.path().to_owned(),
         status: entry.status,
         location: entry.redirect,
         body: match entry.file {
-            Some(file) => std::fs::read_to_string(folder.join(file)).expect("the index names files that exist"),
+            Some(file) => std::fs::read_to_string(folder.join(file))
+                .expect("the index names files that exist"),
             None => "<!doctype html><p>Nothing here. Written for the demo of dicta.</p>".to_owned(),
         },
     };

@@ -63,7 +63,10 @@ fn page() -> Recording {
                 steps: vec![
                     fetch(DOWNLOADS),
                     verdict(
-                        &[("fetch 1", "Current release: Beamline 2.11.0, released 2026-10-06.")],
+                        &[(
+                            "fetch 1",
+                            "Current release: Beamline 2.11.0, released 2026-10-06.",
+                        )],
                         "The page's current release is 2.11.0, and the answer names it with the same date.",
                         true,
                         1.0,
@@ -98,7 +101,7 @@ fn page() -> Recording {
                     verdict(
                         &[
                             ("message 6", "Beamline 2.9.0 is the newest release"),
-                            ("fetch 2", "Current release: Beamline 2.11.0"),
+                            ("fetch 1", "Current release: Beamline 2.11.0"),
                         ],
                         "The mirror redirected to an address I may not open. The project's page has 2.11.0 as its \
                          current release; the answer insists on 2.9.0, twice.",
@@ -171,7 +174,10 @@ fn busy() -> Recording {
                     Step::Busy(2),
                     Step::Busy(4),
                     verdict(
-                        &[("message 5", "Current release: Beamline 2.11.0, released 2026-10-06.")],
+                        &[(
+                            "message 5",
+                            "Current release: Beamline 2.11.0, released 2026-10-06.",
+                        )],
                         "The quotation stands in message 5, word for word.",
                         true,
                         1.0,
@@ -189,7 +195,10 @@ fn busy() -> Recording {
                     fetch(DOWNLOADS),
                     verdict(
                         &[
-                            ("message 7", "guaranteed to receive security fixes for at least twelve months"),
+                            (
+                                "message 7",
+                                "guaranteed to receive security fixes for at least twelve months",
+                            ),
                             ("fetch 1", "Every release is supported for one year."),
                         ],
                         "The page says that every release is supported for one year. The sentence in quotation marks \
@@ -209,7 +218,10 @@ fn busy() -> Recording {
             Scene {
                 when: &[FAITHFUL, "We run Beamline 2.9.3 in production"],
                 steps: vec![verdict(
-                    &[("message 5", "Removed: the --legacy-sink flag, deprecated since 2.9.0.")],
+                    &[(
+                        "message 5",
+                        "Removed: the --legacy-sink flag, deprecated since 2.9.0.",
+                    )],
                     "Both versions and the quotation occur in messages 3 and 5.",
                     true,
                     1.0,
@@ -218,7 +230,10 @@ fn busy() -> Recording {
             Scene {
                 when: &[FAITHFUL, "with a source, please"],
                 steps: vec![verdict(
-                    &[("message 5", "Newest build: Beamline 2.9.3, synced 2026-05-02.")],
+                    &[(
+                        "message 5",
+                        "Newest build: Beamline 2.9.3, synced 2026-05-02.",
+                    )],
                     "It repeats its source faithfully. That the source is a poor one is not asked here.",
                     true,
                     0.8,
@@ -260,7 +275,10 @@ fn vote() -> Recording {
                 when: &[TONE, "I sent boots back almost three weeks ago"],
                 steps: std::iter::repeat_with(|| {
                     verdict(
-                        &[("message 6", "Please check with your bank before you contact us again.")],
+                        &[(
+                            "message 6",
+                            "Please check with your bank before you contact us again.",
+                        )],
                         "The customer is sent away, twice, without a word of regret.",
                         false,
                         0.0,
