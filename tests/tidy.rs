@@ -102,7 +102,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("serde_yaml", &["diag/yaml"]),
     ("annotate_snippets", &["diag"]),
     ("directories", &["workspace/paths"]),
-    ("html2text", &["tools"]),
+    ("html5ever", &["tools"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

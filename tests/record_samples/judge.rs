@@ -44,11 +44,13 @@ fn reply(step: &Step) -> Reply {
         }
         Step::Cut(verdict) => {
             let arguments = verdict.to_string();
-            Reply::raw_call("submit_verdict", arguments).cut_at(CUT)
+            Reply::raw_call("submit_verdict", arguments)
+                .split_every(200)
+                .cut_at(CUT)
         }
     };
     reply.piece_len(14).usage(1800, 120).chunk_delay(PACE)
 }
 
 /// Bytes of the reply that still come: some way into the verdict's arguments.
-const CUT: usize = 1500;
+const CUT: usize = 2400;

@@ -1,7 +1,7 @@
 //! Records `sample-runs/runs` anew: `cargo run --example record-samples`.
 //!
 //! Runs dicta's own library over the demo, against a scripted judge (`tests/it/support/wire.rs`) and the demo's pages on a
-//! TLS server (`tests/it/support/tls.rs`), both on loopback. What comes out is what dicta recorded, with real time between the
+//! TLS server (`web`), both on loopback. What comes out is what dicta recorded, with real time between the
 //! events; every header says that no model was asked. Listens on port 443 of a loopback address, since judges may open
 //! no other port: on Linux that needs root or `sysctl net.ipv4.ip_unprivileged_port_start=443`.
 //!
@@ -53,8 +53,14 @@ impl Clock for Dated {
 /// `20261022T090000Z-page` was recorded at 2026-10-22T09:00:00.
 fn dated(run: &str) -> WallTime {
     let d = |range: std::ops::Range<usize>| &run[range];
-    let (date, time) = ((d(0..4), d(4..6), d(6..8)), (d(9..11), d(11..13), d(13..15)));
-    WallTime(format!("{}-{}-{}T{}:{}:{}.000+00:00", date.0, date.1, date.2, time.0, time.1, time.2))
+    let (date, time) = (
+        (d(0..4), d(4..6), d(6..8)),
+        (d(9..11), d(11..13), d(13..15)),
+    );
+    WallTime(format!(
+        "{}-{}-{}T{}:{}:{}.000+00:00",
+        date.0, date.1, date.2, time.0, time.1, time.2
+    ))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -68,16 +74,25 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Records one run into `sample-runs/runs`, in the place of an earlier one of that name.
-async fn record(samples: &Path, web: &web::Web, mut recording: Recording) -> Result<(), Box<dyn Error>> {
+async fn record(
+    samples: &Path,
+    web: &web::Web,
+    mut recording: Recording,
+) -> Result<(), Box<dyn Error>> {
     let judge = judge::serve(&mut recording);
-    let scratch = tempfile::tempdir()?;
+    let scratch = tempfile::Builder::new()
+        .prefix("dicta-record-samples-")
+        .tempdir()?;
     let demo = scratch.path().join("demo");
     for folder in ["transcripts", "rubrics"] {
         copy(&samples.join("demo").join(folder), &demo.join(folder))?;
     }
     fs::write(scratch.path().join("ca.pem"), web.ca_pem())?;
     let runs = samples.join("runs");
-    fs::write(demo.join("dicta.yaml"), config(&judge.base_url(), web.hosts(), &runs))?;
+    fs::write(
+        demo.join("dicta.yaml"),
+        config(&judge.base_url(), web.hosts(), &runs),
+    )?;
     let earlier = runs.join(recording.run);
     if earlier.exists() {
         fs::remove_dir_all(&earlier)?;
@@ -109,7 +124,15 @@ async fn record(samples: &Path, web: &web::Web, mut recording: Recording) -> Res
     let mut handle = run::start(Arc::new(workspace), &registry, &env, clock, options)?;
     while handle.events.recv().await.is_some() {}
     let totals = handle.join.await??;
-    writeln!(std::io::stderr(), "{}: {} cells, {:?}", recording.run, totals.cells, totals.outcomes)?;
+    // It names a process of this machine, and a finished run needs none.
+    fs::remove_file(earlier.join("lock"))?;
+    writeln!(
+        std::io::stderr(),
+        "{}: {} cells, {:?}",
+        recording.run,
+        totals.cells,
+        totals.outcomes
+    )?;
     Ok(())
 }
 

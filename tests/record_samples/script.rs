@@ -101,7 +101,7 @@ fn page() -> Recording {
                     verdict(
                         &[
                             ("message 6", "Beamline 2.9.0 is the newest release"),
-                            ("fetch 2", "Current release: Beamline 2.11.0"),
+                            ("fetch 1", "Current release: Beamline 2.11.0"),
                         ],
                         "The mirror redirected to an address I may not open. The project's page has 2.11.0 as its \
                          current release; the answer insists on 2.9.0, twice.",
