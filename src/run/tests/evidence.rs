@@ -1,0 +1,238 @@
+//! Cached verdicts stand on evidence: what holds, and what does not.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::clock::FakeClock;
+use crate::event::{
+    Answered, CellKey, EvalSpec, FORMAT, JudgeSpec, Kind, Piece, Redactor, RubricSpec, RunHeader,
+    Source, ToolFact,
+};
+use crate::handlers::JudgedParams;
+use crate::judge::{EvidenceStore, MissPolicy};
+use crate::model::{
+    CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
+    ToolDecl, TranscriptRef, TurnIx, Verdict, WallTime,
+};
+use crate::record::{CacheIndex, Recorder, Run, RunStore};
+use crate::run::bench::Recall;
+use crate::run::evidence::frozen;
+use crate::run::recall::Cache;
+
+fn decl(description: &str) -> ToolDecl {
+    ToolDecl {
+        name: "fetch_url".into(),
+        description: description.into(),
+        schema: serde_json::json!({"type": "object"}),
+    }
+}
+
+fn header(run: &str) -> RunHeader {
+    let digest = Digest::of(b"x");
+    RunHeader {
+        format: FORMAT,
+        dicta: "0".into(),
+        run: RunId(run.into()),
+        started: WallTime("2026-11-21T00:00:00Z".into()),
+        workspace: "/w".into(),
+        demo: false,
+        label: String::new(),
+        parent: None,
+        snapshots: Vec::new(),
+        judges: vec![JudgeSpec {
+            config: JudgeConfig::new("one", ProviderKind::Rules),
+            digest: digest.clone(),
+            dropped: Vec::new(),
+            tools: vec![("fetch_url".into(), decl("fetches").digest())],
+        }],
+        rubrics: vec![RubricSpec {
+            id: "r".into(),
+            path: "r.yaml".into(),
+            threshold: None,
+        }],
+        evals: vec![EvalSpec {
+            rubric: 0,
+            id: "e".into(),
+            kind: "llm_judge".into(),
+            digest,
+            decides: IndexMap::new(),
+            weight: 1.0,
+            required: false,
+            weighted: false,
+            repeat: 1,
+            judged: true,
+        }],
+        plan: IndexMap::new(),
+        frozen: None,
+    }
+}
+
+/// Records a run in which a judge fetched a page, read `page` and passed the cell.
+async fn record(dir: &Path, run: &str, page: &str) -> Run {
+    let started = Recorder::start(
+        dir,
+        header(run),
+        Arc::new(Redactor::default()),
+        Arc::new(FakeClock::new()),
+    )
+    .expect("starts");
+    drop(started.events);
+    let out = started.emitter;
+    let verdict = Verdict {
+        passed: Some(true),
+        score: Some(0.8),
+        reasoning: "it does".into(),
+        ..Verdict::default()
+    };
+    let result = CellResult {
+        score: Some(0.8),
+        verdict: Some(Box::new(verdict)),
+        ..CellResult::new(Outcome::Pass, "it does")
+    };
+    let answer = Answered {
+        text: Piece::Text(page.into()),
+        is_error: false,
+        bytes: 4,
+        truncated: false,
+        raw: None,
+        content_type: None,
+    };
+    let received = ToolFact::Received {
+        id: "c".into(),
+        name: "fetch_url".into(),
+        raw: r#"{"url":"https://a.example/"}"#.into(),
+    };
+    let finished = ToolFact::Finished {
+        answer,
+        source: Source::Live,
+        elapsed: Millis(1),
+    };
+    let (cell, turn) = (CellIx(0), TurnIx(0));
+    let tool = |fact| Kind::Tool {
+        cell,
+        turn,
+        call: CallIx(0),
+        fact,
+    };
+    for kind in [
+        Kind::CellsPlanned {
+            transcript: TranscriptRef {
+                id: "t".into(),
+                path: "t.jsonl".into(),
+                offset: 0,
+                len: 1,
+                digest: Digest::of(b"t"),
+            },
+            first: cell,
+            keys: vec![CellKey {
+                eval: 0,
+                message: None,
+                judge: Some(0),
+                repeat: None,
+            }],
+        },
+        Kind::CellStarted {
+            cell,
+            key: Some(Digest::of(b"key")),
+        },
+        tool(received),
+        tool(finished),
+        Kind::CellFinished {
+            cell,
+            result: Box::new(result),
+        },
+        Kind::RunFinished(Box::default()),
+    ] {
+        out.send(kind).await;
+    }
+    drop(out);
+    started.recorder.finish().await.expect("written");
+    Run {
+        id: RunId(run.into()),
+        dir: dir.join(run),
+    }
+}
+
+fn cache(store: &RunStore, description: &str, frozen: Option<Arc<dyn EvidenceStore>>) -> Cache {
+    let (index, problems) = CacheIndex::of(&store.runs());
+    assert_eq!(problems, Vec::<String>::new());
+    Cache {
+        index,
+        decls: HashMap::from([("fetch_url".to_owned(), vec![decl(description)])]),
+        frozen,
+    }
+}
+
+#[tokio::test]
+async fn a_cached_verdict_holds_while_its_evidence_does() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let runs = dir.path().join("runs");
+    let elsewhere = dir.path().join("pages");
+    record(&runs, "20261121T000000Z-aaaa", "page").await;
+    let same = record(&elsewhere, "20261121T000001Z-bbbb", "page").await;
+    let other = record(&elsewhere, "20261121T000002Z-cccc", "a later page").await;
+    let store = RunStore {
+        dir: runs,
+        also: Vec::new(),
+    };
+    let decls = HashMap::from([("fetch_url".to_owned(), vec![decl("fetches")])]);
+    let of = |run: &Run| -> Option<Arc<dyn EvidenceStore>> {
+        let answers = frozen(run, &decls, MissPolicy::Error).expect("readable");
+        Some(Arc::new(answers))
+    };
+    let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::FrozenEvidence::new(
+        RunId("x".into()),
+        Vec::new(),
+        MissPolicy::Live,
+    )));
+    let (key, params) = (Digest::of(b"key"), JudgedParams::default());
+    let found = |cache: Cache| cache.find(&key, &params).map(|result| result.outcome);
+    for (name, cache, expected) in [
+        ("live", cache(&store, "fetches", None), true),
+        (
+            "live, another tool now",
+            cache(&store, "fetches more", None),
+            false,
+        ),
+        (
+            "frozen, the same page",
+            cache(&store, "fetches", of(&same)),
+            true,
+        ),
+        (
+            "frozen, another page",
+            cache(&store, "fetches", of(&other)),
+            false,
+        ),
+        (
+            "frozen, no such page",
+            cache(&store, "fetches", none),
+            false,
+        ),
+    ] {
+        assert_eq!(found(cache), expected.then_some(Outcome::Pass), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_cached_verdict_is_decided_by_what_decides_today_and_says_where_it_is_from() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let run = record(dir.path(), "20261121T000000Z-aaaa", "page").await;
+    let store = RunStore {
+        dir: dir.path().to_owned(),
+        also: Vec::new(),
+    };
+    let cache = cache(&store, "fetches", None);
+    let params = JudgedParams {
+        min_score: Some(0.9),
+        ..JudgedParams::default()
+    };
+    let result = cache.find(&Digest::of(b"key"), &params).expect("known");
+    assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.8)));
+    assert_eq!(result.cached, Some(run.id));
+    assert_eq!(result.cost_usd, Some(0.0));
+    assert_eq!(result.usage.map(|usage| usage.calls), Some(0));
+}
