@@ -30,7 +30,11 @@
 mod check;
 mod facts;
 mod grammar;
+mod lookup;
 mod material;
+mod objects;
+mod patterns;
+mod text;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
