@@ -36,7 +36,7 @@ impl Gate for Hand {
 async fn what_a_person_changes_is_marked_and_used() {
     use crate::event::StopKind;
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(&[tool.clone()]);
+    let mut bench = Bench::new(std::slice::from_ref(&tool));
     bench.gate = std::sync::Arc::new(Hand {
         answers: Mutex::new(vec![
             (

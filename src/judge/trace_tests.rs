@@ -31,7 +31,7 @@ async fn a_judge_without_tools_asks_once_and_declares_none() {
 #[tokio::test]
 async fn a_judge_with_tools_reads_a_page_and_submits() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(&[tool.clone()]);
+    let mut bench = Bench::new(std::slice::from_ref(&tool));
     bench.config.prices = Some(Prices {
         input: 1.0,
         output: 10.0,
@@ -89,7 +89,7 @@ async fn a_judge_with_tools_reads_a_page_and_submits() {
 #[tokio::test]
 async fn a_verdict_beside_other_calls_is_not_yet_one() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let bench = Bench::new(&[tool.clone()]);
+    let bench = Bench::new(std::slice::from_ref(&tool));
     let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
     let script = Script::new(vec![
         calls(&[("submit_verdict", PASSED), ("fetch_url", r#"{"url":"u"}"#)]),
@@ -107,7 +107,7 @@ async fn a_verdict_beside_other_calls_is_not_yet_one() {
 #[tokio::test]
 async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(&[tool.clone()]);
+    let mut bench = Bench::new(std::slice::from_ref(&tool));
     bench.config.max_turns = 2;
     let script = Script::new(vec![
         calls(&[("fetch_url", r#"{"url":"a"}"#)]),
@@ -147,7 +147,7 @@ async fn text_from_a_judge_with_tools_is_asked_again_and_never_read() {
 #[tokio::test]
 async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let bench = Bench::new(&[tool.clone()]);
+    let bench = Bench::new(std::slice::from_ref(&tool));
     let script = Script::new(vec![
         calls(&[
             ("fetch_url", r#"{"url":"a"}"#),
@@ -185,7 +185,7 @@ async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
 #[tokio::test]
 async fn a_failed_call_may_be_tried_again_in_a_later_turn() {
     let tool = FakeTool::new("fetch_url", Does::Fail);
-    let bench = Bench::new(&[tool.clone()]);
+    let bench = Bench::new(std::slice::from_ref(&tool));
     let one = || calls(&[("fetch_url", r#"{"url":"a"}"#)]);
     let (result, _) = bench
         .judge(&Script::new(vec![
@@ -379,7 +379,7 @@ async fn a_spent_budget_sends_nothing() {
 #[tokio::test]
 async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
     let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(&[tool.clone()]);
+    let mut bench = Bench::new(std::slice::from_ref(&tool));
     let key = EvidenceKey::of(
         tool.decl(),
         &RawJson::parse(r#"{"url":"a"}"#).expect("JSON"),

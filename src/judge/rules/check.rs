@@ -204,9 +204,10 @@ impl Cx<'_> {
 
     fn asks(&self, ask: &Ask) -> Ruling {
         let wanted = match ask {
-            Ask::Question => "a question",
-            Ask::Confirmation => "a request to confirm",
-            Ask::For(what) | Ask::About(what) => what,
+            Ask::Question => "is a question".to_owned(),
+            Ask::Confirmation => "asks for confirmation".to_owned(),
+            Ask::For(what) => format!("asks for “{what}”"),
+            Ask::About(what) => format!("is a question that names “{what}”"),
         };
         for part in &self.parts {
             let hit = match ask {
@@ -230,7 +231,7 @@ impl Cx<'_> {
                 );
             }
         }
-        checked(false, format!("no sentence asks for {wanted}"), Vec::new())
+        checked(false, format!("no sentence {wanted}"), Vec::new())
     }
 
     fn newest(&self, date: bool, product: &[String], url: &str) -> Ruling {
@@ -422,7 +423,7 @@ impl Cx<'_> {
             ),
             (n, 0) => checked(
                 true,
-                format!("all {n} occur in tool results or fetched pages"),
+                format!("all {n} found in tool results or fetched pages"),
                 Vec::new(),
             ),
             (_, m) => {
@@ -431,7 +432,7 @@ impl Cx<'_> {
                 missing.truncate(5);
                 quotes.truncate(5);
                 let why = format!(
-                    "{m} of {} occur in no tool result: {}{more}",
+                    "{m} of {} not found in any tool result or fetched page: {}{more}",
                     held + m,
                     missing.join(", ")
                 );

@@ -136,7 +136,7 @@ impl Provider for Rules {
                         arguments: call.raw.clone(),
                         result: answer.text.clone(),
                         is_error: answer.is_error,
-                    }))
+                    }));
                 }
             }
         }

@@ -226,13 +226,13 @@ pub(super) fn literals(text: &str, strict: bool) -> Result<Check, String> {
                 || w.contains("://")
                 || host_like(w)
         };
-        let names = words > 0 && words <= 5 && piece.split_whitespace().all(name);
+        let proper = words > 0 && words <= 5 && piece.split_whitespace().all(name);
         let word = words == 1
             && (named || !strict)
             && piece.chars().all(|c| c.is_alphanumeric() || c == '-');
         let phrase = match quoted(piece) {
             Some(inner) => inner,
-            None if names || word => piece.to_owned(),
+            None if proper || word => piece.to_owned(),
             None => return Err(HINT.to_owned()),
         };
         phrases.push(phrase);
