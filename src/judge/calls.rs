@@ -118,7 +118,7 @@ impl Trace<'_> {
                 }
             }
             Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => {
-                by_hand = Some(answer)
+                by_hand = Some(answer);
             }
             Proceed::End(outcome) => {
                 let text = "Error: ended by hand";

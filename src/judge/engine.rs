@@ -278,3 +278,7 @@ fn is_credential(header: &str) -> bool {
         .iter()
         .any(|word| name.contains(word))
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -99,7 +99,14 @@ impl Provider for Script {
     ) -> Fut<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
             self.bodies.lock().expect("no panic").push(body.text());
-            let say = self.says.lock().expect("no panic").pop_front();
+            let say = {
+                let mut says = self.says.lock().expect("no panic");
+                // An error is given again to every further attempt.
+                if let Some(Say::Error(error)) = says.front() {
+                    return Err(error.clone());
+                }
+                says.pop_front()
+            };
             let reply = match say.expect("the script has a reply left") {
                 Say::Reply(reply) => reply,
                 Say::Error(error) => return Err(error),

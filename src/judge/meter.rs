@@ -99,7 +99,7 @@ impl Provider for Metered<'_> {
                 }) => self.meter.bill(usage),
                 // Something was written and will be billed; how much is not known.
                 Err(ProviderError::Cut { billed: None, .. } | ProviderError::InStream { .. }) => {
-                    self.meter.lost()
+                    self.meter.lost();
                 }
                 Err(_) => {}
             }

@@ -1,12 +1,15 @@
 //! Deciding clauses by looking things up.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 
-use super::facts::{Fact, Ground, dates, find, loose, sentences, version_parts};
+use super::facts::{Fact, Ground, dates, find, version_parts};
 use super::grammar::{Ask, Bound, Check, Clause, Thing, Unit};
+use super::lookup::{
+    BULLETS, CODE, CONFIRM, CONFIRM_ORDER, EMOJI, PARAGRAPHS, REQUEST, SORRY, TABLE, VERSION,
+    find_phrase, newest_version, questions, refuses,
+};
 use super::material::{Material, Part, PartKind};
+use super::text::{loose, sentences};
 
 /// What became of a clause.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,9 +204,10 @@ impl Cx<'_> {
 
     fn asks(&self, ask: &Ask) -> Ruling {
         let wanted = match ask {
-            Ask::Question => "a question",
-            Ask::Confirmation => "a request to confirm",
-            Ask::For(what) | Ask::About(what) => what,
+            Ask::Question => "is a question".to_owned(),
+            Ask::Confirmation => "asks for confirmation".to_owned(),
+            Ask::For(what) => format!("asks for “{what}”"),
+            Ask::About(what) => format!("is a question that names “{what}”"),
         };
         for part in &self.parts {
             let hit = match ask {
@@ -227,7 +231,7 @@ impl Cx<'_> {
                 );
             }
         }
-        checked(false, format!("no sentence asks for {wanted}"), Vec::new())
+        checked(false, format!("no sentence {wanted}"), Vec::new())
     }
 
     fn newest(&self, date: bool, product: &[String], url: &str) -> Ruling {
@@ -419,7 +423,7 @@ impl Cx<'_> {
             ),
             (n, 0) => checked(
                 true,
-                format!("all {n} occur in tool results or fetched pages"),
+                format!("all {n} found in tool results or fetched pages"),
                 Vec::new(),
             ),
             (_, m) => {
@@ -428,7 +432,7 @@ impl Cx<'_> {
                 missing.truncate(5);
                 quotes.truncate(5);
                 let why = format!(
-                    "{m} of {} occur in no tool result: {}{more}",
+                    "{m} of {} not found in any tool result or fetched page: {}{more}",
                     held + m,
                     missing.join(", ")
                 );
@@ -474,162 +478,4 @@ impl Cx<'_> {
 
 fn quote(part: &Part, text: &str) -> Quotes {
     vec![(source(part), text.to_owned())]
-}
-
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
-    };
-}
-
-pattern!(
-    SORRY,
-    r"(?i)\b(?:sorry|apolog(?:y|ies|ise[sd]?|ize[sd]?|ising|izing)|(?:i|we) regret|forgive (?:me|us)|my mistake|our mistake)\b"
-);
-pattern!(CODE, r"(?m)^[ \t]*```[^\n]*\n");
-pattern!(BULLETS, r"(?m)^[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+\S");
-pattern!(TABLE, r"(?m)^[ \t]*\|.*\|[ \t]*\n[ \t]*\|[ :|-]+\|");
-pattern!(
-    EMOJI,
-    r"[\x{1F300}-\x{1FAFF}\x{2600}-\x{27BF}\x{1F1E6}-\x{1F1FF}]"
-);
-pattern!(PARAGRAPHS, r"\n[ \t]*\n");
-pattern!(
-    VERSION,
-    r"\b[vV]?\d+(?:\.\d+)+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?\b"
-);
-pattern!(
-    CONFIRM,
-    r"(?i)\b(?:confirm|confirmation|shall i|should i|may i|can i go ahead|do you want me|would you like me|want me to|like me to|ok to|okay to|is that (?:ok|okay|right|correct|fine)|go ahead|proceed|approve|approval|permission|does that work|sound good|your ok)\b"
-);
-pattern!(
-    CONFIRM_ORDER,
-    r"(?i)\b(?:please (?:confirm|approve)|(?:can|could|would|will) you (?:please )?confirm|let me know (?:if|whether|when)|tell me (?:if|whether)|reply (?:with )?[“\x22']?(?:yes|ok|confirm)|say [“\x22']?(?:yes|ok)|i need your (?:confirmation|approval|ok|permission|go-ahead)|once you confirm|if you confirm|waiting for your)\b"
-);
-pattern!(
-    REQUEST,
-    r"(?i)\b(?:please|send|share|provide|enter|give|tell|type|reply with|submit|supply|state|need|require|verify|confirm|what is|what's|could you|can you|would you|let me (?:have|know))\b"
-);
-
-fn questions(text: &str) -> impl Iterator<Item = &str> {
-    sentences(text)
-        .into_iter()
-        .filter(|s| s.trim_end_matches(['"', '”', ')', '*', ' ']).ends_with('?'))
-}
-
-/// Whether a sentence that names something declines it: "never share your password", "I do not need your PIN".
-fn refuses(sentence: &str, what: &str) -> bool {
-    static NOT: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:never|not|don['’]t|doesn['’]t|won['’]t|without|no need|nor|no one|nobody|cannot|can['’]t|shouldn['’]t)\b").expect("a valid pattern")
-    });
-    let Some(at) = find_phrase(sentence, what).and_then(|found| sentence.find(found)) else {
-        return false;
-    };
-    // The negation has to stand in the same clause as what it declines.
-    let clause = sentence[..at]
-        .rsplit([';', ',', ':', '–', '—'])
-        .next()
-        .unwrap_or_default();
-    NOT.is_match(clause)
-}
-
-/// The first place where a phrase stands as whole words, case and spacing aside; `2.6` is not found in `2.69` or `2.6.1`.
-fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
-    let words: Vec<String> = phrase.split_whitespace().map(regex::escape).collect();
-    let pattern = words.join(r"\s+").replace('\'', "['’]");
-    let pattern = Regex::new(&format!("(?i){pattern}")).ok()?;
-    let digit_end = phrase.ends_with(|c: char| c.is_ascii_digit());
-    let mut at = 0;
-    while let Some(found) = pattern.find_at(text, at) {
-        let before = text[..found.start()].chars().next_back();
-        let mut after = text[found.end()..].chars();
-        let (next, second) = (after.next(), after.next());
-        let edge = |inside: Option<char>, outside: Option<char>| {
-            !(inside.is_some_and(char::is_alphanumeric)
-                && outside.is_some_and(char::is_alphanumeric))
-        };
-        let whole = edge(found.as_str().chars().next(), before)
-            && edge(found.as_str().chars().next_back(), next);
-        let longer = digit_end && next == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
-        let tail = before == Some('.')
-            && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
-        let inner = tail && phrase.starts_with(|c: char| c.is_ascii_digit());
-        if whole && !longer && !inner {
-            return Some(found.as_str());
-        }
-        at = found.end().max(found.start() + 1);
-        if found.is_empty() || !text.is_char_boundary(at) {
-            return None;
-        }
-    }
-    None
-}
-
-struct Newest<'t> {
-    version: &'t str,
-    /// The version with the product's name, as it stands on the page.
-    quote: &'t str,
-    /// Every version the page lists.
-    listed: Vec<Vec<u64>>,
-}
-
-/// The highest version of a page: of those that follow the product's name where there are any, final ones before
-/// pre-releases. Dates are no versions.
-fn newest_version<'t>(page: &'t str, product: &[String]) -> Option<Newest<'t>> {
-    let days = dates(page);
-    let name: Vec<String> = product.iter().map(|w| regex::escape(w)).collect();
-    let after_name = (!name.is_empty())
-        .then(|| {
-            Regex::new(&format!(
-                r"(?i)\b{}\s+(?:(?:version|release)\s+)?$",
-                name.join(r"\s+")
-            ))
-            .ok()
-        })
-        .flatten();
-    let mut all: Vec<(bool, bool, Vec<u64>, &str, &str)> = Vec::new();
-    for found in VERSION.find_iter(page) {
-        if days
-            .iter()
-            .any(|(at, _)| at.start < found.end() && found.start() < at.end)
-        {
-            continue;
-        }
-        let (parts, pre) = version_parts(found.as_str());
-        let mut from = found.start().saturating_sub(120);
-        while !page.is_char_boundary(from) {
-            from -= 1;
-        }
-        let name = after_name
-            .as_ref()
-            .and_then(|n| n.find(&page[from..found.start()]));
-        let start = name.map_or(found.start(), |n| from + n.start());
-        all.push((
-            name.is_some(),
-            !pre,
-            parts,
-            found.as_str(),
-            &page[start..found.end()],
-        ));
-    }
-    let best = all
-        .iter()
-        .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
-    if !product.is_empty() && !best.0 {
-        // The page may speak of other things' versions: only a page about the product alone may leave its name out.
-        let named = loose(page).contains(&loose(&product.join(" ")));
-        if !named {
-            return None;
-        }
-    }
-    Some(Newest {
-        version: best.3,
-        quote: best.4,
-        listed: all
-            .iter()
-            .filter(|v| v.0 == best.0)
-            .map(|v| v.2.clone())
-            .collect(),
-    })
 }

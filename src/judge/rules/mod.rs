@@ -30,7 +30,11 @@
 mod check;
 mod facts;
 mod grammar;
+mod lookup;
 mod material;
+mod objects;
+mod patterns;
+mod text;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -132,7 +136,7 @@ impl Provider for Rules {
                         arguments: call.raw.clone(),
                         result: answer.text.clone(),
                         is_error: answer.is_error,
-                    }))
+                    }));
                 }
             }
         }

@@ -1,0 +1,147 @@
+//! Traces at the gate, cache keys, and evals with a model of their own.
+
+use std::sync::Mutex;
+
+use futures_util::FutureExt as _;
+
+use super::*;
+use crate::event::Kind;
+use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story, text};
+use crate::judge::{Edit, Gate, Proceed, Stop};
+use crate::model::{Answer, CellIx, Millis, RawJson};
+
+/// Answers each boundary from a list; the first time it makes everybody wait for a signal.
+struct Hand {
+    answers: Mutex<Vec<(crate::event::StopKind, Proceed)>>,
+    wait: Option<tokio::sync::Semaphore>,
+}
+
+impl Gate for Hand {
+    fn at<'a>(&'a self, _cell: CellIx, stop: Stop<'a>) -> Fut<'a, Proceed> {
+        let kind = stop.kind();
+        Box::pin(async move {
+            if let Some(wait) = &self.wait {
+                wait.acquire().await.expect("open").forget();
+            }
+            let mut answers = self.answers.lock().expect("no panic");
+            match answers.iter().position(|(at, _)| *at == kind) {
+                Some(at) => answers.remove(at).1,
+                None => Proceed::Go,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_changes_is_marked_and_used() {
+    use crate::event::StopKind;
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let mut bench = Bench::new(std::slice::from_ref(&tool));
+    bench.gate = std::sync::Arc::new(Hand {
+        answers: Mutex::new(vec![
+            (
+                StopKind::BeforeTurn,
+                Proceed::GoWith(Edit::Body("my body".into())),
+            ),
+            (
+                StopKind::Call,
+                Proceed::GoWith(Edit::Args(
+                    RawJson::parse(r#"{"url":"mine"}"#).expect("JSON"),
+                )),
+            ),
+            (StopKind::Answered, Proceed::Answer(Answer::ok("my page"))),
+        ]),
+        wait: None,
+    });
+    let script = Script::new(vec![
+        calls(&[("fetch_url", r#"{"url":"a"}"#)]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert!(result.by_human);
+    assert_eq!(script.bodies.lock().expect("no panic")[0], "my body");
+    assert_eq!(*tool.ran.lock().expect("no panic"), [r#"{"url":"mine"}"#]);
+    assert!(script.bodies.lock().expect("no panic")[1].contains("my page"));
+    let story = story(&facts);
+    assert!(
+        story.contains(&"0.0 answered by hand".to_owned())
+            && story.contains(&"resumed edited".to_owned()),
+        "{story:?}"
+    );
+}
+
+#[tokio::test]
+async fn time_stands_still_at_the_gate() {
+    let mut bench = Bench::new(&[]);
+    let hand = std::sync::Arc::new(Hand {
+        answers: Mutex::default(),
+        wait: Some(tokio::sync::Semaphore::new(0)),
+    });
+    bench.gate = hand.clone();
+    let script = Script::new(vec![text(PASSED)]);
+    let mut judged = Box::pin(bench.judge(&script));
+    assert!((&mut judged).now_or_never().is_none());
+    bench.clock.advance(Millis(1_000_000));
+    assert!((&mut judged).now_or_never().is_none());
+    // Enough for the boundaries that follow, too: they let go at once.
+    hand.wait.as_ref().expect("waits").add_permits(3);
+    let (result, facts) = judged.await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert!(!result.by_human, "to let go is no edit");
+    assert_eq!(
+        facts
+            .iter()
+            .filter(|k| matches!(k, Kind::Paused { .. }))
+            .count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
+    let key = |change: &dyn Fn(&mut Bench)| {
+        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        change(&mut bench);
+        bench
+            .engine(Script::new(Vec::new()))
+            .cache_key(&bench.ask)
+            .expect("a key")
+            .0
+    };
+    let plain = key(&|_| {});
+    assert_eq!(plain, key(&|b| b.ask.params.min_score = Some(0.7)));
+    assert_eq!(plain, key(&|b| b.config.name = "other".into()));
+    assert_eq!(plain, key(&|b| b.config.timeout = Millis(1)));
+    assert_eq!(
+        plain,
+        key(&|b| drop(
+            b.config
+                .headers
+                .insert("authorization".into(), "Bearer x".into())
+        ))
+    );
+    for change in [
+        &(|b: &mut Bench| b.ask.params.criteria.push('!')) as &dyn Fn(&mut Bench),
+        &|b| b.ask.repeat = Some(2),
+        &|b| b.ask.allow_na = true,
+        &|b| b.ask.params.scale = Some((1.0, 5.0)),
+        &|b| b.config.model = "n".into(),
+        &|b| b.config.temperature = Some(0.5),
+        &|b| b.config.max_turns = 9,
+        &|b| b.config.base_prompt = "hi".into(),
+        &|b| b.tools.tools.clear(),
+    ] {
+        assert_ne!(plain, key(change));
+    }
+}
+
+#[tokio::test]
+async fn an_eval_with_a_model_of_its_own_asks_that_model() {
+    let mut bench = Bench::new(&[]);
+    bench.ask.params.model = Some("big".into());
+    let (small, big) = (Script::new(Vec::new()), Script::new(vec![text(PASSED)]));
+    let engine = bench.engine(small.clone()).with_model("big", big);
+    assert_eq!(bench.judge_with(&engine).await.0.outcome, Outcome::Pass);
+    let (result, _) = bench.judge(&small).await;
+    assert_eq!(result.outcome, Outcome::JudgeError);
+}

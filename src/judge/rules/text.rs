@@ -1,0 +1,93 @@
+//! Texts as a reader sees them: phrases and sentences.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// Lower case, plain quotation marks and dashes, single spaces, no closing punctuation: how phrases are compared.
+pub(super) fn loose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        for c in word.chars() {
+            match c {
+                '’' | '‘' => out.push('\''),
+                '“' | '”' => out.push('"'),
+                '–' | '—' => out.push('-'),
+                c => out.extend(c.to_lowercase()),
+            }
+        }
+    }
+    out.trim_end_matches(['.', ',', '!', '?', ';', ':', '…'])
+        .to_owned()
+}
+
+/// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
+/// `e.g.`, `Dr.` and their like end none.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    const ABBREVIATIONS: [&str; 17] = [
+        "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.",
+        "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
+    ];
+    let mut all: Vec<&str> = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced {
+            continue;
+        }
+        let mut start: Option<usize> = None;
+        for (at, piece) in line.split_sentence_bound_indices() {
+            let from = *start.get_or_insert(at);
+            let end = at + piece.len();
+            let so_far = line[from..end].trim_end().to_lowercase();
+            let listed = so_far
+                .trim_end_matches(['.', ')'])
+                .trim_start()
+                .chars()
+                .all(|c| c.is_ascii_digit());
+            let short = ABBREVIATIONS.iter().any(|a| {
+                so_far.ends_with(a)
+                    && !so_far[..so_far.len() - a.len()].ends_with(char::is_alphanumeric)
+            });
+            // `a.example/?q=1`: an end mark within a word ends nothing.
+            let within = !piece.ends_with(char::is_whitespace);
+            if end < line.len() && (short || listed || within) {
+                continue;
+            }
+            start = None;
+            let sentence = line[from..end].trim();
+            if sentence.chars().any(char::is_alphanumeric) {
+                all.push(sentence);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_counted_like_a_reader_counts_them() {
+        for (text, count) in [
+            ("", 0),
+            ("One. Two! Three?", 3),
+            ("Use 2.9.0 of https://a.example/x.y now. Done.", 2),
+            ("Ask Dr. Smith, e.g. today.", 1),
+            ("Steps\n1. Open it\n2. Close it.", 3),
+            ("Code:\n```\na. B. C.\n```\nEnd.", 2),
+        ] {
+            assert_eq!(
+                sentences(text).len(),
+                count,
+                "{text:?}: {:?}",
+                sentences(text)
+            );
+        }
+    }
+}
