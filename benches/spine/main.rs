@@ -10,6 +10,8 @@
 //!
 //! Prints one line a measurement with the load it was taken under. Asserts nothing: machines differ; people compare.
 
+#![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
+
 mod data;
 mod judging;
 mod measure;
@@ -25,7 +27,8 @@ fn main() {
         .filter(|a| !a.starts_with("--"))
         .collect();
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let benches: [(&str, fn(&Path)); 5] = [
+    type Bench = (&'static str, fn(&Path));
+    let benches: [Bench; 5] = [
         ("deterministic", deterministic),
         ("opening", opening),
         ("judging", judging::judging),

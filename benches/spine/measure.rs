@@ -54,7 +54,7 @@ pub(crate) fn dicta(args: &[&str], dir: &Path, stdout: Option<&Path>) -> Measure
     let wall = start.elapsed();
     Measured {
         wall,
-        cpu: children_cpu() - before,
+        cpu: children_cpu().saturating_sub(before),
         peak_mib,
         code: status.code(),
     }

@@ -54,7 +54,7 @@ pub(crate) fn recording(dir: &Path) {
         recorder.finish().await.expect("recorded");
         assert!(seen >= EVENTS as usize, "every event is handed on");
     });
-    let (wall, cpu) = (start.elapsed(), own_cpu() - cpu);
+    let (wall, cpu) = (start.elapsed(), own_cpu().saturating_sub(cpu));
     println!(
         "{EVENTS} events: wall {:.3} s, cpu {:.2} s",
         wall.as_secs_f64(),

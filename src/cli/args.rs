@@ -1,16 +1,23 @@
 //! What can be typed.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Edit a rubric, watch the judge think, see which verdicts moved, and know whether that is progress.
 #[derive(Debug, Parser)]
-#[command(name = "dicta", version, about, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Without a command: what `dicta run` does, on the workspace found here or above, else on the demo.\n\
+#[command(
+    name = "dicta",
+    version,
+    about,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Without a command: what `dicta run` does, on the workspace found here or above, else on the demo.\n\
     Exit codes: 0 all passed, 1 some failed, 2 usage or configuration, 3 errors but no failures,\n\
-    4 nothing decided, 74 the recording failed, 101 a defect of dicta, 129/130/143 by signal.")]
+    4 nothing decided, 74 the recording failed, 101 a defect of dicta, 129/130/143 by signal."
+)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
@@ -189,42 +196,13 @@ pub(super) struct ToolArgs {
     #[arg(long, value_name = "J")]
     pub(super) judge: Option<String>,
     /// As in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the guard still decides
-    #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = parse_resolve)]
-    pub(super) resolve: Vec<Resolve>,
+    #[arg(long, value_name = "HOST:PORT:ADDRESS")]
+    pub(super) resolve: Vec<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) place: Place,
-}
-
-/// One `--resolve`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resolve {
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) addresses: Vec<IpAddr>,
-}
-
-fn parse_resolve(text: &str) -> Result<Resolve, String> {
-    let shape = || format!("--resolve takes HOST:PORT:ADDRESS as in curl, got `{text}`");
-    let (host, rest) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once("]:").ok_or_else(shape)?;
-            (format!("[{host}]"), rest)
-        }
-        None => text.split_once(':').map(|(h, r)| (h.to_owned(), r)).ok_or_else(shape)?,
-    };
-    let (port, addresses) = rest.split_once(':').ok_or_else(shape)?;
-    let port = port.parse().map_err(|_| shape())?;
-    let addresses = addresses
-        .split(',')
-        .map(|a| a.trim().trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| shape()))
-        .collect::<Result<Vec<IpAddr>, String>>()?;
-    // Normalised as a URL's host is, before anything is matched against it.
-    let url = url::Url::parse(&format!("https://{host}/")).map_err(|_| shape())?;
-    let host = url.host_str().ok_or_else(shape)?.to_owned();
-    Ok(Resolve { host, port, addresses })
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -234,7 +212,7 @@ pub(super) enum OutFormat {
     Human,
     /// One JSON object a line
     Jsonl,
-    /// JUnit XML
+    /// `JUnit` XML
     Junit,
     /// Markdown
     Markdown,
@@ -269,18 +247,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn resolve_reads_as_curls_does() {
-        let one = parse_resolve("Pages.Example:443:10.0.0.1").expect("plain");
-        assert_eq!((one.host.as_str(), one.port), ("pages.example", 443));
-        let two = parse_resolve("a.example:8443:[::1],127.0.0.1").expect("brackets are optional");
-        assert_eq!(two.addresses.len(), 2);
-        let three = parse_resolve("[::1]:443:::1").expect("a literal host");
-        assert_eq!((three.host.as_str(), three.addresses.len()), ("[::1]", 1));
-        for bad in ["", "a", "a:443", "a:x:127.0.0.1", "a:443:nowhere", "a b:443:127.0.0.1"] {
-            assert!(parse_resolve(bad).is_err(), "{bad}");
-        }
     }
 }

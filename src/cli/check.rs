@@ -1,5 +1,6 @@
 //! `dicta check`: everything that would fail at load, and how a file of transcripts was understood.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,10 +16,16 @@ use crate::{rubric, workspace};
 /// Checks a workspace, a rubric or a file of transcripts.
 pub(super) fn check(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     match path {
-        Some(path) if path.is_file() && is_yaml(path) && path.file_name() != Some("dicta.yaml".as_ref()) => {
+        Some(path)
+            if path.is_file()
+                && is_yaml(path)
+                && path.file_name() != Some("dicta.yaml".as_ref()) =>
+        {
             one_rubric(path, cx)
         }
-        Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => transcripts(path, cx),
+        Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
+            transcripts(path, cx)
+        }
         _ => whole(path, cx),
     }
 }
@@ -35,7 +42,8 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     let mut records = 0_u64;
     let mut bad = Vec::new();
     for file in &workspace.transcripts {
-        let (good, faults) = read(file, &mut |_| {}).map_err(|error| Trouble::usage(error.to_string()))?;
+        let (good, faults) =
+            read(file, &mut |_| {}).map_err(|error| Trouble::usage(error.to_string()))?;
         records += good;
         bad.extend(faults);
     }
@@ -50,14 +58,14 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     );
     for (name, judge) in &workspace.judges {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
-            out.push_str(&format!("judge `{name}` cannot be asked yet: {why}\n"));
+            let _infallible = writeln!(out, "judge `{name}` cannot be asked yet: {why}");
         }
     }
     let warnings = workspace.warnings.len() + bad.len();
-    out.push_str(&match warnings {
-        0 => "no problems\n".to_owned(),
-        n => format!("no errors, {n} warnings\n"),
-    });
+    let _infallible = match warnings {
+        0 => writeln!(out, "no problems"),
+        n => writeln!(out, "no errors, {n} warnings"),
+    };
     cx.streams.print(&out);
     Ok(0)
 }
@@ -71,7 +79,12 @@ fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
     }
     cx.streams.diagnose(&problems);
     if let Some(rubric) = rubric {
-        cx.streams.print(&format!("{}: rubric `{}` with {} evals\n", path.display(), rubric.id, rubric.evals.len()));
+        cx.streams.print(&format!(
+            "{}: rubric `{}` with {} evals\n",
+            path.display(),
+            rubric.id,
+            rubric.evals.len()
+        ));
     }
     Ok(0)
 }
@@ -81,13 +94,17 @@ fn transcripts(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
     let (good, bad) = read(path, &mut |transcript| {
         messages += transcript.messages.len() as u64;
         let parts = transcript.messages.iter().flat_map(|m| &m.parts);
-        calls += parts.filter(|p| matches!(p, crate::model::Part::ToolCall(_))).count() as u64;
+        calls += parts
+            .filter(|p| matches!(p, crate::model::Part::ToolCall(_)))
+            .count() as u64;
     })
     .map_err(|error| Trouble::usage(error.to_string()))?;
     cx.streams.diagnose(&bad);
     let all = good + bad.len() as u64;
     let path = path.display();
-    cx.streams.print(&format!("{path}: {good} of {all} records understood, {messages} messages, {calls} tool calls\n"));
+    cx.streams.print(&format!(
+        "{path}: {good} of {all} records understood, {messages} messages, {calls} tool calls\n"
+    ));
     Ok(if good == 0 { 2 } else { 0 })
 }
 
@@ -100,7 +117,11 @@ fn read(
     let (mut good, mut bad) = (0, Vec::new());
     while let Some(block) = file.next_block()? {
         for span in &block.spans {
-            match parse(block.record(*span), span.number, &file.default_id(span.number)) {
+            match parse(
+                block.record(*span),
+                span.number,
+                &file.default_id(span.number),
+            ) {
                 Ok(transcript) => {
                     good += 1;
                     each(&transcript);

@@ -1,5 +1,6 @@
 //! `dicta init`: a starter workspace.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use super::Cx;
@@ -11,10 +12,14 @@ pub(super) fn init(dir: &Path, cx: &Cx) -> Result<u8, Trouble> {
     let made = workspace::init(dir).map_err(Trouble::usage)?;
     let mut out = String::new();
     for path in &made {
-        out.push_str(&format!("made {}\n", path.display()));
+        let _infallible = writeln!(out, "made {}", path.display());
     }
-    let at = if dir == Path::new(".") { String::new() } else { format!("cd {} && ", dir.display()) };
-    out.push_str(&format!("next: {at}dicta run\n"));
+    let at = if dir == Path::new(".") {
+        String::new()
+    } else {
+        format!("cd {} && ", dir.display())
+    };
+    let _infallible = writeln!(out, "next: {at}dicta run");
     cx.streams.print(&out);
     Ok(0)
 }

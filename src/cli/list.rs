@@ -10,9 +10,9 @@ use super::trouble::Trouble;
 use super::workspace::open;
 use crate::diag::nearest;
 use crate::handlers::Registry;
-use crate::model::{KeySource, ToolUse};
+use crate::model::KeySource;
 use crate::rubric::{self, Catalog as _, KindSpec};
-use crate::tools::{KNOWN, ToolDeps, build};
+use crate::tools::available;
 use crate::workspace;
 
 /// Lists eval types, or one with its schema.
@@ -22,7 +22,9 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
         None => registry.kinds(),
         Some(name) => vec![registry.kind(name).ok_or_else(|| {
             let near = nearest(name, registry.kinds().iter().map(|k| k.name));
-            let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let near = near
+                .map(|n| format!("; did you mean `{n}`?"))
+                .unwrap_or_default();
             Trouble::usage(format!("there is no eval type `{name}`{near}"))
         })?],
     };
@@ -42,10 +44,19 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
         let judged = if spec.judged { "  (asks a judge)" } else { "" };
         let _infallible = writeln!(out, "{}{judged}\n    {}", spec.name, spec.summary);
         let empty = serde_json::Map::new();
-        let properties = spec.schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+        let properties = spec
+            .schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
         for (name, schema) in properties {
-            let required = spec.schema["required"].as_array().is_some_and(|r| r.iter().any(|v| v == name));
-            let about = schema.get("description").and_then(Value::as_str).unwrap_or("");
+            let required = spec.schema["required"]
+                .as_array()
+                .is_some_and(|r| r.iter().any(|v| v == name));
+            let about = schema
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or("");
             let mark = if required { "*" } else { " " };
             let _infallible = writeln!(out, "   {mark} {name}: {}", about.replace('\n', " "));
         }
@@ -70,7 +81,11 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     let workspace = open(place.workspace.as_deref(), cx)?.workspace;
     let mut out = String::new();
     for (name, judge) in &workspace.judges {
-        let default = if workspace.judge.as_deref() == Some(name) { "  (default)" } else { "" };
+        let default = if workspace.judge.as_deref() == Some(name) {
+            "  (default)"
+        } else {
+            ""
+        };
         let provider = serde_json::to_value(judge.provider).ok();
         let provider = provider.as_ref().and_then(Value::as_str).unwrap_or("?");
         let _infallible = writeln!(out, "{name}{default}\n    {provider} {}", judge.model);
@@ -79,15 +94,31 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         }
         let key = match &judge.key {
             KeySource::None => "no key".to_owned(),
-            KeySource::Env(var) if cx.env.get(var).is_some() => format!("key from {var}, which is set"),
+            KeySource::Env(var) if cx.env.get(var).is_some() => {
+                format!("key from {var}, which is set")
+            }
             KeySource::Env(var) => format!("key from {var}, which is NOT set"),
             KeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
             KeySource::File(path) => format!("key from {}", path.display()),
         };
         let tools: Vec<&str> = judge.tools.iter().map(|t| t.name.as_str()).collect();
-        let tools = if tools.is_empty() { "no tools".to_owned() } else { format!("tools {}", tools.join(", ")) };
-        let price = if judge.is_free() { "free" } else if judge.prices.is_some() { "priced" } else { "price unknown" };
-        let _infallible = writeln!(out, "    {key} · {tools} · at most {} turns · {price}\n", judge.max_turns);
+        let tools = if tools.is_empty() {
+            "no tools".to_owned()
+        } else {
+            format!("tools {}", tools.join(", "))
+        };
+        let price = if judge.is_free() {
+            "free"
+        } else if judge.prices.is_some() {
+            "priced"
+        } else {
+            "price unknown"
+        };
+        let _infallible = writeln!(
+            out,
+            "    {key} · {tools} · at most {} turns · {price}\n",
+            judge.max_turns
+        );
     }
     cx.streams.print(&out);
     Ok(0)
@@ -95,25 +126,27 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
 
 /// Lists the tools judges can be given.
 pub(super) fn tools(format: ListFormat, cx: &Cx) -> Result<u8, Trouble> {
-    let uses: Vec<ToolUse> =
-        KNOWN.iter().map(|n| ToolUse { name: (*n).to_owned(), settings: indexmap::IndexMap::new() }).collect();
-    let set = build(&uses, &ToolDeps::default()).map_err(|problems| Trouble::usage(problems.join("; ")))?;
-    let decls = set.decls();
+    let decls = available();
     if format == ListFormat::Json {
-        let json = serde_json::to_value(&decls).map_err(|error| Trouble::usage(error.to_string()))?;
+        let json =
+            serde_json::to_value(&decls).map_err(|error| Trouble::usage(error.to_string()))?;
         cx.streams.print(&format!("{json:#}\n"));
         return Ok(0);
     }
     let mut out = String::new();
     for decl in decls {
-        let _infallible = writeln!(out, "{}\n    {}\n{:#}\n", decl.name, decl.description, decl.schema);
+        let _infallible = writeln!(
+            out,
+            "{}\n    {}\n{:#}\n",
+            decl.name, decl.description, decl.schema
+        );
     }
     cx.streams.print(&out);
     Ok(0)
 }
 
 /// Prints a JSON Schema.
-pub(super) fn schema(of: SchemaOf, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn schema(of: SchemaOf, cx: &Cx) -> u8 {
     let schema = match of {
         SchemaOf::Rubric => rubric::json_schema(&Registry::builtin()),
         SchemaOf::Workspace => workspace::json_schema(),
@@ -121,5 +154,5 @@ pub(super) fn schema(of: SchemaOf, cx: &Cx) -> Result<u8, Trouble> {
         SchemaOf::Event => workspace::event_schema(),
     };
     cx.streams.print(&format!("{schema:#}\n"));
-    Ok(0)
+    0
 }

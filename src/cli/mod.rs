@@ -38,7 +38,11 @@ struct Cx {
 pub fn main() -> ExitCode {
     let env = Env::of_process();
     let streams = Streams::of_process(&env);
-    let cx = Cx { env, streams, clock: Arc::new(SystemClock::new()) };
+    let cx = Cx {
+        env,
+        streams,
+        clock: Arc::new(SystemClock::new()),
+    };
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -63,15 +67,34 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Check { path }) => check::check(path.as_deref(), cx),
         Some(Command::Run(args)) => run::run(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),
-        Some(Command::Show { run, cell, format, place }) => show::show(&run, cell.as_deref(), format, &place, cx),
-        Some(Command::Replay { run, speed, print, place }) => replay::replay(&run, speed, print, &place, cx),
-        Some(Command::Compare { before, after, place }) => show::compare(&before, &after, &place, cx),
-        Some(Command::Prompt { cell, key, judge, place }) => prompt::prompt(&cell, key, judge, &place, cx),
+        Some(Command::Show {
+            run,
+            cell,
+            format,
+            place,
+        }) => show::show(&run, cell.as_deref(), format, &place, cx),
+        Some(Command::Replay {
+            run,
+            speed,
+            print,
+            place,
+        }) => replay::replay(&run, speed, print, &place, cx),
+        Some(Command::Compare {
+            before,
+            after,
+            place,
+        }) => show::compare(&before, &after, &place, cx),
+        Some(Command::Prompt {
+            cell,
+            key,
+            judge,
+            place,
+        }) => prompt::prompt(&cell, key, judge, &place, cx),
         Some(Command::Tool(args)) => tool::tool(&args, cx),
         Some(Command::Evals { kind, format }) => list::evals(kind.as_deref(), format, cx),
         Some(Command::Judges { place }) => list::judges(&place, cx),
         Some(Command::Tools { format }) => list::tools(format, cx),
-        Some(Command::Schema { of }) => list::schema(of, cx),
+        Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);
@@ -81,7 +104,8 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Man) => {
             let mut text = Vec::new();
             let page = clap_mangen::Man::new(Cli::command());
-            page.render(&mut text).map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
+            page.render(&mut text)
+                .map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
             cx.streams.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
@@ -90,9 +114,16 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
 
 /// `dicta` alone. The workbench is a later version's; until then, and without a terminal, it does what `dicta run` does.
 fn bare(cx: &Cx) -> Result<u8, Trouble> {
-    let why = if cx.streams.out.terminal { "the workbench is not in this version yet" } else { "no terminal" };
-    cx.streams.tell(&format!("{why}: doing what `dicta run` does (`dicta --help` lists the commands)"));
-    let cli = Cli::try_parse_from(["dicta", "run"]).map_err(|error| Trouble::usage(error.to_string()))?;
+    let why = if cx.streams.out.terminal {
+        "the workbench is not in this version yet"
+    } else {
+        "no terminal"
+    };
+    cx.streams.tell(&format!(
+        "{why}: doing what `dicta run` does (`dicta --help` lists the commands)"
+    ));
+    let cli =
+        Cli::try_parse_from(["dicta", "run"]).map_err(|error| Trouble::usage(error.to_string()))?;
     match cli.command {
         Some(Command::Run(args @ RunArgs { .. })) => run::run(&args, cx),
         _ => Err(Trouble::usage("`dicta run` is not a command")),

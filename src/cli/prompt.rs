@@ -21,20 +21,38 @@ pub(super) fn prompt(
     cx: &Cx,
 ) -> Result<u8, Trouble> {
     let opened = open(place.workspace.as_deref(), cx)?;
-    let options = RunOptions { judge, ..RunOptions::default() };
-    let found = run::prompts(&opened.workspace, &Registry::builtin(), &cx.env, &cx.clock, &options, cell)
-        .map_err(|error| Trouble::usage(error.to_string()))?;
+    let options = RunOptions {
+        judge,
+        ..RunOptions::default()
+    };
+    let found = run::prompts(
+        &opened.workspace,
+        &Registry::builtin(),
+        &cx.env,
+        &cx.clock,
+        &options,
+        cell,
+    )
+    .map_err(|error| Trouble::usage(error.to_string()))?;
     let [asked] = &found[..] else {
-        let names: Vec<String> = found.iter().take(SHOWN).map(|p| p.name.to_string()).collect();
+        let names: Vec<String> = found
+            .iter()
+            .take(SHOWN)
+            .map(|p| p.name.to_string())
+            .collect();
         let more = if found.len() > SHOWN { " …" } else { "" };
         let names = names.join(", ");
-        return Err(Trouble::usage(format!("`{cell}` fits {} cells; name one: {names}{more}", found.len())));
+        return Err(Trouble::usage(format!(
+            "`{cell}` fits {} cells; name one: {names}{more}",
+            found.len()
+        )));
     };
     if !key {
         // Exact, so that it can be sent by hand; a terminal sees hostile characters as marks.
         cx.streams.print(&(asked.body.text() + "\n"));
         for dropped in &asked.body.dropped {
-            cx.streams.tell(&format!("not sent: {} ({})", dropped.what, dropped.why));
+            cx.streams
+                .tell(&format!("not sent: {} ({})", dropped.what, dropped.why));
         }
         return Ok(0);
     }

@@ -13,36 +13,51 @@ use crate::record::play;
 use crate::report::{FormatName, Narrator, Row, Rows};
 
 /// Plays a run. Ends quietly when the reader goes away.
-pub(super) fn replay(run: &str, speed: f64, print: bool, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
-    if !(speed >= 0.0) {
-        return Err(Trouble::usage(format!("--speed is how many times as fast, 0 for at once (got {speed})")));
+pub(super) fn replay(
+    run: &str,
+    speed: f64,
+    print: bool,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    if speed.is_nan() || speed < 0.0 {
+        return Err(Trouble::usage(format!(
+            "--speed is how many times as fast, 0 for at once (got {speed})"
+        )));
     }
     if !print {
-        cx.streams.tell("replay in the workbench comes with a later version; printing, as with --print");
+        cx.streams
+            .tell("replay in the workbench comes with a later version; printing, as with --print");
     }
     let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
     let log = run.log()?;
     for warning in &log.warnings {
         cx.streams.tell(&format!("note: {warning}"));
     }
-    cx.streams.tell(&format!("replay of {}: nothing is sent anywhere", run.id));
+    cx.streams
+        .tell(&format!("replay of {}: nothing is sent anywhere", run.id));
     let clock = Arc::clone(&cx.clock);
     let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
     let mut rows = Rows::default();
     let mut writer = FormatName::Human.writer(Box::new(io::stdout()), cx.streams.out);
     let gone = CancellationToken::new();
-    runtime()?.block_on(gone.run_until_cancelled(play(log.events, speed, &*clock, |event| {
-        let told = narrator.on(event).and_then(|()| narrator.flush());
-        let told = told.and_then(|()| rows.on(event, &mut |row: &Row<'_>| writer.row(row)));
-        if told.and_then(|()| writer.flush()).is_err() {
-            gone.cancel();
-        }
-    })));
+    runtime()?.block_on(
+        gone.run_until_cancelled(play(log.events, speed, &*clock, |event| {
+            let told = narrator.on(event).and_then(|()| narrator.flush());
+            let told = told.and_then(|()| rows.on(event, &mut |row: &Row<'_>| writer.row(row)));
+            if told.and_then(|()| writer.flush()).is_err() {
+                gone.cancel();
+            }
+        })),
+    );
     if !gone.is_cancelled() {
-        let _gone = rows.finish(&mut |row: &Row<'_>| writer.row(row)).and_then(|_| writer.finish());
+        let _gone = rows
+            .finish(&mut |row: &Row<'_>| writer.row(row))
+            .and_then(|_| writer.finish());
     }
     if log.interrupted {
-        cx.streams.tell("the recording ends here: the run was interrupted");
+        cx.streams
+            .tell("the recording ends here: the run was interrupted");
     }
     Ok(0)
 }

@@ -1,5 +1,6 @@
 //! `dicta run`: judge, record, print.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
@@ -15,7 +16,9 @@ use crate::event::RunEvent;
 use crate::handlers::Registry;
 use crate::model::Millis;
 use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
-use crate::run::{self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample};
+use crate::run::{
+    self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
+};
 
 /// Printed results reach a pipe at least this often.
 const FLUSH: Millis = Millis(100);
@@ -44,7 +47,9 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
 fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
     let where_ = match &args.filter {
         None => None,
-        Some(text) => Some(Filter::parse(text).map_err(|error| Trouble::usage(format!("--where: {error}")))?),
+        Some(text) => {
+            Some(Filter::parse(text).map_err(|error| Trouble::usage(format!("--where: {error}")))?)
+        }
     };
     if args.jobs == Some(0) {
         return Err(Trouble::usage("-j must be at least 1"));
@@ -54,7 +59,10 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         judge: args.judge.clone(),
         concurrency: args.jobs,
         limit: args.limit,
-        sample: args.sample.map(|size| Sample { size, seed: args.seed }),
+        sample: args.sample.map(|size| Sample {
+            size,
+            seed: args.seed,
+        }),
         repeat: args.repeat,
         frozen: args.frozen.clone(),
         cache: match (args.no_cache, args.refresh) {
@@ -76,9 +84,13 @@ async fn drive(
 ) -> Result<u8, Trouble> {
     let mut signals = Signals::new()?;
     let workspace = Arc::clone(&opened.workspace);
-    let RunHandle { mut events, cancel, join, .. } =
-        run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options)
-            .map_err(|error| Trouble::usage(error.to_string()))?;
+    let RunHandle {
+        mut events,
+        cancel,
+        join,
+        ..
+    } = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options)
+        .map_err(|error| Trouble::usage(error.to_string()))?;
     let mut signalled = None;
     loop {
         tokio::select! {
@@ -111,7 +123,8 @@ async fn drive(
         return Ok(code);
     }
     if summary.cells == 0 {
-        let why = "nothing was selected: no eval applies to any transcript, or --where leaves nothing";
+        let why =
+            "nothing was selected: no eval applies to any transcript, or --where leaves nothing";
         return Err(Trouble::usage(why));
     }
     Ok(summary.exit_code())
@@ -119,15 +132,26 @@ async fn drive(
 
 /// A dry run's plan as text. Figures that are estimates say so.
 fn plan(preview: &Preview) -> String {
-    let mut out = format!("{} cells over {} transcripts\n", preview.cells, preview.transcripts);
+    let mut out = format!(
+        "{} cells over {} transcripts\n",
+        preview.cells, preview.transcripts
+    );
     for (kind, cells) in &preview.kinds {
         let _infallible = writeln!(out, "  {cells:>6}  {kind}");
     }
     if preview.skipped > 0 {
-        let _infallible = writeln!(out, "  {:>6}  of them skipped (disabled or not sampled)", preview.skipped);
+        let _infallible = writeln!(
+            out,
+            "  {:>6}  of them skipped (disabled or not sampled)",
+            preview.skipped
+        );
     }
     if preview.bad_records > 0 {
-        let _infallible = writeln!(out, "{} records are no transcripts (dicta check FILE)", preview.bad_records);
+        let _infallible = writeln!(
+            out,
+            "{} records are no transcripts (dicta check FILE)",
+            preview.bad_records
+        );
     }
     for (name, judge) in &preview.judges {
         out.push_str(&judge_plan(name, judge));
@@ -142,13 +166,20 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
     }
     if judge.at_most_more > 0 {
-        let _infallible = write!(out, ", up to {} more repeats if votes are split", judge.at_most_more);
+        let _infallible = write!(
+            out,
+            ", up to {} more repeats if votes are split",
+            judge.at_most_more
+        );
     }
     let calls = match (judge.calls_least, judge.calls_most) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
-    let cost = judge.cost_usd.map_or_else(|| "cost unknown (no prices)".to_owned(), |c| format!("about ${c:.4}"));
+    let cost = judge.cost_usd.map_or_else(
+        || "cost unknown (no prices)".to_owned(),
+        |c| format!("about ${c:.4}"),
+    );
     let _infallible = writeln!(
         out,
         "\n  {calls} model calls, about {} + {} tokens (estimated from prompt sizes), {cost}",
@@ -176,31 +207,56 @@ impl Printer {
     fn new(args: &RunArgs, cx: &Cx) -> Result<Self, Trouble> {
         let format = FormatName::from(args.format);
         let stdout = format.writer(Box::new(io::stdout()), cx.streams.out);
-        let mut outputs = vec![Output { path: None, writer: Some(stdout), error: None }];
+        let mut outputs = vec![Output {
+            path: None,
+            writer: Some(stdout),
+            error: None,
+        }];
         for path in &args.output {
             let format = FormatName::of_path(path).ok_or_else(|| {
                 let path = path.display();
-                Trouble::usage(format!("-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"))
+                Trouble::usage(format!(
+                    "-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"
+                ))
             })?;
             let file = File::create(path)
                 .map_err(|error| Trouble::usage(format!("-o {}: {error}", path.display())))?;
             let writer = Some(format.writer(Box::new(file), Style::default()));
-            outputs.push(Output { path: Some(path.clone()), writer, error: None });
+            outputs.push(Output {
+                path: Some(path.clone()),
+                writer,
+                error: None,
+            });
         }
-        let narrator = (!args.quiet)
-            .then(|| Narrator::new(io::BufWriter::with_capacity(16 * 1024, io::stderr()), cx.streams.err));
-        Ok(Self { rows: Rows::default(), outputs, narrator })
+        let narrator = (!args.quiet).then(|| {
+            Narrator::new(
+                io::BufWriter::with_capacity(16 * 1024, io::stderr()),
+                cx.streams.err,
+            )
+        });
+        Ok(Self {
+            rows: Rows::default(),
+            outputs,
+            narrator,
+        })
     }
 
     fn events(&mut self, events: &[RunEvent]) {
-        let Self { rows, outputs, narrator } = self;
+        let Self {
+            rows,
+            outputs,
+            narrator,
+        } = self;
         for event in events {
             if let Some(teller) = narrator
                 && teller.on(event).is_err()
             {
                 *narrator = None;
             }
-            let Ok(()) = rows.on(event, &mut |row| emit(outputs, row));
+            let Ok(()) = rows.on(event, &mut |row| {
+                emit(outputs, row);
+                Ok::<(), Infallible>(())
+            });
         }
         if let Some(narrator) = narrator {
             let _gone = narrator.flush();
@@ -215,7 +271,10 @@ impl Printer {
 
     fn finish(mut self) -> Result<Summary, Trouble> {
         let outputs = &mut self.outputs;
-        let Ok(summary) = self.rows.finish(&mut |row| emit(outputs, row));
+        let Ok(summary) = self.rows.finish(&mut |row| {
+            emit(outputs, row);
+            Ok::<(), Infallible>(())
+        });
         for output in outputs.iter_mut() {
             output.write(|writer| writer.finish());
         }
@@ -229,16 +288,17 @@ impl Printer {
 }
 
 /// Output never fails a run: who is gone is skipped from then on.
-fn emit(outputs: &mut [Output], row: &Row<'_>) -> Result<(), std::convert::Infallible> {
+fn emit(outputs: &mut [Output], row: &Row<'_>) {
     for output in outputs {
         output.write(|writer| writer.row(row));
     }
-    Ok(())
 }
 
 impl Output {
     fn write(&mut self, what: impl FnOnce(&mut dyn Format) -> io::Result<()>) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
         if let Err(error) = what(&mut **writer) {
             self.error = Some(error);
             self.writer = None;
@@ -256,7 +316,8 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Self, Trouble> {
         let listen = |kind| {
-            signal(kind).map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
+            signal(kind)
+                .map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
         };
         Ok(Self {
             hangup: listen(SignalKind::hangup())?,

@@ -1,5 +1,6 @@
 //! `dicta runs`, `show`, `compare`: recorded runs as text.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io;
 
@@ -10,8 +11,8 @@ use super::workspace::store;
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
 use crate::model::{CellIx, CellPattern, Millis, Outcome};
-use crate::record::Run;
-use crate::report::{Format, FormatName, Row, Rows, trace};
+use crate::record::{RecordError, Run};
+use crate::report::{FormatName, Row, Rows, trace};
 
 impl From<OutFormat> for FormatName {
     fn from(format: OutFormat) -> Self {
@@ -29,68 +30,65 @@ pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     let store = store(place.workspace.as_deref(), cx)?;
     let mut out = String::new();
     for run in store.runs() {
-        let letters = run.id.letters().to_owned();
-        match run.header() {
-            Err(error) => {
-                let _infallible = writeln!(out, "{letters}  unreadable: {error}");
-            }
-            Ok(header) => {
-                let mut rows = Rows::default();
-                let mut none = |_: &Row<'_>| Ok::<(), io::Error>(());
-                let mut interrupted = false;
-                let mut running = false;
-                match run.log() {
-                    Ok(log) => {
-                        (interrupted, running) = (log.interrupted, log.running);
-                        for event in &log.events {
-                            let Ok(()) = rows.on(event, &mut none) else { break };
-                        }
-                    }
-                    Err(error) => {
-                        let _infallible = writeln!(out, "{letters}  unreadable: {error}");
-                        continue;
-                    }
-                }
-                let Ok(summary) = rows.finish(&mut none) else { continue };
-                let state = if running {
-                    "running"
-                } else if interrupted {
-                    "interrupted"
-                } else if summary.interrupted {
-                    "cancelled"
-                } else {
-                    "finished"
-                };
-                let started = header.started.0.get(..19).unwrap_or(&header.started.0).replace('T', " ");
-                let _infallible = write!(
-                    out,
-                    "{letters}  {started}  {state:<11}  ✓ {} ✗ {} ! {}  {} cells  {}",
-                    summary.count(Outcome::Pass),
-                    summary.count(Outcome::Fail),
-                    summary.errors(),
-                    summary.cells,
-                    Millis(summary.duration_ms),
-                );
-                if summary.pending > 0 {
-                    let _infallible = write!(out, "  {} pending", summary.pending);
-                }
-                if let Some(parent) = &header.parent {
-                    let cause = serde_json::to_value(parent.cause).ok();
-                    let cause = cause.as_ref().and_then(serde_json::Value::as_str).unwrap_or("child");
-                    let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
-                }
-                if !header.label.is_empty() {
-                    let _infallible = write!(out, "  {}", header.label);
-                }
-                out.push('\n');
-            }
-        }
+        let line = line(&run).unwrap_or_else(|error| format!("unreadable: {error}"));
+        let _infallible = writeln!(out, "{}  {line}", run.id.letters());
     }
     if out.is_empty() {
-        let _infallible = writeln!(out, "no runs yet in {}: `dicta run` records one", store.dir.display());
+        let _infallible = writeln!(
+            out,
+            "no runs yet in {}: `dicta run` records one",
+            store.dir.display()
+        );
     }
     cx.streams.print(&out);
     Ok(0)
+}
+
+/// What `dicta runs` says of a run.
+fn line(run: &Run) -> Result<String, RecordError> {
+    let header = run.header()?;
+    let log = run.log()?;
+    let mut none = |_: &Row<'_>| Ok::<(), Infallible>(());
+    let mut rows = Rows::default();
+    for event in &log.events {
+        let Ok(()) = rows.on(event, &mut none);
+    }
+    let Ok(summary) = rows.finish(&mut none);
+    let state = match (log.running, log.interrupted, summary.interrupted) {
+        (true, ..) => "running",
+        (_, true, _) => "interrupted",
+        (_, _, true) => "cancelled",
+        _ => "finished",
+    };
+    let started = header
+        .started
+        .0
+        .get(..19)
+        .unwrap_or(&header.started.0)
+        .replace('T', " ");
+    let mut out = format!(
+        "{started}  {state:<11}  ✓ {} ✗ {} ! {}  {} cells  {}",
+        summary.count(Outcome::Pass),
+        summary.count(Outcome::Fail),
+        summary.errors(),
+        summary.cells,
+        Millis(summary.duration_ms),
+    );
+    if summary.pending > 0 {
+        let _infallible = write!(out, "  {} pending", summary.pending);
+    }
+    if let Some(parent) = &header.parent {
+        let cause = serde_json::to_value(parent.cause).ok();
+        let cause = cause
+            .as_ref()
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or("child");
+        let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
+    }
+    if !header.label.is_empty() {
+        let _infallible = write!(out, "  {}", header.label);
+    }
+    Ok(out)
 }
 
 /// Prints a run's result lines, or one cell's trace.
@@ -107,10 +105,14 @@ pub(super) fn show(
         cx.streams.tell(&format!("note: {warning}"));
     }
     if log.interrupted {
-        cx.streams.tell(&format!("run {} was interrupted; this is what it recorded", run.id.letters()));
+        cx.streams.tell(&format!(
+            "run {} was interrupted; this is what it recorded",
+            run.id.letters()
+        ));
     }
     if log.running {
-        cx.streams.tell(&format!("run {} is still being recorded", run.id.letters()));
+        cx.streams
+            .tell(&format!("run {} is still being recorded", run.id.letters()));
     }
     let selected = match cell {
         None => None,
@@ -119,7 +121,8 @@ pub(super) fn show(
             let picked = pick(&state, pattern)?;
             if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
-                cx.streams.print(&trace(name, &state.cells[at.index()], &*blobs));
+                cx.streams
+                    .print(&trace(name, &state.cells[at.index()], &*blobs));
                 return Ok(0);
             }
             Some(picked.into_iter().map(|(_, name)| name).collect::<Vec<_>>())
@@ -154,10 +157,18 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
     if picked.is_empty() {
         let near = crate::diag::nearest(pattern, texts.iter().map(String::as_str));
         let near = near.or(texts.first().map(String::as_str));
-        let near = near.map(|n| format!("; a cell here is named `{n}`")).unwrap_or_default();
-        return Err(Trouble::usage(format!("no cell of that run is named `{pattern}`{near}")));
+        let near = near
+            .map(|n| format!("; a cell here is named `{n}`"))
+            .unwrap_or_default();
+        return Err(Trouble::usage(format!(
+            "no cell of that run is named `{pattern}`{near}"
+        )));
     }
-    Ok(names.iter().filter(|(_, name)| picked.contains(&name)).cloned().collect())
+    Ok(names
+        .iter()
+        .filter(|(_, name)| picked.contains(&name))
+        .cloned()
+        .collect())
 }
 
 /// Compares two runs.
@@ -179,7 +190,11 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     }
     for file in &found.files {
         if file.diff.is_empty() {
-            let _infallible = writeln!(out, "\n{} differs; its text could not be read", file.path.display());
+            let _infallible = writeln!(
+                out,
+                "\n{} differs; its text could not be read",
+                file.path.display()
+            );
         } else {
             let _infallible = write!(out, "\n{}", file.diff);
         }
@@ -200,10 +215,18 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
 fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
     let log = run.log()?;
     for warning in &log.warnings {
-        cx.streams.tell(&format!("note: run {}: {warning}", run.id.letters()));
+        cx.streams
+            .tell(&format!("note: run {}: {warning}", run.id.letters()));
     }
-    if !log.events.iter().any(|e| matches!(e.kind, Kind::RunFinished(_))) {
-        cx.streams.tell(&format!("note: run {} has no end; what it lacks counts as new or gone", run.id.letters()));
+    if !log
+        .events
+        .iter()
+        .any(|e| matches!(e.kind, Kind::RunFinished(_)))
+    {
+        cx.streams.tell(&format!(
+            "note: run {} has no end; what it lacks counts as new or gone",
+            run.id.letters()
+        ));
     }
     Ok(RunState::fold(&log.events))
 }
@@ -223,7 +246,11 @@ fn moves(out: &mut String, title: &str, moves: &[Move]) {
             change.name
         );
         for (word, side) in [("was", old), ("now", new)] {
-            let score = side.decision.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
+            let score = side
+                .decision
+                .score
+                .map(|s| format!(" {s:.2}"))
+                .unwrap_or_default();
             let why = side.why.lines().next().unwrap_or("");
             let _infallible = writeln!(out, "      {word} {}{score}: {why}", side.decision.outcome);
         }

@@ -12,6 +12,7 @@ use super::workspace::open;
 use super::{Cx, runtime};
 use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
 use crate::model::{Answer, CallIx, CellIx, Change, Hop, Millis, RawJson, ToolUse, TurnIx};
+use crate::net::parse_resolve;
 use crate::tools::{PreparedCall, Seen, ToolDeps, ToolSet, build, prepare_call};
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
@@ -40,18 +41,18 @@ pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
     seen.note(&args.json);
     let started = cx.clock.now();
     let prepared = prepare_call(&set, &args.name, &args.json, &seen);
-    let (answer, hops) = match &prepared.outcome {
-        Err(_) => (None, Vec::new()),
-        Ok(_) => {
-            let (answer, hops) = runtime()?.block_on(call(&set, &prepared, cx));
-            (Some(answer), hops)
-        }
+    let (answer, hops) = if prepared.outcome.is_ok() {
+        let (answer, hops) = runtime()?.block_on(call(&set, &prepared, cx));
+        (Some(answer), hops)
+    } else {
+        (None, Vec::new())
     };
     let elapsed = cx.clock.now().since(started);
     let report = report(args, &prepared, answer.as_ref(), &hops, elapsed);
     match args.format {
         ListFormat::Json => {
-            let json = serde_json::to_string(&report).map_err(|error| Trouble::usage(error.to_string()))?;
+            let json = serde_json::to_string(&report)
+                .map_err(|error| Trouble::usage(error.to_string()))?;
             cx.streams.print(&(json + "\n"));
         }
         ListFormat::Human => cx.streams.print(&human(&report)),
@@ -61,41 +62,69 @@ pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
 
 fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
     let uses = match &args.judge {
-        None => vec![ToolUse { name: args.name.clone(), settings: indexmap::IndexMap::new() }],
+        None => vec![ToolUse {
+            name: args.name.clone(),
+            settings: indexmap::IndexMap::new(),
+        }],
         Some(name) => {
             let workspace = open(args.place.workspace.as_deref(), cx)?.workspace;
             let judge = workspace.judges.get(name).ok_or_else(|| {
                 let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
-                Trouble::usage(format!("there is no judge `{name}`; there are {}", known.join(", ")))
+                Trouble::usage(format!(
+                    "there is no judge `{name}`; there are {}",
+                    known.join(", ")
+                ))
             })?;
             judge.tools.clone()
         }
     };
-    let resolve = args
-        .resolve
-        .iter()
-        .flat_map(|r| r.addresses.iter().map(|address| (r.host.clone(), r.port, *address)))
-        .collect();
+    let mut resolve = Vec::new();
+    for text in &args.resolve {
+        resolve.extend(
+            parse_resolve(text).map_err(|why| Trouble::usage(format!("--resolve: {why}")))?,
+        );
+    }
     build(&uses, &ToolDeps { resolve }).map_err(|problems| Trouble::usage(problems.join("; ")))
 }
 
 async fn call(set: &ToolSet, prepared: &PreparedCall, cx: &Cx) -> (Answer, Vec<Hop>) {
     let (to, mut facts) = tokio::sync::mpsc::channel::<Envelope>(256);
-    let out = Emitter::new(to, Arc::new(MemoryBlobs::default()), Arc::new(Redactor::default()));
+    let out = Emitter::new(
+        to,
+        Arc::new(MemoryBlobs::default()),
+        Arc::new(Redactor::default()),
+    );
     let clock = Arc::clone(&cx.clock);
     let cancel = CancellationToken::new();
-    let call_cx = CallCx { out, clock, cancel, cell: CellIx(0), turn: TurnIx(0) };
+    let call_cx = CallCx {
+        out,
+        clock,
+        cancel,
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    };
     let gather = async {
         let mut hops = Vec::new();
         while let Some(envelope) = facts.recv().await {
-            if let Kind::Tool { fact: ToolFact::Hop(hop), .. } = envelope.kind {
+            if let Kind::Tool {
+                fact: ToolFact::Hop(hop),
+                ..
+            } = envelope.kind
+            {
                 hops.push(hop);
             }
         }
         hops
     };
     let work = async move {
-        match (&prepared.outcome, prepared.outcome.as_ref().ok().and_then(|p| set.get(&p.tool))) {
+        match (
+            &prepared.outcome,
+            prepared
+                .outcome
+                .as_ref()
+                .ok()
+                .and_then(|p| set.get(&p.tool)),
+        ) {
             (Ok(prepared), Some(tool)) => tool.call(prepared, CallIx(0), &call_cx).await,
             _ => Answer::error("the tool is gone"),
         }
@@ -112,7 +141,9 @@ fn report<'a>(
 ) -> Report<'a> {
     let (values, outcome, error) = match (&prepared.outcome, answer) {
         (Err(rejection), _) => (None, "rejected", Some(rejection.text.clone())),
-        (Ok(ready), Some(answer)) if answer.is_error => (Some(&ready.values), "error", Some(answer.text.clone())),
+        (Ok(ready), Some(answer)) if answer.is_error => {
+            (Some(&ready.values), "error", Some(answer.text.clone()))
+        }
         (Ok(ready), _) => (Some(&ready.values), "finished", None),
     };
     Report {
@@ -151,7 +182,11 @@ fn human(report: &Report<'_>) -> String {
     }
     let cut = if report.truncated { ", cut" } else { "" };
     let elapsed = Millis(report.duration_ms);
-    let _infallible = writeln!(out, "{}   {} bytes{cut}, {elapsed}", report.outcome, report.bytes);
+    let _infallible = writeln!(
+        out,
+        "{}   {} bytes{cut}, {elapsed}",
+        report.outcome, report.bytes
+    );
     if let Some(text) = report.error.as_deref().or(report.text) {
         let _infallible = writeln!(out, "\n{text}");
     }

@@ -20,23 +20,30 @@ pub(super) struct Trouble {
 impl Trouble {
     /// Something the user can mend.
     pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self { code: USAGE, message: message.into(), diagnostics: Vec::new() }
+        Self {
+            code: USAGE,
+            message: message.into(),
+            diagnostics: Vec::new(),
+        }
     }
 
     /// Faults in files.
     pub(super) fn files(diagnostics: Vec<Diagnostic>) -> Self {
-        Self { code: USAGE, message: String::new(), diagnostics }
+        Self {
+            code: USAGE,
+            message: String::new(),
+            diagnostics,
+        }
     }
 
     /// The run could not be recorded.
     pub(super) fn recording(error: &RecordError) -> Self {
         let message = format!("the recording failed: {error}; what was printed before is recorded");
-        Self { code: IO, message, diagnostics: Vec::new() }
-    }
-
-    /// A command that says why itself and only needs its code.
-    pub(super) fn said(code: u8) -> Self {
-        Self { code, message: String::new(), diagnostics: Vec::new() }
+        Self {
+            code: IO,
+            message,
+            diagnostics: Vec::new(),
+        }
     }
 
     /// Tells it on standard error.

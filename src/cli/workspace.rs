@@ -21,7 +21,9 @@ impl Opened {
     pub(super) fn announce(&self, cx: &Cx) {
         let root = self.workspace.root.display();
         if self.fallback {
-            cx.streams.tell(&format!("no dicta.yaml here or above: this is the demo, unpacked to {root}"));
+            cx.streams.tell(&format!(
+                "no dicta.yaml here or above: this is the demo, unpacked to {root}"
+            ));
         } else if self.workspace.demo {
             cx.streams.tell(&format!("this is the demo in {root}"));
         }
@@ -34,15 +36,22 @@ impl Opened {
 /// Loads the workspace of a command.
 pub(super) fn open(path: Option<&Path>, cx: &Cx) -> Result<Opened, Trouble> {
     let (root, fallback) = root(path, cx)?;
-    let workspace = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
-    Ok(Opened { workspace: Arc::new(workspace), fallback })
+    let workspace =
+        workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
+    Ok(Opened {
+        workspace: Arc::new(workspace),
+        fallback,
+    })
 }
 
 /// Where the runs of a command's workspace are. A workspace that does not load still has its runs.
 pub(super) fn store(path: Option<&Path>, cx: &Cx) -> Result<RunStore, Trouble> {
     let (root, _) = root(path, cx)?;
     match workspace::load(&root, &cx.env, &Registry::builtin()) {
-        Ok(workspace) => Ok(RunStore { dir: workspace.runs.clone(), also: workspace.also_runs.clone() }),
+        Ok(workspace) => Ok(RunStore {
+            dir: workspace.runs.clone(),
+            also: workspace.also_runs.clone(),
+        }),
         Err(problems) => match workspace::runs_of(&root, &cx.env) {
             Some((dir, also)) => Ok(RunStore { dir, also }),
             None => Err(Trouble::files(problems)),
@@ -58,11 +67,14 @@ fn root(path: Option<&Path>, cx: &Cx) -> Result<(PathBuf, bool), Trouble> {
         let found = workspace::discover(path);
         let root = found.ok_or_else(|| {
             let path = path.display();
-            Trouble::usage(format!("there is no dicta.yaml at or above {path}; `dicta init DIR` makes a workspace"))
+            Trouble::usage(format!(
+                "there is no dicta.yaml at or above {path}; `dicta init DIR` makes a workspace"
+            ))
         })?;
         return Ok((root, false));
     }
-    let here = std::env::current_dir().map_err(|error| Trouble::usage(format!("this folder is gone: {error}")))?;
+    let here = std::env::current_dir()
+        .map_err(|error| Trouble::usage(format!("this folder is gone: {error}")))?;
     if let Some(root) = workspace::discover(&here) {
         return Ok((root, false));
     }

@@ -205,7 +205,11 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("␇bell"), "{text}");
-        assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || crate::model::is_invisible(c))), "{text:?}");
+        assert!(
+            text.chars()
+                .all(|c| c == '\n' || !(c.is_control() || crate::model::is_invisible(c))),
+            "{text:?}"
+        );
     }
 
     #[test]

@@ -295,10 +295,19 @@ impl<W: Write> Narrator<W> {
     /// Tells lines that were waiting for their end.
     fn end_lines(&mut self, cell: CellIx) -> io::Result<()> {
         self.reasons.retain(|(c, _), _| *c != cell);
-        let mut parts: Vec<DeltaPart> = self.partial.keys().filter(|(c, _)| *c == cell).map(|(_, part)| *part).collect();
+        let mut parts: Vec<DeltaPart> = self
+            .partial
+            .keys()
+            .filter(|(c, _)| *c == cell)
+            .map(|(_, part)| *part)
+            .collect();
         parts.sort_by_key(|part| *part != DeltaPart::Thought);
         for part in parts {
-            let mark = if part == DeltaPart::Thought { "┊" } else { "│" };
+            let mark = if part == DeltaPart::Thought {
+                "┊"
+            } else {
+                "│"
+            };
             if let Some(line) = self.partial.remove(&(cell, part))
                 && !line.is_empty()
             {

@@ -62,7 +62,11 @@ impl Reasoning {
                 self.state = State::Inside;
             }
         }
-        if self.state == State::Inside { Told::Reasoning(self.decode()) } else { Told::Reasoning(String::new()) }
+        if self.state == State::Inside {
+            Told::Reasoning(self.decode())
+        } else {
+            Told::Reasoning(String::new())
+        }
     }
 
     /// Decodes what is complete: an escape that is cut waits for its rest.
@@ -79,7 +83,9 @@ impl Reasoning {
                     break;
                 }
                 '\\' => {
-                    let Some((_, escaped)) = chars.next() else { break };
+                    let Some((_, escaped)) = chars.next() else {
+                        break;
+                    };
                     let more = if escaped == 'u' { 4 } else { 0 };
                     if (0..more).any(|_| chars.next().is_none()) {
                         break;
@@ -91,7 +97,9 @@ impl Reasoning {
         }
         let text = &rest[..end];
         // A surrogate pair that is cut in the middle does not decode; it waits too.
-        let Ok(decoded) = serde_json::from_str::<String>(&format!("\"{}\"", text.replace('\n', "\\n"))) else {
+        let Ok(decoded) =
+            serde_json::from_str::<String>(&format!("\"{}\"", text.replace('\n', "\\n")))
+        else {
             return String::new();
         };
         self.at += end;
@@ -107,7 +115,8 @@ mod tests {
     use super::*;
 
     fn told(text: &str, size: usize) -> (String, String) {
-        let (mut reader, mut prose, mut reasoning) = (Reasoning::default(), String::new(), String::new());
+        let (mut reader, mut prose, mut reasoning) =
+            (Reasoning::default(), String::new(), String::new());
         let chars: Vec<char> = text.chars().collect();
         for piece in chars.chunks(size) {
             match reader.push(&piece.iter().collect::<String>()) {
@@ -122,12 +131,19 @@ mod tests {
     fn a_reason_is_read_however_its_json_is_cut() {
         let json = r#" {"citations":[],"reasoning": "It says \"2.69\",\nand é \ud83d\ude00.","passed":true}"#;
         for size in 1..json.len() {
-            assert_eq!(told(json, size), (String::new(), "It says \"2.69\",\nand é 😀.".to_owned()), "pieces of {size}");
+            assert_eq!(
+                told(json, size),
+                (String::new(), "It says \"2.69\",\nand é 😀.".to_owned()),
+                "pieces of {size}"
+            );
         }
     }
 
     #[test]
     fn prose_is_told_as_it_is() {
-        assert_eq!(told("The answer {is} fine.", 3), ("The answer {is} fine.".to_owned(), String::new()));
+        assert_eq!(
+            told("The answer {is} fine.", 3),
+            ("The answer {is} fine.".to_owned(), String::new())
+        );
     }
 }

@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use crate::event::{CellKey, Kind, RunEvent, RunHeader};
 use crate::model::{
     CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage, decide,
-   
 };
 
 /// One line of a report.
@@ -446,7 +445,11 @@ mod tests {
             parent: None,
             snapshots: Vec::new(),
             judges: Vec::new(),
-            rubrics: vec![RubricSpec { id: "r".to_owned(), path: "r.yaml".into(), threshold }],
+            rubrics: vec![RubricSpec {
+                id: "r".to_owned(),
+                path: "r.yaml".into(),
+                threshold,
+            }],
             evals: vec![eval("a"), eval("b")],
             plan: IndexMap::new(),
             frozen: None,
@@ -455,17 +458,40 @@ mod tests {
 
     fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
         let digest = Digest::of(id.as_bytes());
-        let transcript = TranscriptRef { id: id.to_owned(), path: "t.jsonl".into(), offset: 0, len: 1, digest };
-        let key = |(eval, repeat): &(u32, Option<u32>)| CellKey { eval: *eval, message: None, judge: None, repeat: *repeat };
-        Kind::CellsPlanned { transcript, first: CellIx(first), keys: keys.iter().map(key).collect() }
+        let transcript = TranscriptRef {
+            id: id.to_owned(),
+            path: "t.jsonl".into(),
+            offset: 0,
+            len: 1,
+            digest,
+        };
+        let key = |(eval, repeat): &(u32, Option<u32>)| CellKey {
+            eval: *eval,
+            message: None,
+            judge: None,
+            repeat: *repeat,
+        };
+        Kind::CellsPlanned {
+            transcript,
+            first: CellIx(first),
+            keys: keys.iter().map(key).collect(),
+        }
     }
 
     fn settled(results: &[(u32, Outcome)]) -> Kind {
-        Kind::CellsSettled(results.iter().map(|(c, o)| Settled(CellIx(*c), CellResult::new(*o, ""))).collect())
+        Kind::CellsSettled(
+            results
+                .iter()
+                .map(|(c, o)| Settled(CellIx(*c), CellResult::new(*o, "")))
+                .collect(),
+        )
     }
 
     fn finished(cell: u32, outcome: Outcome) -> Kind {
-        Kind::CellFinished { cell: CellIx(cell), result: Box::new(CellResult::new(outcome, "")) }
+        Kind::CellFinished {
+            cell: CellIx(cell),
+            result: Box::new(CellResult::new(outcome, "")),
+        }
     }
 
     fn told(kinds: Vec<Kind>) -> (Vec<String>, Summary) {
@@ -474,14 +500,26 @@ mod tests {
         let mut emit = |row: &Row<'_>| {
             match row {
                 Row::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
-                Row::Decision(row) => lines.push(format!("decision {} {}", row.name, row.decision.outcome)),
-                Row::Rubric(row) => lines.push(format!("rubric {} {:?} {:?}", row.transcript, row.passed, row.score)),
+                Row::Decision(row) => {
+                    lines.push(format!("decision {} {}", row.name, row.decision.outcome))
+                }
+                Row::Rubric(row) => lines.push(format!(
+                    "rubric {} {:?} {:?}",
+                    row.transcript, row.passed, row.score
+                )),
                 Row::Header(_) | Row::Summary(_) => {}
             }
             Ok::<(), Infallible>(())
         };
         for (kind, seq) in kinds.into_iter().zip(0..) {
-            let Ok(()) = rows.on(&RunEvent { seq, at: Millis(seq), kind }, &mut emit);
+            let Ok(()) = rows.on(
+                &RunEvent {
+                    seq,
+                    at: Millis(seq),
+                    kind,
+                },
+                &mut emit,
+            );
         }
         let Ok(summary) = rows.finish(&mut emit);
         (lines, summary)
@@ -498,8 +536,19 @@ mod tests {
             finished(1, Fail),
             finished(0, Pass),
         ]);
-        assert_eq!(lines, ["one/r/a pass", "one/r/b fail", "two/r/a pass", "two/r/b pass"]);
-        assert_eq!((summary.cells, summary.pending, summary.exit_code()), (4, 0, 1));
+        assert_eq!(
+            lines,
+            [
+                "one/r/a pass",
+                "one/r/b fail",
+                "two/r/a pass",
+                "two/r/b pass"
+            ]
+        );
+        assert_eq!(
+            (summary.cells, summary.pending, summary.exit_code()),
+            (4, 0, 1)
+        );
         assert!(summary.interrupted, "no end was recorded");
     }
 
@@ -544,11 +593,23 @@ mod tests {
             ]);
             lines.last().cloned().unwrap_or_default()
         };
-        assert_eq!(score(false, [Pass, Fail]), "rubric one Some(true) Some(0.5)");
-        assert_eq!(score(true, [Pass, Fail]), "rubric one Some(false) Some(0.5)");
-        assert_eq!(score(false, [Pass, JudgeError]), "rubric one Some(true) Some(1.0)");
+        assert_eq!(
+            score(false, [Pass, Fail]),
+            "rubric one Some(true) Some(0.5)"
+        );
+        assert_eq!(
+            score(true, [Pass, Fail]),
+            "rubric one Some(false) Some(0.5)"
+        );
+        assert_eq!(
+            score(false, [Pass, JudgeError]),
+            "rubric one Some(true) Some(1.0)"
+        );
         assert_eq!(score(true, [Pass, JudgeError]), "rubric one None Some(1.0)");
-        assert_eq!(score(false, [JudgeError, JudgeError]), "rubric one None None");
+        assert_eq!(
+            score(false, [JudgeError, JudgeError]),
+            "rubric one None None"
+        );
     }
 
     #[test]
@@ -565,6 +626,14 @@ mod tests {
         assert_eq!(code(&[Pass, Fail, JudgeError]), 1);
         assert_eq!(code(&[Pass, JudgeError]), 3);
         assert_eq!(code(&[Skipped, NotApplicable]), 4);
-        assert_eq!(Summary { pending: 1, ..Summary::default() }.exit_code(), 3, "what is pending did not pass");
+        assert_eq!(
+            Summary {
+                pending: 1,
+                ..Summary::default()
+            }
+            .exit_code(),
+            3,
+            "what is pending did not pass"
+        );
     }
 }

@@ -39,7 +39,11 @@ pub fn rope_text(rope: &Rope, blobs: &dyn BlobSource) -> String {
 }
 
 fn heading(out: &mut String, text: &str) {
-    let _infallible = writeln!(out, "\n── {text} {}", "─".repeat(70_usize.saturating_sub(text.chars().count())));
+    let _infallible = writeln!(
+        out,
+        "\n── {text} {}",
+        "─".repeat(70_usize.saturating_sub(text.chars().count()))
+    );
 }
 
 fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn BlobSource) {
@@ -51,7 +55,10 @@ fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn Blob
     }
     for (attempt, state) in &turn.attempts {
         if let Some((_, why, retry)) = &state.failed {
-            let next = retry.map_or_else(|| "no further attempt".to_owned(), |wait| format!("again in {wait}"));
+            let next = retry.map_or_else(
+                || "no further attempt".to_owned(),
+                |wait| format!("again in {wait}"),
+            );
             let _infallible = writeln!(out, "attempt {attempt} failed: {why}; {next}");
         }
     }
@@ -76,7 +83,9 @@ fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn Blob
 
 /// A request body for reading: the texts of its messages with their line breaks, the rest as JSON.
 fn readable(body: &str) -> String {
-    let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else { return format!("{body}\n") };
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else {
+        return format!("{body}\n");
+    };
     let mut out = String::new();
     texts(&value, "", &mut out);
     out
@@ -96,7 +105,12 @@ fn texts(value: &serde_json::Value, path: &str, out: &mut String) {
             }
         }
         Value::String(text) if text.contains('\n') => {
-            let _infallible = writeln!(out, "{}:\n{}", path.trim_start_matches('.'), text.trim_end());
+            let _infallible = writeln!(
+                out,
+                "{}:\n{}",
+                path.trim_start_matches('.'),
+                text.trim_end()
+            );
         }
         other => {
             let _infallible = writeln!(out, "{}: {other}", path.trim_start_matches('.'));
@@ -129,12 +143,25 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         let from = match source {
             Source::Live => format!("live, in {elapsed}"),
             Source::Frozen { run } => format!("from the evidence of run {run}"),
-            Source::SameTrace { turn, call } => format!("same as call {} of turn {}", call.0 + 1, turn.0 + 1),
+            Source::SameTrace { turn, call } => {
+                format!("same as call {} of turn {}", call.0 + 1, turn.0 + 1)
+            }
             Source::ByHand => "written by hand".to_owned(),
         };
-        heading(out, if answer.is_error { "error" } else { "fetched content" });
+        heading(
+            out,
+            if answer.is_error {
+                "error"
+            } else {
+                "fetched content"
+            },
+        );
         let cut = if answer.truncated { ", cut" } else { "" };
-        let kind = answer.content_type.as_deref().map(|k| format!(", {k}")).unwrap_or_default();
+        let kind = answer
+            .content_type
+            .as_deref()
+            .map(|k| format!(", {k}"))
+            .unwrap_or_default();
         let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
         let _infallible = writeln!(out, "{}", piece_text(&answer.text, blobs));
     }
@@ -143,7 +170,12 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
 fn result_text(out: &mut String, result: &CellResult) {
     heading(out, "verdict");
     let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
-    let _infallible = writeln!(out, "{} {}{score}", result.outcome.mark(), words(result.outcome));
+    let _infallible = writeln!(
+        out,
+        "{} {}{score}",
+        result.outcome.mark(),
+        words(result.outcome)
+    );
     if let Some(error) = &result.error {
         let _infallible = writeln!(out, "{error}");
     }
@@ -164,8 +196,14 @@ fn result_text(out: &mut String, result: &CellResult) {
             (Some(input), Some(output)) => format!("{input} + {output} tokens"),
             _ => "tokens unknown".to_owned(),
         };
-        let cost = result.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
-        let _infallible = writeln!(out, "{} model calls, {tokens}, {cost}, {}", usage.calls, result.duration_ms);
+        let cost = result
+            .cost_usd
+            .map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
+        let _infallible = writeln!(
+            out,
+            "{} model calls, {tokens}, {cost}, {}",
+            usage.calls, result.duration_ms
+        );
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Env, paths};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
 use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
+use crate::tools::{ToolDeps, build};
 
 const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("gemini", ProviderKind::Gemini),
@@ -52,8 +53,6 @@ const MODEL_KEYS: &[&str] = &[
 pub(super) struct JudgeCx<'c> {
     pub(super) root: &'c Path,
     pub(super) env: &'c Env,
-    /// Names of tools that exist.
-    pub(super) tools: &'c [&'c str],
 }
 
 /// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
@@ -351,7 +350,8 @@ fn prices(mut fields: Fields<'_>) -> Option<Prices> {
 
 /// Missing, null and `[]` are none. An entry is a name, or one name with settings.
 pub(super) fn tools(fields: &mut Fields<'_>, cx: &JudgeCx<'_>) -> Vec<ToolUse> {
-    let known = cx.tools;
+    let decls = crate::tools::available();
+    let known: Vec<&str> = decls.iter().map(|decl| decl.name.as_str()).collect();
     if fields.value("tools").is_none_or(Value::is_null) {
         return Vec::new();
     }
@@ -399,6 +399,9 @@ pub(super) fn tools(fields: &mut Fields<'_>, cx: &JudgeCx<'_>) -> Vec<ToolUse> {
         } else if uses.iter().any(|other| other.name == tool.name) {
             refuse(format!("the tool `{}` is listed twice", tool.name));
         } else {
+            if let Err(found) = build(std::slice::from_ref(&tool), &ToolDeps::default()) {
+                found.into_iter().for_each(refuse);
+            }
             uses.push(tool);
         }
     }

@@ -17,8 +17,6 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::model::{JudgeConfig, Label, ProviderKind};
 use crate::rubric::{self, Catalog, Rubric};
 
-/// Judge tools of this build, by name.
-const TOOLS: &[&str] = &["fetch_url"];
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
 /// Judge cells at once, where dicta.yaml does not say.
@@ -300,7 +298,6 @@ impl Loader<'_> {
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
-            tools: TOOLS,
         };
         let mut judges = IndexMap::new();
         let written = match fields.value("judges") {
@@ -317,7 +314,8 @@ impl Loader<'_> {
         };
         for (name, judge) in written.into_iter().flatten() {
             let at = format!("/judges/{}", crate::schema::pointer_step(name));
-            if name.trim() != name || name.is_empty() || crate::model::visible(name, false) != *name {
+            if name.trim() != name || name.is_empty() || crate::model::visible(name, false) != *name
+            {
                 problems.error(
                     doc.key_span(&at),
                     "id",
@@ -377,7 +375,6 @@ impl Loader<'_> {
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
-            tools: TOOLS,
         };
         let judge = evalbench::read(&config, name, &own, &cx);
         self.problems.extend(own.into_sorted());

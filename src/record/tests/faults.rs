@@ -336,7 +336,14 @@ async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on(&on_disk, Path::new(RUNS), header(ID), &[], Arc::default(), on);
+    let begun = Recorder::start_on(
+        &on_disk,
+        Path::new(RUNS),
+        header(ID),
+        &[],
+        Arc::default(),
+        on,
+    );
     let mut begun = begun.expect("a sound disk");
     begun.events.recv().await.expect("the header");
     begun.emitter.send(planned("t", 0)).await;

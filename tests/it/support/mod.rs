@@ -1,4 +1,4 @@
 //! What tests stand on: servers that speak the protocols and misbehave on command.
 
-pub mod tls;
-pub mod wire;
+pub(crate) mod tls;
+pub(crate) mod wire;
