@@ -142,6 +142,11 @@ impl Engine {
         let decls: Vec<Digest> = self.tools.decls().iter().map(ToolDecl::digest).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = setup.form.schema();
+        // The grammar of `rules` decides what a model's weights decide elsewhere.
+        let parser = match self.config.provider {
+            ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
+            _ => PARSER_VERSION.to_string(),
+        };
         let of = |text: String| Digest::of(text.as_bytes());
         let parts = vec![
             ("prompt".to_owned(), setup.prompt.digest()),
@@ -149,7 +154,7 @@ impl Engine {
             ("tools".to_owned(), of(tools.to_string())),
             ("form".to_owned(), of(form.to_string())),
             ("repeat".to_owned(), of(format!("{:?}", ask.repeat))),
-            ("parser".to_owned(), of(PARSER_VERSION.to_string())),
+            ("parser".to_owned(), of(parser)),
         ];
         let key = Digest::of_parts(
             parts

@@ -235,8 +235,7 @@ impl Trace<'_> {
             let prepared = prepare_call(&self.setup.tools, &call.name, &call.raw, &memory.seen);
             self.repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
-                Ok(ready) => verdict::read_object(ready.values.get(), &self.setup.form)
-                    .map_err(|why| why.to_string()),
+                Ok(ready) => self.read_verdict(&call.raw, ready.values.get()),
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
@@ -289,6 +288,17 @@ impl Trace<'_> {
                 .unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply)
                 .await),
         }
+    }
+
+    /// Reads a verdict's arguments: as they came where they are an object, so that one who states a field twice is not
+    /// read as having stated the last; then as they were prepared.
+    fn read_verdict(&self, raw: &str, prepared: &str) -> Result<Verdict, String> {
+        let form = &self.setup.form;
+        let is_object = raw.trim_start().starts_with('{');
+        if is_object && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok() {
+            verdict::read_object(raw, form).map_err(|why| why.to_string())?;
+        }
+        verdict::read_object(prepared, form).map_err(|why| why.to_string())
     }
 
     /// A verdict was read: its citations are looked up, the gate may change it, and it decides.

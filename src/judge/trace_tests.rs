@@ -243,6 +243,7 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
         r#"{"passed":true"#,
         "{}",
         r#"{"passed":true,"applicable":false}"#,
+        r#"{"passed":true,"passed":false}"#,
     ] {
         let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
         let (result, facts) = bench

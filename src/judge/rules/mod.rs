@@ -53,6 +53,9 @@ use crate::model::{Block, CallIx, Item, JudgeConfig, Millis, Reply, ReplyCall, S
 use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
 use crate::tools::ToolSet;
 
+/// The version of the grammar and its checks; part of the cache key of `rules`. Raise it when a verdict could change.
+pub const VERSION: u32 = 1;
+
 /// The one tool `rules` knows how to use.
 const FETCH: &str = "fetch_url";
 
