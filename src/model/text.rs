@@ -148,3 +148,8 @@ impl PartialEq for RawJson {
         self.get() == other.get()
     }
 }
+
+/// `name` as one step of a JSON pointer: `~` and `/` escaped.
+pub fn pointer_step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

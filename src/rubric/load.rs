@@ -117,7 +117,7 @@ fn read_pack(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric:
             continue;
         }
         found = true;
-        let at = format!("/prompts/{}/evals", crate::schema::pointer_step(name));
+        let at = format!("/prompts/{}/evals", crate::model::pointer_step(name));
         for eval in read_list(doc, problems, evals, &at) {
             if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
                 && other != *name

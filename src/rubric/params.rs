@@ -9,7 +9,8 @@ use super::eval::Params;
 use super::{Catalog, KindSpec};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Problems, describe};
-use crate::schema::{Compiled, pointer_step};
+use crate::model::pointer_step;
+use crate::schema::Compiled;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {

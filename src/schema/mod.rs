@@ -85,10 +85,5 @@ impl Compiled {
     }
 }
 
-/// `name` as one step of a JSON pointer: `~` and `/` escaped.
-pub fn pointer_step(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 #[cfg(test)]
 mod tests;

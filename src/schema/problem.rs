@@ -4,7 +4,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
-use super::pointer_step;
+use crate::model::pointer_step;
 
 /// Quoted values are cut to this many characters: an instance may be a whole page.
 const SHOWN: usize = 60;

@@ -87,14 +87,14 @@ fn star_out(doc: &Doc, source: &str) -> Arc<str> {
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {
-        let at = format!("/judges/{}", crate::schema::pointer_step(name));
+        let at = format!("/judges/{}", crate::model::pointer_step(name));
         let Some(judge) = judge.as_object() else {
             continue;
         };
         let mut secret: Vec<String> = judge
             .keys()
             .filter(|key| keys::SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
-            .map(|key| format!("{at}/{}", crate::schema::pointer_step(key)))
+            .map(|key| format!("{at}/{}", crate::model::pointer_step(key)))
             .collect();
         if judge
             .get("api_key_env")
@@ -107,7 +107,7 @@ fn star_out(doc: &Doc, source: &str) -> Arc<str> {
             secret.extend(
                 headers
                     .keys()
-                    .map(|key| format!("{at}/headers/{}", crate::schema::pointer_step(key))),
+                    .map(|key| format!("{at}/headers/{}", crate::model::pointer_step(key))),
             );
         }
         for pointer in secret {
@@ -313,7 +313,7 @@ impl Loader<'_> {
             _ => None,
         };
         for (name, judge) in written.into_iter().flatten() {
-            let at = format!("/judges/{}", crate::schema::pointer_step(name));
+            let at = format!("/judges/{}", crate::model::pointer_step(name));
             if name.trim() != name || name.is_empty() || crate::model::visible(name, false) != *name
             {
                 problems.error(

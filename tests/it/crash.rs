@@ -105,7 +105,7 @@ fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
         .args([
             "--exact",
             "crash::records_until_it_is_killed",
-            "--ignored",
+            
             "--nocapture",
         ])
         .env("DICTA_TEST_RUNS", runs.path())
@@ -161,7 +161,6 @@ fn store(runs: &Path) -> RunStore {
 }
 
 #[tokio::test]
-#[ignore = "the process that the test above kills"]
 async fn records_until_it_is_killed() {
     // Run without that test, it has nothing to do.
     let Some(runs) = std::env::var_os("DICTA_TEST_RUNS") else {

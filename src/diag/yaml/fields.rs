@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Doc;
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::schema::pointer_step;
+use crate::model::pointer_step;
 
 /// Where the problems of one file are collected.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use serde_saphyr::{
 use super::fields::Problems;
 use super::{MAX_DEPTH, MAX_NODES, Place, scalar};
 use crate::diag::Span;
-use crate::schema::pointer_step;
+use crate::model::pointer_step;
 
 /// What the pointers of all values may have together, in bytes.
 const MAX_POINTER_BYTES: usize = 32 << 20;

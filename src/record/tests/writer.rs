@@ -241,37 +241,3 @@ async fn two_recorders_side_by_side_mix_nothing() {
         assert_eq!(log.events, shown);
     }
 }
-
-/// Not a bound, a figure: `cargo nextest run --lib --run-ignored only recording_cost --no-capture`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn recording_cost_of_200_000_small_events() {
-    let runs = tempfile::tempdir().expect("a folder");
-    let begun = start(runs.path(), ID).expect("starts");
-    let mut events = begun.events;
-    let shown = tokio::spawn(async move {
-        let mut count = 0;
-        while let Some(batch) = events.recv().await {
-            count += batch.len();
-        }
-        count
-    });
-    let cpu = || {
-        let stat = std::fs::read_to_string("/proc/self/stat").expect("linux");
-        let mut fields = stat.split_whitespace().skip(13);
-        let ticks = |field: Option<&str>| field.and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
-        (ticks(fields.next()) + ticks(fields.next())) * 10
-    };
-    let (wall, before) = (std::time::Instant::now(), cpu());
-    for n in 0..200_000_u32 {
-        begun.emitter.send(settled(n, Outcome::Pass)).await;
-    }
-    drop(begun.emitter);
-    begun.recorder.finish().await.expect("recorded");
-    let count = shown.await.expect("counts");
-    println!(
-        "{count} events: {} ms CPU, {} ms wall",
-        cpu() - before,
-        wall.elapsed().as_millis()
-    );
-}
