@@ -127,7 +127,7 @@ impl<'w> Human<'w> {
             write!(self.out, " · INTERRUPTED")?;
         }
         if summary.usage.calls > 0 {
-            write!(self.out, " · {} model calls", summary.usage.calls)?;
+            write!(self.out, " · {} judge calls", summary.usage.calls)?;
             match (summary.usage.input, summary.usage.output) {
                 (Some(input), Some(output)) => write!(self.out, ", {input} + {output} tokens")?,
                 _ => write!(self.out, ", tokens unknown")?,

@@ -13,6 +13,8 @@ mod markdown;
 mod narrate;
 mod reasoning;
 mod rows;
+#[cfg(test)]
+mod rows_tests;
 mod trace;
 
 use std::io;

@@ -12,7 +12,10 @@ use super::reasoning::{Reasoning, Told};
 use crate::event::{
     Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
 };
-use crate::model::{CellIx, Change, Hop, ProviderKind, visible};
+use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, TurnIx, visible};
+
+/// The function a verdict is submitted with (design.md 6).
+const SUBMIT: &str = "submit_verdict";
 
 /// Longest line of model text before it is broken.
 const WIDEST: usize = 160;
@@ -30,6 +33,8 @@ pub struct Narrator<W> {
     reasons: HashMap<(CellIx, DeltaPart), Reasoning>,
     /// Lines told of a cell, so that a reason is not told twice.
     told: HashMap<CellIx, HashSet<String>>,
+    /// Calls that only state the verdict: it is told when it was read.
+    verdicts: HashSet<(CellIx, TurnIx, CallIx)>,
 }
 
 impl<W: Write> Narrator<W> {
@@ -43,6 +48,7 @@ impl<W: Write> Narrator<W> {
             partial: HashMap::new(),
             reasons: HashMap::new(),
             told: HashMap::new(),
+            verdicts: HashSet::new(),
         }
     }
 
@@ -85,10 +91,16 @@ impl<W: Write> Narrator<W> {
                 self.say(*cell, &result.outcome.mark().to_string(), &text)?;
                 self.names.remove(cell);
                 self.told.remove(cell);
+                self.verdicts.retain(|(c, ..)| c != cell);
                 Ok(())
             }
             Kind::Turn { cell, turn, fact } => self.turn(*cell, turn.0 + 1, fact),
-            Kind::Tool { cell, fact, .. } => self.tool(*cell, fact),
+            Kind::Tool {
+                cell,
+                turn,
+                call,
+                fact,
+            } => self.tool((*cell, *turn, *call), fact),
             Kind::Paused { cell, .. } => self.say(*cell, "‖", "paused"),
             Kind::Resumed { cell, how } => {
                 self.say(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
@@ -194,11 +206,21 @@ impl<W: Write> Narrator<W> {
         }
     }
 
-    fn tool(&mut self, cell: CellIx, fact: &ToolFact) -> io::Result<()> {
+    fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) -> io::Result<()> {
+        let cell = at.0;
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 self.end_lines(cell)?;
+                if name == SUBMIT {
+                    self.verdicts.insert(at);
+                    return Ok(());
+                }
                 self.say(cell, "→", &format!("{name}({})", shorten(raw)))
+            }
+            ToolFact::Repaired { .. } | ToolFact::Finished { .. }
+                if self.verdicts.contains(&at) =>
+            {
+                Ok(())
             }
             ToolFact::Repaired { canonical, changes } => {
                 let what: Vec<&str> = changes.iter().map(|c: &Change| c.what.as_str()).collect();

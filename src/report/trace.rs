@@ -201,7 +201,7 @@ fn result_text(out: &mut String, result: &CellResult) {
             .map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
         let _infallible = writeln!(
             out,
-            "{} model calls, {tokens}, {cost}, {}",
+            "{} judge calls, {tokens}, {cost}, {}",
             usage.calls, result.duration_ms
         );
     }

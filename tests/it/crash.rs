@@ -105,7 +105,6 @@ fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
         .args([
             "--exact",
             "crash::records_until_it_is_killed",
-            
             "--nocapture",
         ])
         .env("DICTA_TEST_RUNS", runs.path())

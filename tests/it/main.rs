@@ -3,6 +3,7 @@
 mod support;
 
 mod cli;
+mod cli_faults;
 mod crash;
 mod fetch;
 mod judge_wire;

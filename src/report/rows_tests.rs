@@ -1,0 +1,227 @@
+//! Rows from hand-made events.
+
+use std::convert::Infallible;
+
+use std::convert::Infallible;
+
+use indexmap::IndexMap;
+
+use super::rows::{Row, Rows, Summary};
+use crate::event::{CellKey, EvalSpec, FORMAT, Kind, RubricSpec, RunEvent, RunHeader, Settled};
+use crate::model::{CellIx, CellResult, Digest, Millis, Outcome, RunId, TranscriptRef, WallTime};
+
+fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
+    let eval = |id: &str| EvalSpec {
+        rubric: 0,
+        id: id.to_owned(),
+        kind: "contains".to_owned(),
+        digest: Digest::of(id.as_bytes()),
+        decides: IndexMap::new(),
+        weight: 1.0,
+        required,
+        weighted: required,
+        repeat,
+        judged: false,
+    };
+    Kind::RunStarted(Box::new(RunHeader {
+        format: FORMAT,
+        dicta: "0".to_owned(),
+        run: RunId("t-abcd".to_owned()),
+        started: WallTime("2026-11-21T00:00:00Z".to_owned()),
+        workspace: "/w".into(),
+        demo: false,
+        label: String::new(),
+        parent: None,
+        snapshots: Vec::new(),
+        judges: Vec::new(),
+        rubrics: vec![RubricSpec {
+            id: "r".to_owned(),
+            path: "r.yaml".into(),
+            threshold,
+        }],
+        evals: vec![eval("a"), eval("b")],
+        plan: IndexMap::new(),
+        frozen: None,
+    }))
+}
+
+fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
+    let digest = Digest::of(id.as_bytes());
+    let transcript = TranscriptRef {
+        id: id.to_owned(),
+        path: "t.jsonl".into(),
+        offset: 0,
+        len: 1,
+        digest,
+    };
+    let key = |(eval, repeat): &(u32, Option<u32>)| CellKey {
+        eval: *eval,
+        message: None,
+        judge: None,
+        repeat: *repeat,
+    };
+    Kind::CellsPlanned {
+        transcript,
+        first: CellIx(first),
+        keys: keys.iter().map(key).collect(),
+    }
+}
+
+fn settled(results: &[(u32, Outcome)]) -> Kind {
+    Kind::CellsSettled(
+        results
+            .iter()
+            .map(|(c, o)| Settled(CellIx(*c), CellResult::new(*o, "")))
+            .collect(),
+    )
+}
+
+fn finished(cell: u32, outcome: Outcome) -> Kind {
+    Kind::CellFinished {
+        cell: CellIx(cell),
+        result: Box::new(CellResult::new(outcome, "")),
+    }
+}
+
+fn told(kinds: Vec<Kind>) -> (Vec<String>, Summary) {
+    let mut lines = Vec::new();
+    let mut rows = Rows::default();
+    let mut emit = |row: &Row<'_>| {
+        match row {
+            Row::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
+            Row::Decision(row) => {
+                lines.push(format!("decision {} {}", row.name, row.decision.outcome))
+            }
+            Row::Rubric(row) => lines.push(format!(
+                "rubric {} {:?} {:?}",
+                row.transcript, row.passed, row.score
+            )),
+            Row::Header(_) | Row::Summary(_) => {}
+        }
+        Ok::<(), Infallible>(())
+    };
+    for (kind, seq) in kinds.into_iter().zip(0..) {
+        let Ok(()) = rows.on(
+            &RunEvent {
+                seq,
+                at: Millis(seq),
+                kind,
+            },
+            &mut emit,
+        );
+    }
+    let Ok(summary) = rows.finish(&mut emit);
+    (lines, summary)
+}
+
+#[test]
+fn results_come_in_plan_order_however_they_end() {
+    use Outcome::{Fail, Pass};
+    let (lines, summary) = told(vec![
+        header(1, None, false),
+        planned("one", 0, &[(0, None), (1, None)]),
+        planned("two", 2, &[(0, None), (1, None)]),
+        settled(&[(2, Pass), (3, Pass)]),
+        finished(1, Fail),
+        finished(0, Pass),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "one/r/a pass",
+            "one/r/b fail",
+            "two/r/a pass",
+            "two/r/b pass"
+        ]
+    );
+    assert_eq!(
+        (summary.cells, summary.pending, summary.exit_code()),
+        (4, 0, 1)
+    );
+    assert!(summary.interrupted, "no end was recorded");
+}
+
+#[test]
+fn repeats_make_one_decision_and_may_be_planned_later() {
+    use Outcome::{Fail, Pass};
+    let (lines, summary) = told(vec![
+        header(3, None, false),
+        planned("one", 0, &[(0, Some(1)), (0, Some(2))]),
+        planned("two", 2, &[(1, Some(1)), (1, Some(2))]),
+        finished(2, Pass),
+        finished(3, Pass),
+        finished(0, Pass),
+        // What makes a third necessary comes after its plan, so that a complete transcript stays complete.
+        planned("one", 4, &[(0, Some(3))]),
+        finished(1, Fail),
+        finished(4, Fail),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "one/r/a#1 pass",
+            "one/r/a#2 fail",
+            "one/r/a#3 fail",
+            "two/r/b#1 pass",
+            "two/r/b#2 pass",
+            "decision one/r/a fail",
+            "decision two/r/b pass",
+        ]
+    );
+    assert_eq!((summary.count(Pass), summary.count(Fail)), (1, 1));
+}
+
+#[test]
+fn a_rubric_is_scored_over_its_verdicts_and_required_ones_must_pass() {
+    use Outcome::{Fail, JudgeError, Pass};
+    let score = |required, outcomes: [Outcome; 2]| {
+        let (lines, _) = told(vec![
+            header(1, Some(0.5), required),
+            planned("one", 0, &[(0, None), (1, None)]),
+            settled(&[(0, outcomes[0]), (1, outcomes[1])]),
+        ]);
+        lines.last().cloned().unwrap_or_default()
+    };
+    assert_eq!(
+        score(false, [Pass, Fail]),
+        "rubric one Some(true) Some(0.5)"
+    );
+    assert_eq!(
+        score(true, [Pass, Fail]),
+        "rubric one Some(false) Some(0.5)"
+    );
+    assert_eq!(
+        score(false, [Pass, JudgeError]),
+        "rubric one Some(true) Some(1.0)"
+    );
+    assert_eq!(score(true, [Pass, JudgeError]), "rubric one None Some(1.0)");
+    assert_eq!(
+        score(false, [JudgeError, JudgeError]),
+        "rubric one None None"
+    );
+}
+
+#[test]
+fn exit_codes_follow_decisions() {
+    use Outcome::{Fail, JudgeError, NotApplicable, Pass, Skipped};
+    let code = |outcomes: &[Outcome]| {
+        let mut summary = Summary::default();
+        for outcome in outcomes {
+            summary.outcomes[*outcome as usize] += 1;
+        }
+        summary.exit_code()
+    };
+    assert_eq!(code(&[Pass, Skipped]), 0);
+    assert_eq!(code(&[Pass, Fail, JudgeError]), 1);
+    assert_eq!(code(&[Pass, JudgeError]), 3);
+    assert_eq!(code(&[Skipped, NotApplicable]), 4);
+    assert_eq!(
+        Summary {
+            pending: 1,
+            ..Summary::default()
+        }
+        .exit_code(),
+        3,
+        "what is pending did not pass"
+    );
+}

@@ -1,0 +1,225 @@
+//! The built program when things go wrong: readers that leave, kills, full disks, wrong turns.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::cli::{Bench, NAMES_A_RELEASE, PASSES, POLITE, judged_by, of_type, rows, text};
+use crate::support::wire::{Pause, Reply, WireServer};
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_recording() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let many: String = (0..5000)
+        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
+        .collect();
+    bench.write("t.jsonl", &many);
+    let mut child = bench
+        .command(&["run", "-q", "--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut first = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut first).expect("one line");
+    drop(stdout);
+    assert_eq!(
+        child.wait().expect("ends").code(),
+        Some(1),
+        "by the outcome"
+    );
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(rows(&shown).last().expect("a summary")["cells"], 5000);
+}
+
+#[test]
+fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
+    let bench = Bench::new();
+    // The second request is never answered; the third is the resumed run's.
+    let never = Reply::text(PASSES).pause_before(0, &Pause::new());
+    let server = WireServer::openai(vec![Reply::text(PASSES), never, Reply::text(PASSES)]);
+    bench.workspace(&judged_by(&server), POLITE);
+    let mut child = bench
+        .command(&["run", "-q", "-j", "1", "--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut printed = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut printed).expect("one result");
+    child.kill().expect("kill -9");
+    child.wait().expect("gone");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("nothing more");
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert!(
+        text(&shown.stdout).starts_with(&printed),
+        "what was printed is recorded"
+    );
+    let summary = rows(&shown).pop().expect("a summary");
+    assert_eq!(
+        (&summary["interrupted"], &summary["pending"]),
+        (&true.into(), &1.into())
+    );
+    assert!(text(&bench.dicta(&["runs"]).stdout).contains("interrupted"));
+
+    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    let cached: Vec<Value> = rows(&resumed)
+        .iter()
+        .filter(|r| r["type"] == "result")
+        .map(|r| r["cached"].clone())
+        .collect();
+    assert_eq!(
+        cached,
+        [Value::from(true), Value::from(false)],
+        "settled verdicts are carried"
+    );
+}
+
+#[test]
+fn a_full_disk_is_74_and_nothing_printed_is_lost() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let many: String = (0..20_000)
+        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
+        .collect();
+    bench.write("t.jsonl", &many);
+    // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 256; exec '{}' run -q --format jsonl",
+        env!("CARGO_BIN_EXE_dicta")
+    );
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &script])
+        .current_dir(bench.path())
+        .stdin(Stdio::null());
+    command.env("DICTA_DATA_DIR", bench.path().join(".data"));
+    // A pipe: the limit is on files.
+    let run = command.output().expect("bash is here");
+    assert_eq!(run.status.code(), Some(74), "{}", text(&run.stderr));
+    assert!(
+        text(&run.stderr).contains("recording failed"),
+        "{}",
+        text(&run.stderr)
+    );
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    let recorded = text(&shown.stdout);
+    for line in text(&run.stdout)
+        .lines()
+        .filter(|l| l.contains("\"result\""))
+    {
+        assert!(recorded.contains(line), "printed but not recorded: {line}");
+    }
+}
+
+#[test]
+fn two_at_once_on_one_workspace_do_not_meet() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    let spawn = || {
+        bench
+            .command(&["run", "-q"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts")
+    };
+    let (mut one, mut two) = (spawn(), spawn());
+    assert_eq!(one.wait().expect("ends").code(), Some(1));
+    assert_eq!(two.wait().expect("ends").code(), Some(1));
+    assert_eq!(
+        text(&bench.dicta(&["runs"]).stdout)
+            .lines()
+            .filter(|l| l.contains("finished"))
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn wrong_turns_are_explained() {
+    let cases: [(&str, &str, &[&str], &[&str]); 9] = [
+        ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
+        ("", "", &["show", "@"], &["no runs yet"]),
+        ("", "", &["run", "--judge", "nobody"], &["nobody"]),
+        (
+            "judge: g\njudges: { g: { provider: gemini, model: x } }\n",
+            POLITE,
+            &["run"],
+            &["GEMINI_API_KEY", "`g`"],
+        ),
+        ("judge: nobody\n", "", &["run"], &["dicta.yaml:4", "nobody"]),
+        (
+            "judges: { m: { provider: openai, api_key: sk-very-secret-1 } }\n",
+            "",
+            &["check"],
+            &["api_key_env"],
+        ),
+        (
+            "",
+            "  - { id: a, type: regexp, params: { pattern: x } }\n",
+            &["check"],
+            &["r.yaml:3", "`regex`"],
+        ),
+        (
+            "",
+            "  - { id: a, type: regex, params: { patern: x } }\n",
+            &["check"],
+            &["patern", "pattern"],
+        ),
+        ("labels: none.jsonl\n", "", &["check"], &["none.jsonl"]),
+    ];
+    for (config, evals, args, told) in cases {
+        let bench = Bench::new();
+        bench.workspace(
+            config,
+            if evals.is_empty() {
+                NAMES_A_RELEASE
+            } else {
+                evals
+            },
+        );
+        let output = bench.dicta(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        for part in told {
+            assert!(said.contains(part), "{args:?} should name {part}: {said}");
+        }
+        assert!(
+            !said.contains("sk-very-secret-1"),
+            "a key is never echoed: {said}"
+        );
+    }
+}
+
+#[test]
+fn an_unreachable_server_is_a_judge_error_and_the_run_goes_on() {
+    let bench = Bench::new();
+    bench.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:1/v1', model: m, timeout_s: 1 }\n",
+        &format!("{NAMES_A_RELEASE}{POLITE}"),
+    );
+    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    let rows = rows(&run);
+    assert_eq!(
+        run.status.code(),
+        Some(1),
+        "the deterministic eval failed once"
+    );
+    let outcomes: Vec<&Value> = of_type(&rows, "result")
+        .iter()
+        .map(|r| &r["outcome"])
+        .collect();
+    assert!(
+        outcomes
+            .iter()
+            .any(|o| *o == "judge_error" || *o == "timeout"),
+        "{outcomes:?}"
+    );
+    assert!(outcomes.iter().any(|o| *o == "pass"), "{outcomes:?}");
+}
