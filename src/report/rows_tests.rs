@@ -2,8 +2,6 @@
 
 use std::convert::Infallible;
 
-use std::convert::Infallible;
-
 use indexmap::IndexMap;
 
 use super::rows::{Row, Rows, Summary};
