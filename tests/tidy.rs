@@ -139,11 +139,11 @@ const BANNED: &[Ban] = &[
         &["src/clock"],
         "wait for a state, or use the fake clock",
     ),
-    // The wire server paces recorded samples; no test asks it to.
+    // The wire server paces recorded samples, no test asks it to; a bench's server takes its time on purpose.
     ban(
         ["tokio::ti", "me::"],
         "",
-        &["src/clock", "tests/it/support/wire"],
+        &["src/clock", "tests/it/support/wire", "benches/"],
         CLOCK,
     ),
     // Tests of a time budget look at the clock on the wall.
