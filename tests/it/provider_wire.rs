@@ -113,8 +113,10 @@ async fn text_is_told_while_the_model_thinks() {
     );
     pause.reached().await;
     // Gathered for 33 ms; the server says nothing more until it is let go.
+    let begun = std::time::Instant::now();
     let told = loop {
         tokio::task::yield_now().await;
+        assert!(begun.elapsed().as_secs() < 20, "the text was held back");
         if bench.clock.next_wake().is_some_and(|at| at < Millis(5000)) {
             bench.clock.advance(Millis(33));
         }
