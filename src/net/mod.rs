@@ -7,10 +7,23 @@
 //!
 //! Nobody outside this module names `reqwest`.
 
+mod address;
+mod body;
 mod error;
+mod guard;
 mod model;
+mod policy;
+mod refusal;
+mod resolve;
 mod tls;
 mod wait;
 
+pub use address::{is_own, unwrap_embedded, why_closed};
+pub use body::Body;
 pub use error::{NetError, Wait};
+pub use guard::{FetchError, FetchLimits, Guard, HopSink, Page};
 pub use model::{ModelClient, ReplyLimits, Response};
+pub use policy::{HostRule, Policy, host_name};
+pub use refusal::{Refusal, Rule};
+pub use resolve::{Overrides, Resolver, SystemResolver, parse_resolve};
+pub(crate) use wait::within;

@@ -46,6 +46,12 @@ pub(super) fn system_and(extra: &[CertificateDer<'static>]) -> Result<ClientConf
         .map_err(|error| error.to_string())
 }
 
+/// The same, so that one handshake tells a server nothing about another.
+pub(super) fn without_resumption(mut config: ClientConfig) -> ClientConfig {
+    config.resumption = Resumption::disabled();
+    config
+}
+
 /// The certificates of a PEM text; at least one.
 pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_slice_iter(pem)

@@ -15,7 +15,7 @@ use crate::model::Millis;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The work's result, or `None` if `limit` passes first. Work that is already done wins.
-pub(super) async fn within<T>(
+pub(crate) async fn within<T>(
     clock: &dyn Clock,
     limit: Millis,
     work: impl Future<Output = T>,

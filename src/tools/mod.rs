@@ -3,13 +3,31 @@
 //! Owns what a tool is and how a call's arguments become values. `prepare` is pure; between it and `call` stand the
 //! evidence store and the gate (both in `judge`), so that frozen answers, retries and breakpoints serve every tool.
 //! Refuses to know models, verdicts or runs.
+//!
+//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in [`build`] and [`available`].
+//! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
-use std::collections::HashSet;
+mod fetch;
+mod html;
+mod json;
+mod page;
+mod prepare;
+mod repair;
+mod seen;
+mod settings;
+
 use std::sync::Arc;
 
 use crate::clock::Fut;
+use crate::diag::nearest;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+use crate::net::{Overrides, Resolver, SystemResolver};
+
+pub use fetch::{FETCH_URL, FetchUrl};
+pub use json::canonical_sorted_digest;
+pub use prepare::{Arguments, parse_arguments, prepare_call};
+pub use seen::Seen;
 
 /// A function a judge may call.
 pub trait Tool: Send + Sync {
@@ -18,6 +36,10 @@ pub trait Tool: Send + Sync {
     /// Whether identical calls have identical answers, so that they may be answered once.
     fn read_only(&self) -> bool {
         true
+    }
+    /// A warning to show beside the tool, where its settings open more than the fixed policy.
+    fn badge(&self) -> Option<String> {
+        None
     }
     /// Checks canonical arguments against the tool's rules. Pure.
     fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection>;
@@ -34,15 +56,6 @@ pub struct Prepared {
     pub canonical: RawJson,
     /// What the tool is called with.
     pub values: RawJson,
-}
-
-/// Hosts and URLs a trace has seen in transcript, rubric and fetched pages: what `fetch_url` may open by default.
-#[derive(Debug, Clone, Default)]
-pub struct Seen {
-    /// Host names, lower case, as a URL's host is normalised.
-    pub hosts: HashSet<String>,
-    /// URLs verbatim.
-    pub urls: HashSet<String>,
 }
 
 /// The tools of one judge, by name, in the order of its configuration.
@@ -62,18 +75,76 @@ impl ToolSet {
     pub fn decls(&self) -> Vec<ToolDecl> {
         self.tools.iter().map(|t| t.decl().clone()).collect()
     }
+
+    /// Warnings of tools whose settings open more than the fixed policy.
+    pub fn badges(&self) -> Vec<String> {
+        self.tools.iter().filter_map(|t| t.badge()).collect()
+    }
+}
+
+/// The tools there are, with their plain declarations.
+pub fn available() -> Vec<ToolDecl> {
+    vec![fetch::decl()]
 }
 
 /// Builds a judge's tools from its configuration; every problem at once, as sentences.
+///
+/// Reads files that settings name (`ca_file`): a relative path counts from the current directory, so whoever reads the
+/// settings from a file makes it absolute first.
 pub fn build(uses: &[crate::model::ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
-    let _ = (uses, deps);
-    unimplemented!("tools")
+    let resolver: Arc<dyn Resolver> = if deps.resolve.is_empty() {
+        Arc::new(SystemResolver)
+    } else {
+        Arc::new(Overrides::new(&deps.resolve, Arc::new(SystemResolver)))
+    };
+    let mut set = ToolSet::default();
+    let (mut problems, mut unknown) = (Vec::new(), Vec::new());
+    for (at, entry) in uses.iter().enumerate() {
+        if uses[..at].iter().any(|earlier| earlier.name == entry.name) {
+            problems.push(format!("tool `{}` is listed twice", entry.name));
+            continue;
+        }
+        match entry.name.as_str() {
+            FETCH_URL => match FetchUrl::new(entry, Arc::clone(&resolver)) {
+                Ok(tool) => set.tools.push(Arc::new(tool)),
+                Err(found) => problems.extend(found),
+            },
+            other => unknown.push(other),
+        }
+    }
+    if !unknown.is_empty() {
+        problems.push(describe_unknown(&unknown));
+    }
+    if problems.is_empty() {
+        Ok(set)
+    } else {
+        Err(problems)
+    }
+}
+
+fn describe_unknown(unknown: &[&str]) -> String {
+    let mut names: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
+    names.sort();
+    let listed: Vec<String> = unknown
+        .iter()
+        .map(
+            |name| match nearest(name, names.iter().map(String::as_str)) {
+                Some(near) => format!("`{name}` (did you mean `{near}`?)"),
+                None => format!("`{name}`"),
+            },
+        )
+        .collect();
+    format!(
+        "unknown tools: {}; available: {}",
+        listed.join(", "),
+        names.join(", ")
+    )
 }
 
 /// What tools are built with.
 #[derive(Clone, Default)]
 pub struct ToolDeps {
-    /// `--resolve HOST:PORT:ADDRESS`, as in curl; the guard still decides.
+    /// `--resolve HOST:PORT:ADDRESS`, as in curl ([`crate::net::parse_resolve`] reads it); the guard still decides.
     pub resolve: Vec<(String, u16, std::net::IpAddr)>,
 }
 
@@ -88,11 +159,4 @@ pub struct PreparedCall {
     pub rewritten: bool,
     /// What to call, or why not.
     pub outcome: Result<Prepared, Rejection>,
-}
-
-/// The one place of argument preparation: parse → (repair, later) → canonical → the tool's rules.
-/// Unknown tools, unparsable text, wrong kinds and failed validation are all rejections.
-pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> PreparedCall {
-    let _ = (set, name, raw, seen);
-    unimplemented!("tools")
 }

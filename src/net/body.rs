@@ -1,0 +1,230 @@
+//! Bodies of guarded requests, counted on the wire and again after decoding, so that no page can fill the memory.
+
+use std::io::{self, Write};
+
+use flate2::write::MultiGzDecoder;
+
+/// What may be expanded before the ratio is looked at.
+const SLACK: u64 = 1 << 20;
+
+/// A body as far as it was wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Decoded.
+    pub bytes: Vec<u8>,
+    /// Whether there was more than the caps admit.
+    pub cut: bool,
+}
+
+/// Why a body is no use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BodyError {
+    /// It expands more than any honest page.
+    Bomb,
+    /// Not what its content-encoding says.
+    Broken,
+}
+
+/// Takes a body chunk by chunk.
+pub(super) struct Collector {
+    decode: Decode,
+    wire: u64,
+    max_wire: u64,
+}
+
+enum Decode {
+    Plain(Sink),
+    Gzip(Box<MultiGzDecoder<Sink>>),
+}
+
+struct Sink {
+    bytes: Vec<u8>,
+    max: usize,
+    /// How many decoded bytes the wire bytes so far may become.
+    allowance: u64,
+    full: bool,
+    bomb: bool,
+}
+
+/// Whether more is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum More {
+    Yes,
+    No,
+}
+
+impl Collector {
+    /// `encoding`: the content-encoding header. One layer of gzip or none; anything else is `None`.
+    pub(super) fn new(encoding: Option<&str>, max_wire: u64, max_decoded: usize) -> Option<Self> {
+        let sink = Sink {
+            bytes: Vec::new(),
+            max: max_decoded,
+            allowance: u64::MAX,
+            full: false,
+            bomb: false,
+        };
+        let decode = match encoding.map(|e| e.trim().to_ascii_lowercase()).as_deref() {
+            None | Some("" | "identity") => Decode::Plain(sink),
+            Some("gzip" | "x-gzip") => Decode::Gzip(Box::new(MultiGzDecoder::new(sink))),
+            Some(_) => return None,
+        };
+        Some(Self {
+            decode,
+            wire: 0,
+            max_wire,
+        })
+    }
+
+    /// Takes a chunk as it came off the wire. `ratio`: how many bytes one may become, beyond the first MiB.
+    pub(super) fn push(&mut self, chunk: &[u8], ratio: u64) -> Result<More, BodyError> {
+        let room = self.max_wire - self.wire;
+        let taken = usize::try_from(room).map_or(chunk.len(), |room| room.min(chunk.len()));
+        self.wire += taken as u64;
+        let cut = taken < chunk.len();
+        let chunk = &chunk[..taken];
+        let written = match &mut self.decode {
+            Decode::Plain(sink) => sink.write_all(chunk),
+            Decode::Gzip(decoder) => {
+                decoder.get_mut().allowance = self.wire.saturating_mul(ratio).max(SLACK);
+                decoder.write_all(chunk)
+            }
+        };
+        let sink = self.sink();
+        if sink.bomb {
+            return Err(BodyError::Bomb);
+        }
+        if sink.full || cut {
+            sink.full = true;
+            return Ok(More::No);
+        }
+        written.map_err(|_| BodyError::Broken).map(|()| More::Yes)
+    }
+
+    /// The body; what a decoder held back included.
+    pub(super) fn finish(mut self) -> Result<Body, BodyError> {
+        if let Decode::Gzip(decoder) = &mut self.decode
+            && !decoder.get_ref().full
+        {
+            let ended = decoder.try_finish();
+            let sink = decoder.get_ref();
+            if sink.bomb {
+                return Err(BodyError::Bomb);
+            }
+            if !sink.full {
+                ended.map_err(|_| BodyError::Broken)?;
+            }
+        }
+        let sink = self.sink();
+        Ok(Body {
+            bytes: std::mem::take(&mut sink.bytes),
+            cut: sink.full,
+        })
+    }
+
+    fn sink(&mut self) -> &mut Sink {
+        match &mut self.decode {
+            Decode::Plain(sink) => sink,
+            Decode::Gzip(decoder) => decoder.get_mut(),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let room = self.max - self.bytes.len();
+        if buf.len() > room {
+            self.bytes.extend_from_slice(&buf[..room]);
+            self.full = true;
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        if (self.bytes.len() + buf.len()) as u64 > self.allowance {
+            self.bomb = true;
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.bytes.extend_from_slice(buf);
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn take(encoding: Option<&str>, wire: &[u8], step: usize) -> Result<Body, BodyError> {
+        let mut body = Collector::new(encoding, 1 << 20, 4 << 20).expect("a known encoding");
+        for chunk in wire.chunks(step) {
+            if body.push(chunk, 100)? == More::No {
+                break;
+            }
+        }
+        body.finish()
+    }
+
+    #[test]
+    fn plain_and_gzip_bodies_arrive_whole_however_they_are_split() {
+        let text = "the newest release is 2.69.0\n".repeat(50);
+        for step in [1, 7, 4096] {
+            for (encoding, wire) in [
+                (None, text.clone().into_bytes()),
+                (Some("gzip"), gzip(text.as_bytes())),
+            ] {
+                let body = take(encoding, &wire, step).expect("a good body");
+                assert_eq!(
+                    (body.bytes.as_slice(), body.cut),
+                    (text.as_bytes(), false),
+                    "{encoding:?} by {step}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_and_says_so() {
+        let body = take(None, &vec![b'x'; (1 << 20) + 1], 5000).expect("cut, not refused");
+        assert_eq!((body.bytes.len(), body.cut), (1 << 20, true));
+    }
+
+    #[test]
+    fn a_bomb_is_refused_before_it_fills_the_memory() {
+        let bomb = gzip(&vec![0; 64 << 20]);
+        let mut body = Collector::new(Some("gzip"), 2 << 20, 128 << 20).expect("gzip");
+        assert_eq!(body.push(&bomb, 100), Err(BodyError::Bomb));
+        assert!(
+            body.sink().bytes.capacity() < 16 << 20,
+            "{}",
+            body.sink().bytes.capacity()
+        );
+    }
+
+    #[test]
+    fn a_broken_or_cut_gzip_body_is_an_error() {
+        let good = gzip("a page".repeat(100).as_bytes());
+        assert_eq!(
+            take(Some("gzip"), &good[..good.len() - 9], 64),
+            Err(BodyError::Broken)
+        );
+        assert_eq!(
+            take(Some("gzip"), b"not gzip at all, no", 64),
+            Err(BodyError::Broken)
+        );
+    }
+
+    #[test]
+    fn only_one_layer_of_gzip_is_taken() {
+        for other in ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1"] {
+            assert!(Collector::new(Some(other), 1, 1).is_none(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Why the guard said no. The first rule that refuses names itself; the order of [`Rule`] is the order of the checks.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// What refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Characters and shapes that parsers read differently, on the text as given.
+    RawText,
+    /// Not a URL.
+    Parse,
+    /// Not https.
+    Scheme,
+    /// `user:password@`, an empty one included.
+    Userinfo,
+    /// A local or metadata name, a single label, a name in `deny_hosts`.
+    Name,
+    /// Not 443.
+    Port,
+    /// The name has no address.
+    Resolve,
+    /// An address that is not public.
+    Address,
+    /// One redirect too many.
+    Redirects,
+}
+
+impl Rule {
+    /// The rule's name in reasons.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rule::RawText => "raw text",
+            Rule::Parse => "parse",
+            Rule::Scheme => "scheme",
+            Rule::Userinfo => "userinfo",
+            Rule::Name => "name",
+            Rule::Port => "port",
+            Rule::Resolve => "unresolvable",
+            Rule::Address => "address",
+            Rule::Redirects => "redirects",
+        }
+    }
+}
+
+/// A refusal of one hop. Nothing was dialled for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which rule.
+    pub rule: Rule,
+    /// A few words: `10.0.0.1 is private (10.0.0.0/8)`.
+    pub why: String,
+    /// The host as normalised, where the text had one; with its port where that is not 443.
+    pub host: Option<String>,
+    /// The address that was refused.
+    pub address: Option<IpAddr>,
+    /// Whether an `allow_hosts` entry for `host` would admit it.
+    pub allowable: bool,
+}
+
+impl Refusal {
+    pub(super) fn new(rule: Rule, why: impl Into<String>) -> Self {
+        Self {
+            rule,
+            why: why.into(),
+            host: None,
+            address: None,
+            allowable: false,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// What stands in a hop's `refused`: `unresolvable`, or `address: 10.0.0.1 is private (10.0.0.0/8)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rule {
+            Rule::Resolve => f.write_str(self.rule.as_str()),
+            rule => write!(f, "{}: {}", rule.as_str(), self.why),
+        }
+    }
+}

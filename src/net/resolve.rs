@@ -1,0 +1,143 @@
+//! Names to addresses, once a hop. Injectable, so that a test can turn its answers.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::policy::HostRule;
+use crate::clock::Fut;
+
+/// Looks names up.
+pub trait Resolver: Send + Sync {
+    /// All addresses of a name, in the order to try them. No address is an error or an empty list.
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// The system's resolver.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, port)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Fixed answers for some names, another resolver for the rest. What it answers is judged like any answer.
+#[derive(Clone)]
+pub struct Overrides {
+    fixed: HashMap<(String, u16), Vec<IpAddr>>,
+    rest: Arc<dyn Resolver>,
+}
+
+impl Overrides {
+    /// `--resolve` entries as [`parse_resolve`] reads them; those of one host and port accumulate.
+    pub fn new(entries: &[(String, u16, IpAddr)], rest: Arc<dyn Resolver>) -> Self {
+        let mut fixed: HashMap<(String, u16), Vec<IpAddr>> = HashMap::new();
+        for (host, port, address) in entries {
+            let host = HostRule::parse(host).map_or_else(|_| host.clone(), |rule| rule.host);
+            fixed.entry((host, *port)).or_default().push(*address);
+        }
+        Self { fixed, rest }
+    }
+}
+
+impl Resolver for Overrides {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+        match self.fixed.get(&(host.to_owned(), port)) {
+            Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
+            None => self.rest.lookup(host, port),
+        }
+    }
+}
+
+/// Reads curl's `HOST:PORT:ADDRESS`, brackets around the address optional, HOST normalised as a URL's host.
+/// Several addresses may be separated by commas, as in curl.
+pub fn parse_resolve(text: &str) -> Result<Vec<(String, u16, IpAddr)>, String> {
+    let bad = || {
+        format!("`{text}` must be HOST:PORT:ADDRESS, for example beam.apache.org:443:151.101.2.132")
+    };
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(inner) => inner.split_once("]:").ok_or_else(bad)?,
+        None => text.split_once(':').ok_or_else(bad)?,
+    };
+    let (port, addresses) = rest.split_once(':').ok_or_else(bad)?;
+    let port = port.parse::<u16>().map_err(|_| bad())?;
+    let rule = HostRule::parse(host).map_err(|_| bad())?;
+    if rule.port.is_some() {
+        return Err(bad());
+    }
+    addresses
+        .split(',')
+        .map(|address| {
+            let address = address.trim();
+            let bare = address
+                .strip_prefix('[')
+                .and_then(|a| a.strip_suffix(']'))
+                .unwrap_or(address);
+            let ip = bare.parse().map_err(|_| bad())?;
+            Ok((rule.host.clone(), port, ip))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolve_entries_read_as_in_curl() {
+        let one = |t: &str| {
+            parse_resolve(t).map(|v| {
+                v.into_iter()
+                    .map(|(h, p, a)| (h, p, a.to_string()))
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(
+            one("Beam.Apache.ORG.:443:10.0.0.1"),
+            Ok(vec![("beam.apache.org".into(), 443, "10.0.0.1".into())])
+        );
+        assert_eq!(
+            one("a.test:8443:[::1]"),
+            Ok(vec![("a.test".into(), 8443, "::1".into())])
+        );
+        assert_eq!(
+            one("a.test:8443:::1"),
+            Ok(vec![("a.test".into(), 8443, "::1".into())])
+        );
+        assert_eq!(one("a.test:443:10.0.0.1,10.0.0.2").map(|v| v.len()), Ok(2));
+        for bad in [
+            "",
+            "a.test",
+            "a.test:443",
+            "a.test:x:1.1.1.1",
+            "a.test:443:b.test",
+            "a/b:443:1.1.1.1",
+        ] {
+            assert!(parse_resolve(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn overrides_of_a_host_accumulate_and_leave_others_alone() {
+        struct Nothing;
+        impl Resolver for Nothing {
+            fn lookup<'a>(&'a self, _: &'a str, _: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+                Box::pin(std::future::ready(Ok(vec![])))
+            }
+        }
+        let entries = [
+            ("A.test".to_owned(), 443, "1.1.1.1".parse().unwrap()),
+            ("a.test".to_owned(), 443, "1.0.0.1".parse().unwrap()),
+        ];
+        let resolver = Overrides::new(&entries, Arc::new(Nothing));
+        assert_eq!(resolver.lookup("a.test", 443).await.unwrap().len(), 2);
+        assert_eq!(resolver.lookup("a.test", 8443).await.unwrap().len(), 0);
+        assert_eq!(resolver.lookup("b.test", 443).await.unwrap().len(), 0);
+    }
+}

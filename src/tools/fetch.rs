@@ -1,0 +1,288 @@
+//! `fetch_url`: opens a web page for a judge, through the guard.
+//!
+//! Texts follow evalbench's where it has them (`Error: timeout after 10s fetching <url>`); a refusal also says which
+//! setting would admit it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use url::Url;
+
+use super::json::Node;
+use super::settings::{SeenRule, Settings};
+use super::{Prepared, Seen, Tool, page};
+use crate::clock::{Clock, Fut};
+use crate::event::{CallCx, ToolFact};
+use crate::model::{Answer, CallIx, Hop, Millis, RawJson, Rejection, ToolDecl, ToolUse};
+use crate::net::{
+    FetchError, FetchLimits, Guard, HopSink, Page, Refusal, Resolver, Rule, host_name,
+};
+
+/// The tool's name.
+pub const FETCH_URL: &str = "fetch_url";
+
+/// Of a body, so much is kept as evidence, in bytes.
+const RAW_MAX: usize = 2 << 20;
+
+/// Turning HTML into text gets at least this long, however late the body came.
+const PATIENCE: Millis = Millis(500);
+
+/// What the model is told.
+pub(super) fn decl() -> ToolDecl {
+    ToolDecl {
+        name: FETCH_URL.to_owned(),
+        description: "Fetches a web page over https and returns it as text. Use it to check facts against a source that \
+                      the conversation, the criteria or an earlier page names; other hosts are refused. Long pages are cut."
+            .to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "url": { "type": "string", "minLength": 1, "description": "The full https URL." } },
+            "required": ["url"],
+            "additionalProperties": false
+        }),
+    }
+}
+
+/// A judge's `fetch_url`.
+pub struct FetchUrl {
+    decl: ToolDecl,
+    settings: Settings,
+    guard: Guard,
+}
+
+impl FetchUrl {
+    /// Builds it from a judge's `tools:` entry. Reads `ca_file`. All problems at once, as sentences.
+    pub fn new(entry: &ToolUse, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
+        let settings = Settings::read(&entry.settings)?;
+        let mut guard = Guard::new(settings.policy.clone(), resolver);
+        if let Some(path) = &settings.ca_file {
+            let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
+            let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
+            guard = guard.with_ca(&pem).map_err(bad)?;
+        }
+        Ok(Self {
+            decl: decl(),
+            settings,
+            guard,
+        })
+    }
+
+    async fn fetch(&self, url: &str, call: CallIx, cx: &CallCx) -> Answer {
+        let limits = FetchLimits {
+            deadline: self.settings.timeout,
+            ..FetchLimits::default()
+        };
+        let facts = Facts { cx, call };
+        match self.guard.get(url, &cx.clock, limits, &facts).await {
+            Ok(page) if (200..300).contains(&page.status) => match self.read(page, cx).await {
+                Ok(answer) => answer,
+                Err(error) => self.failed(url, &error),
+            },
+            Ok(page) => Answer::error(format_args!("HTTP {} fetching {url}", page.status)),
+            Err(error) => self.failed(url, &error),
+        }
+    }
+
+    async fn read(&self, reply: Page, cx: &CallCx) -> Result<Answer, FetchError> {
+        let content_type = reply.header("content-type").map(str::to_owned);
+        let announced = reply.announced();
+        let url = reply.url.clone();
+        let ends = cx.clock.now() + reply.left();
+        if page::Kind::of(content_type.as_deref()) == page::Kind::Binary
+            && let Some(size) = announced
+        {
+            return Ok(described(content_type, size, false));
+        }
+        let body = reply.body().await?;
+        let size = body.bytes.len();
+        let raw = &body.bytes[..size.min(RAW_MAX)];
+        let stored = cx.out.blob(raw).await;
+        let patience = (ends - cx.clock.now()).max(PATIENCE);
+        let clock: &dyn Clock = &*cx.clock;
+        let max = self.settings.max_bytes;
+        let Some(text) = page::read(
+            body.bytes,
+            content_type.as_deref(),
+            &url,
+            max,
+            clock,
+            patience,
+        )
+        .await
+        else {
+            return Ok(described(content_type, size as u64, body.cut));
+        };
+        let (text, truncated) = page::cut(text, max, body.cut.then_some(size));
+        Ok(Answer {
+            text,
+            is_error: false,
+            bytes: size as u64,
+            truncated,
+            raw: Some(stored),
+            content_type,
+        })
+    }
+
+    fn failed(&self, url: &str, error: &FetchError) -> Answer {
+        match error {
+            FetchError::Refused(refusal) => Answer::error(refused(url, refusal)),
+            FetchError::Timeout => {
+                let secs = self.settings.timeout.0 as f64 / 1000.0;
+                Answer::error(format_args!("timeout after {secs}s fetching {url}"))
+            }
+            other => Answer::error(format_args!("URL error fetching {url}: {other}")),
+        }
+    }
+
+    fn check_seen(&self, url: &str, seen: &Seen) -> Result<(), Rejection> {
+        // What is no URL or has no host is left to the guard, which says so.
+        let Some(host) = Url::parse(url)
+            .ok()
+            .and_then(|u| u.host().map(|h| host_name(&h)))
+        else {
+            return Ok(());
+        };
+        let text = match self.settings.seen {
+            SeenRule::Host if !seen.has_host(&host) => format!(
+                "Error: refusing to fetch '{host}' (no transcript, rubric or fetched page names this host); \
+                 fetch_url's setting `seen: off` would admit it"
+            ),
+            SeenRule::Url if !seen.has_url(url) => format!(
+                "Error: refusing to fetch {url} (no transcript, rubric or fetched page names this URL); \
+                 fetch_url's setting `seen: {}` would admit it",
+                if seen.has_host(&host) { "host" } else { "off" }
+            ),
+            _ => return Ok(()),
+        };
+        Err(Rejection {
+            rule: "seen".to_owned(),
+            text,
+        })
+    }
+}
+
+impl Tool for FetchUrl {
+    fn decl(&self) -> &ToolDecl {
+        &self.decl
+    }
+
+    fn badge(&self) -> Option<String> {
+        self.guard
+            .badge()
+            .map(|badge| format!("fetch_url: {badge}"))
+    }
+
+    fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection> {
+        let url = check_arguments(canonical).map_err(|failing| Rejection {
+            rule: "schema".to_owned(),
+            text: format!(
+                "Error parsing arguments for `{FETCH_URL}`: {}",
+                failing.join("; ")
+            ),
+        })?;
+        self.check_seen(&url, seen)?;
+        Ok(Prepared {
+            tool: FETCH_URL.to_owned(),
+            canonical: canonical.clone(),
+            values: canonical.clone(),
+        })
+    }
+
+    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+        Box::pin(async move {
+            let url = match check_arguments(&prepared.values) {
+                Ok(url) => url,
+                Err(failing) => return Answer::error(failing.join("; ")),
+            };
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => Answer::error(format_args!("cancelled while fetching {url}")),
+                answer = self.fetch(&url, call, cx) => answer,
+            }
+        })
+    }
+}
+
+/// The URL, or every field that fails.
+fn check_arguments(arguments: &RawJson) -> Result<String, Vec<String>> {
+    let node = Node::parse(arguments.get(), &mut Vec::new()).map_err(|why| vec![why])?;
+    let mut failing = Vec::new();
+    let url = match node.get("url") {
+        Some(Node::Text(url)) if !url.is_empty() => url.clone(),
+        Some(Node::Text(_)) => {
+            failing.push("url must not be empty".to_owned());
+            String::new()
+        }
+        Some(other) => {
+            failing.push(format!("url must be a text (got {})", other.kind()));
+            String::new()
+        }
+        None => {
+            failing.push("missing required field 'url' (a text)".to_owned());
+            String::new()
+        }
+    };
+    if let Node::Object(pairs) = &node {
+        let unknown = pairs.iter().filter(|(key, _)| key != "url");
+        failing.extend(unknown.map(|(key, _)| format!("unknown field '{key}'")));
+    }
+    if failing.is_empty() {
+        Ok(url)
+    } else {
+        Err(failing)
+    }
+}
+
+/// A body that is not for reading, as its type and size.
+fn described(content_type: Option<String>, size: u64, cut: bool) -> Answer {
+    let kind = content_type
+        .as_deref()
+        .map_or_else(|| "no content type".to_owned(), page::essence);
+    let more = if cut { "more than " } else { "" };
+    let text = format!("[{kind}, {more}{size} bytes: not shown, only text, JSON and XML are]");
+    Answer {
+        bytes: size,
+        truncated: cut,
+        content_type,
+        ..Answer::ok(text)
+    }
+}
+
+/// A refusal as the model reads it, in evalbench's words where it has some.
+fn refused(url: &str, refusal: &Refusal) -> String {
+    let why = &refusal.why;
+    let host = refusal.host.as_deref();
+    match refusal.rule {
+        Rule::Scheme => why.clone(),
+        Rule::Redirects => format!("too many redirects fetching {url} ({why})"),
+        Rule::Resolve => format!(
+            "refusing to fetch '{}' (unresolvable: {why})",
+            host.unwrap_or(url)
+        ),
+        rule => {
+            let admit = match host {
+                Some(host) if refusal.allowable => {
+                    format!("; fetch_url's setting `allow_hosts: [\"{host}\"]` would admit it")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "refusing to fetch '{}' ({}: {why}){admit}",
+                host.unwrap_or(url),
+                rule.as_str()
+            )
+        }
+    }
+}
+
+/// Tells hops as facts of a call.
+struct Facts<'a> {
+    cx: &'a CallCx,
+    call: CallIx,
+}
+
+impl HopSink for Facts<'_> {
+    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
+        Box::pin(self.cx.tool(self.call, ToolFact::Hop(hop)))
+    }
+}

@@ -1,0 +1,317 @@
+//! JSON as it was written: order kept, numbers untouched (no detour over f64), duplicate keys seen.
+//!
+//! What `serde_json::Value` cannot give: `12345678901234567890123` stays, and a key that stands twice is told.
+
+use std::fmt::Write as _;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::model::{Change, Digest, RawJson};
+
+/// Deepest nesting taken; as deep as serde_json itself goes.
+const MAX_DEPTH: usize = 127;
+
+/// A JSON value, numbers as their text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    /// `null`, `true`, `false` or a number, as written.
+    Plain(String),
+    Text(String),
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Reads strict JSON. A key that stands twice keeps its first place and its last value, and `changes` says so.
+    pub(super) fn parse(text: &str, changes: &mut Vec<Change>) -> Result<Self, String> {
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Self::read(raw, &mut String::new(), 0, changes).map_err(|error| error.to_string())
+    }
+
+    fn read(
+        raw: &RawValue,
+        path: &mut String,
+        depth: usize,
+        changes: &mut Vec<Change>,
+    ) -> Result<Self, serde_json::Error> {
+        let text = raw.get();
+        if depth > MAX_DEPTH {
+            return Err(serde::de::Error::custom("nested too deeply"));
+        }
+        let mark = path.len();
+        match text.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(text).map(Node::Text),
+            Some(b'[') => {
+                let items: Vec<&RawValue> = serde_json::from_str(text)?;
+                let mut list = Vec::with_capacity(items.len());
+                for (at, item) in items.into_iter().enumerate() {
+                    let _infallible = write!(path, "/{at}");
+                    list.push(Self::read(item, path, depth + 1, changes)?);
+                    path.truncate(mark);
+                }
+                Ok(Node::List(list))
+            }
+            Some(b'{') => {
+                let Pairs(pairs) = serde_json::from_str(text)?;
+                let mut object: indexmap::IndexMap<String, Node> =
+                    indexmap::IndexMap::with_capacity(pairs.len());
+                for (key, value) in pairs {
+                    let _infallible =
+                        write!(path, "/{}", key.replace('~', "~0").replace('/', "~1"));
+                    let value = Self::read(value, path, depth + 1, changes)?;
+                    if object.insert(key, value).is_some() {
+                        changes.push(Change {
+                            path: path.clone(),
+                            what: "the key stood more than once: kept its last value".to_owned(),
+                        });
+                    }
+                    path.truncate(mark);
+                }
+                Ok(Node::Object(object.into_iter().collect()))
+            }
+            _ => Ok(Node::Plain(text.to_owned())),
+        }
+    }
+
+    /// What it is, in JSON's words.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Node::Plain(text) => match text.as_str() {
+                "null" => "null",
+                "true" | "false" => "a boolean",
+                _ => "a number",
+            },
+            Node::Text(_) => "a text",
+            Node::List(_) => "an array",
+            Node::Object(_) => "an object",
+        }
+    }
+
+    /// The value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        match self {
+            Node::Object(pairs) => pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v),
+            _ => None,
+        }
+    }
+
+    /// One line, no blanks.
+    pub(super) fn compact(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, None, 0);
+        out
+    }
+
+    /// Two blanks a level.
+    pub(super) fn pretty(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, Some("  "), 0);
+        out
+    }
+
+    /// The same with the keys of every object in order.
+    fn sorted(mut self) -> Self {
+        match &mut self {
+            Node::Object(pairs) => {
+                pairs.sort_by(|a, b| a.0.cmp(&b.0));
+                for (_, value) in pairs {
+                    let inner = std::mem::replace(value, Node::List(Vec::new()));
+                    *value = inner.sorted();
+                }
+            }
+            Node::List(items) => {
+                for item in items {
+                    let inner = std::mem::replace(item, Node::List(Vec::new()));
+                    *item = inner.sorted();
+                }
+            }
+            Node::Plain(_) | Node::Text(_) => {}
+        }
+        self
+    }
+
+    fn write(&self, out: &mut String, indent: Option<&str>, depth: usize) {
+        match self {
+            Node::Plain(text) => out.push_str(text),
+            Node::Text(text) => write_text(out, text),
+            Node::List(items) => {
+                let rows = items.iter().map(|item| (None, item));
+                write_rows(out, ('[', ']'), rows, indent, depth);
+            }
+            Node::Object(pairs) => {
+                let rows = pairs.iter().map(|(key, value)| (Some(key), value));
+                write_rows(out, ('{', '}'), rows, indent, depth);
+            }
+        }
+    }
+}
+
+fn write_rows<'n>(
+    out: &mut String,
+    (open, close): (char, char),
+    rows: impl ExactSizeIterator<Item = (Option<&'n String>, &'n Node)>,
+    indent: Option<&str>,
+    depth: usize,
+) {
+    let line = |out: &mut String, depth: usize| {
+        if let Some(indent) = indent {
+            out.push('\n');
+            for _ in 0..depth {
+                out.push_str(indent);
+            }
+        }
+    };
+    let empty = rows.len() == 0;
+    out.push(open);
+    for (at, (key, value)) in rows.enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        line(out, depth + 1);
+        if let Some(key) = key {
+            write_text(out, key);
+            out.push_str(if indent.is_some() { ": " } else { ":" });
+        }
+        value.write(out, indent, depth + 1);
+    }
+    if !empty {
+        line(out, depth);
+    }
+    out.push(close);
+}
+
+fn write_text(out: &mut String, text: &str) {
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+/// The pairs of an object in order, keys that stand twice included.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor;
+        impl<'de> Visitor<'de> for PairsVisitor {
+            type Value = Pairs<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
+
+/// A digest that is the same for the same JSON whatever its blanks, escapes and order of keys; numbers count as written.
+/// For evidence keys.
+pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
+    let text = Node::parse(json.get(), &mut Vec::new())
+        .map_or_else(|_| json.get().to_owned(), |node| node.sorted().compact());
+    Digest::of(text.as_bytes())
+}
+
+/// JSON laid out for reading, numbers as written; `None` if it is not JSON.
+pub(super) fn pretty(text: &str) -> Option<String> {
+    // Cheap first: most texts that are not JSON end here.
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
+    Node::parse(text, &mut Vec::new())
+        .ok()
+        .map(|node| node.pretty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn canonical(text: &str) -> Result<String, String> {
+        Node::parse(text, &mut Vec::new()).map(|node| node.compact())
+    }
+
+    #[test]
+    fn numbers_order_and_text_survive() {
+        let cases = [
+            (
+                r#" { "n" : 12345678901234567890123 , "f" : 1.50, "e":1E5, "z":-0 } "#,
+                r#"{"n":12345678901234567890123,"f":1.50,"e":1E5,"z":-0}"#,
+            ),
+            (
+                r#"{"b":1,"a":[ true , null ]}"#,
+                r#"{"b":1,"a":[true,null]}"#,
+            ),
+            (r#"{"t":"\u0041\ud83d\ude00\/"}"#, r#"{"t":"A😀/"}"#),
+            ("[]", "[]"),
+            ("{}", "{}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(canonical(text).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_told() {
+        let mut changes = Vec::new();
+        let node = Node::parse(r#"{"a":{"x/y":1,"b":0,"x/y":2}}"#, &mut changes).unwrap();
+        assert_eq!(node.compact(), r#"{"a":{"x/y":2,"b":0}}"#);
+        assert_eq!(
+            changes.iter().map(|c| c.path.as_str()).collect::<Vec<_>>(),
+            ["/a/x~1y"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_strict_json_is_refused() {
+        for text in [
+            "",
+            " ",
+            "{a:1}",
+            "{'a':1}",
+            r#"{"a":1,}"#,
+            "NaN",
+            r#"{"a":1} x"#,
+            r#""\ud800""#,
+            "01",
+        ] {
+            assert!(canonical(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert!(canonical(&deep).is_err());
+    }
+
+    #[test]
+    fn the_digest_ignores_spelling_but_not_numbers() {
+        let digest = |t: &str| canonical_sorted_digest(&RawJson::parse(t).unwrap());
+        assert_eq!(
+            digest(r#"{"a":1,"b":{"d":2,"c":3}}"#),
+            digest(r#"{ "b": {"c":3,"d":2}, "\u0061":1 }"#)
+        );
+        assert_ne!(digest(r#"{"a":1}"#), digest(r#"{"a":1.0}"#));
+        assert_ne!(digest("[1,2]"), digest("[2,1]"));
+    }
+
+    #[test]
+    fn pretty_json_is_laid_out_for_reading() {
+        assert_eq!(
+            pretty(r#"{"a":[1,{}],"b":"x"}"#).unwrap(),
+            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": \"x\"\n}"
+        );
+        assert_eq!(pretty("not json"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_form_is_a_fixed_point_and_means_the_same(text in r#"[\[\]{}",:0-9a-z \\u-]{0,40}"#) {
+            if let Ok(once) = canonical(&text) {
+                prop_assert_eq!(canonical(&once), Ok(once.clone()));
+                let (a, b): (serde_json::Value, serde_json::Value) = (serde_json::from_str(&text).unwrap(), serde_json::from_str(&once).unwrap());
+                prop_assert_eq!(a, b);
+            }
+        }
+    }
+}

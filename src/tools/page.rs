@@ -1,0 +1,240 @@
+//! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use encoding_rs::Encoding;
+use regex::bytes::Regex;
+use std::sync::LazyLock;
+use url::Url;
+
+use super::{html, json};
+use crate::clock::Clock;
+use crate::model::Millis;
+use crate::net;
+
+/// How a body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Html,
+    Json,
+    /// Any other text, XML included.
+    Text,
+    /// The server names no type: text if it looks like it.
+    Unknown,
+    /// Not for reading.
+    Binary,
+}
+
+impl Kind {
+    /// From a content-type header. text/*, JSON and XML types are text.
+    pub(super) fn of(content_type: Option<&str>) -> Self {
+        let Some(full) = content_type else {
+            return Kind::Unknown;
+        };
+        match essence(full).as_str() {
+            "" => Kind::Unknown,
+            "text/html" | "application/xhtml+xml" => Kind::Html,
+            "application/json" | "text/json" => Kind::Json,
+            t if t.ends_with("+json") => Kind::Json,
+            "application/xml" | "application/x-ndjson" | "application/jsonl" => Kind::Text,
+            t if t.ends_with("+xml") || t.starts_with("text/") => Kind::Text,
+            _ => Kind::Binary,
+        }
+    }
+}
+
+/// A content type without its parameters, lower case.
+pub(super) fn essence(content_type: &str) -> String {
+    content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// A body as text, whole; `None` if it is binary after all.
+pub(super) async fn read(
+    bytes: Vec<u8>,
+    content_type: Option<&str>,
+    url: &str,
+    max: usize,
+    clock: &dyn Clock,
+    patience: Millis,
+) -> Option<String> {
+    let kind = Kind::of(content_type);
+    let text = decode(&bytes, content_type, kind);
+    if kind == Kind::Binary
+        || text.contains('\0')
+        || (kind == Kind::Unknown && std::str::from_utf8(&bytes).is_err())
+    {
+        return None;
+    }
+    if kind == Kind::Json {
+        return Some(json::pretty(&text).unwrap_or(text));
+    }
+    let is_html = kind == Kind::Html
+        || text[..text.floor_char_boundary(200)]
+            .to_ascii_lowercase()
+            .contains("<html");
+    if !is_html {
+        return Some(text);
+    }
+    // On a thread of its own, so that no page can hold up the others; told to stop when its time is over.
+    let stop = Arc::new(AtomicBool::new(false));
+    let base = Url::parse(url).ok();
+    let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
+    let source = Arc::clone(&html);
+    let work =
+        tokio::task::spawn_blocking(move || html::render(&html, base.as_ref(), max, &stopped));
+    let rendered = net::within(clock, patience, work).await;
+    stop.store(true, Ordering::Relaxed);
+    let why = match rendered {
+        Some(Ok(Some(text))) if !text.is_empty() => return Some(text),
+        Some(Ok(Some(_))) => "the page holds no text beside its scripts",
+        Some(Ok(None)) | None => "the page's HTML could not be read in time",
+        Some(Err(_)) => "the page's HTML could not be read",
+    };
+    Some(format!("[{why}; this is its source]\n\n{source}"))
+}
+
+/// Bytes as text: byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: what does
+/// not fit is replaced.
+fn decode(bytes: &[u8], content_type: Option<&str>, kind: Kind) -> String {
+    static HEADER: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?i)charset\s*=\s*["']?([A-Za-z0-9_:.\-]+)"#).expect("a fixed pattern")
+    });
+    static XML: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"^<\?xml[^>]*encoding\s*=\s*["']([A-Za-z0-9_:.\-]+)"#)
+            .expect("a fixed pattern")
+    });
+    let label = |pattern: &Regex, text: &[u8]| {
+        let found = pattern.captures(text)?;
+        Encoding::for_label(found.get(1)?.as_bytes())
+    };
+    let head = &bytes[..bytes.len().min(1024)];
+    let encoding = Encoding::for_bom(bytes)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| label(&HEADER, content_type?.as_bytes()))
+        .or_else(|| match kind {
+            // A page that can be read as ASCII so far is not UTF-16, whatever it says (HTML 13.2.3.2).
+            Kind::Html | Kind::Unknown | Kind::Text => label(&XML, head)
+                .or_else(|| head.contains(&b'<').then(|| label(&HEADER, head)).flatten())
+                .map(|e| {
+                    if e.output_encoding() == e {
+                        e
+                    } else {
+                        encoding_rs::UTF_8
+                    }
+                }),
+            Kind::Json | Kind::Binary => None,
+        })
+        .unwrap_or(encoding_rs::UTF_8);
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// A text of at most `max` bytes, cut at a character, with evalbench's marker where it was cut.
+pub(super) fn cut(mut text: String, max: usize, body_cut_at: Option<usize>) -> (String, bool) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        text.push_str(&format!("\n\n[truncated at {max} bytes]"));
+        return (text, true);
+    }
+    match body_cut_at {
+        Some(at) => {
+            text.push_str(&format!("\n\n[truncated at {at} bytes]"));
+            (text, true)
+        }
+        None => (text, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FakeClock;
+
+    async fn shown(bytes: &[u8], content_type: Option<&str>) -> Option<String> {
+        let clock = FakeClock::new();
+        read(
+            bytes.to_vec(),
+            content_type,
+            "https://a.example/",
+            50_000,
+            &clock,
+            Millis(1000),
+        )
+        .await
+    }
+
+    #[tokio::test]
+    async fn text_json_and_xml_are_shown_and_nothing_else() {
+        for (kind, body, expected) in [
+            (Some("text/plain"), "a  b", Some("a  b")),
+            (Some("TEXT/CSV; header=present"), "a,b", Some("a,b")),
+            (
+                Some("application/json"),
+                r#"{"n":12345678901234567890123}"#,
+                Some("{\n  \"n\": 12345678901234567890123\n}"),
+            ),
+            (Some("application/problem+json"), "{broken", Some("{broken")),
+            (Some("application/atom+xml"), "<feed/>", Some("<feed/>")),
+            (Some("text/html"), "<p>hi</p>", Some("hi")),
+            (Some("text/plain"), "<HTML><p>hi</p>", Some("hi")),
+            (None, "plain", Some("plain")),
+            (Some("application/pdf"), "%PDF-1.7", None),
+            (Some("image/png"), "x", None),
+            (Some("text/plain"), "a\0b", None),
+        ] {
+            assert_eq!(
+                shown(body.as_bytes(), kind).await.as_deref(),
+                expected,
+                "{kind:?} {body}"
+            );
+        }
+        assert_eq!(shown(b"\xff\xfe\xfd\x00", None).await, None);
+    }
+
+    #[tokio::test]
+    async fn the_charset_is_honoured_wherever_it_stands() {
+        for (kind, body, expected) in [
+            ("text/plain; charset=ISO-8859-1", &b"caf\xe9"[..], "café"),
+            ("text/plain", b"\xef\xbb\xbfcaf\xc3\xa9", "café"),
+            ("text/plain; charset=utf-8", b"\xff\xfeh\0i\0", "hi"),
+            ("text/html", b"<meta charset=\"shift_jis\"><p>\x93\xfa\x96{", "日本"),
+            ("text/html; charset='utf-8'", b"<meta charset=latin1><p>\xc3\xa9", "é"),
+            ("text/html", b"<meta http-equiv=content-type content='text/html; charset=windows-1251'><p>\xc4\xe0", "Да"),
+            ("text/html", b"<meta charset=utf-16><p>\xc3\xa9", "é"),
+            ("text/xml", b"<?xml version='1.0' encoding='ISO-8859-2'?><a>\xb3</a>", "<?xml version='1.0' encoding='ISO-8859-2'?><a>ł</a>"),
+            ("text/plain; charset=nonsense", b"\xc3\xa9", "é"),
+            ("text/plain", b"\xe9", "\u{fffd}"),
+        ] {
+            assert_eq!(shown(body, Some(kind)).await.as_deref(), Some(expected), "{kind}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_without_text_shows_its_source_and_says_so() {
+        let app = "<html><title>App</title><script>boot()</script></html>";
+        let shown = shown(app.as_bytes(), Some("text/html")).await.unwrap();
+        assert_eq!(
+            shown,
+            format!("[the page holds no text beside its scripts; this is its source]\n\n{app}")
+        );
+    }
+
+    #[test]
+    fn what_is_cut_is_cut_at_a_character_and_marked() {
+        let (text, was_cut) = cut("ä".repeat(10), 5, None);
+        assert_eq!(
+            (text.as_str(), was_cut),
+            ("ää\n\n[truncated at 5 bytes]", true)
+        );
+        assert_eq!(cut("abc".into(), 3, None), ("abc".into(), false));
+        assert_eq!(
+            cut("abc".into(), 3, Some(2_097_152)),
+            ("abc\n\n[truncated at 2097152 bytes]".into(), true)
+        );
+    }
+}

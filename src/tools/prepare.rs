@@ -1,0 +1,227 @@
+//! The one place of argument preparation: parse → (repair, later) → canonical → the tool's rules.
+
+use super::json::Node;
+use super::repair::{Repaired, repair};
+use super::{PreparedCall, Seen, ToolSet};
+use crate::model::{Change, RawJson, Rejection};
+
+/// Longest argument text taken, in bytes.
+const MAX_ARGUMENTS: usize = 1 << 20;
+
+/// How much of an unreadable text is shown back, in characters.
+const SHOWN: usize = 200;
+
+/// Arguments in canonical form: compact, keys in the order written, numbers as written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arguments {
+    /// A JSON object.
+    pub canonical: RawJson,
+    /// What was changed; empty where only the spelling differs.
+    pub changes: Vec<Change>,
+    /// Whether the canonical form differs from the raw text.
+    pub rewritten: bool,
+}
+
+/// Reads the arguments of a call of `name`; also for calls that are no tool's (`submit_verdict`).
+///
+/// Zero-length text and `null` count as `{}`; a JSON text that decodes to text is read again, strictly; anything else
+/// than an object is rejected.
+pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
+    let reject = |why: String| Rejection {
+        rule: "parse".to_owned(),
+        text: format!("Error parsing arguments for `{name}`: {why}"),
+    };
+    if raw.len() > MAX_ARGUMENTS {
+        return Err(reject(format!("longer than {MAX_ARGUMENTS} bytes")));
+    }
+    let Repaired {
+        mut node,
+        mut changes,
+    } = if raw.is_empty() {
+        Repaired {
+            node: Node::Object(Vec::new()),
+            changes: Vec::new(),
+        }
+    } else {
+        repair(raw).map_err(|why| {
+            let (head, dots) = head(raw);
+            reject(format!("could not parse them as JSON: {why}: {head}{dots}"))
+        })?
+    };
+    while let Node::Text(inner) = &node {
+        let mut inner_changes = Vec::new();
+        let read = Node::parse(inner, &mut inner_changes).map_err(|why| {
+            let (head, dots) = head(inner);
+            reject(format!(
+                "they are a text that is not JSON ({why}): {head}{dots}"
+            ))
+        })?;
+        changes.push(Change {
+            path: String::new(),
+            what: "read the JSON inside a text".to_owned(),
+        });
+        changes.append(&mut inner_changes);
+        node = read;
+    }
+    if matches!(&node, Node::Plain(text) if text == "null") {
+        node = Node::Object(Vec::new());
+    }
+    if !matches!(node, Node::Object(_)) {
+        return Err(reject(format!("expected an object, got {}", node.kind())));
+    }
+    let canonical = node.compact();
+    let rewritten = canonical != raw;
+    let canonical = RawJson::parse(&canonical).map_err(|error| reject(error.to_string()))?;
+    Ok(Arguments {
+        canonical,
+        changes,
+        rewritten,
+    })
+}
+
+fn head(text: &str) -> (&str, &'static str) {
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => (&text[..at], "…"),
+        None => (text, ""),
+    }
+}
+
+/// Prepares a call. Unknown tools, unparsable text, wrong kinds and failed validation are all rejections.
+pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> PreparedCall {
+    let parsed = parse_arguments(name, raw);
+    let (canonical, changes, rewritten) = match &parsed {
+        Ok(arguments) => (
+            Some(arguments.canonical.clone()),
+            arguments.changes.clone(),
+            arguments.rewritten,
+        ),
+        Err(_) => (None, Vec::new(), false),
+    };
+    let outcome = match set.get(name) {
+        None => Err(unknown(set, name)),
+        Some(tool) => parsed.and_then(|arguments| tool.prepare(&arguments.canonical, seen)),
+    };
+    PreparedCall {
+        canonical,
+        changes,
+        rewritten,
+        outcome,
+    }
+}
+
+fn unknown(set: &ToolSet, name: &str) -> Rejection {
+    let known: Vec<String> = set
+        .tools
+        .iter()
+        .map(|tool| format!("`{}`", tool.decl().name))
+        .collect();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Rejection {
+        rule: "unknown_tool".to_owned(),
+        text: format!("Error: unknown tool `{name}`; available tools: {known}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(raw: &str) -> Result<(String, usize, bool), String> {
+        parse_arguments("t", raw)
+            .map(|a| (a.canonical.get().to_owned(), a.changes.len(), a.rewritten))
+            .map_err(|r| r.text)
+    }
+
+    #[test]
+    fn valid_arguments_are_rewritten_only_in_spelling() {
+        let ok = |text: &str, changes, rewritten| Ok((text.to_owned(), changes, rewritten));
+        assert_eq!(canonical(r#"{"a":1}"#), ok(r#"{"a":1}"#, 0, false));
+        assert_eq!(canonical(r#"{ "a": 1 }"#), ok(r#"{"a":1}"#, 0, true));
+        assert_eq!(canonical(""), ok("{}", 0, true));
+        assert_eq!(canonical("null"), ok("{}", 0, true));
+        assert_eq!(canonical("{}"), ok("{}", 0, false));
+        assert_eq!(
+            canonical(r#"{"id":12345678901234567890123}"#),
+            ok(r#"{"id":12345678901234567890123}"#, 0, false)
+        );
+    }
+
+    #[test]
+    fn a_text_that_holds_json_is_read_again_strictly_at_any_depth() {
+        assert_eq!(
+            canonical(r#""{\"a\":1}""#),
+            Ok((r#"{"a":1}"#.to_owned(), 1, true))
+        );
+        assert_eq!(
+            canonical(r#""\"{\\\"a\\\":1}\"""#),
+            Ok((r#"{"a":1}"#.to_owned(), 2, true))
+        );
+        assert_eq!(canonical(r#""null""#), Ok(("{}".to_owned(), 1, true)));
+        assert!(
+            canonical(r#""just a text""#)
+                .unwrap_err()
+                .contains("a text that is not JSON")
+        );
+        assert!(canonical(r#""{a: 1}""#).is_err());
+        assert!(canonical(r#""""#).is_err());
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_rejected_with_its_kind() {
+        for (raw, kind) in [
+            ("[1, 2, 3]", "an array"),
+            ("1", "a number"),
+            ("true", "a boolean"),
+        ] {
+            let expected =
+                format!("Error parsing arguments for `t`: expected an object, got {kind}");
+            assert_eq!(canonical(raw), Err(expected));
+        }
+    }
+
+    #[test]
+    fn unparsable_text_is_rejected_and_shown_back_in_part() {
+        for raw in [
+            " ",
+            "\n",
+            "not json at all",
+            "{arg1: 'hi'}",
+            r#"{"a":1"#,
+            r#"{"a":1,}"#,
+        ] {
+            let why = canonical(raw).unwrap_err();
+            assert!(
+                why.starts_with("Error parsing arguments for `t`: could not parse them as JSON: "),
+                "{why}"
+            );
+        }
+        let long = canonical(&"ä".repeat(1000)).unwrap_err();
+        assert!(long.ends_with(&("ä".repeat(200) + "…")), "{long}");
+    }
+
+    #[test]
+    fn an_unknown_tool_is_named_beside_those_there_are() {
+        let call = prepare_call(
+            &ToolSet::default(),
+            "fetch",
+            r#"{"a": 1}"#,
+            &Seen::default(),
+        );
+        assert_eq!(
+            call.canonical.map(|c| c.get().to_owned()).as_deref(),
+            Some(r#"{"a":1}"#)
+        );
+        let rejection = call.outcome.unwrap_err();
+        assert_eq!(
+            (rejection.rule.as_str(), rejection.text.as_str()),
+            (
+                "unknown_tool",
+                "Error: unknown tool `fetch`; available tools: none"
+            )
+        );
+    }
+}

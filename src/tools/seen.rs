@@ -1,0 +1,193 @@
+//! Which hosts and URLs a trace has seen: named in transcript, rubric or a fetched page.
+
+use std::collections::HashSet;
+
+use url::{Host, Url};
+
+use crate::net::host_name;
+
+/// Longer URLs are refused by the guard anyway.
+const MAX_URL: usize = 2048;
+
+/// Hosts and URLs a trace has seen in transcript, rubric and fetched pages: what `fetch_url` may open by default.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Host names, lower case, as a URL's host is normalised.
+    pub hosts: HashSet<String>,
+    /// URLs verbatim, and as a URL parser writes them.
+    pub urls: HashSet<String>,
+}
+
+impl Seen {
+    /// Takes in every URL and host of a text, hosts also without a scheme (`see beam.apache.org`). Generous about where a
+    /// name ends: the rule keeps a model from making up hosts, not a text from naming them.
+    pub fn note(&mut self, text: &str) {
+        self.note_urls(text);
+        for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))) {
+            let word = word.trim_matches(['.', '-', '_']);
+            if looks_like_a_host(word)
+                && let Ok(host) = Host::parse(word)
+            {
+                self.hosts.insert(host_name(&host));
+            }
+        }
+    }
+
+    fn note_urls(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find("://") {
+            let scheme = rest[..at].len()
+                - rest[..at]
+                    .trim_end_matches(|c: char| c.is_ascii_alphanumeric())
+                    .len();
+            let from = &rest[at - scheme..];
+            let ends = |c: char| {
+                c.is_whitespace()
+                    || c.is_control()
+                    || matches!(
+                        c,
+                        '"' | '\'' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}'
+                    )
+            };
+            let whole = &from[..from.find(ends).unwrap_or(from.len())];
+            let scheme = whole.get(..scheme).unwrap_or_default();
+            let is_web =
+                scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+            if is_web && whole.len() <= MAX_URL {
+                self.note_url(whole);
+                self.note_url(without_trailing_punctuation(whole));
+            }
+            rest = &rest[at + 3..];
+        }
+    }
+
+    fn note_url(&mut self, text: &str) {
+        let Ok(url) = Url::parse(text) else { return };
+        if let Some(host) = url.host() {
+            self.hosts.insert(host_name(&host));
+        }
+        self.urls.insert(text.to_owned());
+        self.urls.insert(request_of(url));
+    }
+
+    /// Whether the host of a URL was named. A text that is no URL is nobody's host: the guard will say so.
+    pub fn has_host(&self, host: &str) -> bool {
+        self.hosts.contains(host)
+    }
+
+    /// Whether the URL was named, verbatim or as the same request (a fragment is never sent).
+    pub fn has_url(&self, text: &str) -> bool {
+        self.urls.contains(text)
+            || Url::parse(text).is_ok_and(|url| self.urls.contains(&request_of(url)))
+    }
+}
+
+fn request_of(mut url: Url) -> String {
+    url.set_fragment(None);
+    url.into()
+}
+
+/// Sentences end in what a URL may hold: `(see https://a.example/b).`
+fn without_trailing_punctuation(url: &str) -> &str {
+    let mut url = url;
+    loop {
+        let closes = |open: char, close: char| {
+            url.ends_with(close) && url.matches(close).count() > url.matches(open).count()
+        };
+        let shorter = if url.ends_with(['.', ',', ';', ':', '!', '?', '*', '_', '…', '”', '’', '»'])
+            || closes('(', ')')
+            || closes('[', ']')
+        {
+            let mut chars = url.chars();
+            chars.next_back();
+            chars.as_str()
+        } else {
+            // Markdown: [text](https://a.example/b)[1]
+            match url.find("](") {
+                Some(at) => &url[..at],
+                None => return url,
+            }
+        };
+        url = shorter;
+    }
+}
+
+/// Labels with dots between, the last one letters (or Punycode), or four numbers. Keeps versions and numbers out.
+fn looks_like_a_host(word: &str) -> bool {
+    let Some((_, top)) = word.rsplit_once('.') else {
+        return false;
+    };
+    if word.len() > 253 || word.split('.').any(str::is_empty) {
+        return false;
+    }
+    let is_name = top.chars().count() >= 2
+        && (top.chars().all(char::is_alphabetic) || top.starts_with("xn--"));
+    is_name || word.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(text: &str) -> Seen {
+        let mut seen = Seen::default();
+        seen.note(text);
+        seen
+    }
+
+    #[test]
+    fn hosts_are_found_with_and_without_a_scheme() {
+        let seen = seen(
+            "See Beam.Apache.org. Or (https://docs.example.com:8443/a_(b)), bücher.example, 10.1.2.3 — version 2.69.0, e.g. [x](https://[2606:4700::1111]/q)",
+        );
+        for host in [
+            "beam.apache.org",
+            "docs.example.com",
+            "xn--bcher-kva.example",
+            "10.1.2.3",
+            "2606:4700::1111",
+        ] {
+            assert!(seen.has_host(host), "{host} of {:?}", seen.hosts);
+        }
+        for no in ["apache.org", "2.69.0", "e.g", "evil.example"] {
+            assert!(!seen.has_host(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn urls_are_found_verbatim_in_prose_markdown_and_json() {
+        let seen = seen(concat!(
+            "Read https://a.example/one. Then (https://a.example/two), [here](https://a.example/three) ",
+            r#"{"url":"https://a.example/four?x=1#frag","y":"https://a.example/five\nnext"} <https://A.example>"#,
+            " https://en.example/Foo_(bar)"
+        ));
+        for url in [
+            "https://a.example/one",
+            "https://a.example/two",
+            "https://a.example/three",
+            "https://a.example/four?x=1",
+            "https://a.example/four?x=1#frag",
+            "https://a.example/four?x=1#other",
+            "https://a.example/five",
+            "https://a.example",
+            "https://a.example/",
+            "https://en.example/Foo_(bar)",
+        ] {
+            assert!(seen.has_url(url), "{url} of {:?}", seen.urls);
+        }
+        for no in [
+            "https://a.example/four",
+            "https://a.example/six",
+            "https://a.example/one?leak=1",
+        ] {
+            assert!(!seen.has_url(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn odd_spellings_name_the_host_they_mean() {
+        assert!(seen("https://0x7f000001/").has_host("127.0.0.1"));
+        assert!(seen("https://good.example@evil.example/").has_host("evil.example"));
+        assert!(seen("HTTPS://UPPER.example./x").has_host("upper.example"));
+    }
+}
