@@ -1,12 +1,11 @@
 //! Recorded answers of tools: what was called how, and what it answered, so that two rubrics can be judged on the same
 //! pages. Stands between the preparation of a call and the call itself, so that every tool gets it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::value::RawValue;
-
 use crate::model::{Answer, CellIx, Digest, RawJson, RunId, ToolDecl};
+use crate::tools::canonical_sorted_digest;
 
 /// Names a tool call's answer: tool, its declaration's digest, canonical arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,39 +21,11 @@ pub struct EvidenceKey {
 impl EvidenceKey {
     /// The key of a call with these canonical arguments. Neither key order nor spacing matters; numbers count as written.
     pub fn of(decl: &ToolDecl, canonical: &RawJson) -> Self {
-        let mut sorted = String::new();
-        write_sorted(canonical.get(), &mut sorted);
         Self {
             tool: decl.name.clone(),
             decl: decl.digest(),
-            args: Digest::of(sorted.as_bytes()),
+            args: canonical_sorted_digest(canonical),
         }
-    }
-}
-
-/// Writes JSON with sorted keys and no spaces. Works on text: a number beyond 64 bits stays itself.
-fn write_sorted(json: &str, out: &mut String) {
-    let json = json.trim();
-    if let Ok(map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
-        out.push('{');
-        for (n, (key, value)) in map.iter().enumerate() {
-            out.push_str(if n == 0 { "" } else { "," });
-            out.push_str(&serde_json::Value::from(key.as_str()).to_string());
-            out.push(':');
-            write_sorted(value.get(), out);
-        }
-        out.push('}');
-    } else if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) {
-        out.push('[');
-        for (n, value) in list.iter().enumerate() {
-            out.push_str(if n == 0 { "" } else { "," });
-            write_sorted(value.get(), out);
-        }
-        out.push(']');
-    } else if let Ok(text) = serde_json::from_str::<String>(json) {
-        out.push_str(&serde_json::Value::from(text).to_string());
-    } else {
-        out.push_str(json);
     }
 }
 

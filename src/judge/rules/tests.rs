@@ -264,3 +264,34 @@ proptest! {
         prop_assert_eq!(material.parts.len(), 2);
     }
 }
+
+#[tokio::test]
+async fn the_real_fetch_tool_is_answered_from_frozen_evidence() {
+    use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
+    use crate::model::{Answer, RawJson, RunId, ToolUse};
+    let uses = [ToolUse {
+        name: FETCH.to_owned(),
+        settings: indexmap::IndexMap::new(),
+    }];
+    let tools = crate::tools::build(&uses, &crate::tools::ToolDeps::default()).expect("built");
+    let url = r#"{"url":"https://releases.beamline.example/downloads"}"#;
+    let key = EvidenceKey::of(&tools.decls()[0], &RawJson::parse(url).expect("JSON"));
+    let page = "Current release: Beamline 2.11.0, released 2026-10-06.\nBeamline 2.10.1 2026-07-21";
+    let run = RunId("20261022T090000Z-page".into());
+    let evidence = FrozenEvidence::new(run, vec![(key, Answer::ok(page))], MissPolicy::Error);
+    let evidence = Arc::new(evidence);
+    for (output, outcome) in [
+        ("Beamline 2.11 is the newest.", Outcome::Pass),
+        ("Beamline 2.10.1 is the newest.", Outcome::Fail),
+    ] {
+        let mut bench = bench(NEWEST, output);
+        bench.tools = tools.clone();
+        bench.evidence = Arc::clone(&evidence) as Arc<dyn crate::judge::EvidenceStore>;
+        let (result, facts) = judge(&bench).await;
+        assert_eq!(result.outcome, outcome, "{}", result.explanation);
+        assert!(story(&facts).contains(&"0.0 answered frozen".to_owned()));
+        let verdict = result.verdict.expect("a verdict");
+        assert_eq!(verdict.citations[0].quote, "Beamline 2.11.0");
+        assert!(verdict.citations.iter().all(|c| c.found));
+    }
+}
