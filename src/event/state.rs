@@ -16,6 +16,9 @@ use crate::model::{
 /// At most this many unplanned cells are skipped over when events of a log are missing.
 const MAX_GAP: usize = 1 << 20;
 
+/// More turns in a trace, or calls in a turn, than any judge is allowed: facts beyond are a broken log's, not a run's.
+const MAX_INDEX: usize = 4096;
+
 /// What is known of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunState {
@@ -284,22 +287,30 @@ impl CellState {
         self.phase = Phase::Waiting;
     }
 
-    fn turn(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
-        let at_turn = usize::from(turn.0);
-        if at_turn >= self.trace.len() {
-            self.trace.resize_with(at_turn + 1, TurnState::default);
+    /// The turn of that number, made if need be; `None` for a number no trace reaches.
+    fn turn_mut(&mut self, turn: TurnIx) -> Option<&mut TurnState> {
+        let at = usize::from(turn.0);
+        if at >= self.trace.len() && at < MAX_INDEX {
+            self.trace.resize_with(at + 1, TurnState::default);
         }
-        let state = &mut self.trace[at_turn];
+        self.trace.get_mut(at)
+    }
+
+    fn turn(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        let mut phase = self.phase;
+        let Some(state) = self.turn_mut(turn) else {
+            return;
+        };
         match fact {
             TurnFact::Started { request, dropped } => {
                 state.request.clone_from(request);
                 state.dropped.clone_from(dropped);
                 state.started = at;
-                self.phase = Phase::Waiting;
+                phase = Phase::Waiting;
             }
             TurnFact::AttemptStarted { attempt } => {
                 state.attempts.entry(*attempt).or_default();
-                self.phase = Phase::Waiting;
+                phase = Phase::Waiting;
             }
             TurnFact::Delta {
                 attempt,
@@ -311,7 +322,7 @@ impl CellState {
                     .entry(*attempt)
                     .or_default()
                     .push(*part, text);
-                self.phase = Phase::Streaming;
+                phase = Phase::Streaming;
             }
             TurnFact::AttemptFailed {
                 attempt,
@@ -326,7 +337,7 @@ impl CellState {
                     state.usage = Some(state.usage.unwrap_or_default().plus(*billed));
                 }
                 if let Some(wait) = retry_in {
-                    self.phase = Phase::BackingOff { until: at + *wait };
+                    phase = Phase::BackingOff { until: at + *wait };
                 }
             }
             TurnFact::Finished {
@@ -346,19 +357,22 @@ impl CellState {
                 state.unparsed = Some((why.clone(), raw.clone()));
             }
         }
+        self.phase = phase;
     }
 
     fn tool(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact) {
-        let at_turn = usize::from(turn.0);
-        if at_turn >= self.trace.len() {
-            self.trace.resize_with(at_turn + 1, TurnState::default);
+        let Some(turn) = self.turn_mut(turn) else {
+            return;
+        };
+        let calls = &mut turn.calls;
+        let at = usize::from(call.0);
+        if at >= calls.len() && at < MAX_INDEX {
+            calls.resize_with(at + 1, CallState::default);
         }
-        let calls = &mut self.trace[at_turn].calls;
-        let at_call = usize::from(call.0);
-        if at_call >= calls.len() {
-            calls.resize_with(at_call + 1, CallState::default);
-        }
-        calls[at_call].apply(fact);
+        let Some(call) = calls.get_mut(at) else {
+            return;
+        };
+        call.apply(fact);
         let running = calls
             .iter()
             .filter(|c| c.started && c.finished.is_none())

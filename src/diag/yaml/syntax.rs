@@ -8,7 +8,7 @@ use serde_saphyr::budget::BudgetBreach;
 
 use super::node::span_of;
 use super::{MAX_DEPTH, MAX_NODES};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 
 /// An error that stopped the parser.
 pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
@@ -20,8 +20,32 @@ pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagn
         .and_then(serde_saphyr::Locations::primary_location)
         .or_else(|| error.location());
     match place {
-        Some(place) => diagnostic.at(span_of(place), source),
+        Some(place) => diagnostic.at(placed(span_of(place), source), source),
         None => diagnostic.at(super::start(), source),
+    }
+}
+
+/// The scanner's own errors know line and column but no byte: a snippet needs the byte too.
+fn placed(span: Span, source: &str) -> Span {
+    if span.bytes != (0..0) || span.line <= 1 {
+        return span;
+    }
+    let before = usize::try_from(span.line - 1).unwrap_or(usize::MAX);
+    let line: usize = source
+        .split_inclusive('\n')
+        .take(before)
+        .map(str::len)
+        .sum();
+    let skip = usize::try_from(span.column.saturating_sub(1)).unwrap_or(0);
+    let rest = source[line..].lines().next().unwrap_or("");
+    let column = rest
+        .char_indices()
+        .nth(skip)
+        .map_or(rest.len(), |(at, _)| at);
+    let at = line + column;
+    Span {
+        bytes: at..at,
+        ..span
     }
 }
 
@@ -74,4 +98,21 @@ fn plain_message(error: &Error) -> String {
         .trim_start_matches("error: ")
         .trim_end_matches(['.', ':', ' ']);
     format!("not valid YAML: {line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_syntax_error_shows_its_own_line() {
+        let text: Arc<str> = "a: 1\nü: 2\n  b: 3\n".into();
+        let problems = super::super::read(&text, Path::new("x.yaml")).expect_err("not YAML");
+        let shown = crate::diag::render(&problems, false, 80);
+        assert!(
+            shown.contains("x.yaml:3:3") && shown.contains("3 │   b: 3"),
+            "{shown}"
+        );
+    }
 }
