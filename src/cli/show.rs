@@ -1,5 +1,6 @@
 //! `dicta runs`, `show`, `compare`: recorded runs as text.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io;
@@ -11,7 +12,7 @@ use super::workspace::store;
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
 use crate::model::{CellIx, CellPattern, Millis, Outcome};
-use crate::record::{RecordError, Run};
+use crate::record::{Ending, RecordError, Run};
 use crate::report::{FormatName, Row, Rows, trace};
 
 impl From<OutFormat> for FormatName {
@@ -44,21 +45,30 @@ pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     Ok(0)
 }
 
+/// The events that result lines are made of; the others are not even parsed.
+const RESULTS: &[&str] = &[
+    "run_started",
+    "cells_planned",
+    "cells_settled",
+    "cell_finished",
+    "run_finished",
+];
+
 /// What `dicta runs` says of a run.
 fn line(run: &Run) -> Result<String, RecordError> {
     let header = run.header()?;
-    let log = run.log()?;
     let mut none = |_: &Row<'_>| Ok::<(), Infallible>(());
     let mut rows = Rows::default();
-    for event in &log.events {
-        let Ok(()) = rows.on(event, &mut none);
+    let mut events = run.events_of(RESULTS)?;
+    for event in &mut events {
+        let Ok(()) = rows.on(&event?, &mut none);
     }
     let Ok(summary) = rows.finish(&mut none);
-    let state = match (log.running, log.interrupted, summary.interrupted) {
-        (true, ..) => "running",
-        (_, true, _) => "interrupted",
-        (_, _, true) => "cancelled",
-        _ => "finished",
+    let state = match (events.ending(), summary.interrupted) {
+        (Ending::Running, _) => "running",
+        (Ending::Interrupted, _) => "interrupted",
+        (Ending::Finished, true) => "cancelled",
+        (Ending::Finished, false) => "finished",
     };
     let started = header
         .started
@@ -100,24 +110,10 @@ pub(super) fn show(
     cx: &Cx,
 ) -> Result<u8, Trouble> {
     let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
-    let log = run.log()?;
-    for warning in &log.warnings {
-        cx.streams.tell(&format!("note: {warning}"));
-    }
-    if log.interrupted {
-        cx.streams.tell(&format!(
-            "run {} was interrupted; this is what it recorded",
-            run.id.letters()
-        ));
-    }
-    if log.running {
-        cx.streams
-            .tell(&format!("run {} is still being recorded", run.id.letters()));
-    }
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let state = RunState::fold(&log.events);
+            let state = run.state()?;
             let picked = pick(&state, pattern)?;
             if let ([(at, name)], OutFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
@@ -125,24 +121,49 @@ pub(super) fn show(
                     .print(&trace(name, &state.cells[at.index()], &*blobs));
                 return Ok(0);
             }
-            Some(picked.into_iter().map(|(_, name)| name).collect::<Vec<_>>())
+            Some(
+                picked
+                    .into_iter()
+                    .map(|(_, name)| name)
+                    .collect::<HashSet<_>>(),
+            )
         }
     };
-    let mut writer = FormatName::from(format).writer(Box::new(io::stdout().lock()), cx.streams.out);
+    let mut writer = FormatName::from(format).writer(Box::new(io::stdout()), cx.streams.out);
     let mut rows = Rows::default();
     let mut emit = |row: &Row<'_>| match (&selected, row) {
         (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
         (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Summary(_)) => Ok(()),
         _ => writer.row(row),
     };
-    let printed = (|| {
-        for event in &log.events {
-            rows.on(event, &mut emit)?;
+    let mut events = run.events_of(RESULTS)?;
+    let mut gone = false;
+    for event in &mut events {
+        // A reader that went away wants no more.
+        gone = gone || rows.on(&event?, &mut emit).is_err();
+        if gone {
+            break;
         }
-        rows.finish(&mut emit).map(|_| ())
-    })();
-    // A reader that went away wants no more.
-    let _gone = printed.and_then(|()| writer.finish());
+    }
+    if !gone {
+        let _gone = rows.finish(&mut emit).and_then(|_| writer.finish());
+    }
+    for warning in events.warnings() {
+        cx.streams.tell(&format!("note: {warning}"));
+    }
+    let letters = run.id.letters();
+    match events.ending() {
+        _ if gone => {}
+        Ending::Finished => {}
+        Ending::Interrupted => {
+            cx.streams.tell(&format!(
+                "run {letters} was interrupted; this is what it recorded"
+            ));
+        }
+        Ending::Running => cx
+            .streams
+            .tell(&format!("run {letters} is still being recorded")),
+    }
     Ok(0)
 }
 

@@ -111,7 +111,7 @@ mod tests {
         let problems = super::super::read(&text, Path::new("x.yaml")).expect_err("not YAML");
         let shown = crate::diag::render(&problems, false, 80);
         assert!(
-            shown.contains("x.yaml:3:3") && shown.contains("3 │   b: 3"),
+            shown.contains("x.yaml:3:4") && shown.contains("b: 3"),
             "{shown}"
         );
     }
