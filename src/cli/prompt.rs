@@ -21,6 +21,17 @@ pub(super) fn prompt(
     cx: &Cx,
 ) -> Result<u8, Trouble> {
     let opened = open(place.workspace.as_deref(), cx)?;
+    // A name copied from a run says which judge was asked there.
+    let judge = judge.or_else(|| {
+        let (_, judge) = cell.rsplit_once('~')?;
+        let judge = judge.split_once('#').map_or(judge, |(judge, _)| judge);
+        let known = opened
+            .workspace
+            .judges
+            .iter()
+            .any(|(name, _)| name == judge);
+        known.then(|| judge.to_owned())
+    });
     let options = RunOptions {
         judge,
         ..RunOptions::default()

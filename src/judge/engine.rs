@@ -242,7 +242,7 @@ impl Engine {
                 };
                 tokio::select! {
                     biased;
-                    () = cx.cancel.cancelled() => CellResult::failed(Outcome::Cancelled, "cancelled"),
+                    () = cx.cancel.cancelled() => CellResult::cancelled(),
                     result = ended => result,
                     () = deadline.expired() => CellResult::failed(
                         Outcome::Timeout,

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::form::Form;
@@ -58,13 +59,34 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Optio
     T::deserialize(d).map(Some)
 }
 
+/// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
+fn misformed(json: &str, error: &serde_json::Error) -> String {
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let fields: [(&str, &str, fn(&Value) -> bool); 5] = [
+        ("citations", "a list", Value::is_array),
+        ("reasoning", "text", Value::is_string),
+        ("passed", "true or false", Value::is_boolean),
+        ("score", "a number", Value::is_number),
+        ("applicable", "true or false", Value::is_boolean),
+    ];
+    let wrong = fields.into_iter().find_map(|(name, must, is)| {
+        let got = value.get(name).filter(|got| !is(got))?;
+        Some(format!("`{name}` must be {must} (got {got})"))
+    });
+    // Raw text is shown beside it; a whole object here would hide the sentence.
+    match wrong.filter(|text| text.len() <= 200) {
+        Some(text) => format!("the verdict does not have its form: {text}"),
+        None => format!("the verdict does not have its form: {error}"),
+    }
+}
+
 /// Reads a verdict from a JSON object. Citations are not looked up yet.
 pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     if !json.trim_start().starts_with('{') {
         return no("the verdict is not a JSON object");
     }
-    let stated: Stated = serde_json::from_str(json)
-        .map_err(|error| NoVerdict(format!("the verdict does not have its form: {error}")))?;
+    let stated: Stated =
+        serde_json::from_str(json).map_err(|error| NoVerdict(misformed(json, &error)))?;
     let not_applicable = stated.applicable == Some(false);
     if not_applicable && !form.allow_na {
         return no(

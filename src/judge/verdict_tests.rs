@@ -238,3 +238,27 @@ proptest! {
         let _ = last_sentence(&text);
     }
 }
+
+#[test]
+fn a_field_of_the_wrong_type_is_named() {
+    for (text, why) in [
+        (
+            r#"{"passed": "true", "score": 1}"#,
+            "`passed` must be true or false (got \"true\")",
+        ),
+        (
+            r#"{"passed": true, "score": "0.9"}"#,
+            "`score` must be a number (got \"0.9\")",
+        ),
+        (
+            r#"{"passed": true, "reasoning": null}"#,
+            "`reasoning` must be text (got null)",
+        ),
+    ] {
+        let NoVerdict(said) = read_object(text, &Form::default()).expect_err(text);
+        assert_eq!(said, format!("the verdict does not have its form: {why}"));
+    }
+    let twice = r#"{"passed": true, "passed": false}"#;
+    let NoVerdict(said) = read_object(twice, &Form::default()).expect_err("stated twice");
+    assert!(said.contains("duplicate field `passed`"), "{said}");
+}

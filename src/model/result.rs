@@ -217,6 +217,11 @@ impl CellResult {
             ..Self::new(outcome, "")
         }
     }
+
+    /// Stopped by the user while it was judged.
+    pub fn cancelled() -> Self {
+        Self::failed(Outcome::Cancelled, "stopped before a verdict")
+    }
 }
 
 /// How many cells of a decision voted for what.

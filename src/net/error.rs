@@ -63,7 +63,7 @@ pub enum NetError {
         why: String,
     },
     /// The connection ended before the reply did.
-    #[error("{host} closed the connection before the reply was complete: {why}")]
+    #[error("{host} closed the connection early: {why}")]
     Reset {
         /// `host:port`.
         host: String,

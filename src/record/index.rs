@@ -225,10 +225,15 @@ impl Reading {
                 };
                 let planned = self.plan.cell(at.0);
                 let judge = planned.and_then(Planned::judge);
-                let decl = judge.and_then(|judge| {
-                    let tool = judge.tools.iter().find(|(name, _)| *name == open.tool);
-                    tool.map(|(_, digest)| digest.clone())
-                });
+                let decl = match judge {
+                    None => None,
+                    Some(judge) => match judge.tools.iter().find(|(name, _)| *name == open.tool) {
+                        Some((_, digest)) => Some(digest.clone()),
+                        // The function a verdict is submitted with is no tool of the judge: its answer is a receipt, no
+                        // evidence. Taken for one, no such verdict would ever be recalled.
+                        None => return,
+                    },
+                };
                 self.calls.push(RecordedCall {
                     cell: at.0,
                     name: planned.and_then(Planned::name).map(|name| name.to_string()),

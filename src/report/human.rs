@@ -116,15 +116,13 @@ impl<'w> Human<'w> {
             summary.cells, summary.transcripts
         )?;
         if summary.pending > 0 {
-            write!(
-                self.out,
-                " · {} pending (dicta run --resume {})",
-                summary.pending,
-                letters(&summary.run)
-            )?;
+            write!(self.out, " · {} pending", summary.pending)?;
         }
         if summary.interrupted {
             write!(self.out, " · INTERRUPTED")?;
+        }
+        if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
+            write!(self.out, " (dicta run --resume {})", letters(&summary.run))?;
         }
         if summary.usage.calls > 0 {
             write!(self.out, " · {} judge calls", summary.usage.calls)?;

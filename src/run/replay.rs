@@ -89,7 +89,7 @@ impl Replay {
         };
         for fact in facts {
             if cx.cancel.is_cancelled() {
-                return CellResult::failed(Outcome::Cancelled, "cancelled");
+                return CellResult::cancelled();
             }
             for blob in blobs_of(fact) {
                 // One that is missing there is missing here: readers say so.

@@ -312,7 +312,7 @@ async fn ask(
             let why = format!("the judge failed inside dicta: {}", said(&*panic));
             CellResult::failed(Outcome::JudgeError, why)
         }),
-        () = late => CellResult::failed(Outcome::Cancelled, "cancelled"),
+        () = late => CellResult::cancelled(),
     };
     if let Some(pace) = &seat.pace {
         pace.end(cell);

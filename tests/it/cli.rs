@@ -279,6 +279,58 @@ fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
 }
 
 #[test]
+fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
+    let bench = Bench::new();
+    let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
+    let look = serde_json::json!({"url": "https://elsewhere.example/"});
+    let server = WireServer::openai(vec![
+        Reply::call("submit_verdict", verdict.clone()).and_call("fetch_url", look),
+        Reply::call("submit_verdict", verdict.clone()),
+        Reply::call("submit_verdict", verdict),
+    ]);
+    let judged = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
+    bench.workspace(&judged, POLITE);
+    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let told = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("✗ submit_verdict rejected (not_yet)"),
+        "{told}"
+    );
+
+    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
+    let (first, second) = shown.split_once("── prompt, turn 2").expect("two turns");
+    assert!(first.contains("an impartial judge") && !second.contains("an impartial judge"));
+    assert!(second.contains("as turn 1, with:") && second.contains("not yet: read these"));
+    assert!(
+        !shown.contains("fetched content"),
+        "nothing was fetched: {shown}"
+    );
+
+    let again = bench.dicta(&["run", "--format", "jsonl"]);
+    let cached: Vec<Value> = of_type(&rows(&again), "result")
+        .iter()
+        .map(|r| r["cached"].clone())
+        .collect();
+    assert_eq!(cached, [true, true], "{}", text(&again.stderr));
+    assert_eq!(server.requests().len(), 3, "the second run asks nobody");
+}
+
+#[test]
+fn why_a_judge_failed_is_told_once() {
+    let bench = Bench::new();
+    let bad_key = || Reply::status(401).body(r#"{"error": {"message": "No such key."}}"#);
+    let server = WireServer::openai(vec![bad_key(), Reply::text("")]);
+    bench.workspace(&judged_by(&server), POLITE);
+    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let told = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{told}");
+    assert_eq!(told.matches("No such key").count(), 1, "{told}");
+    assert!(told.contains("No such key; no further attempt"), "{told}");
+    assert_eq!(told.matches("the reply is empty").count(), 1, "{told}");
+}
+
+#[test]
 fn past_runs_are_listed_shown_replayed_and_compared() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
@@ -328,6 +380,8 @@ fn a_request_is_printed_unsent_with_no_key_in_it() {
     assert!(body["messages"].to_string().contains("Good day"));
     let key = text(&bench.dicta(&["prompt", "two/", "--key"]).stdout);
     assert!(key.contains("prompt"), "{key}");
+    let other = bench.dicta(&["prompt", "two/r/polite~rules"]);
+    assert_eq!(other.status.code(), Some(0), "{}", text(&other.stderr));
 }
 
 #[test]

@@ -245,3 +245,30 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
         ]
     );
 }
+
+#[tokio::test]
+async fn the_receipt_of_a_verdict_is_no_evidence() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let mut kinds = vec![planned("t", 0), started(1, "key")];
+    kinds.extend(called(1, 0, r#"{"url":"u"}"#, "page", Source::Live));
+    let submitted = called(1, 1, r#"{"passed":true}"#, "received", Source::Live);
+    kinds.extend(submitted.into_iter().map(|mut kind| {
+        if let Kind::Tool {
+            fact: ToolFact::Received { name, .. },
+            ..
+        } = &mut kind
+        {
+            *name = "submit_verdict".to_owned();
+        }
+        kind
+    }));
+    kinds.extend([ended(1, Outcome::Pass), end()]);
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+
+    let calls = run.recorded_calls().expect("a log");
+    let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(tools, ["fetch_url"], "the verdict's function is no tool");
+    let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
+    let entry = cache.get(&Digest::of(b"key")).expect("judged before");
+    assert_eq!(entry.evidence.len(), 1, "{:?}", entry.evidence);
+}
