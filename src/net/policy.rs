@@ -236,7 +236,10 @@ impl Policy {
         if let Some(why) = super::address::why_closed(ip) {
             return Err(refuse(format!("{ip} is {why}"), true));
         }
-        if super::address::is_own(ip) {
+        if [ip, super::address::unwrap_embedded(ip)]
+            .into_iter()
+            .any(super::address::is_own)
+        {
             return Err(refuse(format!("{ip} is this machine's own"), true));
         }
         Ok(())

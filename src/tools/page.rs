@@ -1,5 +1,6 @@
 //! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,7 +73,7 @@ pub(super) async fn read(
         return None;
     }
     if kind == Kind::Json {
-        return Some(json::pretty(&text).unwrap_or(text));
+        return Some(json::pretty(&text, max).unwrap_or(text));
     }
     let is_html = kind == Kind::Html
         || text[..text.floor_char_boundary(200)]
@@ -138,12 +139,12 @@ fn decode(bytes: &[u8], content_type: Option<&str>, kind: Kind) -> String {
 pub(super) fn cut(mut text: String, max: usize, body_cut_at: Option<usize>) -> (String, bool) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
-        text.push_str(&format!("\n\n[truncated at {max} bytes]"));
+        let _infallible = write!(text, "\n\n[truncated at {max} bytes]");
         return (text, true);
     }
     match body_cut_at {
         Some(at) => {
-            text.push_str(&format!("\n\n[truncated at {at} bytes]"));
+            let _infallible = write!(text, "\n\n[truncated at {at} bytes]");
             (text, true)
         }
         None => (text, false),
