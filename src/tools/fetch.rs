@@ -110,7 +110,10 @@ impl FetchUrl {
         )
         .await
         else {
-            return Ok(described(content_type, size as u64, body.cut));
+            return Ok(Answer {
+                raw: Some(stored),
+                ..described(content_type, size as u64, body.cut)
+            });
         };
         let (text, truncated) = page::cut(text, max, body.cut.then_some(size));
         Ok(Answer {
