@@ -90,14 +90,6 @@ impl Node {
         }
     }
 
-    /// The value of a key.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        match self {
-            Node::Object(pairs) => pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v),
-            _ => None,
-        }
-    }
-
     /// One line, no blanks.
     pub(super) fn compact(&self) -> String {
         let mut out = String::new();

@@ -218,10 +218,6 @@ impl TlsServer {
         })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
