@@ -198,20 +198,20 @@ pub(super) fn pretty(text: &str, max: usize) -> Option<String> {
             break;
         }
         let mut taken = first.len_utf8();
-        let after = rest[taken..].trim_start();
+        let next = rest[taken..].trim_start();
         match first {
             '"' => {
                 taken = text_end(rest);
                 let token = &rest[..taken];
                 match serde_json::from_str::<String>(token) {
-                    Ok(text) => write_text(&mut out, &text),
+                    Ok(said) => write_text(&mut out, &said),
                     Err(_) => out.push_str(token),
                 }
             }
-            '{' | '[' if after.starts_with(['}', ']']) => {
+            '{' | '[' if next.starts_with(['}', ']']) => {
                 out.push(first);
-                out.push_str(&after[..1]);
-                taken = rest.len() - after.len() + 1;
+                out.push_str(&next[..1]);
+                taken = rest.len() - next.len() + 1;
             }
             '{' | '[' => {
                 depth += 1;

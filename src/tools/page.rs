@@ -225,6 +225,31 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_page_made_to_take_for_ever_is_given_up_and_shown_as_source() {
+        // Looking for attributes that stand twice costs the square of their number.
+        let mut page = "<html><a ".to_owned();
+        for n in 0..60_000 {
+            let _infallible = write!(page, "a{n} ");
+        }
+        page.push_str(">x");
+        let clock = FakeClock::new();
+        let kind = Some("text/html");
+        let reading = read(
+            page.clone().into_bytes(),
+            kind,
+            "https://a.example/",
+            50_000,
+            &clock,
+            Millis(1000),
+        );
+        let over = async { clock.advance(Millis(1000)) };
+        let (shown, ()) = tokio::join!(reading, over);
+        let expected =
+            "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
+        assert!(shown.unwrap().starts_with(expected));
+    }
+
     #[test]
     fn what_is_cut_is_cut_at_a_character_and_marked() {
         let (text, was_cut) = cut("ä".repeat(10), 5, None);

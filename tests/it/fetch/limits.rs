@@ -94,7 +94,7 @@ async fn honest_gzip_is_read_and_a_bomb_is_not() {
 
 #[tokio::test]
 async fn endless_many_and_large_headers_are_refused() {
-    let many: String = (0..101).map(|n| format!("x-{n}: y\r\n")).collect();
+    let many = "x: y\r\n".repeat(101);
     let large = format!("x: {}\r\n", "y".repeat(4000)).repeat(20);
     let start = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n";
     for steps in [
