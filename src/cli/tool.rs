@@ -13,7 +13,7 @@ use super::{Cx, runtime};
 use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
 use crate::model::{Answer, CallIx, CellIx, Change, Hop, Millis, RawJson, ToolUse, TurnIx};
 use crate::net::parse_resolve;
-use crate::tools::{PreparedCall, Seen, ToolDeps, ToolSet, build, prepare_call};
+use crate::tools::{PreparedCall, Seen, ToolDeps, ToolSet, build, parse_arguments, prepare_call};
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
 #[derive(Debug, Serialize)]
@@ -36,9 +36,15 @@ struct Report<'a> {
 /// Calls the tool and prints what came of it: 0 finished, 1 rejected or error.
 pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
     let set = tool_set(args, cx)?;
+    if let Some(badge) = set.get(&args.name).and_then(|tool| tool.badge()) {
+        cx.streams.tell(&format!("warning: {badge}"));
+    }
     let mut seen = Seen::default();
-    // Its own argument counts as seen: nobody is led astray by a URL they typed themselves.
+    // Its own argument counts as seen: nobody is led astray by a URL they typed themselves. Escapes hide none.
     seen.note(&args.json);
+    if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
+        seen.note(arguments.canonical.get());
+    }
     let started = cx.clock.now();
     let prepared = prepare_call(&set, &args.name, &args.json, &seen);
     let (answer, hops) = if prepared.outcome.is_ok() {

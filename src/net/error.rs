@@ -134,8 +134,7 @@ pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
             };
         }
         if let Some(io) = cause.downcast_ref::<io::Error>() {
-            // `source()` of an io::Error skips the error it wraps, so look at that one first.
-            if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+            if let Some(tls) = tls_inside(io) {
                 return NetError::Tls {
                     host,
                     why: tls.to_string(),
@@ -159,5 +158,68 @@ pub(super) fn classify(error: &reqwest::Error, host: &str) -> NetError {
         NetError::Protocol { host, why }
     } else {
         NetError::Reset { host, why }
+    }
+}
+
+/// The TLS error that an i/o error wraps, through any number of i/o errors: connectors wrap it more than once, and
+/// `source()` skips what is wrapped.
+fn tls_inside(io: &io::Error) -> Option<&rustls::Error> {
+    let mut io = io;
+    loop {
+        let inner = io.get_ref()?;
+        if let Some(tls) = inner.downcast_ref() {
+            return Some(tls);
+        }
+        io = inner.downcast_ref()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tls_error_is_found_however_deep_it_is_wrapped() {
+        let tls = || rustls::Error::General("no trust".to_owned());
+        let once = io::Error::new(io::ErrorKind::InvalidData, tls());
+        assert_eq!(tls_inside(&once), Some(&tls()));
+        let twice = io::Error::other(once);
+        assert_eq!(tls_inside(&twice), Some(&tls()));
+        assert_eq!(tls_inside(&io::Error::other("broken pipe")), None);
+        assert_eq!(tls_inside(&io::ErrorKind::BrokenPipe.into()), None);
+    }
+
+    #[test]
+    fn only_what_may_pass_by_itself_is_transient() {
+        let host = || "a.test:443".to_owned();
+        let why = String::new;
+        assert!(
+            NetError::Connect {
+                host: host(),
+                why: why()
+            }
+            .is_transient()
+        );
+        assert!(
+            NetError::Reset {
+                host: host(),
+                why: why()
+            }
+            .is_transient()
+        );
+        assert!(
+            !NetError::Tls {
+                host: host(),
+                why: why()
+            }
+            .is_transient()
+        );
+        assert!(
+            !NetError::Protocol {
+                host: host(),
+                why: why()
+            }
+            .is_transient()
+        );
     }
 }

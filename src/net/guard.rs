@@ -359,7 +359,7 @@ impl Page {
         self.deadline.left()
     }
 
-    /// Reads the body up to the caps. `then` what is left of the deadline counts on.
+    /// Reads the body up to the caps, within what is left of the deadline.
     pub async fn body(mut self) -> Result<Body, FetchError> {
         let encodings: Vec<String> = self
             .reply

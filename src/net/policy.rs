@@ -236,7 +236,10 @@ impl Policy {
         if let Some(why) = super::address::why_closed(ip) {
             return Err(refuse(format!("{ip} is {why}"), true));
         }
-        if super::address::is_own(ip) {
+        if [ip, super::address::unwrap_embedded(ip)]
+            .into_iter()
+            .any(super::address::is_own)
+        {
             return Err(refuse(format!("{ip} is this machine's own"), true));
         }
         Ok(())
@@ -464,6 +467,19 @@ mod tests {
             "u@a.b",
         ] {
             assert!(HostRule::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_asked_for_only_https_on_443_passes(
+            text in r"(https?:)?[/\\]{0,3}[a-z0-9.@:%\[\]x\u{ad}\u{ff0e}-]{0,24}[/?#]?\PC{0,8}"
+        ) {
+            if let Ok(target) = Policy::default().check(&text) {
+                proptest::prop_assert_eq!((target.url.scheme(), target.port), ("https", 443));
+                proptest::prop_assert!(target.url.username().is_empty() && !target.exempt);
+                proptest::prop_assert!(target.literal.is_some() || target.name.contains('.'));
+            }
         }
     }
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use serde_json::json;
 use url::Url;
 
-use super::json::Node;
 use super::settings::{SeenRule, Settings};
-use super::{Prepared, Seen, Tool, page};
+use super::{Prepared, Seen, Tool, check_schema, page};
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, ToolFact};
 use crate::model::{Answer, CallIx, Hop, Millis, RawJson, Rejection, ToolDecl, ToolUse};
 use crate::net::{
     FetchError, FetchLimits, Guard, HopSink, Page, Refusal, Resolver, Rule, host_name,
 };
+use crate::schema::Compiled;
 
 /// The tool's name.
 pub const FETCH_URL: &str = "fetch_url";
@@ -46,6 +46,7 @@ pub(super) fn decl() -> ToolDecl {
 /// A judge's `fetch_url`.
 pub struct FetchUrl {
     decl: ToolDecl,
+    schema: Compiled,
     settings: Settings,
     guard: Guard,
 }
@@ -60,8 +61,11 @@ impl FetchUrl {
             let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
             guard = guard.with_ca(&pem).map_err(bad)?;
         }
+        let decl = decl();
+        let schema = Compiled::compile(&decl.schema).map_err(|why| vec![why])?;
         Ok(Self {
-            decl: decl(),
+            decl,
+            schema,
             settings,
             guard,
         })
@@ -110,7 +114,10 @@ impl FetchUrl {
         )
         .await
         else {
-            return Ok(described(content_type, size as u64, body.cut));
+            return Ok(Answer {
+                raw: Some(stored),
+                ..described(content_type, size as u64, body.cut)
+            });
         };
         let (text, truncated) = page::cut(text, max, body.cut.then_some(size));
         Ok(Answer {
@@ -173,13 +180,8 @@ impl Tool for FetchUrl {
     }
 
     fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection> {
-        let url = check_arguments(canonical).map_err(|failing| Rejection {
-            rule: "schema".to_owned(),
-            text: format!(
-                "Error parsing arguments for `{FETCH_URL}`: {}",
-                failing.join("; ")
-            ),
-        })?;
+        check_schema(FETCH_URL, &self.schema, canonical)?;
+        let url = url_of(canonical).unwrap_or_default();
         self.check_seen(&url, seen)?;
         Ok(Prepared {
             tool: FETCH_URL.to_owned(),
@@ -190,9 +192,8 @@ impl Tool for FetchUrl {
 
     fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
         Box::pin(async move {
-            let url = match check_arguments(&prepared.values) {
-                Ok(url) => url,
-                Err(failing) => return Answer::error(failing.join("; ")),
+            let Some(url) = url_of(&prepared.values) else {
+                return Answer::error("missing required arg 'url' (string)");
             };
             tokio::select! {
                 biased;
@@ -203,34 +204,14 @@ impl Tool for FetchUrl {
     }
 }
 
-/// The URL, or every field that fails.
-fn check_arguments(arguments: &RawJson) -> Result<String, Vec<String>> {
-    let node = Node::parse(arguments.get(), &mut Vec::new()).map_err(|why| vec![why])?;
-    let mut failing = Vec::new();
-    let url = match node.get("url") {
-        Some(Node::Text(url)) if !url.is_empty() => url.clone(),
-        Some(Node::Text(_)) => {
-            failing.push("url must not be empty".to_owned());
-            String::new()
-        }
-        Some(other) => {
-            failing.push(format!("url must be a text (got {})", other.kind()));
-            String::new()
-        }
-        None => {
-            failing.push("missing required field 'url' (a text)".to_owned());
-            String::new()
-        }
-    };
-    if let Node::Object(pairs) = &node {
-        let unknown = pairs.iter().filter(|(key, _)| key != "url");
-        failing.extend(unknown.map(|(key, _)| format!("unknown field '{key}'")));
+/// The URL of arguments that passed the schema.
+fn url_of(values: &RawJson) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Values {
+        url: String,
     }
-    if failing.is_empty() {
-        Ok(url)
-    } else {
-        Err(failing)
-    }
+    let values: Values = serde_json::from_str(values.get()).ok()?;
+    Some(values.url)
 }
 
 /// A body that is not for reading, as its type and size.

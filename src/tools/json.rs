@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{Change, Digest, RawJson};
 
-/// Deepest nesting taken; as deep as serde_json itself goes.
+/// Deepest nesting taken; as deep as `serde_json` itself goes.
 const MAX_DEPTH: usize = 127;
 
 /// A JSON value, numbers as their text.
@@ -40,6 +40,7 @@ impl Node {
             return Err(serde::de::Error::custom("nested too deeply"));
         }
         let mark = path.len();
+        let mut twice = indexmap::IndexSet::new();
         match text.as_bytes().first() {
             Some(b'"') => serde_json::from_str(text).map(Node::Text),
             Some(b'[') => {
@@ -61,13 +62,14 @@ impl Node {
                         write!(path, "/{}", key.replace('~', "~0").replace('/', "~1"));
                     let value = Self::read(value, path, depth + 1, changes)?;
                     if object.insert(key, value).is_some() {
-                        changes.push(Change {
-                            path: path.clone(),
-                            what: "the key stood more than once: kept its last value".to_owned(),
-                        });
+                        twice.insert(path.clone());
                     }
                     path.truncate(mark);
                 }
+                changes.extend(twice.into_iter().map(|path| Change {
+                    path,
+                    what: "the key stood more than once: kept its last value".to_owned(),
+                }));
                 Ok(Node::Object(object.into_iter().collect()))
             }
             _ => Ok(Node::Plain(text.to_owned())),
@@ -88,25 +90,10 @@ impl Node {
         }
     }
 
-    /// The value of a key.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        match self {
-            Node::Object(pairs) => pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v),
-            _ => None,
-        }
-    }
-
     /// One line, no blanks.
     pub(super) fn compact(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out, None, 0);
-        out
-    }
-
-    /// Two blanks a level.
-    pub(super) fn pretty(&self) -> String {
-        let mut out = String::new();
-        self.write(&mut out, Some("  "), 0);
+        self.write(&mut out);
         out
     }
 
@@ -131,54 +118,34 @@ impl Node {
         self
     }
 
-    fn write(&self, out: &mut String, indent: Option<&str>, depth: usize) {
+    fn write(&self, out: &mut String) {
         match self {
             Node::Plain(text) => out.push_str(text),
             Node::Text(text) => write_text(out, text),
             Node::List(items) => {
-                let rows = items.iter().map(|item| (None, item));
-                write_rows(out, ('[', ']'), rows, indent, depth);
+                out.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
             }
             Node::Object(pairs) => {
-                let rows = pairs.iter().map(|(key, value)| (Some(key), value));
-                write_rows(out, ('{', '}'), rows, indent, depth);
+                out.push('{');
+                for (at, (key, value)) in pairs.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    write_text(out, key);
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
             }
         }
     }
-}
-
-fn write_rows<'n>(
-    out: &mut String,
-    (open, close): (char, char),
-    rows: impl ExactSizeIterator<Item = (Option<&'n String>, &'n Node)>,
-    indent: Option<&str>,
-    depth: usize,
-) {
-    let line = |out: &mut String, depth: usize| {
-        if let Some(indent) = indent {
-            out.push('\n');
-            for _ in 0..depth {
-                out.push_str(indent);
-            }
-        }
-    };
-    let empty = rows.len() == 0;
-    out.push(open);
-    for (at, (key, value)) in rows.enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        line(out, depth + 1);
-        if let Some(key) = key {
-            write_text(out, key);
-            out.push_str(if indent.is_some() { ": " } else { ":" });
-        }
-        value.write(out, indent, depth + 1);
-    }
-    if !empty {
-        line(out, depth);
-    }
-    out.push(close);
 }
 
 fn write_text(out: &mut String, text: &str) {
@@ -216,13 +183,82 @@ pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// JSON laid out for reading, numbers as written; `None` if it is not JSON.
-pub(super) fn pretty(text: &str) -> Option<String> {
-    // Cheap first: most texts that are not JSON end here.
+/// Lines deeper than this are indented no further: the layout must not become a bomb.
+const MAX_INDENT: usize = 32;
+
+/// JSON laid out for reading, numbers and order as written; `None` if it is not JSON. Stops soon after `max` bytes.
+/// Takes one pass and no tree, so that no nesting costs more than its length.
+pub(super) fn pretty(text: &str, max: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
-    Node::parse(text, &mut Vec::new())
-        .ok()
-        .map(|node| node.pretty())
+    let mut out = String::new();
+    let mut depth: usize = 0;
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        if out.len() > max {
+            break;
+        }
+        let mut taken = first.len_utf8();
+        let next = rest[taken..].trim_start();
+        match first {
+            '"' => {
+                taken = text_end(rest);
+                let token = &rest[..taken];
+                match serde_json::from_str::<String>(token) {
+                    Ok(said) => write_text(&mut out, &said),
+                    Err(_) => out.push_str(token),
+                }
+            }
+            '{' | '[' if next.starts_with(['}', ']']) => {
+                out.push(first);
+                out.push_str(&next[..1]);
+                taken = rest.len() - next.len() + 1;
+            }
+            '{' | '[' => {
+                depth += 1;
+                out.push(first);
+                break_line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                break_line(&mut out, depth);
+                out.push(first);
+            }
+            ',' => {
+                out.push(first);
+                break_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => {
+                taken = rest
+                    .find([',', ']', '}', ' ', '\t', '\r', '\n'])
+                    .unwrap_or(rest.len());
+                out.push_str(&rest[..taken]);
+            }
+        }
+        rest = rest[taken..].trim_start();
+    }
+    Some(out)
+}
+
+fn break_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    for _ in 0..depth.min(MAX_INDENT) {
+        out.push_str("  ");
+    }
+}
+
+/// Where the JSON text that `rest` begins with ends.
+fn text_end(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
 }
 
 #[cfg(test)]
@@ -257,7 +293,7 @@ mod tests {
     #[test]
     fn a_key_that_stands_twice_is_told() {
         let mut changes = Vec::new();
-        let node = Node::parse(r#"{"a":{"x/y":1,"b":0,"x/y":2}}"#, &mut changes).unwrap();
+        let node = Node::parse(r#"{"a":{"x/y":1,"b":0,"x/y":3,"x/y":2}}"#, &mut changes).unwrap();
         assert_eq!(node.compact(), r#"{"a":{"x/y":2,"b":0}}"#);
         assert_eq!(
             changes.iter().map(|c| c.path.as_str()).collect::<Vec<_>>(),
@@ -297,11 +333,34 @@ mod tests {
 
     #[test]
     fn pretty_json_is_laid_out_for_reading() {
+        let laid = |text: &str| pretty(text, 10_000);
         assert_eq!(
-            pretty(r#"{"a":[1,{}],"b":"x"}"#).unwrap(),
-            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": \"x\"\n}"
+            laid(r#" {"a" :[1,{ }, [ ]],"b":"x, \"y\": \u00e9", "n":1e400 ,"t":true } "#).unwrap(),
+            r#"{
+  "a": [
+    1,
+    {},
+    []
+  ],
+  "b": "x, \"y\": é",
+  "n": 1e400,
+  "t": true
+}"#
         );
-        assert_eq!(pretty("not json"), None);
+        assert_eq!(
+            laid(r#""just a text""#).as_deref(),
+            Some(r#""just a text""#)
+        );
+        for broken in ["not json", "{a: 1}", "[1,", "1 2", ""] {
+            assert_eq!(laid(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn laying_out_deep_json_makes_no_bomb() {
+        let deep = "[".repeat(500_000) + &"1,".repeat(500_000) + "1" + &"]".repeat(500_000);
+        let shown = pretty(&deep, 50_000).expect("it is JSON");
+        assert!(shown.len() < 51_000, "{}", shown.len());
     }
 
     proptest! {
@@ -310,7 +369,9 @@ mod tests {
             if let Ok(once) = canonical(&text) {
                 prop_assert_eq!(canonical(&once), Ok(once.clone()));
                 let (a, b): (serde_json::Value, serde_json::Value) = (serde_json::from_str(&text).unwrap(), serde_json::from_str(&once).unwrap());
-                prop_assert_eq!(a, b);
+                prop_assert_eq!(&a, &b);
+                let laid: serde_json::Value = serde_json::from_str(&pretty(&text, 10_000).unwrap()).unwrap();
+                prop_assert_eq!(a, laid);
             }
         }
     }

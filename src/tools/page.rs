@@ -1,5 +1,6 @@
 //! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,7 +73,7 @@ pub(super) async fn read(
         return None;
     }
     if kind == Kind::Json {
-        return Some(json::pretty(&text).unwrap_or(text));
+        return Some(json::pretty(&text, max).unwrap_or(text));
     }
     let is_html = kind == Kind::Html
         || text[..text.floor_char_boundary(200)]
@@ -138,12 +139,12 @@ fn decode(bytes: &[u8], content_type: Option<&str>, kind: Kind) -> String {
 pub(super) fn cut(mut text: String, max: usize, body_cut_at: Option<usize>) -> (String, bool) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
-        text.push_str(&format!("\n\n[truncated at {max} bytes]"));
+        let _infallible = write!(text, "\n\n[truncated at {max} bytes]");
         return (text, true);
     }
     match body_cut_at {
         Some(at) => {
-            text.push_str(&format!("\n\n[truncated at {at} bytes]"));
+            let _infallible = write!(text, "\n\n[truncated at {at} bytes]");
             (text, true)
         }
         None => (text, false),
@@ -222,6 +223,31 @@ mod tests {
             shown,
             format!("[the page holds no text beside its scripts; this is its source]\n\n{app}")
         );
+    }
+
+    #[tokio::test]
+    async fn a_page_made_to_take_for_ever_is_given_up_and_shown_as_source() {
+        // Looking for attributes that stand twice costs the square of their number.
+        let mut page = "<html><a ".to_owned();
+        for n in 0..60_000 {
+            let _infallible = write!(page, "a{n} ");
+        }
+        page.push_str(">x");
+        let clock = FakeClock::new();
+        let kind = Some("text/html");
+        let reading = read(
+            page.clone().into_bytes(),
+            kind,
+            "https://a.example/",
+            50_000,
+            &clock,
+            Millis(1000),
+        );
+        let over = async { clock.advance(Millis(1000)) };
+        let (shown, ()) = tokio::join!(reading, over);
+        let expected =
+            "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
+        assert!(shown.unwrap().starts_with(expected));
     }
 
     #[test]

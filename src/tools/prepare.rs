@@ -4,6 +4,7 @@ use super::json::Node;
 use super::repair::{Repaired, repair};
 use super::{PreparedCall, Seen, ToolSet};
 use crate::model::{Change, RawJson, Rejection};
+use crate::schema::Compiled;
 
 /// Longest argument text taken, in bytes.
 const MAX_ARGUMENTS: usize = 1 << 20;
@@ -76,6 +77,32 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
         canonical,
         changes,
         rewritten,
+    })
+}
+
+/// Checks canonical arguments against a tool's declared schema; the rejection lists every failing field.
+pub fn check_schema(name: &str, schema: &Compiled, canonical: &RawJson) -> Result<(), Rejection> {
+    let failing = match serde_json::from_str(canonical.get()) {
+        Ok(value) => schema.errors(&value),
+        // A number that no program can hold, say.
+        Err(error) => vec![(String::new(), error.to_string())],
+    };
+    if failing.is_empty() {
+        return Ok(());
+    }
+    let failing: Vec<String> = failing
+        .into_iter()
+        .map(|(at, why)| match at.as_str() {
+            "" => why,
+            at => format!("{at}: {why}"),
+        })
+        .collect();
+    Err(Rejection {
+        rule: "schema".to_owned(),
+        text: format!(
+            "Error parsing arguments for `{name}`: {}",
+            failing.join("; ")
+        ),
     })
 }
 
@@ -201,6 +228,33 @@ mod tests {
         }
         let long = canonical(&"ä".repeat(1000)).unwrap_err();
         assert!(long.ends_with(&("ä".repeat(200) + "…")), "{long}");
+    }
+
+    #[test]
+    fn every_field_that_fails_the_schema_is_listed() {
+        let schema = serde_json::json!({
+            "type": "object",
+            "properties": { "url": { "type": "string", "minLength": 1 }, "n": { "type": "integer" }, "why": {} },
+            "required": ["url", "why"],
+            "additionalProperties": false
+        });
+        let schema = Compiled::compile(&schema).unwrap();
+        let check = |text: &str| check_schema("t", &schema, &RawJson::parse(text).unwrap());
+        assert_eq!(
+            check(r#"{"url":"x","why":1,"n":12345678901234567890123}"#),
+            Ok(())
+        );
+        let rejection = check(r#"{"url":"","n":"5","m":1}"#).unwrap_err();
+        assert_eq!(rejection.rule, "schema");
+        for part in [
+            "`why` is missing",
+            "/url: must not be empty",
+            "/n: must be an integer (got \"5\")",
+            "/m: `m` is not a known property",
+        ] {
+            assert!(rejection.text.contains(part), "{}", rejection.text);
+        }
+        assert!(check(r#"{"url":"x","why":1,"n":1e999}"#).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod judge;
 mod pages;
 mod script;
 #[path = "../it/support/mod.rs"]
+#[expect(dead_code, reason = "the tests use the rest of the kit")]
 mod support;
 mod web;
 

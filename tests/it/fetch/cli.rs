@@ -1,0 +1,125 @@
+//! `dicta tool fetch_url`: the same guard from the command line, and what it says of what was opened.
+
+use serde_json::Value;
+
+use crate::cli::Bench;
+use crate::support::tls::{Response, TlsServer};
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON on standard output")
+}
+
+/// A workspace whose judge `open` may fetch from `host` on the server's port.
+fn bench(server: &TlsServer, host: &str) -> Bench {
+    let bench = Bench::new();
+    let judge = format!(
+        "judges:\n  open:\n    provider: openai\n    base_url: http://127.0.0.1:9/v1\n    model: m\n    tools: [{{ fetch_url: \
+         {{ allow_hosts: [\"{host}:{}\"], ca_file: {} }} }}]\n",
+        server.port(),
+        server.ca_file().display()
+    );
+    bench.workspace(
+        &judge,
+        "  - { id: a, type: contains, params: { patterns: [x] } }\n",
+    );
+    bench
+}
+
+#[test]
+fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
+    let server = TlsServer::serving(
+        &["xn--bcher-kva.test"],
+        vec![("/", Response::page("text/plain", "found"))],
+    );
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    proxy.set_nonblocking(true).expect("a plain socket");
+    let proxy_url = format!("http://{}", proxy.local_addr().expect("bound"));
+    let bench = bench(&server, "Bücher.test");
+    let port = server.port();
+    let url = format!(r#"{{"url":"https:\/\/bücher.test:{port}\/"}}"#);
+    let resolve = format!("BÜCHER.test.:{port}:127.0.0.1");
+    let mut command = bench.command(&[
+        "tool",
+        "fetch_url",
+        &url,
+        "--judge",
+        "open",
+        "--resolve",
+        &resolve,
+        "--format",
+        "json",
+    ]);
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
+        command.env(name, &proxy_url);
+    }
+    let output = command.output().expect("it runs");
+    let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report = json(&output.stdout);
+    assert_eq!(report["text"], "found", "{report} {warning}");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        warning.trim(),
+        format!(
+            "warning: fetch_url: xn--bcher-kva.test:{port} may be private; trusts a certificate file of yours"
+        )
+    );
+    assert!(proxy.accept().is_err(), "the proxy was asked");
+}
+
+#[test]
+fn addresses_given_by_hand_are_judged_like_any() {
+    let bench = Bench::new();
+    let call = |url: &str, resolve: &[&str]| {
+        let json_url = format!(r#"{{"url":"{url}"}}"#);
+        let mut args = vec!["tool", "fetch_url", &json_url, "--format", "json"];
+        for entry in resolve {
+            args.extend(["--resolve", entry]);
+        }
+        let output = bench.dicta(&args);
+        assert_eq!(output.status.code(), Some(1), "{resolve:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let report = json(&output.stdout);
+        assert_eq!(report["outcome"], "error", "{report}");
+        report["hops"][0].clone()
+    };
+    for (host, resolve, address) in [
+        ("a.test", &["a.test:443:10.0.0.1"][..], "10.0.0.1"),
+        ("a.test", &["A.TEST.:443:[::1]"], "::1"),
+        (
+            "bücher.test",
+            &["xn--bcher-kva.test:443:127.0.0.1"],
+            "127.0.0.1",
+        ),
+        (
+            "xn--bcher-kva.test",
+            &["BÜCHER.test:443:127.0.0.1"],
+            "127.0.0.1",
+        ),
+        // They accumulate: the second entry does not take the first one's place.
+        (
+            "a.test",
+            &["a.test:443:169.254.169.254", "a.test:443:93.184.216.34"],
+            "169.254.169.254",
+        ),
+        (
+            "a.test",
+            &["a.test:443:93.184.216.34", "a.test:443:169.254.169.254"],
+            "169.254.169.254",
+        ),
+        ("a.test", &["a.test:443:93.184.216.34,10.9.8.7"], "10.9.8.7"),
+    ] {
+        let hop = call(&format!("https://{host}/"), resolve);
+        assert_eq!(hop["address"], address, "{resolve:?}: {hop}");
+        let refused = hop["refused"].as_str().unwrap_or_default();
+        assert!(refused.starts_with("address: "), "{hop}");
+    }
+    let bad = bench.dicta(&["tool", "fetch_url", "{}", "--resolve", "a.test:10.0.0.1"]);
+    assert_eq!(bad.status.code(), Some(2));
+}
