@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::workspace::store;
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
-use crate::model::{CellIx, CellPattern, Millis, Outcome, counted};
+use crate::model::{CellIx, CellPattern, Millis, Outcome};
 use crate::record::{RecordError, Run};
 use crate::report::{FormatName, Row, Rows, trace};
 
@@ -67,11 +67,11 @@ fn line(run: &Run) -> Result<String, RecordError> {
         .unwrap_or(&header.started.0)
         .replace('T', " ");
     let mut out = format!(
-        "{started}  {state:<11}  ✓ {} ✗ {} ! {}  {}  {}",
+        "{started}  {state:<11}  ✓ {} ✗ {} ! {}  {} cells  {}",
         summary.count(Outcome::Pass),
         summary.count(Outcome::Fail),
         summary.errors(),
-        counted(summary.cells, "cell"),
+        summary.cells,
         Millis(summary.duration_ms),
     );
     if summary.pending > 0 {
