@@ -9,7 +9,7 @@ use super::trouble::Trouble;
 use super::workspace::open;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
-use crate::model::Transcript;
+use crate::model::{Transcript, counted};
 use crate::transcript::{TranscriptFile, parse};
 use crate::{rubric, workspace};
 
@@ -49,12 +49,14 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     }
     cx.streams.diagnose(&bad);
     let mut out = format!(
-        "{}: {} rubrics with {evals} evals, {records} transcripts in {} files, {} judges, {} labels\n",
+        "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
-        workspace.rubrics.len(),
-        workspace.transcripts.len(),
-        workspace.judges.len(),
-        workspace.labels.len(),
+        counted(workspace.rubrics.len(), "rubric"),
+        counted(evals, "eval"),
+        counted(records, "transcript"),
+        counted(workspace.transcripts.len(), "file"),
+        counted(workspace.judges.len(), "judge"),
+        counted(workspace.labels.len(), "label"),
     );
     for (name, judge) in &workspace.judges {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {

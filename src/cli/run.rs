@@ -14,7 +14,7 @@ use super::workspace::{Opened, open};
 use super::{Cx, runtime};
 use crate::event::RunEvent;
 use crate::handlers::Registry;
-use crate::model::Millis;
+use crate::model::{Millis, counted};
 use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
@@ -133,8 +133,9 @@ async fn drive(
 /// A dry run's plan as text. Figures that are estimates say so.
 fn plan(preview: &Preview) -> String {
     let mut out = format!(
-        "{} cells over {} transcripts\n",
-        preview.cells, preview.transcripts
+        "{} over {}\n",
+        counted(preview.cells, "cell"),
+        counted(preview.transcripts, "transcript")
     );
     for (kind, cells) in &preview.kinds {
         let _infallible = writeln!(out, "  {cells:>6}  {kind}");
@@ -161,7 +162,7 @@ fn plan(preview: &Preview) -> String {
 }
 
 fn judge_plan(name: &str, judge: &JudgePreview) -> String {
-    let mut out = format!("judge `{name}`: {} cells", judge.cells);
+    let mut out = format!("judge `{name}`: {}", counted(judge.cells, "cell"));
     if judge.cached > 0 {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
     }

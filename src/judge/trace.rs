@@ -467,7 +467,7 @@ fn ended(outcome: Outcome) -> CellResult {
 fn failed(error: &ProviderError) -> CellResult {
     let outcome = match error {
         ProviderError::Cut { .. } => Outcome::Truncated,
-        ProviderError::Cancelled => Outcome::Cancelled,
+        ProviderError::Cancelled => return CellResult::cancelled(),
         _ => Outcome::JudgeError,
     };
     CellResult::failed(outcome, error.to_string())

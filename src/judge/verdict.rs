@@ -62,17 +62,20 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Optio
 /// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
 fn misformed(json: &str, error: &serde_json::Error) -> String {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let fields: [(&str, &str, fn(&Value) -> bool); 5] = [
-        ("citations", "a list", Value::is_array),
-        ("reasoning", "text", Value::is_string),
-        ("passed", "true or false", Value::is_boolean),
-        ("score", "a number", Value::is_number),
-        ("applicable", "true or false", Value::is_boolean),
-    ];
-    let wrong = fields.into_iter().find_map(|(name, must, is)| {
-        let got = value.get(name).filter(|got| !is(got))?;
-        Some(format!("`{name}` must be {must} (got {got})"))
-    });
+    let wrong = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .find_map(|(name, got)| {
+            let (must, is) = match name.as_str() {
+                "citations" => ("a list", got.is_array()),
+                "reasoning" => ("text", got.is_string()),
+                "score" => ("a number", got.is_number()),
+                "passed" | "applicable" => ("true or false", got.is_boolean()),
+                _ => return None,
+            };
+            (!is).then(|| format!("`{name}` must be {must} (got {got})"))
+        });
     // Raw text is shown beside it; a whole object here would hide the sentence.
     match wrong.filter(|text| text.len() <= 200) {
         Some(text) => format!("the verdict does not have its form: {text}"),

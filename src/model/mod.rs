@@ -20,7 +20,7 @@ pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VoteRule, Votes, decide,
 };
-pub use text::{JsonText, RawJson, Text, pointer_step};
+pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub use tool::{Answer, Change, Hop, Rejection, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};
 pub use visible::{is_invisible, visible};

@@ -11,6 +11,12 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+/// A number with its noun: `1 cell`, `2 cells`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(n: N, noun: &str) -> String {
+    let many = if n == N::from(1) { "" } else { "s" };
+    format!("{n} {noun}{many}")
+}
+
 /// A string, borrowed from its source where it holds no escapes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<'a>(pub Cow<'a, str>);

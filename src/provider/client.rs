@@ -14,7 +14,7 @@ use super::retry::{self, CAPPED};
 use super::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
-use crate::model::{JudgeConfig, TurnIx, Usage};
+use crate::model::{JudgeConfig, KeySource, TurnIx, Usage};
 use crate::net::{ModelClient, NetError, ReplyLimits, Response};
 
 /// Longest error body that is read, in bytes; the text shown of it is far shorter.
@@ -93,6 +93,8 @@ pub(super) struct Client {
     headers: Vec<(String, String)>,
     /// Without userinfo and query: for people.
     shown_url: String,
+    /// Where no key is sent: why, for a server that wants one.
+    keyless: Option<String>,
     redactor: Redactor,
     http: ModelClient,
     learned: Mutex<Learned>,
@@ -131,8 +133,17 @@ impl Client {
         let secrets = key
             .into_iter()
             .chain(config.headers.values().map(String::as_str));
+        let keyless = match (key, &config.key) {
+            _ if !config.headers.is_empty() => None,
+            (None, KeySource::EnvIfSet(name)) => {
+                Some(format!("no key was sent: {name} is not set"))
+            }
+            (None, KeySource::None) => Some("no key was sent".to_owned()),
+            _ => None,
+        };
         Self {
             shown_url: shown(dialect.url()),
+            keyless,
             redactor: Redactor::new(secrets),
             stream: config.stream,
             dialect,
@@ -267,6 +278,13 @@ impl Client {
             message = self.clean(&format!(
                 "it redirects to {to}; set base_url to where it answers"
             ));
+        }
+        if let Some(keyless) = self
+            .keyless
+            .as_ref()
+            .filter(|_| matches!(status, 401 | 403))
+        {
+            message = format!("{message} ({keyless})");
         }
         ProviderError::Status {
             status,

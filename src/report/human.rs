@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::{Format, ResultRow, Row, Style, Summary};
-use crate::model::{Millis, Outcome, visible};
+use crate::model::{Millis, Outcome, counted, visible};
 
 /// Writes lines for people.
 pub struct Human<'w> {
@@ -99,12 +99,13 @@ impl<'w> Human<'w> {
         let decisions: u64 = summary.outcomes.iter().sum();
         if verdicts > 0 {
             let rate = 100.0 * summary.count(Outcome::Pass) as f64 / verdicts as f64;
-            write!(self.out, "pass rate {rate:.0} % of {verdicts} verdicts")?;
+            let of = counted(verdicts, "verdict");
+            write!(self.out, "pass rate {rate:.0} % of {of}")?;
             if decisions > verdicts {
                 write!(
                     self.out,
-                    " ({} decisions without a verdict left out)",
-                    decisions - verdicts
+                    " ({} without a verdict left out)",
+                    counted(decisions - verdicts, "decision")
                 )?;
             }
             writeln!(self.out)?;
@@ -112,8 +113,9 @@ impl<'w> Human<'w> {
         write!(self.out, "run {}", summary.run)?;
         write!(
             self.out,
-            " · {} cells over {} transcripts",
-            summary.cells, summary.transcripts
+            " · {} over {}",
+            counted(summary.cells, "cell"),
+            counted(summary.transcripts, "transcript")
         )?;
         if summary.pending > 0 {
             write!(self.out, " · {} pending", summary.pending)?;
@@ -125,7 +127,8 @@ impl<'w> Human<'w> {
             write!(self.out, " (dicta run --resume {})", letters(&summary.run))?;
         }
         if summary.usage.calls > 0 {
-            write!(self.out, " · {} judge calls", summary.usage.calls)?;
+            let calls = counted(summary.usage.calls, "judge call");
+            write!(self.out, " · {calls}")?;
             match (summary.usage.input, summary.usage.output) {
                 (Some(input), Some(output)) => write!(self.out, ", {input} + {output} tokens")?,
                 _ => write!(self.out, ", tokens unknown")?,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::human::words;
 use super::narrate::SUBMIT;
 use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
-use crate::model::{CellResult, Verdict};
+use crate::model::{CellResult, Verdict, counted};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
@@ -225,8 +225,9 @@ fn result_text(out: &mut String, result: &CellResult) {
             .map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
         let _infallible = writeln!(
             out,
-            "{} judge calls, {tokens}, {cost}, {}",
-            usage.calls, result.duration_ms
+            "{}, {tokens}, {cost}, {}",
+            counted(usage.calls, "judge call"),
+            result.duration_ms
         );
     }
 }
