@@ -343,7 +343,7 @@ fn feed(
     left: Option<Left>,
 ) -> Box<dyn Feed> {
     let root = workspace.root.as_path();
-    let after = left.as_ref().and_then(Left::last);
+    let after = left.as_ref().and_then(Left::reached);
     let rest = || -> Box<dyn Feed> {
         let files = workspace.transcripts.clone();
         match options.sample {
