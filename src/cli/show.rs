@@ -141,9 +141,10 @@ pub(super) fn show(
         }
         rows.finish(&mut emit).map(|_| ())
     })();
-    // A reader that went away wants no more.
-    let _gone = printed.and_then(|()| writer.finish());
-    Ok(0)
+    match printed.and_then(|()| writer.finish()) {
+        Ok(()) => Ok(0),
+        Err(error) => Trouble::output("standard output", &error).map_or(Ok(0), Err),
+    }
 }
 
 /// The cells a person means, with their names.
