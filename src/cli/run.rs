@@ -89,8 +89,12 @@ async fn drive(
         cancel,
         join,
         ..
-    } = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options)
-        .map_err(|error| Trouble::usage(error.to_string()))?;
+    } = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options).map_err(
+        |error| match error {
+            RunError::Record(error) => Trouble::unrecordable(&error),
+            error => Trouble::usage(error.to_string()),
+        },
+    )?;
     let mut signalled = None;
     loop {
         tokio::select! {
@@ -112,13 +116,14 @@ async fn drive(
         }
     }
     let ended = join.await;
-    let summary = printer.finish()?;
+    let (summary, written) = printer.finish();
     match ended {
         Ok(Ok(_)) => {}
         Ok(Err(RunError::Record(error))) => return Err(Trouble::recording(&error)),
         Ok(Err(error)) => return Err(Trouble::usage(error.to_string())),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
+    written?;
     if let Some(code) = signalled {
         return Ok(code);
     }
@@ -199,7 +204,7 @@ struct Printer {
 struct Output {
     /// `None`: standard output.
     path: Option<std::path::PathBuf>,
-    /// `None`: its reader went away; the run goes on and is recorded.
+    /// `None`: it takes no more, because its reader went away or its disk is full; the run goes on and is recorded.
     writer: Option<Box<dyn Format>>,
     error: Option<io::Error>,
 }
@@ -270,7 +275,8 @@ impl Printer {
         }
     }
 
-    fn finish(mut self) -> Result<Summary, Trouble> {
+    /// The summary, and whether every output holds all of it.
+    fn finish(mut self) -> (Summary, Result<(), Trouble>) {
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
             emit(outputs, row);
@@ -279,12 +285,14 @@ impl Printer {
         for output in outputs.iter_mut() {
             output.write(|writer| writer.finish());
         }
-        for output in &self.outputs {
-            if let (Some(path), Some(error)) = (&output.path, &output.error) {
-                return Err(Trouble::usage(format!("-o {}: {error}", path.display())));
-            }
-        }
-        Ok(summary)
+        let trouble = self.outputs.iter().find_map(|output| {
+            let to = match &output.path {
+                Some(path) => format!("-o {}", path.display()),
+                None => "standard output".to_owned(),
+            };
+            Trouble::output(&to, output.error.as_ref()?)
+        });
+        (summary, trouble.map_or(Ok(()), Err))
     }
 }
 
@@ -309,6 +317,9 @@ impl Output {
 
 /// The signals that end a run, as exit codes.
 struct Signals {
+    /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
+    /// the failure is told.
+    _file_size: Signal,
     hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
@@ -321,6 +332,7 @@ impl Signals {
                 .map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
         };
         Ok(Self {
+            _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
             hangup: listen(SignalKind::hangup())?,
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

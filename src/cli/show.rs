@@ -137,34 +137,36 @@ pub(super) fn show(
         _ => writer.row(row),
     };
     let mut events = run.events_of(RESULTS)?;
-    let mut gone = false;
+    let mut printed = Ok(());
     for event in &mut events {
-        // A reader that went away wants no more.
-        gone = gone || rows.on(&event?, &mut emit).is_err();
-        if gone {
+        printed = rows.on(&event?, &mut emit);
+        if printed.is_err() {
             break;
         }
     }
-    if !gone {
-        let _gone = rows.finish(&mut emit).and_then(|_| writer.finish());
-    }
+    let printed = printed
+        .and_then(|()| rows.finish(&mut emit).map(|_| ()))
+        .and_then(|()| writer.finish());
     for warning in events.warnings() {
         cx.streams.tell(&format!("note: {warning}"));
     }
     let letters = run.id.letters();
-    match events.ending() {
-        _ if gone => {}
-        Ending::Finished => {}
-        Ending::Interrupted => {
+    match (&printed, events.ending()) {
+        (Err(_), _) | (_, Ending::Finished) => {}
+        (_, Ending::Interrupted) => {
             cx.streams.tell(&format!(
                 "run {letters} was interrupted; this is what it recorded"
             ));
         }
-        Ending::Running => cx
+        (_, Ending::Running) => cx
             .streams
             .tell(&format!("run {letters} is still being recorded")),
     }
-    Ok(0)
+    match printed {
+        Ok(()) => Ok(0),
+        // A reader that went away wants no more; a full disk is another matter.
+        Err(error) => Trouble::output("standard output", &error).map_or(Ok(0), Err),
+    }
 }
 
 /// The cells a person means, with their names.

@@ -1,12 +1,14 @@
 //! Why a command could not do its work, and the exit code that says so.
 
+use std::io;
+
 use super::output::Streams;
 use crate::diag::Diagnostic;
 use crate::record::RecordError;
 
 /// Usage or configuration (design.md 4).
 const USAGE: u8 = 2;
-/// The recording failed; `EX_IOERR` of sysexits.h.
+/// The recording, or the writing of results, failed; `EX_IOERR` of sysexits.h.
 const IO: u8 = 74;
 
 /// A failed command.
@@ -44,6 +46,27 @@ impl Trouble {
             message,
             diagnostics: Vec::new(),
         }
+    }
+
+    /// A run could not even begin to be recorded.
+    pub(super) fn unrecordable(error: &RecordError) -> Self {
+        Self {
+            code: IO,
+            message: format!("the run cannot be recorded: {error}; nothing was run"),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// Results could not be written to where they were wanted. A reader that went away is no trouble: nobody wants the
+    /// rest.
+    pub(super) fn output(to: &str, error: &io::Error) -> Option<Self> {
+        (error.kind() != io::ErrorKind::BrokenPipe).then(|| Self {
+            code: IO,
+            message: format!(
+                "{to}: {error}; what was written is incomplete (the run is recorded: `dicta show @` prints it)"
+            ),
+            diagnostics: Vec::new(),
+        })
     }
 
     /// Tells it on standard error.

@@ -8,8 +8,9 @@ pub const REDACTED: &str = "[redacted]";
 /// Texts shorter than this are not looked for: they would hit ordinary words.
 const SHORTEST: usize = 6;
 
-/// Knows the secrets of a run and replaces them, in the spellings in which they travel: raw, JSON-escaped and
-/// percent-encoded.
+/// Knows the secrets of a run and replaces them, in the spellings in which they travel: raw, JSON-escaped (also with
+/// `\/` and `\u002f`, as some servers write them, and once more inside a JSON string) and percent-encoded. ASCII case
+/// does not count, so that `%2F` and `%2f` are one.
 #[derive(Debug, Default)]
 pub struct Redactor {
     find: Option<AhoCorasick>,
@@ -25,17 +26,19 @@ impl Redactor {
             if secret.len() < SHORTEST {
                 continue;
             }
-            let json = serde_json::Value::from(secret).to_string();
-            let percent: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-            for spelling in [secret, &json[1..json.len() - 1], &percent] {
-                if !needles.iter().any(|n| n == spelling) {
-                    needles.push(spelling.to_owned());
+            for spelling in spellings(secret) {
+                // A text that holds it may itself be escaped on its way out.
+                for needle in [json(&spelling), spelling] {
+                    if !needles.contains(&needle) {
+                        needles.push(needle);
+                    }
                 }
             }
         }
         let find = (!needles.is_empty()).then(|| {
             AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostLongest)
+                .ascii_case_insensitive(true)
                 .build(&needles)
                 .expect("a few short needles always build")
         });
@@ -61,7 +64,10 @@ impl Redactor {
         let mut longest = 0;
         for needle in &self.needles {
             for len in (longest + 1..needle.len().min(text.len() + 1)).rev() {
-                if needle.is_char_boundary(len) && text.ends_with(&needle[..len]) {
+                if needle.is_char_boundary(len)
+                    && text.is_char_boundary(text.len() - len)
+                    && text[text.len() - len..].eq_ignore_ascii_case(&needle[..len])
+                {
                     longest = len;
                     break;
                 }
@@ -69,6 +75,44 @@ impl Redactor {
         }
         longest
     }
+}
+
+/// A secret as itself and as writers of JSON and URLs spell it.
+fn spellings(secret: &str) -> [String; 7] {
+    let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
+    let plain = |c: char| c.is_ascii_alphanumeric();
+    let as_is = |c: char, other: &dyn Fn(char) -> String| {
+        if plain(c) { c.to_string() } else { other(c) }
+    };
+    [
+        secret.to_owned(),
+        json(secret),
+        json(secret).replace('/', "\\/"),
+        by_char(&|c| as_is(c, &unicode)),
+        by_char(&unicode),
+        url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
+        by_char(&|c| as_is(c, &percent)),
+    ]
+}
+
+/// As it stands between the quotes of a JSON string.
+fn json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn unicode(c: char) -> String {
+    c.encode_utf16(&mut [0; 2])
+        .iter()
+        .map(|unit| format!("\\u{unit:04x}"))
+        .collect()
+}
+
+fn percent(c: char) -> String {
+    c.encode_utf8(&mut [0; 4])
+        .bytes()
+        .map(|byte| format!("%{byte:02X}"))
+        .collect()
 }
 
 /// Redacts a stream whose secrets may be split over chunks: what could be the beginning of one is held back.
@@ -122,6 +166,30 @@ mod tests {
             );
         }
         assert_eq!(redactor.redact("nothing here"), None);
+    }
+
+    #[test]
+    fn servers_spell_a_secret_in_ways_of_their_own() {
+        let redactor = Redactor::new(["sk/live-4711+ab=="]);
+        for text in [
+            r"php: sk\/live-4711+ab==",
+            r"go: sk/live-4711\u002bab\u003d\u003d sk\u002flive\u002d4711\u002Bab\u003D\u003D",
+            "a proxy: sk%2flive%2d4711%2bab%3d%3d, sk%2Flive-4711%2Bab%3D%3D",
+            "a shout: SK/LIVE-4711+AB==",
+        ] {
+            let clean = redactor.redact(text).expect("a hit");
+            assert!(clean.contains(REDACTED), "{clean}");
+            assert!(
+                !clean.contains("4711+") && !clean.contains("4711%"),
+                "{clean}"
+            );
+            let quoted = serde_json::Value::from(text).to_string();
+            let clean = redactor.redact(&quoted).expect("a hit inside JSON");
+            assert!(
+                !clean.contains("4711+") && !clean.contains("4711%"),
+                "{clean}"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 /// What markers are derived from: 32 random bytes of this installation.
@@ -32,7 +33,11 @@ impl Secret {
             done => return done,
         }
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        // Where it is ours to make, it is ours alone, whatever the umask.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
         let mut bytes = [0; 32];
         fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         // Temporary files are made with mode 0600; linking one into place never overwrites another's.
@@ -168,6 +173,8 @@ mod tests {
         assert_eq!(Secret::load_or_create(&path).expect("read"), first);
         let mode = fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        let folder = fs::metadata(dir.path().join("deep")).expect("there");
+        assert_eq!(folder.permissions().mode() & 0o777, 0o700);
         fs::write(&path, "short").expect("written");
         assert!(Secret::load_or_create(&path).is_err());
         assert_eq!(format!("{first:?}"), "Secret(…)");

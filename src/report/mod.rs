@@ -68,7 +68,7 @@ impl FormatName {
         match self {
             Self::Human => Box::new(Human::new(out, style)),
             Self::Jsonl => Box::new(Jsonl::new(out, style.terminal)),
-            Self::Junit => Box::new(Junit::new(out)),
+            Self::Junit => Box::new(Junit::new(out, style.terminal)),
             Self::Markdown => Box::new(Markdown::new(out)),
         }
     }

@@ -113,16 +113,15 @@ impl Plan {
 
     fn tasks_of(&self, at: u32, eval: &Eval, transcript: &Transcript<'_>, tasks: &mut Vec<Task>) {
         let plan = &self.evals[at as usize];
-        let run = || match plan.judge {
-            _ if !eval.enabled => How::Skip("disabled in the rubric".to_owned()),
-            Some(judge) => How::Judge {
-                judge,
-                repeat: plan.repeat,
-            },
-            None => How::Check,
-        };
-        let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
-        let mut push = |message, how| {
+        let mut push = |message| {
+            let how = match (skipped(eval, message, transcript), plan.judge) {
+                (Some(why), _) => How::Skip(why),
+                (None, Some(judge)) => How::Judge {
+                    judge,
+                    repeat: plan.repeat,
+                },
+                (None, None) => How::Check,
+            };
             tasks.push(Task {
                 eval: at,
                 message,
@@ -130,23 +129,9 @@ impl Plan {
             });
         };
         match eval.trigger {
-            Trigger::OnSessionComplete => push(None, run()),
-            Trigger::SampleSessions if !eval.enabled || picked(0) => push(None, run()),
-            Trigger::SampleSessions => push(None, unsampled(eval, "sessions")),
-            Trigger::EveryTurn => {
-                for message in assistant_messages(transcript) {
-                    push(Some(message), run());
-                }
-            }
-            Trigger::SampleTurns => {
-                for message in assistant_messages(transcript) {
-                    let how = if !eval.enabled || picked(message) {
-                        run()
-                    } else {
-                        unsampled(eval, "turns")
-                    };
-                    push(Some(message), how);
-                }
+            Trigger::OnSessionComplete | Trigger::SampleSessions => push(None),
+            Trigger::EveryTurn | Trigger::SampleTurns => {
+                assistant_messages(transcript).for_each(|message| push(Some(message)));
             }
         }
     }
@@ -248,9 +233,20 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
         .filter_map(|(at, _)| u32::try_from(at).ok())
 }
 
-fn unsampled(eval: &Eval, what: &str) -> How {
-    How::Skip(format!(
-        "not sampled ({} % of {what})",
-        eval.sample_percentage
-    ))
+/// Why a decision is not to be reached, if so. It depends on the eval and the transcript alone, so that a run that is
+/// taken up again skips what the first one would have.
+pub(super) fn skipped(
+    eval: &Eval,
+    message: Option<u32>,
+    transcript: &Transcript<'_>,
+) -> Option<String> {
+    let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
+    let what = match (eval.trigger, message) {
+        _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),
+        (Trigger::SampleSessions, _) if !picked(0) => "sessions",
+        (Trigger::SampleTurns, Some(message)) if !picked(message) => "turns",
+        _ => return None,
+    };
+    let share = eval.sample_percentage;
+    Some(format!("not sampled ({share} % of {what})"))
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::bench::{Bench, Judged, State};
-use super::plan::{How, Plan, Task};
+use super::plan::{How, Plan, Task, skipped};
 use super::snapshot::Compilation;
-use super::source::{Chunk, Feed, Record};
+use super::source::{Chunk, Feed, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
 use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
 use crate::handlers::Registry;
@@ -34,8 +34,8 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// The decisions it planned.
-    pub(super) fn tasks(&self, plan: &Plan) -> Vec<Task> {
+    /// The decisions it planned. What it had not come to settle is skipped now if it would have been skipped then.
+    pub(super) fn tasks(&self, plan: &Plan, transcript: &Transcript<'_>) -> Vec<Task> {
         let mut tasks: Vec<Task> = Vec::new();
         for (key, result) in &self.cells {
             let Some(eval) = plan.evals.get(key.eval as usize) else {
@@ -47,11 +47,14 @@ impl Carried {
             {
                 continue;
             }
-            let skipped = result
-                .as_ref()
-                .filter(|result| result.outcome == Outcome::Skipped);
-            let how = match (skipped, key.judge.or(eval.judge)) {
-                (Some(result), _) => How::Skip(result.explanation.clone()),
+            let skip = match result {
+                Some(result) => {
+                    (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
+                }
+                None => skipped(plan.eval(key.eval).2, key.message, transcript),
+            };
+            let how = match (skip, key.judge.or(eval.judge)) {
+                (Some(why), _) => How::Skip(why),
                 (None, Some(judge)) => How::Judge {
                     judge,
                     repeat: eval.repeat,
@@ -296,10 +299,18 @@ impl Left {
         }
     }
 
-    /// The last record reached: its file, as events name it, and where it begins there.
-    pub(super) fn last(&self) -> Option<(PathBuf, u64)> {
+    /// How far it came among the records.
+    pub(super) fn reached(&self) -> Option<Reached> {
         let (last, _) = self.transcripts.last()?;
-        Some((last.path.clone(), last.offset))
+        Some(Reached {
+            path: last.path.clone(),
+            offset: last.offset,
+            planned: self
+                .transcripts
+                .iter()
+                .map(|(planned, _)| (planned.path.clone(), planned.offset))
+                .collect(),
+        })
     }
 }
 
@@ -400,6 +411,7 @@ impl Feed for ResumeFeed {
                 digest: reference.digest,
                 lost,
             })),
+            passed: false,
         };
         Ok(Some(Chunk {
             path: reference.path.into(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::ids::Ids;
 use super::plan::Plan;
-use super::source::{Chunk, Feed, FileFeed, Picked};
+use super::source::{Chunk, Feed, FileFeed, Picked, Reached};
 use crate::transcript;
 
 /// How many transcripts, and which ones.
@@ -71,7 +71,7 @@ pub(super) struct SampledFeed {
     plan: Arc<Plan>,
     root: PathBuf,
     files: Vec<PathBuf>,
-    after: Option<(PathBuf, u64)>,
+    after: Option<Reached>,
     chosen: Option<FileFeed>,
 }
 
@@ -82,7 +82,7 @@ impl SampledFeed {
         plan: Arc<Plan>,
         root: &Path,
         files: Vec<PathBuf>,
-        after: Option<(PathBuf, u64)>,
+        after: Option<Reached>,
     ) -> Self {
         Self {
             sample,

@@ -1,5 +1,6 @@
 //! Where a run's records come from: transcript files, walked once, block by block.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +33,19 @@ pub(super) struct Record {
     pub(super) id: Option<String>,
     /// What an earlier run settled about it.
     pub(super) carried: Option<Arc<Carried>>,
+    /// An earlier run passed it and planned nothing: only its id counts, since one that comes later may have the same.
+    pub(super) passed: bool,
+}
+
+/// How far an earlier run came.
+#[derive(Debug, Clone)]
+pub(super) struct Reached {
+    /// The file of the last record it planned, as events name it.
+    pub(super) path: PathBuf,
+    /// Where that record begins.
+    pub(super) offset: u64,
+    /// The records it planned, up to that one; they are handed out by another feed.
+    pub(super) planned: HashSet<(PathBuf, u64)>,
 }
 
 /// Hands out chunks until there are no more. Errors are sentences; nothing follows one.
@@ -54,8 +68,8 @@ pub(super) struct FileFeed {
     seen: u64,
     /// If given, only these records.
     picked: Option<Picked>,
-    /// Records up to this one are passed over: its file as events name it, and its offset.
-    after: Option<(PathBuf, u64)>,
+    /// What an earlier run reached is passed over.
+    after: Option<Reached>,
 }
 
 impl FileFeed {
@@ -72,9 +86,9 @@ impl FileFeed {
         }
     }
 
-    /// The same, but only what comes after the record at an offset of a file.
-    pub(super) fn after(mut self, record: Option<(PathBuf, u64)>) -> Self {
-        self.after = record;
+    /// The same, but of what an earlier run reached only the records it planned nothing for, and those as passed.
+    pub(super) fn after(mut self, reached: Option<Reached>) -> Self {
+        self.after = reached;
         self
     }
 }
@@ -109,7 +123,7 @@ impl Feed for FileFeed {
                 if self
                     .after
                     .as_ref()
-                    .is_some_and(|(last, _)| **last == **path)
+                    .is_some_and(|reached| *reached.path == **path)
                 {
                     self.after = None;
                 }
@@ -120,11 +134,18 @@ impl Feed for FileFeed {
             for span in &block.spans {
                 let number = self.seen;
                 self.seen += 1;
-                if let Some((last, offset)) = &self.after {
-                    if **last != **path || span.offset <= *offset {
-                        continue;
+                let mut passed = false;
+                if let Some(reached) = &self.after {
+                    if *reached.path != **path || span.offset <= reached.offset {
+                        let at = (path.to_path_buf(), span.offset);
+                        // Chosen records have their ids already.
+                        if self.picked.is_some() || reached.planned.contains(&at) {
+                            continue;
+                        }
+                        passed = true;
+                    } else {
+                        self.after = None;
                     }
-                    self.after = None;
                 }
                 let id = match &self.picked {
                     None => None,
@@ -139,6 +160,7 @@ impl Feed for FileFeed {
                     default_id: file.default_id(span.number),
                     id,
                     carried: None,
+                    passed,
                 });
             }
             let bytes = Arc::new(block.bytes);

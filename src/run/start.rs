@@ -171,9 +171,10 @@ pub(super) fn prepare(
         also: workspace.also_runs.clone(),
     };
     let left = match &options.resume {
-        Some(name) => Some(Left::of(
-            &store.resolve(name).map_err(|error| usage(&error))?,
-        )?),
+        Some(name) => {
+            let old = store.resolve(name).map_err(|error| usage(&error))?;
+            Some(Left::of(&old).map_err(|error| usage(&error))?)
+        }
         None => None,
     };
     let (workspace, options) = match &left {
@@ -343,7 +344,7 @@ fn feed(
     left: Option<Left>,
 ) -> Box<dyn Feed> {
     let root = workspace.root.as_path();
-    let after = left.as_ref().and_then(Left::last);
+    let after = left.as_ref().and_then(Left::reached);
     let rest = || -> Box<dyn Feed> {
         let files = workspace.transcripts.clone();
         match options.sample {

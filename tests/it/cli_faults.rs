@@ -91,7 +91,7 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
     bench.write("t.jsonl", &many);
     // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
     let script = format!(
-        "trap '' XFSZ; ulimit -f 256; exec '{}' run -q --format jsonl",
+        "ulimit -f 256; exec '{}' run -q --format jsonl",
         env!("CARGO_BIN_EXE_dicta")
     );
     let mut command = Command::new("bash");
@@ -116,6 +116,54 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
     {
         assert!(recorded.contains(line), "printed but not recorded: {line}");
     }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_74_and_the_run_is_recorded() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    bench.write(
+        "t.jsonl",
+        r#"{"messages":[{"role":"assistant","content":"no"}]}"#,
+    );
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    let Ok(_) = full() else {
+        return; // not on this system
+    };
+    for args in [
+        &["run", "-q", "--format", "jsonl"][..],
+        &["show", "@", "--format", "jsonl"],
+    ] {
+        let ended = bench
+            .command(args)
+            .stdout(full().expect("opened before"))
+            .output()
+            .expect("starts");
+        assert_eq!(ended.status.code(), Some(74), "{args:?}");
+        let told = text(&ended.stderr);
+        assert!(told.contains("standard output: No space left"), "{told}");
+    }
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(rows(&shown).last().expect("a summary")["pending"], 0);
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_does_not_begin() {
+    let bench = Bench::new();
+    bench.workspace("", NAMES_A_RELEASE);
+    bench.write(
+        "t.jsonl",
+        r#"{"messages":[{"role":"assistant","content":"no"}]}"#,
+    );
+    bench.write("runs", "a file, where the folder should be");
+    let ended = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    assert_eq!(ended.status.code(), Some(74));
+    assert!(
+        text(&ended.stderr).contains("cannot be recorded"),
+        "{}",
+        text(&ended.stderr)
+    );
+    assert!(ended.stdout.is_empty());
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl Feed for List {
                 default_id: "list:1".into(),
                 id: None,
                 carried: None,
+                passed: false,
             });
         }
         Ok((!records.is_empty()).then(|| Chunk {

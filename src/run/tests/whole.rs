@@ -284,6 +284,68 @@ evals:
 }
 
 #[tokio::test]
+async fn a_run_taken_up_again_skips_and_names_as_the_uncut_one() {
+    let home = Home::new(&[]);
+    // Half of these have no cells; all ids come several times.
+    let records: Vec<String> = (0..12)
+        .map(|n| {
+            let tags = if n % 3 == 0 { "" } else { r#""y""# };
+            transcript(&format!("t{}", n % 4), "Monday").replacen(
+                '{',
+                &format!(r#"{{"tags":[{tags}],"#),
+                1,
+            )
+        })
+        .collect();
+    fs::write(home.dir.path().join("t.jsonl"), records.join("\n")).expect("written");
+    let rubric = "
+id: r
+applies_to: { tags: [y] }
+evals:
+  - { id: half, type: contains, trigger: sample_sessions, sample_percentage: 50, params: { patterns: [x] } }
+  - { id: off, type: contains, enabled: false, params: { patterns: [x] } }
+  - { id: on, type: contains, params: { patterns: [x] } }
+";
+    let mut over = home.workspace();
+    let these = workspace(home.dir.path(), &[rubric]);
+    (over.rubrics, over.files) = (these.rubrics, these.files);
+    let (whole, kinds, totals) = home.run(over.clone(), RunOptions::default()).await;
+    let named = |kinds: &[Kind]| -> Vec<String> {
+        kinds
+            .iter()
+            .filter_map(|kind| match kind {
+                Kind::CellsPlanned { transcript, .. } => Some(transcript.id.clone()),
+                _ => None,
+            })
+            .collect()
+    };
+    let log = home
+        .dir
+        .path()
+        .join("runs")
+        .join(&whole.0)
+        .join("events.jsonl");
+    let text = fs::read_to_string(&log).expect("readable");
+    for nth in 0..8 {
+        // As if it had been killed when the cells of one more transcript were planned.
+        let planned = text
+            .match_indices("cells_planned")
+            .nth(nth)
+            .expect("planned")
+            .0;
+        let end = planned + text[planned..].find('\n').expect("a line") + 1;
+        fs::write(&log, &text[..end]).expect("cut");
+        let options = RunOptions {
+            resume: Some(whole.0.clone()),
+            ..RunOptions::default()
+        };
+        let (_, resumed, again) = home.run(over.clone(), options).await;
+        assert_eq!(named(&resumed), named(&kinds), "killed after {nth}");
+        assert_eq!(again.outcomes, totals.outcomes, "killed after {nth}");
+    }
+}
+
+#[tokio::test]
 async fn a_changed_transcript_is_taken_from_the_copy_the_old_run_kept() {
     let home = Home::new(&["hello", "no"]);
     let (old, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
