@@ -88,7 +88,11 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         };
         let provider = serde_json::to_value(judge.provider).ok();
         let provider = provider.as_ref().and_then(Value::as_str).unwrap_or("?");
-        let _infallible = writeln!(out, "{name}{default}\n    {provider} {}", judge.model);
+        let _infallible = writeln!(
+            out,
+            "{name}{default}\n    {}",
+            format!("{provider} {}", judge.model).trim_end()
+        );
         if let Some(url) = &judge.base_url {
             let _infallible = writeln!(out, "    at {url}");
         }

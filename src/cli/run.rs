@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,12 +15,14 @@ use super::workspace::{Opened, open};
 use super::{Cx, runtime};
 use crate::event::RunEvent;
 use crate::handlers::Registry;
-use crate::model::Millis;
+use crate::model::{Millis, counted};
 use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
 
+const NOTHING: &str =
+    "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
 /// Printed results reach a pipe at least this often.
 const FLUSH: Millis = Millis(100);
 
@@ -34,7 +37,10 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
         let preview = run::preview(workspace, &registry, &cx.env, &cx.clock, options)
             .map_err(|error| Trouble::usage(error.to_string()))?;
         cx.streams.print(&plan(&preview));
-        return Ok(if preview.cells == 0 { 2 } else { 0 });
+        if preview.cells == 0 {
+            return Err(Trouble::usage(NOTHING));
+        }
+        return Ok(0);
     }
     let printer = Printer::new(args, cx)?;
     let runtime = runtime()?;
@@ -47,9 +53,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
 fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
     let where_ = match &args.filter {
         None => None,
-        Some(text) => {
-            Some(Filter::parse(text).map_err(|error| Trouble::usage(format!("--where: {error}")))?)
-        }
+        Some(text) => Some(Filter::parse(text).map_err(|error| Trouble::usage(error.to_string()))?),
     };
     if args.jobs == Some(0) {
         return Err(Trouble::usage("-j must be at least 1"));
@@ -58,9 +62,9 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         where_,
         judge: args.judge.clone(),
         concurrency: args.jobs,
-        limit: args.limit,
+        limit: args.limit.map(NonZeroU64::get),
         sample: args.sample.map(|size| Sample {
-            size,
+            size: size.get(),
             seed: args.seed,
         }),
         repeat: args.repeat,
@@ -123,9 +127,7 @@ async fn drive(
         return Ok(code);
     }
     if summary.cells == 0 {
-        let why =
-            "nothing was selected: no eval applies to any transcript, or --where leaves nothing";
-        return Err(Trouble::usage(why));
+        return Err(Trouble::usage(NOTHING));
     }
     Ok(summary.exit_code())
 }
@@ -133,8 +135,9 @@ async fn drive(
 /// A dry run's plan as text. Figures that are estimates say so.
 fn plan(preview: &Preview) -> String {
     let mut out = format!(
-        "{} cells over {} transcripts\n",
-        preview.cells, preview.transcripts
+        "{} over {}\n",
+        counted(preview.cells, "cell"),
+        counted(preview.transcripts, "transcript")
     );
     for (kind, cells) in &preview.kinds {
         let _infallible = writeln!(out, "  {cells:>6}  {kind}");
@@ -149,8 +152,8 @@ fn plan(preview: &Preview) -> String {
     if preview.bad_records > 0 {
         let _infallible = writeln!(
             out,
-            "{} records are no transcripts (dicta check FILE)",
-            preview.bad_records
+            "{} could not be read as a transcript (dicta check says why)",
+            counted(preview.bad_records, "record")
         );
     }
     for (name, judge) in &preview.judges {
@@ -161,7 +164,7 @@ fn plan(preview: &Preview) -> String {
 }
 
 fn judge_plan(name: &str, judge: &JudgePreview) -> String {
-    let mut out = format!("judge `{name}`: {} cells", judge.cells);
+    let mut out = format!("judge `{name}`: {}", counted(judge.cells, "cell"));
     if judge.cached > 0 {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
     }
@@ -171,6 +174,10 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
             ", up to {} more repeats if votes are split",
             judge.at_most_more
         );
+    }
+    if judge.calls_most == 0 {
+        out.push_str(", no model is called\n");
+        return out;
     }
     let calls = match (judge.calls_least, judge.calls_most) {
         (least, most) if least == most => least.to_string(),
@@ -206,7 +213,11 @@ struct Output {
 impl Printer {
     fn new(args: &RunArgs, cx: &Cx) -> Result<Self, Trouble> {
         let format = FormatName::from(args.format);
-        let stdout = format.writer(Box::new(io::stdout()), cx.streams.out);
+        let style = Style {
+            told: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
+            ..cx.streams.out
+        };
+        let stdout = format.writer(Box::new(io::stdout()), style);
         let mut outputs = vec![Output {
             path: None,
             writer: Some(stdout),
@@ -270,6 +281,9 @@ impl Printer {
     }
 
     fn finish(mut self) -> Result<Summary, Trouble> {
+        if let Some(narrator) = &mut self.narrator {
+            let _gone = narrator.finish();
+        }
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
             emit(outputs, row);
@@ -279,8 +293,16 @@ impl Printer {
             output.write(|writer| writer.finish());
         }
         for output in &self.outputs {
-            if let (Some(path), Some(error)) = (&output.path, &output.error) {
-                return Err(Trouble::usage(format!("-o {}: {error}", path.display())));
+            match (&output.path, &output.error) {
+                (Some(path), Some(error)) => {
+                    let what = format!("-o {}", path.display());
+                    return Err(Trouble::output(&what, error, &summary.run));
+                }
+                // A reader that left has seen what it wanted.
+                (None, Some(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    return Err(Trouble::output("standard output", error, &summary.run));
+                }
+                _ => {}
             }
         }
         Ok(summary)

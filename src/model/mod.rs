@@ -23,4 +23,4 @@ pub use result::{
 pub use text::{JsonText, RawJson, Text, pointer_step};
 pub use tool::{Answer, Change, Hop, Rejection, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};
-pub use visible::{is_invisible, visible};
+pub use visible::{counted, is_invisible, visible};

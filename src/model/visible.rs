@@ -1,4 +1,4 @@
-//! Untrusted text made fit for a terminal: shown, not stripped.
+//! Text for people: untrusted text made fit for a terminal (shown, not stripped), and numbers with their nouns.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -27,6 +27,11 @@ pub fn visible(text: &str, multiline: bool) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// A number with its noun, for people: `1 cell`, `2 cells`. For nouns that take an s.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 enum Mark {

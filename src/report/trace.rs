@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::human::words;
+use super::narrate::SUBMIT;
 use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
-use crate::model::{CellResult, Verdict};
+use crate::model::{CellResult, Verdict, counted};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
@@ -13,7 +14,12 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
         turn_text(&mut out, turn, number, blobs);
     }
     if cell.trace.is_empty() {
-        out.push_str("no judge was asked for it in this run\n");
+        out.push_str(match &cell.result {
+            Some(result) if result.verdict.is_some() || result.usage.is_some() => {
+                "no judge was asked in this run: the verdict is that of an earlier one\n"
+            }
+            _ => "no judge was asked\n",
+        });
     }
     match &cell.result {
         Some(result) => result_text(&mut out, result),
@@ -65,7 +71,7 @@ fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn Blob
     if let Some((_, reply)) = &turn.finished {
         if !reply.thought.is_empty() {
             heading(out, "thinking");
-            let _infallible = writeln!(out, "{}", reply.thought);
+            let _infallible = writeln!(out, "{}", reply.thought.trim_end());
         }
         if !reply.text.is_empty() {
             heading(out, "reply");
@@ -152,6 +158,8 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             out,
             if answer.is_error {
                 "error"
+            } else if call.name == SUBMIT {
+                "answer"
             } else {
                 "fetched content"
             },
@@ -196,13 +204,16 @@ fn result_text(out: &mut String, result: &CellResult) {
             (Some(input), Some(output)) => format!("{input} + {output} tokens"),
             _ => "tokens unknown".to_owned(),
         };
-        let cost = result
-            .cost_usd
-            .map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
+        let cost = match result.cost_usd {
+            Some(0.0) => "free".to_owned(),
+            Some(cost) => format!("${cost:.4}"),
+            None => "cost unknown".to_owned(),
+        };
         let _infallible = writeln!(
             out,
-            "{} judge calls, {tokens}, {cost}, {}",
-            usage.calls, result.duration_ms
+            "{}, {tokens}, {cost}, {}",
+            counted(u64::from(usage.calls), "judge call"),
+            result.duration_ms
         );
     }
 }

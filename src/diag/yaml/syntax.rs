@@ -8,7 +8,7 @@ use serde_saphyr::budget::BudgetBreach;
 
 use super::node::span_of;
 use super::{MAX_DEPTH, MAX_NODES};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 
 /// An error that stopped the parser.
 pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
@@ -20,8 +20,28 @@ pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagn
         .and_then(serde_saphyr::Locations::primary_location)
         .or_else(|| error.location());
     match place {
-        Some(place) => diagnostic.at(span_of(place), source),
+        Some(place) => diagnostic.at(located(span_of(place), source), source),
         None => diagnostic.at(super::start(), source),
+    }
+}
+
+/// The parser knows line and column of a syntax error, and sometimes no offset; the snippet goes by offsets.
+fn located(span: Span, source: &str) -> Span {
+    if span.bytes.start > 0 || span.line <= 1 {
+        return span;
+    }
+    let before = source.split_inclusive('\n').take(span.line as usize - 1);
+    let start: usize = before.map(str::len).sum();
+    let line = source[start..].lines().next().unwrap_or("");
+    let column = (span.column as usize).saturating_sub(1);
+    let at = line
+        .char_indices()
+        .nth(column)
+        .map_or(line.len(), |(at, _)| at);
+    let end = line[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+    Span {
+        bytes: start + at..start + end,
+        ..span
     }
 }
 
