@@ -115,6 +115,7 @@ async fn drive(
             () = cx.clock.sleep(FLUSH) => printer.flush(),
         }
     }
+    printer.hush();
     let ended = join.await;
     let summary = printer.finish()?;
     match ended {
@@ -274,6 +275,13 @@ impl Printer {
         }
     }
 
+    /// No event will come: tells what judges said and was not told yet.
+    fn hush(&mut self) {
+        if let Some(narrator) = &mut self.narrator {
+            let _gone = narrator.finish();
+        }
+    }
+
     fn flush(&mut self) {
         for output in &mut self.outputs {
             output.write(|writer| writer.flush());
@@ -281,9 +289,6 @@ impl Printer {
     }
 
     fn finish(mut self) -> Result<Summary, Trouble> {
-        if let Some(narrator) = &mut self.narrator {
-            let _gone = narrator.finish();
-        }
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
             emit(outputs, row);
@@ -293,16 +298,8 @@ impl Printer {
             output.write(|writer| writer.finish());
         }
         for output in &self.outputs {
-            match (&output.path, &output.error) {
-                (Some(path), Some(error)) => {
-                    let what = format!("-o {}", path.display());
-                    return Err(Trouble::output(&what, error, &summary.run));
-                }
-                // A reader that left has seen what it wanted.
-                (None, Some(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    return Err(Trouble::output("standard output", error, &summary.run));
-                }
-                _ => {}
+            if let (Some(path), Some(error)) = (&output.path, &output.error) {
+                return Err(Trouble::usage(format!("-o {}: {error}", path.display())));
             }
         }
         Ok(summary)

@@ -6,7 +6,7 @@ use crate::record::RecordError;
 
 /// Usage or configuration (design.md 4).
 const USAGE: u8 = 2;
-/// The recording failed, or results could not be written; `EX_IOERR` of sysexits.h.
+/// The recording failed; `EX_IOERR` of sysexits.h.
 const IO: u8 = 74;
 
 /// A failed command.
@@ -39,18 +39,6 @@ impl Trouble {
     /// The run could not be recorded.
     pub(super) fn recording(error: &RecordError) -> Self {
         let message = format!("the recording failed: {error}; what was printed before is recorded");
-        Self {
-            code: IO,
-            message,
-            diagnostics: Vec::new(),
-        }
-    }
-
-    /// Results could not be written where they were wanted. The run itself is recorded.
-    pub(super) fn output(what: &str, error: &std::io::Error, run: &str) -> Self {
-        let message = format!(
-            "{what}: {error}; results are missing there, but run {run} is recorded (dicta show)"
-        );
         Self {
             code: IO,
             message,

@@ -150,11 +150,11 @@ impl<W: Write> Floor<W> {
     }
 
     fn tell_done(&mut self) -> io::Result<()> {
-        let (done, waiting) = std::mem::take(&mut self.waiting)
+        let (done, waiting): (IndexMap<_, _>, IndexMap<_, _>) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|(_, waiting): &(_, Waiting)| waiting.done);
         self.waiting = waiting;
-        for (cell, waiting) in IndexMap::<CellIx, Waiting>::from(done) {
+        for (cell, waiting) in done {
             self.block(cell, &waiting)?;
             self.begun.remove(&cell);
         }

@@ -174,15 +174,13 @@ impl<'w> Human<'w> {
             counted(summary.transcripts, "transcript")
         );
         if summary.pending > 0 {
-            let _infallible = write!(
-                text,
-                " · {} pending (dicta run --resume {})",
-                summary.pending,
-                letters(&summary.run)
-            );
+            let _infallible = write!(text, " · {} pending", summary.pending);
         }
         if summary.interrupted {
             text.push_str(" · INTERRUPTED");
+        }
+        if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
+            let _infallible = write!(text, " (dicta run --resume {})", letters(&summary.run));
         }
         let calls = u64::from(summary.usage.calls);
         if calls > 0 {
@@ -296,5 +294,91 @@ impl Format for Human<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellNameRef, CellResult};
+
+    const NAME: CellNameRef<'_> = CellNameRef {
+        transcript: "refund",
+        rubric: "support",
+        eval: "brief",
+        message: None,
+        judge: Some("quick"),
+        repeat: None,
+    };
+
+    fn printed(style: Style, rows: &[Row<'_>]) -> String {
+        let mut out = Vec::new();
+        let mut human = Human::new(Box::new(&mut out), style);
+        for row in rows {
+            human.row(row).expect("a Vec takes everything");
+        }
+        human.finish().expect("a Vec takes everything");
+        drop(human);
+        String::from_utf8(out).expect("text")
+    }
+
+    fn row(result: &CellResult) -> Row<'_> {
+        Row::Result(ResultRow {
+            name: NAME,
+            kind: "llm_judge",
+            min_score: None,
+            result,
+        })
+    }
+
+    #[test]
+    fn reasons_are_broken_where_the_terminal_ends() {
+        let style = Style {
+            width: 40,
+            ..Style::default()
+        };
+        let result = CellResult::new(
+            Outcome::Fail,
+            "it has 8 sentences, at most 6 are wanted here",
+        );
+        assert_eq!(
+            printed(style, &[row(&result)]),
+            "✗ fail       refund/support/brief~quick\n    it has 8 sentences, at most 6 are\n    wanted here\n"
+        );
+    }
+
+    #[test]
+    fn a_reason_that_was_told_live_is_not_told_again() {
+        let style = Style {
+            told: true,
+            ..Style::default()
+        };
+        let live = CellResult::new(Outcome::Fail, "too long");
+        let mut recalled = live.clone();
+        recalled.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
+        assert_eq!(
+            printed(style, &[row(&live), row(&recalled)]),
+            "✗ fail       refund/support/brief~quick\n\
+             ✗ fail       refund/support/brief~quick  [from abcd]\n    too long\n",
+            "nobody spoke for the second one"
+        );
+    }
+
+    #[test]
+    fn failures_that_ran_off_the_screen_are_listed_at_the_end() {
+        let (pass, fail) = (
+            CellResult::new(Outcome::Pass, ""),
+            CellResult::new(Outcome::Fail, ""),
+        );
+        let mut rows = vec![row(&pass); 12];
+        rows.push(row(&fail));
+        let summary = Summary::default();
+        rows.push(Row::Summary(&summary));
+        let text = printed(Style::default(), &rows);
+        assert_eq!(text.matches("✗ fail").count(), 2, "{text}");
+        assert!(
+            text.contains("\n\n✗ fail  refund/support/brief~quick\n\n"),
+            "{text}"
+        );
     }
 }

@@ -86,7 +86,9 @@ impl<W: Write> Narrator<W> {
                 self.end_lines(*cell)?;
                 let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
                 let mut text = format!("{}{score}", words(result.outcome));
-                if let Some(error) = &result.error {
+                let known = |error| self.told.get(cell).is_some_and(|told| told.contains(error));
+                // The attempt or the reply that ended it may have said why already.
+                if let Some(error) = result.error.as_ref().filter(|error| !known(*error)) {
                     text.push_str(": ");
                     text.push_str(error);
                 }
@@ -185,11 +187,15 @@ impl<W: Write> Narrator<W> {
                     Some(wait) => format!("again in {wait}"),
                     None => "no further attempt".to_owned(),
                 };
+                // A server's sentence may end with its own full stop.
+                let said = why.strip_suffix('.').unwrap_or(why);
                 self.say(
                     cell,
                     "!",
-                    &format!("attempt {attempt} failed: {why}; {next}"),
-                )
+                    &format!("attempt {attempt} failed: {said}; {next}"),
+                )?;
+                self.remember(cell, why);
+                Ok(())
             }
             TurnFact::Finished { usage, .. } => {
                 self.end_lines(cell)?;
@@ -211,7 +217,9 @@ impl<W: Write> Narrator<W> {
                 Ok(())
             }
             TurnFact::VerdictUnparsed { why, .. } => {
-                self.say(cell, "!", &format!("no valid verdict: {why}"))
+                self.say(cell, "!", &format!("no valid verdict: {why}"))?;
+                self.remember(cell, why);
+                Ok(())
             }
         }
     }
@@ -242,6 +250,9 @@ impl<W: Write> Narrator<W> {
                 self.say(cell, "→", &format!("as {} ({what})", canonical.get()))
             }
             ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
+            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => {
+                self.say(cell, "✗", &format!("{SUBMIT} rejected ({rule}): {text}"))
+            }
             ToolFact::Rejected { rule, text } => {
                 self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
             }

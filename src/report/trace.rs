@@ -1,5 +1,6 @@
 //! One cell's whole trace as text: prompt, function calls, fetched content, verdict. What `dicta show RUN CELL` prints.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::human::words;
@@ -10,8 +11,9 @@ use crate::model::{CellResult, Verdict, counted};
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     let mut out = format!("cell {name}\n");
+    let mut before = None;
     for (turn, number) in cell.trace.iter().zip(1..) {
-        turn_text(&mut out, turn, number, blobs);
+        before = Some(turn_text(&mut out, turn, number, before.as_ref(), blobs));
     }
     if cell.trace.is_empty() {
         out.push_str(match &cell.result {
@@ -52,10 +54,20 @@ fn heading(out: &mut String, text: &str) {
     );
 }
 
-fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn BlobSource) {
+/// A request's values by their place.
+type Request = HashMap<String, String>;
+
+/// A turn; of its request what the one before did not hold. Returns the request, for the next.
+fn turn_text(
+    out: &mut String,
+    turn: &TurnState,
+    number: usize,
+    before: Option<&Request>,
+    blobs: &dyn BlobSource,
+) -> Request {
     heading(out, &format!("prompt, turn {number}"));
     let body = rope_text(&turn.request, blobs);
-    out.push_str(&readable(&body));
+    let request = request_text(out, &body, number, before);
     for dropped in &turn.dropped {
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
     }
@@ -85,19 +97,31 @@ fn turn_text(out: &mut String, turn: &TurnState, number: usize, blobs: &dyn Blob
         heading(out, "no valid verdict");
         let _infallible = writeln!(out, "{why}\n{}", piece_text(raw, blobs));
     }
+    request
 }
 
-/// A request body for reading: the texts of its messages with their line breaks, the rest as JSON.
-fn readable(body: &str) -> String {
+/// A request body for reading: the texts of its messages with their line breaks, the rest as JSON. A later turn repeats
+/// all that was sent before; what is new would drown in it.
+fn request_text(out: &mut String, body: &str, number: usize, before: Option<&Request>) -> Request {
     let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else {
-        return format!("{body}\n");
+        let _infallible = writeln!(out, "{body}");
+        return Request::new();
     };
-    let mut out = String::new();
-    texts(&value, "", &mut out);
-    out
+    let mut values = Vec::new();
+    texts(&value, "", &mut values);
+    let known =
+        |(path, text): &&(String, String)| before.is_some_and(|b| b.get(path) == Some(text));
+    if values.iter().any(|value| known(&value)) {
+        let _infallible = writeln!(out, "as turn {}, with:", number - 1);
+    }
+    for (_, text) in values.iter().filter(|value| !known(value)) {
+        out.push_str(text);
+    }
+    values.into_iter().collect()
 }
 
-fn texts(value: &serde_json::Value, path: &str, out: &mut String) {
+/// Each value by its place, as it is shown.
+fn texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, String)>) {
     use serde_json::Value;
     match value {
         Value::Object(map) => {
@@ -111,15 +135,12 @@ fn texts(value: &serde_json::Value, path: &str, out: &mut String) {
             }
         }
         Value::String(text) if text.contains('\n') => {
-            let _infallible = writeln!(
-                out,
-                "{}:\n{}",
-                path.trim_start_matches('.'),
-                text.trim_end()
-            );
+            let shown = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{shown}:\n{}\n", text.trim_end())));
         }
         other => {
-            let _infallible = writeln!(out, "{}: {other}", path.trim_start_matches('.'));
+            let shown = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{shown}: {other}\n")));
         }
     }
 }
@@ -145,7 +166,9 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         };
         let _infallible = writeln!(out, "{}{address} → {end}", hop.url);
     }
-    if let Some((answer, source, elapsed)) = &call.finished {
+    // A verdict's receipt says nothing: the verdict follows.
+    let receipt = call.name == SUBMIT;
+    if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {
         let from = match source {
             Source::Live => format!("live, in {elapsed}"),
             Source::Frozen { run } => format!("from the evidence of run {run}"),
@@ -158,8 +181,6 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             out,
             if answer.is_error {
                 "error"
-            } else if call.name == SUBMIT {
-                "answer"
             } else {
                 "fetched content"
             },
