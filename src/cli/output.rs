@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use crate::diag::{Diagnostic, render};
 use crate::model::visible;
-use crate::report::Style;
+use crate::report::{Style, wrap};
 use crate::workspace::Env;
 
 /// Standard output and error, and how each may look.
@@ -50,7 +50,9 @@ impl Streams {
             text.into()
         };
         let mut err = io::stderr().lock();
-        let _gone = writeln!(err, "{shown}");
+        for line in shown.lines() {
+            let _gone = writeln!(err, "{}", wrap(line, 0, 2, self.err.width));
+        }
     }
 
     /// Writes diagnostics with snippets to standard error.
