@@ -1,22 +1,23 @@
 //! What can be typed.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Edit a rubric, watch the judge think, see which verdicts moved, and know whether that is progress.
+/// The command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "dicta",
     version,
-    about,
+    about = "Judge recorded conversations of agents by your rubrics, and see which verdicts moved",
     max_term_width = 100,
     disable_help_subcommand = true
 )]
 #[command(
     after_help = "Without a command: what `dicta run` does, on the workspace found here or above, else on the demo.\n\
     Exit codes: 0 all passed, 1 some failed, 2 usage or configuration, 3 errors but no failures,\n\
-    4 nothing decided, 74 the recording failed, 101 a defect of dicta, 129/130/143 by signal."
+    4 nothing decided, 74 writing failed, 101 a bug in dicta, 129, 130, 143 ended by a signal."
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -25,19 +26,19 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a starter workspace with the built-in judge that passes and fails something
+    /// Make a small workspace to start from
     Init {
         /// The folder; made if it is not there
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Find everything that would fail at load, with the place and what to do
+    /// Find mistakes in a workspace, a rubric or transcripts; run nothing
     #[command(alias = "validate")]
     Check {
         /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
         path: Option<PathBuf>,
     },
-    /// Judge: run the evals of a workspace, record the run, print the results
+    /// Run the evals of a workspace, record the run, print the results
     Run(RunArgs),
     /// List recorded runs, newest first
     Runs {
@@ -46,7 +47,7 @@ pub(super) enum Command {
     },
     /// Print a recorded run's results, or one cell's whole trace
     Show {
-        /// @ is the newest run, @2 the one before; or its four letters, or a path
+        /// The run: @ is the newest, @2 the one before; or its four letters, or a path
         run: String,
         /// A cell's name, a unique prefix of it, or a glob
         cell: Option<String>,
@@ -58,10 +59,15 @@ pub(super) enum Command {
     },
     /// Play a recorded run as it happened
     Replay {
-        /// @ is the newest run, @2 the one before; or its four letters, or a path
+        /// The run: @ is the newest, @2 the one before; or its four letters, or a path
         run: String,
         /// How many times as fast; 0 prints everything at once
-        #[arg(long, default_value_t = 1.0)]
+        #[arg(
+            long,
+            value_name = "N",
+            default_value_t = 1.0,
+            allow_negative_numbers = true
+        )]
         speed: f64,
         /// Print to standard output
         #[arg(long)]
@@ -69,29 +75,29 @@ pub(super) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Compare two runs: flips with both reasons, new and gone cells, what changed in the rubrics
+    /// Show what moved between two runs, and what changed in the rubrics
     Compare {
-        /// The older run
+        /// The older run, such as @2
         before: String,
-        /// The newer run
+        /// The newer run, such as @
         after: String,
         #[command(flatten)]
         place: Place,
     },
-    /// Print the exact request a judge would be sent for a cell, unsent
+    /// Print the request a judge would be sent for a cell; send nothing
     Prompt {
-        /// A cell's name, a unique prefix of it, or a glob
+        /// A judged cell's name, a unique prefix of it, or a glob
         cell: String,
         /// Print the parts of its cache key instead
         #[arg(long)]
         key: bool,
         /// Another judge than the configured one
-        #[arg(long)]
+        #[arg(long, value_name = "NAME")]
         judge: Option<String>,
         #[command(flatten)]
         place: Place,
     },
-    /// Call one judge tool exactly as a judge would
+    /// Call a judge's tool exactly as a judge would
     Tool(ToolArgs),
     /// List the eval types with their params and examples
     Evals {
@@ -106,7 +112,7 @@ pub(super) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// List the tools judges can be given, with their declarations
+    /// List the tools a judge can be given
     Tools {
         /// How to print
         #[arg(long, value_enum, default_value_t)]
@@ -114,7 +120,7 @@ pub(super) enum Command {
     },
     /// Print a JSON Schema for editors
     Schema {
-        /// Of what
+        /// Of a rubric, of dicta.yaml, of a line of transcripts, or of a line of a run's events
         #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
         of: SchemaOf,
     },
@@ -139,22 +145,23 @@ pub(super) struct Place {
 pub(super) struct RunArgs {
     /// A workspace, or a file in one; default: found here or above, else the demo
     pub(super) path: Option<PathBuf>,
-    /// Only these cells: terms such as `eval:tone rubric:beam-* tag:beam !judge:rules outcome:fail,error`
+    /// Only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome,
+    /// eval, rubric, transcript, judge, tag
     #[arg(long = "where", value_name = "FILTER")]
     pub(super) filter: Option<String>,
     /// Ask this judge instead of the configured ones
     #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
-    /// Judge cells at once
+    /// How many cells are judged at once
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     pub(super) jobs: Option<usize>,
     /// Only the first N transcripts
     #[arg(long, value_name = "N")]
-    pub(super) limit: Option<u64>,
+    pub(super) limit: Option<NonZeroU64>,
     /// Only N transcripts drawn by chance
     #[arg(long, value_name = "N")]
-    pub(super) sample: Option<u64>,
-    /// What the draw depends on
+    pub(super) sample: Option<NonZeroU64>,
+    /// What the draw depends on: the same number draws the same transcripts
     #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
     pub(super) seed: u64,
     /// Judge each cell N times and let the majority decide
@@ -175,13 +182,13 @@ pub(super) struct RunArgs {
     /// Print the plan and what it would cost, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// How to print results to standard output
+    /// How results are printed on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: OutFormat,
     /// Also write results to a file; the format follows its ending (.jsonl .xml .md .txt)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
-    /// No live turns on standard error
+    /// Do not tell judges' turns on standard error as they happen
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
@@ -192,8 +199,8 @@ pub(super) struct ToolArgs {
     pub(super) name: String,
     /// Its arguments, as a model would send them
     pub(super) json: String,
-    /// With this judge's settings
-    #[arg(long, value_name = "J")]
+    /// With this judge's settings for the tool
+    #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
     /// As in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the guard still decides
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
@@ -205,37 +212,29 @@ pub(super) struct ToolArgs {
     pub(super) place: Place,
 }
 
+// Values carry no help of their own: it would stretch `--help` to three times its length, for words that need none.
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutFormat {
-    /// For people
     #[default]
     Human,
-    /// One JSON object a line
     Jsonl,
-    /// `JUnit` XML
     Junit,
-    /// Markdown
     Markdown,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListFormat {
-    /// For people
     #[default]
     Human,
-    /// JSON
     Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaOf {
-    /// A rubric file
     Rubric,
-    /// dicta.yaml
     Workspace,
-    /// A line of a transcript file
     Transcript,
-    /// A line of a run's events.jsonl
     Event,
 }
 

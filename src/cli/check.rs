@@ -1,5 +1,6 @@
 //! `dicta check`: everything that would fail at load, and how a file of transcripts was understood.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,13 +42,20 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut records = 0_u64;
     let mut bad = Vec::new();
+    let mut ids = HashSet::new();
     for file in &workspace.transcripts {
-        let (good, faults) =
-            read(file, &mut |_| {}).map_err(|error| Trouble::usage(error.to_string()))?;
+        let mut taken = Vec::new();
+        let (good, faults) = read(file, &mut |transcript| {
+            if !ids.insert(transcript.id.to_string()) {
+                taken.push(taken_id(file, &transcript.id));
+            }
+        })
+        .map_err(|error| Trouble::usage(error.to_string()))?;
         records += good;
         bad.extend(faults);
+        bad.append(&mut taken);
     }
-    cx.streams.diagnose(&bad);
+    tell(&bad, cx);
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
@@ -58,18 +66,34 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
         counted(workspace.judges.len(), "judge"),
         counted(workspace.labels.len(), "label"),
     );
-    for (name, judge) in &workspace.judges {
+    for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
-            let _infallible = writeln!(out, "judge `{name}` cannot be asked yet: {why}");
+            let _infallible = writeln!(out, "{why}");
         }
     }
     let warnings = workspace.warnings.len() + bad.len();
     let _infallible = match warnings {
         0 => writeln!(out, "no problems"),
-        n => writeln!(out, "no errors, {n} warnings"),
+        n => writeln!(out, "no errors, {}", counted(n as u64, "warning")),
     };
     cx.streams.print(&out);
     Ok(0)
+}
+
+fn taken_id(file: &Path, id: &str) -> Diagnostic {
+    let message =
+        format!("the id `{id}` is taken by an earlier transcript; this one gets a suffix");
+    Diagnostic::warning("duplicate-id", file, message).help("give every transcript its own `id`")
+}
+
+/// Warnings about records, the first of them: a file of the wrong kind has one for each.
+fn tell(warnings: &[Diagnostic], cx: &Cx) {
+    const SHOWN: usize = 20;
+    cx.streams.diagnose(&warnings[..warnings.len().min(SHOWN)]);
+    if warnings.len() > SHOWN {
+        let more = warnings.len() - SHOWN;
+        cx.streams.tell(&format!("… and {more} more like these"));
+    }
 }
 
 fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
@@ -82,10 +106,10 @@ fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
     cx.streams.diagnose(&problems);
     if let Some(rubric) = rubric {
         cx.streams.print(&format!(
-            "{}: rubric `{}` with {} evals\n",
+            "{}: rubric `{}` with {}\n",
             path.display(),
             rubric.id,
-            rubric.evals.len()
+            counted(rubric.evals.len() as u64, "eval")
         ));
     }
     Ok(0)
@@ -101,11 +125,14 @@ fn transcripts(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
             .count() as u64;
     })
     .map_err(|error| Trouble::usage(error.to_string()))?;
-    cx.streams.diagnose(&bad);
+    tell(&bad, cx);
     let all = good + bad.len() as u64;
     let path = path.display();
     cx.streams.print(&format!(
-        "{path}: {good} of {all} records understood, {messages} messages, {calls} tool calls\n"
+        "{path}: {good} of {} understood, {}, {}\n",
+        counted(all, "record"),
+        counted(messages, "message"),
+        counted(calls, "tool call")
     ));
     Ok(if good == 0 { 2 } else { 0 })
 }

@@ -11,6 +11,7 @@ use super::workspace::open;
 use crate::diag::nearest;
 use crate::handlers::Registry;
 use crate::model::KeySource;
+use crate::report::wrap;
 use crate::rubric::{self, Catalog as _, KindSpec};
 use crate::tools::available;
 use crate::workspace;
@@ -42,7 +43,9 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
     let mut out = String::new();
     for spec in &kinds {
         let judged = if spec.judged { "  (asks a judge)" } else { "" };
-        let _infallible = writeln!(out, "{}{judged}\n    {}", spec.name, spec.summary);
+        let width = cx.streams.out.width;
+        let summary = wrap(spec.summary, 4, 4, width);
+        let _infallible = writeln!(out, "{}{judged}\n    {summary}", spec.name);
         let empty = serde_json::Map::new();
         let properties = spec
             .schema
@@ -58,7 +61,8 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
                 .and_then(Value::as_str)
                 .unwrap_or("");
             let mark = if required { "*" } else { " " };
-            let _infallible = writeln!(out, "   {mark} {name}: {}", about.replace('\n', " "));
+            let line = format!("{mark} {name}: {}", about.replace('\n', " "));
+            let _infallible = writeln!(out, "   {}", wrap(&line, 3, 9, width));
         }
         for line in spec.example.lines() {
             let _infallible = writeln!(out, "        {line}");
@@ -136,11 +140,8 @@ pub(super) fn tools(format: ListFormat, cx: &Cx) -> Result<u8, Trouble> {
     }
     let mut out = String::new();
     for decl in decls {
-        let _infallible = writeln!(
-            out,
-            "{}\n    {}\n{:#}\n",
-            decl.name, decl.description, decl.schema
-        );
+        let about = wrap(&decl.description, 4, 4, cx.streams.out.width);
+        let _infallible = writeln!(out, "{}\n    {about}\n{:#}\n", decl.name, decl.schema);
     }
     cx.streams.print(&out);
     Ok(0)

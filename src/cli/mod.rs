@@ -16,6 +16,7 @@ mod tool;
 mod trouble;
 mod workspace;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -102,14 +103,35 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             Ok(0)
         }
         Some(Command::Man) => {
-            let mut text = Vec::new();
-            let page = clap_mangen::Man::new(Cli::command());
-            page.render(&mut text)
-                .map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
+            let text =
+                manual().map_err(|error| Trouble::usage(format!("the manual page: {error}")))?;
             cx.streams.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
     }
+}
+
+/// One page with every command and its options, in roff.
+fn manual() -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut program = Cli::command();
+    program.build();
+    clap_mangen::Man::new(program.clone()).render(&mut text)?;
+    for command in program.get_subcommands().filter(|c| c.get_name() != "help") {
+        writeln!(text, ".SH \"DICTA {}\"", command.get_name().to_uppercase())?;
+        let page = clap_mangen::Man::new(command.clone());
+        let mut part = Vec::new();
+        page.render_description_section(&mut part)?;
+        page.render_synopsis_section(&mut part)?;
+        page.render_options_section(&mut part)?;
+        // Sections of a page of its own; here they are parts of a command's section.
+        text.extend(
+            String::from_utf8_lossy(&part)
+                .replace(".SH ", ".SS ")
+                .bytes(),
+        );
+    }
+    Ok(text)
 }
 
 /// `dicta` alone. The workbench is a later version's; until then, and without a terminal, it does what `dicta run` does.

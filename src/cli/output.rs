@@ -1,10 +1,11 @@
 //! The program's two streams. The one place that writes to them.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 use crate::diag::{Diagnostic, render};
 use crate::model::visible;
-use crate::report::Style;
+use crate::report::{Style, wrap};
 use crate::workspace::Env;
 
 /// Standard output and error, and how each may look.
@@ -18,13 +19,15 @@ impl Streams {
     /// As the process was started. `NO_COLOR` and `TERM=dumb` are honoured; colours go to terminals only.
     pub(super) fn of_process(env: &Env) -> Self {
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
-        let style = |terminal| Style {
-            terminal,
-            color: terminal && colors,
+        let style = |width: Option<usize>| Style {
+            terminal: width.is_some(),
+            color: width.is_some() && colors,
+            width: width.unwrap_or(0),
+            told: false,
         };
         Self {
-            out: style(io::stdout().is_terminal()),
-            err: style(io::stderr().is_terminal()),
+            out: style(columns(&io::stdout())),
+            err: style(columns(&io::stderr())),
         }
     }
 
@@ -47,13 +50,27 @@ impl Streams {
             text.into()
         };
         let mut err = io::stderr().lock();
-        let _gone = writeln!(err, "{shown}");
+        for line in shown.lines() {
+            let _gone = writeln!(err, "{}", wrap(line, 0, 2, self.err.width));
+        }
     }
 
     /// Writes diagnostics with snippets to standard error.
     pub(super) fn diagnose(self, diagnostics: &[Diagnostic]) {
-        let text = render(diagnostics, self.err.color, 100);
+        let width = if self.err.width == 0 {
+            100
+        } else {
+            self.err.width
+        };
+        let text = render(diagnostics, self.err.color, width);
         let mut err = io::stderr().lock();
         let _gone = err.write_all(text.as_bytes());
     }
+}
+
+/// How wide the terminal is: 0 where it does not say, `None` for what is no terminal.
+fn columns(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+    stream
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col)))
 }

@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::workspace::store;
 use super::{Cx, runtime};
 use crate::record::play;
-use crate::report::{FormatName, Narrator, Row, Rows};
+use crate::report::{FormatName, Narrator, Row, Rows, Style};
 
 /// Plays a run. Ends quietly when the reader goes away.
 pub(super) fn replay(
@@ -39,7 +39,13 @@ pub(super) fn replay(
     let clock = Arc::clone(&cx.clock);
     let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
     let mut rows = Rows::default();
-    let mut writer = FormatName::Human.writer(Box::new(io::stdout()), cx.streams.out);
+    let mut writer = FormatName::Human.writer(
+        Box::new(io::stdout()),
+        Style {
+            told: true,
+            ..cx.streams.out
+        },
+    );
     let gone = CancellationToken::new();
     runtime()?.block_on(
         gone.run_until_cancelled(play(log.events, speed, &*clock, |event| {
@@ -51,6 +57,7 @@ pub(super) fn replay(
         })),
     );
     if !gone.is_cancelled() {
+        let _gone = narrator.finish();
         let _gone = rows
             .finish(&mut |row: &Row<'_>| writer.row(row))
             .and_then(|_| writer.finish());

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,6 +21,8 @@ use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
 
+const NOTHING: &str =
+    "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
 /// Printed results reach a pipe at least this often.
 const FLUSH: Millis = Millis(100);
 
@@ -34,7 +37,10 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
         let preview = run::preview(workspace, &registry, &cx.env, &cx.clock, options)
             .map_err(|error| Trouble::usage(error.to_string()))?;
         cx.streams.print(&plan(&preview));
-        return Ok(if preview.cells == 0 { 2 } else { 0 });
+        if preview.cells == 0 {
+            return Err(Trouble::usage(NOTHING));
+        }
+        return Ok(0);
     }
     let printer = Printer::new(args, cx)?;
     let runtime = runtime()?;
@@ -47,9 +53,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
 fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
     let where_ = match &args.filter {
         None => None,
-        Some(text) => {
-            Some(Filter::parse(text).map_err(|error| Trouble::usage(format!("--where: {error}")))?)
-        }
+        Some(text) => Some(Filter::parse(text).map_err(|error| Trouble::usage(error.to_string()))?),
     };
     if args.jobs == Some(0) {
         return Err(Trouble::usage("-j must be at least 1"));
@@ -58,9 +62,9 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         where_,
         judge: args.judge.clone(),
         concurrency: args.jobs,
-        limit: args.limit,
+        limit: args.limit.map(NonZeroU64::get),
         sample: args.sample.map(|size| Sample {
-            size,
+            size: size.get(),
             seed: args.seed,
         }),
         repeat: args.repeat,
@@ -115,6 +119,7 @@ async fn drive(
             () = cx.clock.sleep(FLUSH) => printer.flush(),
         }
     }
+    printer.hush();
     let ended = join.await;
     let (summary, written) = printer.finish();
     match ended {
@@ -128,9 +133,7 @@ async fn drive(
         return Ok(code);
     }
     if summary.cells == 0 {
-        let why =
-            "nothing was selected: no eval applies to any transcript, or --where leaves nothing";
-        return Err(Trouble::usage(why));
+        return Err(Trouble::usage(NOTHING));
     }
     Ok(summary.exit_code())
 }
@@ -155,8 +158,8 @@ fn plan(preview: &Preview) -> String {
     if preview.bad_records > 0 {
         let _infallible = writeln!(
             out,
-            "{} records are no transcripts (dicta check FILE)",
-            preview.bad_records
+            "{} could not be read as a transcript (dicta check says why)",
+            counted(preview.bad_records, "record")
         );
     }
     for (name, judge) in &preview.judges {
@@ -177,6 +180,10 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
             ", up to {} more repeats if votes are split",
             judge.at_most_more
         );
+    }
+    if judge.calls_most == 0 {
+        out.push_str(", no model is called\n");
+        return out;
     }
     let calls = match (judge.calls_least, judge.calls_most) {
         (least, most) if least == most => least.to_string(),
@@ -212,7 +219,11 @@ struct Output {
 impl Printer {
     fn new(args: &RunArgs, cx: &Cx) -> Result<Self, Trouble> {
         let format = FormatName::from(args.format);
-        let stdout = format.writer(Box::new(io::stdout()), cx.streams.out);
+        let style = Style {
+            told: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
+            ..cx.streams.out
+        };
+        let stdout = format.writer(Box::new(io::stdout()), style);
         let mut outputs = vec![Output {
             path: None,
             writer: Some(stdout),
@@ -266,6 +277,13 @@ impl Printer {
         }
         if let Some(narrator) = narrator {
             let _gone = narrator.flush();
+        }
+    }
+
+    /// No event will come: tells what judges said and was not told yet.
+    fn hush(&mut self) {
+        if let Some(narrator) = &mut self.narrator {
+            let _gone = narrator.finish();
         }
     }
 

@@ -11,9 +11,9 @@ use super::trouble::Trouble;
 use super::workspace::store;
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
-use crate::model::{CellIx, CellPattern, Millis, Outcome};
+use crate::model::{CellIx, CellPattern, Millis, Outcome, counted, visible};
 use crate::record::{Ending, RecordError, Run};
-use crate::report::{FormatName, Row, Rows, trace};
+use crate::report::{FormatName, Row, Rows, trace, wrap};
 
 impl From<OutFormat> for FormatName {
     fn from(format: OutFormat) -> Self {
@@ -73,15 +73,15 @@ fn line(run: &Run) -> Result<String, RecordError> {
     let started = header
         .started
         .0
-        .get(..19)
+        .get(..16)
         .unwrap_or(&header.started.0)
         .replace('T', " ");
     let mut out = format!(
-        "{started}  {state:<11}  ✓ {} ✗ {} ! {}  {} cells  {}",
+        "{started}  {state:<11}  ✓ {:<4} ✗ {:<4} ! {:<4} {:>11}  {}",
         summary.count(Outcome::Pass),
         summary.count(Outcome::Fail),
         summary.errors(),
-        summary.cells,
+        counted(summary.cells, "cell"),
         Millis(summary.duration_ms),
     );
     if summary.pending > 0 {
@@ -96,7 +96,7 @@ fn line(run: &Run) -> Result<String, RecordError> {
         let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
     }
     if !header.label.is_empty() {
-        let _infallible = write!(out, "  {}", header.label);
+        let _infallible = write!(out, "\n      {}", header.label);
     }
     Ok(out)
 }
@@ -201,8 +201,9 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
     let found = compare::compare((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
     let mut out = format!("{} → {}\n", old.id, new.id);
-    moves(&mut out, "flips", &found.flips);
-    moves(&mut out, "other changes", &found.changes);
+    let width = cx.streams.out.width;
+    moves(&mut out, "flips", &found.flips, width);
+    moves(&mut out, "other changes", &found.changes, width);
     for (title, names) in [("new", &found.new), ("gone", &found.gone)] {
         if !names.is_empty() {
             let _infallible = writeln!(out, "\n{title}: {}", names.len());
@@ -224,9 +225,9 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     }
     let _infallible = writeln!(
         out,
-        "\n{} flips, {} other changes, {} new, {} gone, {} the same",
-        found.flips.len(),
-        found.changes.len(),
+        "\n{}, {}, {} new, {} gone, {} the same",
+        counted(found.flips.len() as u64, "flip"),
+        counted(found.changes.len() as u64, "other change"),
         found.new.len(),
         found.gone.len(),
         found.same
@@ -254,7 +255,8 @@ fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
     Ok(RunState::fold(&log.events))
 }
 
-fn moves(out: &mut String, title: &str, moves: &[Move]) {
+/// `width`: columns of the terminal, 0 without one.
+fn moves(out: &mut String, title: &str, moves: &[Move], width: usize) {
     if moves.is_empty() {
         return;
     }
@@ -274,8 +276,15 @@ fn moves(out: &mut String, title: &str, moves: &[Move]) {
                 .score
                 .map(|s| format!(" {s:.2}"))
                 .unwrap_or_default();
-            let why = side.why.lines().next().unwrap_or("");
-            let _infallible = writeln!(out, "      {word} {}{score}: {why}", side.decision.outcome);
+            let mut why = side.why.lines();
+            let head = format!("{word} {}{score}: ", side.decision.outcome);
+            let first = visible(why.next().unwrap_or(""), false);
+            let first = wrap(&first, 6 + head.chars().count(), 10, width);
+            let _infallible = writeln!(out, "      {head}{first}");
+            for line in why {
+                let line = visible(line, false);
+                let _infallible = writeln!(out, "          {}", wrap(&line, 10, 10, width));
+            }
         }
     }
 }

@@ -77,7 +77,7 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
             let judge = workspace.judges.get(name).ok_or_else(|| {
                 let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
                 Trouble::usage(format!(
-                    "there is no judge `{name}`; there are {}",
+                    "no judge is called `{name}`; the judges here are {}",
                     known.join(", ")
                 ))
             })?;

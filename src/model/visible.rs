@@ -1,4 +1,4 @@
-//! Untrusted text made fit for a terminal: shown, not stripped.
+//! Text for people: untrusted text made fit for a terminal (shown, not stripped), and numbers with their nouns.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

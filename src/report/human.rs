@@ -3,13 +3,26 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
-use crate::model::{Millis, Outcome, counted, visible};
+use crate::model::{Millis, Outcome, Votes, counted, visible};
+
+/// Columns of an outcome with its score: `✗ fail 0.50`.
+const HEAD: usize = 11;
+/// What is said of a result stands so far in.
+const INDENT: usize = 4;
+/// Failures listed at the end at most; the others are counted.
+const MOST: usize = 40;
 
 /// Writes lines for people.
 pub struct Human<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     style: Style,
+    /// Decisions told, and those that failed or ended in an error.
+    decided: usize,
+    troubles: Vec<(Outcome, String)>,
+    more: usize,
+    rubrics: bool,
 }
 
 impl<'w> Human<'w> {
@@ -18,20 +31,31 @@ impl<'w> Human<'w> {
         Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
             style,
+            decided: 0,
+            troubles: Vec::new(),
+            more: 0,
+            rubrics: false,
         }
     }
 
     fn paint(&self, outcome: Outcome, text: &str) -> String {
-        if !self.style.color {
-            return text.to_owned();
-        }
-        let code = match outcome {
+        let (on, off) = self.style.paint(match outcome {
             Outcome::Pass => "32",
             Outcome::Fail => "31",
             Outcome::NotApplicable | Outcome::Skipped => "2",
             _ => "33",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        });
+        format!("{on}{text}{off}")
+    }
+
+    /// Lines under a result, broken where the terminal ends.
+    fn under(&mut self, text: &str) -> io::Result<()> {
+        for line in text.lines() {
+            let line = visible(line, false);
+            let line = wrap(&line, INDENT, INDENT, self.style.width);
+            writeln!(self.out, "{:INDENT$}{line}", "")?;
+        }
+        Ok(())
     }
 
     fn result(&mut self, row: &ResultRow<'_>) -> io::Result<()> {
@@ -39,25 +63,29 @@ impl<'w> Human<'w> {
         let mut head = format!("{} {}", result.outcome.mark(), words(result.outcome));
         if let Some(score) = result.score {
             let _infallible = write!(head, " {score:.2}");
-            if let Some(needs) = row.min_score {
-                let _infallible = write!(head, " (needs {needs:.2})");
-            }
         }
         let name = row.name.to_string();
         write!(
             self.out,
             "{}  {}",
-            self.paint(result.outcome, &head),
+            self.paint(result.outcome, &format!("{head:<HEAD$}")),
             visible(&name, false)
         )?;
+        if let (Some(_), Some(needs)) = (result.score, row.min_score) {
+            write!(self.out, "  (needs {needs:.2})")?;
+        }
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
         writeln!(self.out)?;
-        let why = result.error.as_deref().unwrap_or(&result.explanation);
-        for line in why.lines() {
-            writeln!(self.out, "    {}", visible(line, false))?;
+        if row.name.repeat.is_none() {
+            self.note(result.outcome, &name);
         }
+        let live = row.name.judge.is_some() && result.cached.is_none();
+        if self.style.told && live {
+            return Ok(());
+        }
+        self.under(result.error.as_deref().unwrap_or(&result.explanation))?;
         let Some(verdict) = &result.verdict else {
             return Ok(());
         };
@@ -67,24 +95,54 @@ impl<'w> Human<'w> {
             } else {
                 "  NOT FOUND there"
             };
-            let quote = visible(&citation.quote, false);
-            writeln!(
-                self.out,
-                "    “{quote}” [{}]{found}",
+            self.under(&format!(
+                "“{}” [{}]{found}",
+                visible(&citation.quote, false),
                 visible(&citation.source, false)
-            )?;
+            ))?;
         }
         if let Some(why) = &verdict.contradiction {
-            writeln!(
-                self.out,
-                "    the reason seems to contradict the verdict: {}",
+            self.under(&format!(
+                "the reason seems to contradict the verdict: {}",
                 visible(why, false)
-            )?;
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a decision without a pass for the list at the end.
+    fn note(&mut self, outcome: Outcome, name: &str) {
+        self.decided += 1;
+        if outcome == Outcome::Fail || outcome.is_error() {
+            if self.troubles.len() < MOST {
+                self.troubles.push((outcome, name.to_owned()));
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+
+    /// What did not pass, once more in one place where results ran off the screen.
+    fn troubles(&mut self) -> io::Result<()> {
+        /// Fewer decisions stay on a screen.
+        const SCREEN: usize = 12;
+        if self.decided <= SCREEN || self.troubles.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        for (outcome, name) in std::mem::take(&mut self.troubles) {
+            let head = format!("{} {}", outcome.mark(), words(outcome));
+            let head = self.paint(outcome, &head);
+            writeln!(self.out, "{head}  {}", visible(&name, false))?;
+        }
+        if self.more > 0 {
+            writeln!(self.out, "… and {} more", self.more)?;
         }
         Ok(())
     }
 
     fn summary(&mut self, summary: &Summary) -> io::Result<()> {
+        self.troubles()?;
         writeln!(self.out)?;
         let mut parts = Vec::new();
         for outcome in Outcome::ALL {
@@ -97,49 +155,76 @@ impl<'w> Human<'w> {
         writeln!(self.out, "{}", parts.join("   "))?;
         let verdicts = summary.count(Outcome::Pass) + summary.count(Outcome::Fail);
         let decisions: u64 = summary.outcomes.iter().sum();
+        let mut text = String::new();
         if verdicts > 0 {
             let rate = 100.0 * summary.count(Outcome::Pass) as f64 / verdicts as f64;
             let of = counted(verdicts, "verdict");
-            write!(self.out, "pass rate {rate:.0} % of {of}")?;
+            let _infallible = write!(text, "pass rate {rate:.0} % of {of}");
             if decisions > verdicts {
-                write!(
-                    self.out,
-                    " ({} without a verdict left out)",
-                    counted(decisions - verdicts, "decision")
-                )?;
+                let others = counted(decisions - verdicts, "decision");
+                let _infallible = write!(text, " ({others} without a verdict left out)");
             }
-            writeln!(self.out)?;
+            text.push('\n');
         }
-        write!(self.out, "run {}", summary.run)?;
-        write!(
-            self.out,
-            " · {} over {}",
+        let _infallible = write!(
+            text,
+            "run {} · {} over {}",
+            summary.run,
             counted(summary.cells, "cell"),
             counted(summary.transcripts, "transcript")
-        )?;
+        );
         if summary.pending > 0 {
-            write!(self.out, " · {} pending", summary.pending)?;
+            let _infallible = write!(text, " · {} pending", summary.pending);
         }
         if summary.interrupted {
-            write!(self.out, " · INTERRUPTED")?;
+            text.push_str(" · INTERRUPTED");
         }
         if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
-            write!(self.out, " (dicta run --resume {})", letters(&summary.run))?;
+            let _infallible = write!(text, " (dicta run --resume {})", letters(&summary.run));
         }
-        if summary.usage.calls > 0 {
-            let calls = counted(summary.usage.calls, "judge call");
-            write!(self.out, " · {calls}")?;
-            match (summary.usage.input, summary.usage.output) {
-                (Some(input), Some(output)) => write!(self.out, ", {input} + {output} tokens")?,
-                _ => write!(self.out, ", tokens unknown")?,
-            }
-            match summary.cost_usd {
-                Some(cost) => write!(self.out, ", ${cost:.4}")?,
-                None => write!(self.out, ", cost unknown")?,
-            }
+        let calls = u64::from(summary.usage.calls);
+        if calls > 0 {
+            let _infallible = write!(text, " · {}", counted(calls, "judge call"));
+            text.push_str(&spent(summary));
         }
-        writeln!(self.out, " · {}", Millis(summary.duration_ms))
+        let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
+        for line in text.lines() {
+            writeln!(self.out, "{}", wrap(line, 0, 0, self.style.width))?;
+        }
+        Ok(())
     }
+}
+
+/// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.
+fn spent(summary: &Summary) -> String {
+    let usage = &summary.usage;
+    let free = summary.cost_usd == Some(0.0);
+    let tokens = match (usage.input, usage.output) {
+        (Some(input), Some(output)) => format!(", {input} + {output} tokens"),
+        _ if free => String::new(),
+        _ => ", tokens unknown".to_owned(),
+    };
+    match summary.cost_usd {
+        Some(_) if free => format!("{tokens}, free"),
+        Some(cost) => format!("{tokens}, ${cost:.4}"),
+        None => format!("{tokens}, cost unknown"),
+    }
+}
+
+/// The votes that were cast: `2 pass, 1 fail`.
+fn tally(votes: Votes) -> String {
+    let cast = [
+        (votes.pass, "pass"),
+        (votes.fail, "fail"),
+        (votes.na, "not applicable"),
+        (votes.error, "without a verdict"),
+    ];
+    let cast: Vec<String> = cast
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
+    cast.join(", ")
 }
 
 fn letters(run: &str) -> &str {
@@ -168,25 +253,22 @@ impl Format for Human<'_> {
             }
             Row::Result(row) => self.result(row),
             Row::Decision(row) => {
-                let votes = row.decision.votes;
-                let head = format!(
-                    "{} {}",
-                    row.decision.outcome.mark(),
-                    words(row.decision.outcome)
-                );
+                let outcome = row.decision.outcome;
+                let head = format!("{} {}", outcome.mark(), words(outcome));
                 let name = row.name.to_string();
+                self.note(outcome, &name);
                 writeln!(
                     self.out,
-                    "{}  {}  by vote: {} pass, {} fail, {} n/a, {} without",
-                    self.paint(row.decision.outcome, &head),
+                    "{}  {}  by vote: {}",
+                    self.paint(outcome, &format!("{head:<HEAD$}")),
                     visible(&name, false),
-                    votes.pass,
-                    votes.fail,
-                    votes.na,
-                    votes.error,
+                    tally(row.decision.votes),
                 )
             }
             Row::Rubric(row) => {
+                if !std::mem::replace(&mut self.rubrics, true) {
+                    writeln!(self.out)?;
+                }
                 let passed = match row.passed {
                     Some(true) => "passed",
                     Some(false) => "failed",
@@ -212,5 +294,91 @@ impl Format for Human<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellNameRef, CellResult};
+
+    const NAME: CellNameRef<'_> = CellNameRef {
+        transcript: "refund",
+        rubric: "support",
+        eval: "brief",
+        message: None,
+        judge: Some("quick"),
+        repeat: None,
+    };
+
+    fn printed(style: Style, rows: &[Row<'_>]) -> String {
+        let mut out = Vec::new();
+        let mut human = Human::new(Box::new(&mut out), style);
+        for row in rows {
+            human.row(row).expect("a Vec takes everything");
+        }
+        human.finish().expect("a Vec takes everything");
+        drop(human);
+        String::from_utf8(out).expect("text")
+    }
+
+    fn row(result: &CellResult) -> Row<'_> {
+        Row::Result(ResultRow {
+            name: NAME,
+            kind: "llm_judge",
+            min_score: None,
+            result,
+        })
+    }
+
+    #[test]
+    fn reasons_are_broken_where_the_terminal_ends() {
+        let style = Style {
+            width: 40,
+            ..Style::default()
+        };
+        let result = CellResult::new(
+            Outcome::Fail,
+            "it has 8 sentences, at most 6 are wanted here",
+        );
+        assert_eq!(
+            printed(style, &[row(&result)]),
+            "✗ fail       refund/support/brief~quick\n    it has 8 sentences, at most 6 are\n    wanted here\n"
+        );
+    }
+
+    #[test]
+    fn a_reason_that_was_told_live_is_not_told_again() {
+        let style = Style {
+            told: true,
+            ..Style::default()
+        };
+        let live = CellResult::new(Outcome::Fail, "too long");
+        let mut recalled = live.clone();
+        recalled.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
+        assert_eq!(
+            printed(style, &[row(&live), row(&recalled)]),
+            "✗ fail       refund/support/brief~quick\n\
+             ✗ fail       refund/support/brief~quick  [from abcd]\n    too long\n",
+            "nobody spoke for the second one"
+        );
+    }
+
+    #[test]
+    fn failures_that_ran_off_the_screen_are_listed_at_the_end() {
+        let (pass, fail) = (
+            CellResult::new(Outcome::Pass, ""),
+            CellResult::new(Outcome::Fail, ""),
+        );
+        let mut rows = vec![row(&pass); 12];
+        rows.push(row(&fail));
+        let summary = Summary::default();
+        rows.push(Row::Summary(&summary));
+        let text = printed(Style::default(), &rows);
+        assert_eq!(text.matches("✗ fail").count(), 2, "{text}");
+        assert!(
+            text.contains("\n\n✗ fail  refund/support/brief~quick\n\n"),
+            "{text}"
+        );
     }
 }

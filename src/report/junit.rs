@@ -1,4 +1,4 @@
-//! `--format junit`: a test case a cell, a suite a rubric. Fail is `<failure>`, an error outcome `<error>`, not applicable
+//! `--format junit`: a test case a decision, a suite a rubric. Fail is `<failure>`, an error outcome `<error>`, not applicable
 //! and skipped `<skipped>`.
 
 use std::fmt::Write as _;
@@ -8,8 +8,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Format, ResultRow, Row};
-use crate::model::{Outcome, is_invisible};
+use super::human::words;
+use super::{DecisionRow, Format, ResultRow, Row};
+use crate::model::{CellName, Outcome, is_invisible};
 
 /// Gathers cases; a suite's counts stand in front of them, so that nothing can be written before the end.
 pub struct Junit<'w> {
@@ -17,6 +18,8 @@ pub struct Junit<'w> {
     terminal: bool,
     suites: IndexMap<String, TestSuite>,
     name: String,
+    /// Repeats that wait for their decision, by its name.
+    held: IndexMap<String, Vec<Case>>,
 }
 
 impl<'w> Junit<'w> {
@@ -27,16 +30,51 @@ impl<'w> Junit<'w> {
             terminal,
             suites: IndexMap::new(),
             name: "dicta".to_owned(),
+            held: IndexMap::new(),
         }
     }
 
     fn case(&mut self, row: &ResultRow<'_>) {
         let result = row.result;
-        let status = match result.outcome {
+        let why = result.error.as_deref().unwrap_or(&result.explanation);
+        let case = Case {
+            name: row.name.to_owned(),
+            outcome: result.outcome,
+            why: why.to_owned(),
+            time: Duration::from_millis(result.duration_ms.0),
+        };
+        if row.name.repeat.is_none() {
+            self.add(case);
+        } else {
+            let decision = case.name.clone().decision().to_string();
+            self.held.entry(decision).or_default().push(case);
+        }
+    }
+
+    /// Several cells are one decision and one case, so that a server counts as the exit code does.
+    fn decision(&mut self, row: &DecisionRow) {
+        let cells = self
+            .held
+            .shift_remove(&row.name.to_string())
+            .unwrap_or_default();
+        let whys: Vec<String> = cells
+            .iter()
+            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why))
+            .collect();
+        self.add(Case {
+            name: row.name.clone(),
+            outcome: row.decision.outcome,
+            why: whys.join("\n"),
+            time: cells.iter().map(|cell| cell.time).sum(),
+        });
+    }
+
+    fn add(&mut self, case: Case) {
+        let status = match case.outcome {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
                 let mut status = TestCaseStatus::skipped();
-                status.set_message(result.explanation.clone());
+                status.set_message(case.why);
                 status
             }
             outcome => {
@@ -47,23 +85,18 @@ impl<'w> Junit<'w> {
                 };
                 let mut status = TestCaseStatus::non_success(kind);
                 status.set_type(outcome.as_str());
-                status.set_message(
-                    result
-                        .error
-                        .clone()
-                        .unwrap_or_else(|| result.explanation.clone()),
-                );
+                status.set_message(case.why);
                 status
             }
         };
-        let mut case = TestCase::new(row.name.to_string(), status);
-        case.set_time(Duration::from_millis(result.duration_ms.0));
-        case.set_classname(format!("{}.{}", row.name.rubric, row.name.eval));
+        let mut test = TestCase::new(case.name.to_string(), status);
+        test.set_time(case.time);
+        test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
             .suites
-            .entry(row.name.rubric.to_owned())
-            .or_insert_with(|| TestSuite::new(row.name.rubric));
-        suite.add_test_case(case);
+            .entry(case.name.rubric.clone())
+            .or_insert_with(|| TestSuite::new(case.name.rubric));
+        suite.add_test_case(test);
     }
 }
 
@@ -80,17 +113,29 @@ fn escape(xml: &str) -> String {
     out
 }
 
+/// What becomes a test case.
+struct Case {
+    name: CellName,
+    outcome: Outcome,
+    why: String,
+    time: Duration,
+}
+
 impl Format for Junit<'_> {
     fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
         match row {
             Row::Header(header) => self.name = format!("dicta {}", header.run),
             Row::Result(row) => self.case(row),
+            Row::Decision(row) => self.decision(row),
             _ => {}
         }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        for case in std::mem::take(&mut self.held).into_values().flatten() {
+            self.add(case);
+        }
         let mut report = Report::new(self.name.clone());
         report.add_test_suites(std::mem::take(&mut self.suites).into_values());
         // Written by us, so that an error of the stream keeps its kind.

@@ -30,8 +30,9 @@ impl<'w> Markdown<'w> {
 /// A table cell: one line, nothing that Markdown or HTML would obey.
 fn cell(text: &str) -> String {
     let mut out = String::new();
-    for c in visible(text, false).chars() {
+    for c in visible(text.trim_end(), true).chars() {
         match c {
+            '\n' => out.push_str("<br>"),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
                 out.push('\\');
                 out.push(c);

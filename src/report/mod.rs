@@ -6,6 +6,7 @@
 //!
 //! [`Rows`] turns events into rows in plan order; a [`Format`] writes rows. [`Narrator`] tells live turns as text.
 
+mod floor;
 mod human;
 mod jsonl;
 mod junit;
@@ -16,6 +17,7 @@ mod rows;
 #[cfg(test)]
 mod rows_tests;
 mod trace;
+mod wrap;
 
 use std::io;
 use std::path::Path;
@@ -27,6 +29,7 @@ pub use markdown::Markdown;
 pub use narrate::Narrator;
 pub use rows::{DecisionRow, ResultRow, Row, Rows, RubricRow, Summary};
 pub use trace::{piece_text, rope_text, trace};
+pub use wrap::wrap;
 
 /// Writes rows in one format.
 pub trait Format {
@@ -81,4 +84,19 @@ pub struct Style {
     pub terminal: bool,
     /// ANSI colours may be used.
     pub color: bool,
+    /// Columns to break lines at; 0: lines are not broken.
+    pub width: usize,
+    /// A [`Narrator`] tells the reasons of judged cells on the same screen.
+    pub told: bool,
+}
+
+impl Style {
+    /// What begins and ends text of a colour (parameters of SGR, ECMA-48 8.3.117); nothing without colours.
+    fn paint(self, code: &str) -> (String, &'static str) {
+        if self.color && !code.is_empty() {
+            (format!("\u{1b}[{code}m"), "\u{1b}[0m")
+        } else {
+            (String::new(), "")
+        }
+    }
 }

@@ -1,34 +1,36 @@
 //! Live judge turns as readable text: what is asked, what is called, what comes back, what is decided.
 //!
-//! Several judges speak at once, so text is told a whole line at a time behind the cell's name. Also what
-//! `dicta replay --print` prints.
+//! Text is told a line at a time; [`Floor`] keeps the lines of a cell together. Also what `dicta replay --print` prints.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use super::Style;
+use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
 use crate::event::{
     Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
 };
-use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, TurnIx, visible};
+use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, TurnIx};
 
 /// The function a verdict is submitted with (design.md 6).
 pub(super) const SUBMIT: &str = "submit_verdict";
 
-/// Longest line of model text before it is broken.
-const WIDEST: usize = 160;
+/// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
+const WIDEST: usize = 400;
+/// Longest excerpt of arguments and pages, in characters.
+const EXCERPT: usize = 160;
 
 /// Tells turns.
 pub struct Narrator<W> {
-    out: W,
-    style: Style,
+    floor: Floor<W>,
     header: Option<Box<RunHeader>>,
     /// Names of judge cells that have no result yet.
     names: HashMap<CellIx, String>,
     /// Text of a line that is not complete, by cell and part.
-    partial: HashMap<(CellIx, DeltaPart), String>,
+    partial: HashMap<(CellIx, DeltaPart), Partial>,
     /// Verdicts that are coming as JSON, by cell and part.
     reasons: HashMap<(CellIx, DeltaPart), Reasoning>,
     /// Lines told of a cell, so that a reason is not told twice.
@@ -41,8 +43,7 @@ impl<W: Write> Narrator<W> {
     /// Text goes to `out`.
     pub fn new(out: W, style: Style) -> Self {
         Self {
-            out,
-            style,
+            floor: Floor::new(out, style),
             header: None,
             names: HashMap::new(),
             partial: HashMap::new(),
@@ -54,6 +55,7 @@ impl<W: Write> Narrator<W> {
 
     /// Tells an event; most tell nothing.
     pub fn on(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.floor.at(event.at);
         match &event.kind {
             Kind::RunStarted(header) => self.begin(header),
             Kind::CellsPlanned {
@@ -79,7 +81,7 @@ impl<W: Write> Narrator<W> {
                 }
                 Ok(())
             }
-            Kind::CellStarted { cell, .. } => self.say(*cell, "▸", "judging begins"),
+            Kind::CellStarted { cell, .. } => self.open(*cell),
             Kind::CellFinished { cell, result } => {
                 self.end_lines(*cell)?;
                 let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
@@ -91,6 +93,7 @@ impl<W: Write> Narrator<W> {
                     text.push_str(error);
                 }
                 self.say(*cell, &result.outcome.mark().to_string(), &text)?;
+                self.floor.close(*cell)?;
                 self.names.remove(cell);
                 self.told.remove(cell);
                 self.verdicts.retain(|(c, ..)| c != cell);
@@ -120,13 +123,20 @@ impl<W: Write> Narrator<W> {
                 text,
             } => self.say(*cell, "note", text),
             Kind::Note { cell: None, text } => self.line(&format!("note: {text}")),
-            Kind::BlobStored(_) | Kind::RunFinished(_) | Kind::Unknown(_) => Ok(()),
+            Kind::RunFinished(_) => self.floor.rest(),
+            Kind::BlobStored(_) | Kind::Unknown(_) => Ok(()),
         }
     }
 
     /// Writes out what is buffered.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.floor.flush()
+    }
+
+    /// Tells what waits: no event will come.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.floor.rest()?;
+        self.floor.flush()
     }
 
     fn begin(&mut self, header: &RunHeader) -> io::Result<()> {
@@ -150,13 +160,13 @@ impl<W: Write> Narrator<W> {
             TurnFact::Started { request, dropped } => {
                 self.say(
                     cell,
-                    "?",
-                    &format!("turn {turn}: asks with {}", size(rope_bytes(request))),
+                    "·",
+                    &format!("turn {turn}: a prompt of {}", size(rope_bytes(request))),
                 )?;
                 for drop in dropped {
                     self.say(
                         cell,
-                        "?",
+                        "·",
                         &format!("not sent: {} ({})", drop.what, drop.why),
                     )?;
                 }
@@ -184,7 +194,7 @@ impl<W: Write> Narrator<W> {
                     "!",
                     &format!("attempt {attempt} failed: {said}; {next}"),
                 )?;
-                self.told.entry(cell).or_default().insert(why.clone());
+                self.remember(cell, why);
                 Ok(())
             }
             TurnFact::Finished { usage, .. } => {
@@ -193,7 +203,7 @@ impl<W: Write> Narrator<W> {
                     (Some(input), Some(output)) => self.say(
                         cell,
                         "·",
-                        &format!("turn {turn} done: {input} + {output} tokens"),
+                        &format!("turn {turn} took {input} + {output} tokens"),
                     ),
                     _ => Ok(()),
                 }
@@ -208,7 +218,7 @@ impl<W: Write> Narrator<W> {
             }
             TurnFact::VerdictUnparsed { why, .. } => {
                 self.say(cell, "!", &format!("no valid verdict: {why}"))?;
-                self.told.entry(cell).or_default().insert(why.clone());
+                self.remember(cell, why);
                 Ok(())
             }
         }
@@ -310,18 +320,22 @@ impl<W: Write> Narrator<W> {
                 Told::Prose(_) => return Ok(()),
             },
         };
-        let mut line = self.partial.remove(&(cell, part)).unwrap_or_default();
+        let mut partial = self.partial.remove(&(cell, part)).unwrap_or_default();
         for c in text.chars() {
-            if c == '\n' || (line.len() >= WIDEST && c == ' ') || line.len() >= 4 * WIDEST {
-                self.say_once(cell, mark, &line)?;
-                line.clear();
-                if c == '\n' || c == ' ' {
-                    continue;
-                }
+            let full = partial.line.len();
+            if c == '\n' {
+                self.say_once(cell, mark, &partial.line)?;
+                self.remember(cell, &partial.whole);
+                partial = Partial::default();
+            } else if (full >= WIDEST && c == ' ') || full >= 4 * WIDEST {
+                self.say_once(cell, mark, &partial.line)?;
+                partial.line.clear();
+                partial.push(c, c != ' ');
+            } else {
+                partial.push(c, true);
             }
-            line.push(c);
         }
-        self.partial.insert((cell, part), line);
+        self.partial.insert((cell, part), partial);
         Ok(())
     }
 
@@ -341,10 +355,9 @@ impl<W: Write> Narrator<W> {
             } else {
                 "│"
             };
-            if let Some(line) = self.partial.remove(&(cell, part))
-                && !line.is_empty()
-            {
-                self.say_once(cell, mark, &line)?;
+            if let Some(partial) = self.partial.remove(&(cell, part)) {
+                self.say_once(cell, mark, &partial.line)?;
+                self.remember(cell, &partial.whole);
             }
         }
         Ok(())
@@ -352,40 +365,64 @@ impl<W: Write> Narrator<W> {
 
     /// Tells a line of a reply unless this cell said it before (a thought that became the reason).
     fn say_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
-        /// Enough for a reason; a reply that goes on for ever is not kept.
-        const KEPT: usize = 500;
-        let told = self.told.entry(cell).or_default();
-        if told.contains(line) {
+        let known = |told: &HashSet<String>| told.contains(line);
+        if line.trim().is_empty() || self.told.get(&cell).is_some_and(known) {
             return Ok(());
         }
-        if told.len() < KEPT {
-            told.insert(line.to_owned());
-        }
+        self.remember(cell, line);
         self.say(cell, mark, line)
     }
 
+    fn remember(&mut self, cell: CellIx, line: &str) {
+        /// Enough for a reason; a reply that goes on for ever is not kept.
+        const KEPT: usize = 500;
+        let told = self.told.entry(cell).or_default();
+        if told.len() < KEPT && !told.contains(line) {
+            told.insert(line.to_owned());
+        }
+    }
+
     fn say(&mut self, cell: CellIx, mark: &str, text: &str) -> io::Result<()> {
-        let name = self
-            .names
-            .get(&cell)
-            .cloned()
-            .unwrap_or_else(|| format!("cell {}", cell.0));
-        let (dim, off) = if self.style.color {
-            ("\u{1b}[2m", "\u{1b}[0m")
-        } else {
-            ("", "")
-        };
-        writeln!(
-            self.out,
-            "{dim}{}{off} {mark} {}",
-            visible(&name, false),
-            visible(text, false)
-        )
+        let name = name_of(&self.names, cell);
+        self.floor.say(cell, &name, mark, text)
+    }
+
+    fn open(&mut self, cell: CellIx) -> io::Result<()> {
+        let name = name_of(&self.names, cell);
+        self.floor.open(cell, &name)
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.out, "{}", visible(text, false))
+        self.floor.line(text)
     }
+}
+
+/// A line of a reply that is not complete.
+#[derive(Default)]
+struct Partial {
+    /// What of it was not told yet: long lines are told in pieces.
+    line: String,
+    /// All of it, up to a limit.
+    whole: String,
+}
+
+impl Partial {
+    fn push(&mut self, c: char, told: bool) {
+        /// A reply without line breaks that goes on for ever is not kept.
+        const KEPT: usize = 16 * 1024;
+        if self.whole.len() < KEPT {
+            self.whole.push(c);
+        }
+        if told {
+            self.line.push(c);
+        }
+    }
+}
+
+fn name_of(names: &HashMap<CellIx, String>, cell: CellIx) -> Cow<'_, str> {
+    names
+        .get(&cell)
+        .map_or_else(|| format!("cell {}", cell.0).into(), Cow::from)
 }
 
 fn rope_bytes(rope: &Rope) -> u64 {
@@ -407,7 +444,7 @@ fn size(bytes: u64) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(WIDEST) {
+    match text.char_indices().nth(EXCERPT) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

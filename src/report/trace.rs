@@ -16,7 +16,12 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
         before = Some(turn_text(&mut out, turn, number, before.as_ref(), blobs));
     }
     if cell.trace.is_empty() {
-        out.push_str("no judge was asked for it in this run\n");
+        out.push_str(match &cell.result {
+            Some(result) if result.verdict.is_some() || result.usage.is_some() => {
+                "no judge was asked in this run: the verdict is that of an earlier one\n"
+            }
+            _ => "no judge was asked\n",
+        });
     }
     match &cell.result {
         Some(result) => result_text(&mut out, result),
@@ -78,7 +83,7 @@ fn turn_text(
     if let Some((_, reply)) = &turn.finished {
         if !reply.thought.is_empty() {
             heading(out, "thinking");
-            let _infallible = writeln!(out, "{}", reply.thought);
+            let _infallible = writeln!(out, "{}", reply.thought.trim_end());
         }
         if !reply.text.is_empty() {
             heading(out, "reply");
@@ -220,9 +225,11 @@ fn result_text(out: &mut String, result: &CellResult) {
             (Some(input), Some(output)) => format!("{input} + {output} tokens"),
             _ => "tokens unknown".to_owned(),
         };
-        let cost = result
-            .cost_usd
-            .map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.4}"));
+        let cost = match result.cost_usd {
+            Some(0.0) => "free".to_owned(),
+            Some(cost) => format!("${cost:.4}"),
+            None => "cost unknown".to_owned(),
+        };
         let _infallible = writeln!(
             out,
             "{}, {tokens}, {cost}, {}",

@@ -141,7 +141,7 @@ fn judge_of<'w>(
         .or(workspace.judge.as_ref())
         .ok_or_else(|| {
             format!(
-                "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (there are {})",
+                "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
                 rubric.path.display(),
                 eval.id,
                 known(workspace)
@@ -157,7 +157,7 @@ fn no_judge(name: &str, workspace: &Workspace) -> String {
     match nearest(name, workspace.judges.keys().map(String::as_str)) {
         Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
         None => format!(
-            "no judge is called `{name}`; there are {}",
+            "no judge is called `{name}`; the judges here are {}",
             known(workspace)
         ),
     }

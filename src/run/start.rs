@@ -307,7 +307,10 @@ fn readable(workspace: &Workspace) -> Result<(), RunError> {
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        let files = problems.join("\n  ");
+        Err(RunError::Usage(format!(
+            "transcripts cannot be read:\n  {files}"
+        )))
     }
 }
 

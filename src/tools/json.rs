@@ -202,10 +202,10 @@ pub(super) fn pretty(text: &str, max: usize) -> Option<String> {
         match first {
             '"' => {
                 taken = text_end(rest);
-                let token = &rest[..taken];
-                match serde_json::from_str::<String>(token) {
+                let word = &rest[..taken];
+                match serde_json::from_str::<String>(word) {
                     Ok(said) => write_text(&mut out, &said),
-                    Err(_) => out.push_str(token),
+                    Err(_) => out.push_str(word),
                 }
             }
             '{' | '[' if next.starts_with(['}', ']']) => {

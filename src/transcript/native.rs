@@ -164,6 +164,8 @@ fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault>
 fn sentence(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
+        // Column 0 is the record as a whole.
+        Some((what, "0")) => what.replace("invalid type: sequence", "it is a list"),
         Some((what, column)) => format!("{what} at byte {column}"),
         None => text,
     }

@@ -109,7 +109,10 @@ fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
         told.contains("demo") && told.contains("not a model"),
         "{told}"
     );
-    assert!(told.contains("asks with"), "turns are told live: {told}");
+    assert!(
+        told.contains("\n  · turn 1: a prompt of "),
+        "turns are told live, under their cell's name: {told}"
+    );
     let rows = rows(&run);
     let summary = rows.last().expect("a summary");
     assert_eq!(

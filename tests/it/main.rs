@@ -4,6 +4,7 @@ mod support;
 
 mod cli;
 mod cli_faults;
+mod cli_output;
 mod crash;
 mod fetch;
 mod judge_wire;

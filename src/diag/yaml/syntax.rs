@@ -20,31 +20,27 @@ pub(super) fn diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagn
         .and_then(serde_saphyr::Locations::primary_location)
         .or_else(|| error.location());
     match place {
-        Some(place) => diagnostic.at(placed(span_of(place), source), source),
+        Some(place) => diagnostic.at(located(span_of(place), source), source),
         None => diagnostic.at(super::start(), source),
     }
 }
 
-/// The scanner's own errors know line and column but no byte: a snippet needs the byte too.
-fn placed(span: Span, source: &str) -> Span {
-    if span.bytes != (0..0) || span.line <= 1 {
+/// The parser knows line and column of a syntax error, and sometimes no offset; the snippet goes by offsets.
+fn located(span: Span, source: &str) -> Span {
+    if span.bytes.start > 0 || span.line <= 1 {
         return span;
     }
-    let before = usize::try_from(span.line - 1).unwrap_or(usize::MAX);
-    let line: usize = source
-        .split_inclusive('\n')
-        .take(before)
-        .map(str::len)
-        .sum();
-    let skip = usize::try_from(span.column.saturating_sub(1)).unwrap_or(0);
-    let rest = source[line..].lines().next().unwrap_or("");
-    let column = rest
+    let before = source.split_inclusive('\n').take(span.line as usize - 1);
+    let start: usize = before.map(str::len).sum();
+    let line = source[start..].lines().next().unwrap_or("");
+    let column = (span.column as usize).saturating_sub(1);
+    let at = line
         .char_indices()
-        .nth(skip)
-        .map_or(rest.len(), |(at, _)| at);
-    let at = line + column;
+        .nth(column)
+        .map_or(line.len(), |(at, _)| at);
+    let end = line[at..].chars().next().map_or(at, |c| at + c.len_utf8());
     Span {
-        bytes: at..at,
+        bytes: start + at..start + end,
         ..span
     }
 }

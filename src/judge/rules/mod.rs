@@ -251,7 +251,7 @@ fn work(request: &Request) -> Option<Work> {
     }
     let first = pages.is_empty();
     if may_fetch && readable && !wanted.is_empty() {
-        let mut thought = opening(&clauses);
+        let mut thought = format!("{HEAD}\n");
         for url in &wanted {
             _ = writeln!(thought, "I have to read {url} first.");
         }
@@ -271,7 +271,7 @@ fn work(request: &Request) -> Option<Work> {
     }
     let verdict = verdict(&clauses, &rulings, request.scale);
     let mut thought = if first {
-        opening(&clauses)
+        format!("{HEAD}\n")
     } else {
         String::new()
     };
@@ -294,10 +294,8 @@ fn work(request: &Request) -> Option<Work> {
     })
 }
 
-fn opening(clauses: &[Clause]) -> String {
-    let (n, s) = (clauses.len(), if clauses.len() == 1 { "" } else { "s" });
-    format!("I am rules, a checker and not a model. The rubric has {n} clause{s}.\n")
-}
+/// What every reply begins with, thoughts and reasons alike.
+const HEAD: &str = "rules, a checker and not a model.";
 
 /// The pages fetched so far. Only results of `fetch_url` count, by the URL they were asked for.
 fn pages(results: &[Asked]) -> Vec<Page> {
@@ -371,7 +369,6 @@ fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> S
         _ = writeln!(lines, "{n}. {mark} {}: {why}", clause.text);
     }
     let total = clauses.len();
-    let head = "rules, a checker and not a model.";
     if open > 0 || total == 0 {
         let why = if total == 0 {
             "The rubric holds no clause.".to_owned()
@@ -383,7 +380,7 @@ fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> S
         return Stated {
             json: json!({
                 "citations": [],
-                "reasoning": format!("{head}\n{lines}{why}"),
+                "reasoning": format!("{HEAD}\n{lines}{why}"),
                 "applicable": false
             }),
             lines,
@@ -392,7 +389,7 @@ fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> S
     Stated {
         json: json!({
             "citations": citations,
-            "reasoning": format!("{head}\n{lines}{holding} of {total} clauses hold."),
+            "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
             "score": low + (high - low) * holding as f64 / total as f64,
             "applicable": true
