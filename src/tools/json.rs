@@ -198,20 +198,20 @@ pub(super) fn pretty(text: &str, max: usize) -> Option<String> {
             break;
         }
         let mut taken = first.len_utf8();
-        let next = rest[taken..].trim_start();
+        let behind = rest[taken..].trim_start();
         match first {
             '"' => {
                 taken = text_end(rest);
-                let word = &rest[..taken];
-                match serde_json::from_str::<String>(word) {
+                let quoted = &rest[..taken];
+                match serde_json::from_str::<String>(quoted) {
                     Ok(said) => write_text(&mut out, &said),
-                    Err(_) => out.push_str(word),
+                    Err(_) => out.push_str(quoted),
                 }
             }
-            '{' | '[' if next.starts_with(['}', ']']) => {
+            '{' | '[' if behind.starts_with(['}', ']']) => {
                 out.push(first);
-                out.push_str(&next[..1]);
-                taken = rest.len() - next.len() + 1;
+                out.push_str(&behind[..1]);
+                taken = rest.len() - behind.len() + 1;
             }
             '{' | '[' => {
                 depth += 1;
