@@ -1,5 +1,7 @@
 //! Takes secrets out of text before it leaves the emitter: nothing downstream ever holds one.
 
+use std::fmt::Write as _;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// What stands where a secret stood.
@@ -102,17 +104,19 @@ fn json(text: &str) -> String {
 }
 
 fn unicode(c: char) -> String {
-    c.encode_utf16(&mut [0; 2])
-        .iter()
-        .map(|unit| format!("\\u{unit:04x}"))
-        .collect()
+    let mut out = String::new();
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        let _infallible = write!(out, "\\u{unit:04x}");
+    }
+    out
 }
 
 fn percent(c: char) -> String {
-    c.encode_utf8(&mut [0; 4])
-        .bytes()
-        .map(|byte| format!("%{byte:02X}"))
-        .collect()
+    let mut out = String::new();
+    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+        let _infallible = write!(out, "%{byte:02X}");
+    }
+    out
 }
 
 /// Redacts a stream whose secrets may be split over chunks: what could be the beginning of one is held back.
