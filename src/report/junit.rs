@@ -9,7 +9,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::human::words;
 use super::{DecisionRow, Format, ResultRow, Row};
-use crate::model::{CellName, Outcome};
+use crate::model::{CellName, Outcome, visible};
 
 /// Gathers cases; a suite's counts stand in front of them, so that nothing can be written before the end.
 pub struct Junit<'w> {
@@ -37,7 +37,7 @@ impl<'w> Junit<'w> {
         let case = Case {
             name: row.name.to_owned(),
             outcome: result.outcome,
-            why: why.to_owned(),
+            why: fit(why),
             time: Duration::from_millis(result.duration_ms.0),
         };
         if row.name.repeat.is_none() {
@@ -86,7 +86,7 @@ impl<'w> Junit<'w> {
                 status
             }
         };
-        let mut test = TestCase::new(case.name.to_string(), status);
+        let mut test = TestCase::new(fit(&case.name.to_string()), status);
         test.set_time(case.time);
         test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
@@ -95,6 +95,12 @@ impl<'w> Junit<'w> {
             .or_insert_with(|| TestSuite::new(case.name.rubric));
         suite.add_test_case(test);
     }
+}
+
+/// Text that XML can hold (XML 1.0, 2.2): what a terminal would obey becomes visible, the two characters that no document
+/// may hold are replaced. `quick_junit` takes care of the rest.
+fn fit(text: &str) -> String {
+    visible(text, true).replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 /// What becomes a test case.
@@ -128,5 +134,18 @@ impl Format for Junit<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn a_report_holds_no_character_that_xml_forbids() {
+        assert_eq!(
+            fit("a\u{1}\u{1b}[0m\u{fffe}\u{ffff}\n✓"),
+            "a␁␛[0m\u{fffd}\u{fffd}\n✓"
+        );
     }
 }
