@@ -40,7 +40,7 @@ impl<'w> Junit<'w> {
         let case = Case {
             name: row.name.to_owned(),
             outcome: result.outcome,
-            why: why.to_owned(),
+            why: fit(why),
             time: Duration::from_millis(result.duration_ms.0),
         };
         if row.name.repeat.is_none() {
@@ -89,7 +89,7 @@ impl<'w> Junit<'w> {
                 status
             }
         };
-        let mut test = TestCase::new(case.name.to_string(), status);
+        let mut test = TestCase::new(fit(&case.name.to_string()), status);
         test.set_time(case.time);
         test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
@@ -111,6 +111,11 @@ fn escape(xml: &str) -> String {
         }
     }
     out
+}
+
+/// Text without the two characters that no XML document may hold and `quick_junit` lets through (XML 1.0, 2.2).
+fn fit(text: &str) -> String {
+    text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 /// What becomes a test case.
@@ -162,5 +167,10 @@ mod tests {
             escape("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
             "<a b=\"&#x202E;x&#x7F;&#xFEFF;\">\n"
         );
+    }
+
+    #[test]
+    fn a_report_holds_no_character_that_xml_forbids() {
+        assert_eq!(fit("a\u{fffe}b\u{ffff}✓"), "a\u{fffd}b\u{fffd}✓");
     }
 }
