@@ -21,13 +21,15 @@ use std::path::Path;
 
 use measure::{Measured, dicta, load};
 
+/// A name to choose it by, and what it does in a temporary folder.
+type Bench = (&'static str, fn(&Path));
+
 fn main() {
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| !a.starts_with("--"))
         .collect();
     let dir = tempfile::tempdir().expect("a temporary folder");
-    type Bench = (&'static str, fn(&Path));
     let benches: [Bench; 5] = [
         ("deterministic", deterministic),
         ("opening", opening),

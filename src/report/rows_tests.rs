@@ -88,7 +88,7 @@ fn told(kinds: Vec<Kind>) -> (Vec<String>, Summary) {
         match row {
             Row::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
             Row::Decision(row) => {
-                lines.push(format!("decision {} {}", row.name, row.decision.outcome))
+                lines.push(format!("decision {} {}", row.name, row.decision.outcome));
             }
             Row::Rubric(row) => lines.push(format!(
                 "rubric {} {:?} {:?}",

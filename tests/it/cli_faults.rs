@@ -8,13 +8,21 @@ use serde_json::Value;
 use crate::cli::{Bench, NAMES_A_RELEASE, PASSES, POLITE, judged_by, of_type, rows, text};
 use crate::support::wire::{Pause, Reply, WireServer};
 
+/// So many transcripts that name no release.
+fn transcripts(n: usize) -> String {
+    let line = |i| {
+        format!(
+            "{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"
+        )
+    };
+    (0..n).map(line).collect::<Vec<_>>().concat()
+}
+
 #[test]
 fn a_reader_that_goes_away_does_not_stop_the_recording() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
-    let many: String = (0..5000)
-        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
-        .collect();
+    let many = transcripts(5000);
     bench.write("t.jsonl", &many);
     let mut child = bench
         .command(&["run", "-q", "--format", "jsonl"])
@@ -85,9 +93,7 @@ fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
 fn a_full_disk_is_74_and_nothing_printed_is_lost() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
-    let many: String = (0..20_000)
-        .map(|i| format!("{{\"id\":\"t{i}\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"no {i}\"}}]}}\n"))
-        .collect();
+    let many = transcripts(20_000);
     bench.write("t.jsonl", &many);
     // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
     let script = format!(
