@@ -100,7 +100,7 @@ impl Marker {
         &self.0
     }
 
-    /// A delimiting line, line break included. Names from the data enter `label` through [`safe_name`] only.
+    /// A delimiting line, line break included. Names from the data enter `label` through `safe_name` only.
     pub fn line(&self, label: &str) -> String {
         format!("<<<{} {label}>>>\n", self.0)
     }

@@ -1,6 +1,6 @@
 //! Readers: any supported file as transcripts, lazily; one file per format.
 //!
-//! Owns detection by content, the index of records by byte offset, and the mapping to [`Transcript`]. Keeps offsets, not
+//! Owns detection by content, the index of records by byte offset, and the mapping to [`crate::model::Transcript`]. Keeps offsets, not
 //! copies; reads with positioned reads (no mmap: `unsafe_code` is forbidden). Refuses to know rubrics or runs.
 //!
 //! The native form is one JSON object a line, `{"id"?, "messages": [...], "metadata"?, "tags"?}` in OpenAI chat shapes
