@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// What a process took.
@@ -43,15 +44,19 @@ pub(crate) fn dicta(args: &[&str], dir: &Path, stdout: Option<&Path>) -> Measure
     let start = Instant::now();
     let mut child = command.spawn().expect("the program starts");
     let status_file = format!("/proc/{}/status", child.id());
-    let mut peak_mib = 0;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("the program can be waited for") {
-            break status;
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    // Seldom, so that looking takes nothing from what is looked at; the peak only rises.
+    let watch = std::thread::spawn(move || {
+        let mut peak_mib = 0;
+        while end.recv_timeout(Duration::from_millis(10)) == Err(RecvTimeoutError::Timeout) {
+            peak_mib = peak(&status_file).max(peak_mib);
         }
-        peak_mib = peak(&status_file).max(peak_mib);
-        std::thread::park_timeout(Duration::from_millis(1));
-    };
+        peak_mib
+    });
+    let status = child.wait().expect("the program can be waited for");
     let wall = start.elapsed();
+    drop(ended);
+    let peak_mib = watch.join().expect("the watch ends");
     Measured {
         wall,
         cpu: children_cpu().saturating_sub(before),

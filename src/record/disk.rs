@@ -30,8 +30,6 @@ pub(super) trait Disk: Send + Sync + Debug {
     fn create(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
     /// Makes a lock file, locks it, and notes in it who holds it.
     fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn Held>>;
-    /// Gives a file its final name.
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Returns once a file or the entries of a folder survive a loss of power.
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// Removes a folder that was made in vain, if it can.
@@ -106,10 +104,6 @@ impl Disk for RealDisk {
         file.lock()?;
         file.write_all(format!("{pid}\n").as_bytes())?;
         Ok(Box::new(file))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::rename(from, to)
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {

@@ -133,14 +133,6 @@ impl Disk for FaultyDisk {
         Ok(Box::new(NotHeld))
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut image = self.image();
-        image.call(0)?;
-        let file = image.names.remove(from).ok_or(ErrorKind::NotFound)?;
-        image.names.insert(to.to_owned(), file);
-        Ok(())
-    }
-
     fn sync(&self, path: &Path) -> io::Result<()> {
         let mut image = self.image();
         image.call(0)?;
