@@ -9,7 +9,7 @@ use super::resume::Carried;
 use crate::transcript::{Span, TranscriptFile};
 
 /// Records a worker takes at once, at most.
-const CHUNK: usize = 256;
+const CHUNK: usize = 32;
 
 /// Records in order, for one worker.
 pub(super) struct Chunk {
