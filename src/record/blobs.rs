@@ -37,11 +37,6 @@ impl FolderBlobs {
     }
 }
 
-/// Threads that sync blobs.
-const SYNCERS: usize = 8;
-/// So many blobs are not worth a thread.
-const FEW: usize = 16;
-
 impl BlobSource for FolderBlobs {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
         let name = file_name(hash)?;
@@ -133,25 +128,9 @@ impl NewBlobs {
         if stored.is_empty() {
             return Ok(());
         }
-        // Side by side, so that the file system can make many durable in one go: one after the other, a few hundred blobs
-        // hold the writer for a tenth of a second.
-        let share = stored.len().div_ceil(SYNCERS).max(FEW);
-        std::thread::scope(|scope| {
-            let each = |paths: &[PathBuf]| paths.iter().try_for_each(|path| self.disk.sync(path));
-            let mut shares = stored.chunks(share);
-            let mine = shares.next().unwrap_or_default();
-            let others: Vec<_> = shares
-                .map(|paths| scope.spawn(move || each(paths)))
-                .collect();
-            let mut done = each(mine);
-            for other in others {
-                let synced = other
-                    .join()
-                    .unwrap_or_else(|_| Err(io::Error::other("a sync panicked")));
-                done = done.and(synced);
-            }
-            done
-        })?;
+        for path in &stored {
+            self.disk.sync(path)?;
+        }
         self.disk.sync(&self.read.dir)
     }
 
