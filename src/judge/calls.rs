@@ -8,10 +8,10 @@ use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::evidence::{EvidenceKey, Lookup};
-use super::form::SUBMIT;
 use super::gate::{Edit, Proceed, Stop};
 use super::trace::{Memory, Trace};
 use crate::event::{CallCx, Source, ToolFact};
+use crate::model::SUBMIT;
 use crate::model::{Answer, CallIx, Change, Outcome, RawJson, Rejection, ReplyCall, TurnIx};
 use crate::tools::{Prepared, PreparedCall, prepare_call};
 

@@ -63,7 +63,9 @@ impl Setup<'_> {
         match self.mode {
             VerdictMode::Schema => Choice::Schema(self.form.schema()),
             VerdictMode::Text => Choice::NoTools,
-            VerdictMode::Call | VerdictMode::Auto if last => Choice::Only(super::SUBMIT.to_owned()),
+            VerdictMode::Call | VerdictMode::Auto if last => {
+                Choice::Only(crate::model::SUBMIT.to_owned())
+            }
             VerdictMode::Call | VerdictMode::Auto => Choice::Auto,
         }
     }

@@ -9,11 +9,8 @@ use super::verdict;
 use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::JudgedParams;
-use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+use crate::model::{Answer, CallIx, RawJson, Rejection, SUBMIT, ToolDecl};
 use crate::tools::{Prepared, Seen, Tool};
-
-/// The name of the function that ends a trace.
-pub const SUBMIT: &str = "submit_verdict";
 
 /// What a verdict has to look like for one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -29,38 +29,14 @@ mod verdict;
 #[cfg(test)]
 mod fake;
 
-use std::sync::Arc;
-
-use tokio_util::sync::CancellationToken;
-
 pub use budget::{Budget, Reached, cost_of};
 pub use citations::Sources;
 pub use engine::{Engine, EngineDeps};
 pub use evidence::{
     EvidenceKey, EvidenceStore, FrozenEvidence, LiveEvidence, Lookup, MissPolicy, NoEvidence,
 };
-pub use form::{Form, SUBMIT};
+pub use form::Form;
 pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
 pub use marker::{Marker, Secret};
 pub use prompt::{Frame, Prompt, render};
 pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};
-
-use crate::clock::Clock;
-use crate::event::Emitter;
-
-/// What a trace stands in. A superset of [`crate::event::CallCx`], which is all that providers and tools see.
-#[derive(Clone)]
-pub struct TraceCx {
-    /// The way into the log.
-    pub out: Emitter,
-    /// The boundaries.
-    pub gate: Arc<dyn Gate>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Recorded answers.
-    pub evidence: Arc<dyn EvidenceStore>,
-    /// What may still be spent.
-    pub budget: Arc<Budget>,
-    /// Fires when the work is no longer wanted.
-    pub cancel: CancellationToken,
-}

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::form::{Form, SUBMIT};
+use super::form::Form;
 use super::marker::{Marker, Secret, safe_name};
 use crate::handlers::JudgeRequest;
+use crate::model::SUBMIT;
 use crate::model::{Block, Digest, Item, Message, Part, Role, ToolDecl, VerdictMode};
 
 /// Raw parts of unknown kinds are shown up to this many characters.

@@ -10,12 +10,12 @@ use super::calls::{CallMap, Done};
 use super::citations::Sources;
 use super::deadline::Deadline;
 use super::engine::{Engine, Setup};
-use super::form::SUBMIT;
 use super::gate::{Edit, Proceed, Stop};
 use super::meter::{Meter, Metered};
 use super::{seen, verdict};
 use crate::event::{CallCx, Handled, Kind, TurnFact};
 use crate::handlers::JudgeRequest;
+use crate::model::SUBMIT;
 use crate::model::{
     Answer, Block, CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict,
     VerdictMode,

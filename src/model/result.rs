@@ -248,15 +248,6 @@ pub struct Decision {
     pub votes: Votes,
 }
 
-/// How several cells become one decision.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VoteRule {
-    /// The most frequent of pass, fail and not applicable; ties go to fail, then to not applicable.
-    #[default]
-    Majority,
-}
-
 /// Decides by the majority rule of design.md 5. `None` without cells.
 ///
 /// Error and skipped cells abstain; if fewer than half of the cells remain, the decision is the commonest of the

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Blob, Digest};
 
+/// The function a judge with tools submits its verdict with (design.md 6).
+pub const SUBMIT: &str = "submit_verdict";
+
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDecl {

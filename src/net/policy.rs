@@ -285,11 +285,9 @@ pub(super) fn raw_text(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Soft hyphen, zero-width, bidirectional and tag characters: IDNA drops some of them, people see none.
+/// What IDNA drops or people do not see: more than a terminal hides, since a URL has no use for any of it.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    crate::model::is_invisible(c) || matches!(c, '\u{fe0f}' | '\u{fff0}'..='\u{fff8}')
 }
 
 /// Whether the authority of a full or scheme-relative URL holds an `@`. Parsing forgets an empty one.

@@ -13,10 +13,7 @@ use super::reasoning::{Reasoning, Told};
 use crate::event::{
     Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
 };
-use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, TurnIx};
-
-/// The function a verdict is submitted with (design.md 6).
-pub(super) const SUBMIT: &str = "submit_verdict";
+use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
 const WIDEST: usize = 400;

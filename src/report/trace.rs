@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::human::words;
-use super::narrate::SUBMIT;
 use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
-use crate::model::{CellResult, Verdict, counted};
+use crate::model::{CellResult, SUBMIT, Verdict, counted};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
