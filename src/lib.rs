@@ -39,6 +39,8 @@ pub mod report;
 pub mod rubric;
 pub mod run;
 pub mod schema;
+pub mod theme;
 pub mod tools;
 pub mod transcript;
+pub mod tui;
 pub mod workspace;

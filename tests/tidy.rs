@@ -42,7 +42,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("run", UP_TO_WORKSPACE),
     ("compare", &["model", "event", "record"]),
     ("report", &["model", "event", "record"]),
-    ("cli", UP_TO_REPORT),
+    ("theme", &["model", "diag"]),
+    ("tui", UP_TO_REPORT_AND_THEME),
+    ("cli", UP_TO_TUI),
     ("main", &["cli"]),
 ];
 const UP_TO_HANDLERS: &[&str] = &[
@@ -74,7 +76,7 @@ const UP_TO_WORKSPACE: &[&str] = &[
     "record",
     "workspace",
 ];
-const UP_TO_REPORT: &[&str] = &[
+const UP_TO_REPORT_AND_THEME: &[&str] = &[
     "model",
     "diag",
     "clock",
@@ -92,6 +94,28 @@ const UP_TO_REPORT: &[&str] = &[
     "run",
     "compare",
     "report",
+    "theme",
+];
+const UP_TO_TUI: &[&str] = &[
+    "model",
+    "diag",
+    "clock",
+    "schema",
+    "event",
+    "net",
+    "transcript",
+    "rubric",
+    "provider",
+    "tools",
+    "handlers",
+    "judge",
+    "record",
+    "workspace",
+    "run",
+    "compare",
+    "report",
+    "theme",
+    "tui",
 ];
 
 /// The one home of an outside crate: files under `src` whose path begins with one of these.
@@ -103,6 +127,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["diag"]),
     ("directories", &["workspace/paths"]),
     ("html5ever", &["tools"]),
+    ("ratatui", &["tui", "theme"]),
+    ("crossterm", &["tui"]),
+    ("syntect", &["theme/code"]),
+    ("notify", &["workspace/watch"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

@@ -13,12 +13,13 @@
 //!
 //! Owns parsing and matching. Refuses to know where tags and outcomes come from: the caller says.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use thiserror::Error;
 
 use crate::diag::nearest;
-use crate::model::Outcome;
+use crate::model::{Outcome, counted};
 
 const KEYS: [&str; 6] = ["outcome", "eval", "rubric", "transcript", "judge", "tag"];
 
@@ -64,6 +65,7 @@ enum What {
     Word(String),
     Id(Key, Vec<Pattern>),
     Outcome(Vec<Ended>),
+    Names(HashSet<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +126,22 @@ impl Filter {
             text: text.to_owned(),
             terms,
         })
+    }
+
+    /// These decisions and no others: cells' names without judge and repeat.
+    pub fn names(names: impl IntoIterator<Item = String>) -> Self {
+        let names: HashSet<String> = names.into_iter().collect();
+        let text = match names.iter().next() {
+            Some(only) if names.len() == 1 => format!("\"{only}\""),
+            _ => format!("({} named)", counted(names.len() as u64, "decision")),
+        };
+        Self {
+            text,
+            terms: vec![Term {
+                not: false,
+                what: What::Names(names),
+            }],
+        }
     }
 
     /// Whether any term looks at the board, so that it must be read.
@@ -198,6 +216,7 @@ impl fmt::Display for Filter {
 impl What {
     fn matches(&self, candidate: &Candidate<'_>) -> bool {
         match self {
+            What::Names(names) => names.contains(decision(candidate)),
             What::Word(word) => candidate.name.to_lowercase().contains(word),
             What::Id(key, patterns) => patterns.iter().any(|pattern| match key {
                 Key::Eval => pattern.matches(candidate.eval),
@@ -213,6 +232,11 @@ impl What {
             }),
         }
     }
+}
+
+/// A candidate's name without its judge: `~` stands for nothing else in a name.
+fn decision<'c>(candidate: &Candidate<'c>) -> &'c str {
+    candidate.name.split('~').next().unwrap_or_default()
 }
 
 /// A word, and whether it was quoted from its first character on.

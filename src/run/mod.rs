@@ -33,6 +33,7 @@ mod execute;
 mod filter;
 mod ids;
 mod judges;
+mod outline;
 mod pace;
 mod past;
 mod permit;
@@ -63,12 +64,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use filter::{Candidate, Filter, FilterError};
+pub use outline::outline;
 pub use preview::{JudgePreview, Preview, preview};
 pub use prompts::{Prompted, prompts};
 pub use sample::Sample;
 pub use start::start;
 
-use crate::event::Totals;
+use crate::event::{Parent, Totals};
 use crate::judge::{Gate, MissPolicy, OpenGate};
 use crate::model::{Millis, RunId};
 use crate::record::{EventStream, RecordError};
@@ -98,6 +100,8 @@ pub struct RunOptions {
     /// A run to take up again. Its snapshot and plan are used; of the options here only those that say how, not what:
     /// concurrency, frozen, cache.
     pub resume: Option<String>,
+    /// The run it comes from, and why; `resume` and [`CachePolicy::Refresh`] say so by themselves.
+    pub parent: Option<Parent>,
     /// A sentence to record with the run.
     pub label: String,
     /// The run's id, instead of a fresh one.
@@ -123,6 +127,7 @@ impl Default for RunOptions {
             frozen_miss: MissPolicy::default(),
             cache: CachePolicy::Use,
             resume: None,
+            parent: None,
             label: String::new(),
             id: None,
             gate: Arc::new(OpenGate),

@@ -325,6 +325,9 @@ fn secret(compilation: &Compilation, env: &Env) -> Result<Secret, RunError> {
 }
 
 fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option<Parent> {
+    if let Some(parent) = &options.parent {
+        return Some(parent.clone());
+    }
     let (run, cause) = match left {
         Some(left) => (left.run.clone(), ParentCause::Resume),
         None if options.cache == CachePolicy::Refresh => {

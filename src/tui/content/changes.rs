@@ -1,0 +1,9 @@
+//! What the last save edited, as a diff.
+
+use crate::tui::model::Model;
+use crate::tui::widget::flow::Source;
+
+/// The pane's text.
+pub(super) fn source(_model: &Model) -> Box<dyn Source + '_> {
+    Box::new(Vec::new())
+}

@@ -1,0 +1,101 @@
+//! Everything the workbench can ask to be done. Orders, as data: `update` returns them, `runtime` carries them out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::model::cells::RowId;
+use super::model::runs::Ticket;
+use crate::event::Parent;
+use crate::model::{Blob, CellIx, JudgeConfig, RunId, TranscriptRef};
+use crate::run::CachePolicy;
+use crate::theme::Lang;
+use crate::workspace::Workspace;
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) enum Effect {
+    /// Find out which cells there are.
+    Outline {
+        generation: u64,
+        workspace: Arc<Workspace>,
+    },
+    /// Read the board of past runs.
+    ReadBoard {
+        generation: u64,
+        workspace: Arc<Workspace>,
+    },
+    /// Watch the workspace's files from now on, instead of those watched before.
+    Watch(Arc<Workspace>),
+    /// Look at the watched files now.
+    LookAgain,
+    /// Start a run.
+    StartRun(RunOrder),
+    /// End a run.
+    CancelRun(Ticket),
+    /// Find out what a run would take.
+    Preview(RunOrder),
+    /// Read a recorded cell's trace.
+    ReadTrace {
+        row: RowId,
+        run: RunId,
+        cell: CellIx,
+        workspace: Option<Arc<Workspace>>,
+        dir: Option<PathBuf>,
+    },
+    /// Read a blob of a run.
+    ReadText { dir: PathBuf, blob: Blob },
+    /// Highlight a text.
+    Highlight {
+        key: u64,
+        lang: Lang,
+        text: Arc<str>,
+    },
+    /// Read a transcript; from the run's blob where the file no longer holds it.
+    ReadDocument {
+        transcript: TranscriptRef,
+        run_dir: Option<PathBuf>,
+    },
+    /// Read a run, to be replayed.
+    ReadReplay {
+        run: RunId,
+        workspace: Option<Arc<Workspace>>,
+        dir: Option<PathBuf>,
+    },
+    /// Look for real judges that could be asked: keys in the environment, local servers; and what this cell would cost.
+    FindJudges { row: RowId, order: RunOrder },
+    /// Make a workspace and a first rubric around a file of transcripts.
+    MakeWorkspace { file: PathBuf },
+    /// Open an editor at a place; the screen is the editor's meanwhile.
+    Edit {
+        path: PathBuf,
+        line: u32,
+        column: u32,
+    },
+    /// Put a text on the clipboard; `what` names it in the message.
+    Copy { what: String, text: String },
+    /// Stop the program until it is continued (ctrl-z).
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// End.
+    Quit,
+}
+
+/// A run to be started.
+#[derive(Debug, Clone)]
+pub(crate) struct RunOrder {
+    /// Names the run before it has an id.
+    pub(crate) ticket: Ticket,
+    /// What it is over.
+    pub(crate) workspace: Arc<Workspace>,
+    /// Only these decisions (cell names without judge and repeat); `None`: all.
+    pub(crate) only: Option<Arc<Vec<String>>>,
+    /// Another judge for the judged evals; it need not be in the workspace.
+    pub(crate) judge: Option<JudgeConfig>,
+    /// Whether past verdicts are taken.
+    pub(crate) cache: CachePolicy,
+    /// Whose evidence answers tool calls; `None`: the workspace's.
+    pub(crate) frozen: Option<String>,
+    /// Where it comes from.
+    pub(crate) parent: Option<Parent>,
+}

@@ -1,0 +1,202 @@
+//! The workbench as data: one sub-state a subject, a map of runs, a stack of overlays. No I/O, no clock, no terminal.
+
+pub(crate) mod cells;
+pub(crate) mod desk;
+pub(crate) mod document;
+pub(crate) mod notices;
+pub(crate) mod overlay;
+pub(crate) mod pane;
+pub(crate) mod replay;
+pub(crate) mod runs;
+pub(crate) mod saves;
+pub(crate) mod texts;
+pub(crate) mod tour;
+pub(crate) mod trace;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ratatui::layout::Size;
+
+use super::keymap::Chord;
+use super::widget::canvas::Hits;
+use super::widget::input::Input;
+use crate::model::Millis;
+use crate::theme::Theme;
+use crate::workspace::Workspace;
+use desk::Desk;
+use notices::Notices;
+use overlay::Overlay;
+use pane::{Divider, Layout, Pane, Splits, Wish};
+use replay::Replay;
+use runs::{Runs, Ticket};
+use saves::Saves;
+use texts::Texts;
+use tour::Tour;
+
+/// What was opened.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// A workspace.
+    Workspace(Arc<Workspace>),
+    /// A file of transcripts, with no workspace around it.
+    Bare(PathBuf),
+    /// A recording alone.
+    Recording,
+}
+
+/// The whole state.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The clock's reading at this update.
+    pub(crate) now: Millis,
+    pub(crate) place: Place,
+    /// Rises whenever the outline and the board are asked for anew; older answers are ignored.
+    pub(crate) generation: u64,
+    /// The live desk.
+    pub(crate) live: Desk,
+    pub(crate) replay: Option<Replay>,
+    pub(crate) saves: Saves,
+    pub(crate) texts: Texts,
+    pub(crate) overlays: Vec<Overlay>,
+    pub(crate) notices: Notices,
+    /// On the demo.
+    pub(crate) tour: Option<Tour>,
+    pub(crate) ui: Ui,
+    /// The last ticket given out.
+    pub(crate) tickets: u64,
+    /// Orders that wait for their preview.
+    pub(crate) previewing: Vec<super::effect::RunOrder>,
+    /// The end was asked for: the exit code.
+    pub(crate) quitting: Option<u8>,
+}
+
+/// What belongs to the screen, not to the work.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    pub(crate) size: Size,
+    pub(crate) theme: Arc<Theme>,
+    /// Colours are not to be used.
+    pub(crate) no_colour: bool,
+    pub(crate) ascii: bool,
+    pub(crate) focus: Pane,
+    /// The pane shown where only one of the others is.
+    pub(crate) tab: Pane,
+    pub(crate) zoom: bool,
+    pub(crate) splits: Splits,
+    /// Keys of a chord so far, and since when.
+    pub(crate) pending: Vec<Chord>,
+    pub(crate) pending_since: Millis,
+    /// The line being typed.
+    pub(crate) typing: Option<Typing>,
+    pub(crate) drag: Option<Divider>,
+    /// What lay where when the last frame was drawn.
+    pub(crate) hits: Hits,
+    /// The turning mark's frame.
+    pub(crate) frame: usize,
+}
+
+/// The line being typed in the footer.
+#[derive(Debug, Clone)]
+pub(crate) enum Typing {
+    /// A filter of the cells; what it was before.
+    Filter { input: Input, before: String },
+    /// A search in a pane.
+    Search { input: Input, pane: Pane },
+}
+
+impl Model {
+    /// A workbench on a place.
+    pub(crate) fn new(place: Place, size: Size, theme: Theme, no_colour: bool) -> Self {
+        let tour = match &place {
+            Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
+            _ => None,
+        };
+        Self {
+            now: Millis(0),
+            place,
+            generation: 0,
+            live: Desk::default(),
+            replay: None,
+            saves: Saves::default(),
+            texts: Texts::default(),
+            overlays: Vec::new(),
+            notices: Notices::default(),
+            tour,
+            ui: Ui {
+                size,
+                ascii: theme.glyphs().ascii,
+                theme: Arc::new(theme),
+                no_colour,
+                focus: Pane::Cells,
+                tab: Pane::Verdict,
+                zoom: false,
+                splits: Splits::default(),
+                pending: Vec::new(),
+                pending_since: Millis(0),
+                typing: None,
+                drag: None,
+                hits: Hits::default(),
+                frame: 0,
+            },
+            tickets: 0,
+            previewing: Vec::new(),
+            quitting: None,
+        }
+    }
+
+    /// What one looks at: the replay's desk, or the live one.
+    pub(crate) fn desk(&self) -> &Desk {
+        self.replay
+            .as_ref()
+            .map_or(&self.live, |replay| &replay.desk)
+    }
+
+    /// See [`Model::desk`].
+    pub(crate) fn desk_mut(&mut self) -> &mut Desk {
+        match &mut self.replay {
+            Some(replay) => &mut replay.desk,
+            None => &mut self.live,
+        }
+    }
+
+    /// The workspace, if one is open.
+    pub(crate) fn workspace(&self) -> Option<&Arc<Workspace>> {
+        match &self.place {
+            Place::Workspace(workspace) => Some(workspace),
+            _ => None,
+        }
+    }
+
+    /// A ticket nobody has.
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    /// Where everything stands.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::of(&Wish {
+            size: self.ui.size,
+            focus: self.ui.focus,
+            tab: self.ui.tab,
+            zoom: self.ui.zoom,
+            splits: self.ui.splits,
+            problems: u16::try_from(self.saves.problems.len())
+                .unwrap_or(u16::MAX)
+                .min(4),
+            replay: self.replay.is_some(),
+            changes: self.saves.report.is_some(),
+        })
+    }
+
+    /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
+    pub(crate) fn next_wake(&self) -> Option<Millis> {
+        None
+    }
+
+    /// The runs of what one looks at.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.desk().runs
+    }
+}

@@ -1,0 +1,177 @@
+//! Everything that can happen to the workbench. Facts, in the past; what is to be done about them is an [`super::effect::Effect`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::command::Command;
+use super::keymap::Chord;
+use super::model::cells::RowId;
+use super::model::document::Doc;
+use super::model::overlay::AtHand;
+use super::model::pane::{Divider, Pane};
+use super::model::runs::Ticket;
+use super::model::trace::Recorded;
+use crate::diag::Diagnostic;
+use crate::event::{Kind, RunEvent};
+use crate::model::{Blob, Millis, RunId};
+use crate::record::Board;
+use crate::run::Preview;
+use crate::theme::{Lang, Role};
+use crate::workspace::Workspace;
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub(crate) enum Msg {
+    /// A key was pressed.
+    Key(Chord),
+    /// A text was pasted. Never runs anything.
+    Pasted(String),
+    /// The mouse did something.
+    Mouse(Mouse),
+    /// The terminal has another size.
+    Resized { width: u16, height: u16 },
+    /// The terminal got the focus: files may have changed.
+    FocusGained,
+    /// A moment came that the model waited for (see [`super::model::Model::next_wake`]).
+    TimePassed,
+    /// A signal asks to end: its number.
+    Signalled(i32),
+    /// A frame was drawn; what lies where.
+    Drawn(super::widget::canvas::Hits),
+
+    /// More of what a run over the whole workspace would decide: `run_started` first, then `cells_planned`.
+    Outlined { generation: u64, facts: Vec<Kind> },
+    /// All of it is known, or why not.
+    OutlineEnded {
+        generation: u64,
+        problem: Option<String>,
+    },
+    /// The board of past runs, and sentences about runs that could not be read.
+    BoardRead {
+        generation: u64,
+        board: Arc<Board>,
+        problems: Vec<String>,
+    },
+    /// A watched file changed and everything loaded: which files differ from the last good state.
+    Reloaded {
+        workspace: Arc<Workspace>,
+        changed: Vec<PathBuf>,
+    },
+    /// A watched file changed and does not load (and has not changed since for 200 ms).
+    ReloadFailed { problems: Vec<Diagnostic> },
+    /// Watching files is not possible; a sentence that says what is done instead.
+    WatchFailed(String),
+
+    /// A run began.
+    RunStarted {
+        ticket: Ticket,
+        run: RunId,
+        dir: PathBuf,
+    },
+    /// A run could not begin.
+    RunRefused { ticket: Ticket, why: String },
+    /// More was recorded of it.
+    RunEvents {
+        ticket: Ticket,
+        events: Arc<Vec<RunEvent>>,
+    },
+    /// It ended; why not well, if not.
+    RunEnded {
+        ticket: Ticket,
+        problem: Option<String>,
+    },
+    /// What a run would take.
+    Previewed {
+        ticket: Ticket,
+        preview: Result<Preview, String>,
+    },
+
+    /// A recorded cell was read.
+    TraceRead {
+        row: RowId,
+        recorded: Result<Arc<Recorded>, String>,
+    },
+    /// A blob was read.
+    TextRead {
+        blob: Blob,
+        text: Result<Arc<str>, String>,
+    },
+    /// A text was highlighted; `key` as it was asked for.
+    Highlighted {
+        key: u64,
+        lang: Lang,
+        spans: Vec<(std::ops::Range<usize>, Role)>,
+    },
+    /// A transcript was read.
+    DocumentRead {
+        id: String,
+        doc: Result<Arc<Doc>, String>,
+    },
+    /// A recording was read, to be replayed.
+    ReplayRead {
+        run: RunId,
+        dir: PathBuf,
+        log: Result<Arc<Vec<RunEvent>>, String>,
+        warnings: Vec<String>,
+    },
+    /// Judges at hand were looked for.
+    JudgesFound { row: RowId, judges: Vec<AtHand> },
+    /// A workspace was made around a file.
+    WorkspaceMade(Result<Arc<Workspace>, String>),
+    /// The editor was left.
+    EditorClosed(Result<(), String>),
+    /// Something was put on the clipboard, or why not; a sentence either way.
+    Copied(Result<String, String>),
+}
+
+/// What the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mouse {
+    /// What.
+    pub(crate) did: MouseDid,
+    /// Where.
+    pub(crate) column: u16,
+    /// See `column`.
+    pub(crate) row: u16,
+}
+
+/// What a mouse can do here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MouseDid {
+    /// The left button went down.
+    Pressed,
+    /// It moves while down.
+    Dragged,
+    /// It went up.
+    Released,
+    /// The wheel turned: rows down (negative: up).
+    Scrolled(i8),
+}
+
+/// What lies at a place of the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A pane.
+    Pane(Pane),
+    /// A row of the cells pane.
+    Row(RowId),
+    /// A group of the cells pane, by position.
+    Group(u32),
+    /// A step of the turn strip.
+    Step(usize),
+    /// A hint that runs a command.
+    Command(Command),
+    /// A border that can be dragged.
+    Divider(Divider),
+    /// A line of the topmost overlay, by position.
+    OverlayLine(usize),
+    /// A flip in the changes pane, by position.
+    Flip(usize),
+    /// The replay's bar: its whole width is the whole recording.
+    Progress,
+    /// Nothing, and what lies under it is covered.
+    Nothing,
+}
+
+/// Used where a moment is needed and the model's own is not at hand.
+pub(crate) type Moment = Millis;

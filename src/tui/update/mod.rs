@@ -1,0 +1,94 @@
+//! The one reducer: what happened changes the model and says what is to be done.
+//!
+//! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
+
+mod files;
+mod focus;
+mod keys;
+mod mouse;
+mod overlay;
+mod panes;
+mod replay;
+mod runs;
+mod saves;
+mod tour;
+
+use super::effect::Effect;
+use super::model::Model;
+use super::model::notices::Level;
+use super::msg::Msg;
+
+/// What the workbench asks for when it opens.
+pub(crate) fn opening(model: &mut Model) -> Vec<Effect> {
+    files::opened(model)
+}
+
+/// Applies what happened.
+pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
+    let mut effects = match msg {
+        Msg::Key(chord) => keys::pressed(model, chord),
+        Msg::Pasted(text) => keys::pasted(model, &text),
+        Msg::Mouse(mouse) => mouse::moved(model, mouse),
+        Msg::Resized { width, height } => panes::resized(model, width, height),
+        Msg::FocusGained => vec![Effect::LookAgain],
+        Msg::TimePassed => time_passed(model),
+        Msg::Signalled(number) => keys::signalled(model, number),
+        Msg::Drawn(hits) => {
+            model.ui.hits = hits;
+            Vec::new()
+        }
+        Msg::Outlined { generation, facts } => runs::outlined(model, generation, facts),
+        Msg::OutlineEnded {
+            generation,
+            problem,
+        } => runs::outline_ended(model, generation, problem),
+        Msg::BoardRead {
+            generation,
+            board,
+            problems,
+        } => runs::board_read(model, generation, &board, problems),
+        Msg::Reloaded { workspace, changed } => saves::reloaded(model, workspace, &changed),
+        Msg::ReloadFailed { problems } => saves::failed(model, problems),
+        Msg::WatchFailed(why) => {
+            model.notices.tell(model.now, Level::Warning, why);
+            Vec::new()
+        }
+        Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
+        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, why),
+        Msg::RunEvents { ticket, events } => runs::events(model, ticket, &events),
+        Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
+        Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
+        Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
+        Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
+        Msg::Highlighted { key, spans, .. } => focus::highlighted(model, key, spans),
+        Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
+        Msg::ReplayRead {
+            run,
+            dir,
+            log,
+            warnings,
+        } => replay::read(model, run, dir, log, warnings),
+        Msg::JudgesFound { row, judges } => overlay::judges_found(model, row, judges),
+        Msg::WorkspaceMade(made) => files::made(model, made),
+        Msg::EditorClosed(how) => saves::editor_closed(model, how),
+        Msg::Copied(how) => {
+            match how {
+                Ok(what) => model.notices.tell(model.now, Level::Info, what),
+                Err(why) => model.notices.tell(model.now, Level::Error, why),
+            }
+            Vec::new()
+        }
+    };
+    // Whatever happened may have moved the focus, or made readable what is focused.
+    effects.extend(focus::look(model));
+    tour::tick(model);
+    effects
+}
+
+/// A moment came: everything that waits looks whether it was its own.
+fn time_passed(model: &mut Model) -> Vec<Effect> {
+    let mut effects = saves::time_passed(model);
+    effects.extend(replay::time_passed(model));
+    panes::time_passed(model);
+    effects
+}

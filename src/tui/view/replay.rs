@@ -1,0 +1,9 @@
+//! The replay's bar: where it is, how fast, what the keys do.
+
+use ratatui::layout::Rect;
+
+use crate::tui::model::Model;
+use crate::tui::widget::canvas::Canvas;
+
+/// Draws it.
+pub(super) fn draw(_canvas: &mut Canvas<'_>, _area: Rect, _model: &Model) {}

@@ -1,0 +1,10 @@
+//! What panes are made of: long texts that scroll, lists that keep their selection, lines that fit.
+//!
+//! Knows no domain type: texts, roles, sizes. Everything drawn here has control, bidi and zero-width characters replaced
+//! by visible marks; nobody else writes text into the buffer.
+
+pub(crate) mod canvas;
+pub(crate) mod flow;
+pub(crate) mod input;
+pub(crate) mod line;
+pub(crate) mod list;
