@@ -36,6 +36,10 @@ pub(crate) enum Msg {
     TimePassed,
     /// A signal asks to end: its number.
     Signalled(i32),
+    /// A task of ours panicked: a sentence. Whoever waited for it is told besides.
+    WorkerPanicked(String),
+    /// Something that was asked for cannot be done here: a sentence.
+    Refused(String),
     /// A frame was drawn; what lies where.
     Drawn(super::widget::canvas::Hits),
 

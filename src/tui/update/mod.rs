@@ -33,6 +33,14 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::FocusGained => vec![Effect::LookAgain],
         Msg::TimePassed => time_passed(model),
         Msg::Signalled(number) => keys::signalled(model, number),
+        Msg::WorkerPanicked(what) => {
+            model.notices.tell(model.now, Level::Error, what);
+            Vec::new()
+        }
+        Msg::Refused(why) => {
+            model.notices.tell(model.now, Level::Warning, why);
+            Vec::new()
+        }
         Msg::Drawn(hits) => {
             model.ui.hits = hits;
             Vec::new()
