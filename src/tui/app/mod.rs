@@ -196,9 +196,9 @@ impl<S: Screen> App<S> {
 
     /// Tells the model that its moment has come, if it has.
     pub(crate) fn wake(&mut self) {
-        let now = self.deps.clock.now();
-        self.model.now = now;
-        if self.model.next_wake().is_some_and(|at| at <= now) {
+        // Asked as of the last update: what was due since then is what the model has not been told.
+        let due = self.model.next_wake();
+        if due.is_some_and(|at| at <= self.deps.clock.now()) {
             self.apply(Msg::TimePassed);
         }
     }
