@@ -26,6 +26,8 @@ pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod runtime;
 pub(crate) mod term;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod update;
 pub(crate) mod view;
 pub(crate) mod widget;

@@ -4,6 +4,8 @@
 
 mod errands;
 mod farewell;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;
@@ -138,7 +140,7 @@ impl<S: Screen> App<S> {
         self.carry_out(effects);
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
+    pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match self.runtime.carry_out(effect) {
                 None => {}
@@ -149,6 +151,12 @@ impl<S: Screen> App<S> {
                 Some(errand) => self.errands.push_back(errand),
             }
         }
+    }
+
+    /// The exit code, once it is to end.
+    #[cfg(test)]
+    pub(crate) fn ended(&self) -> Option<u8> {
+        self.end.as_ref().map(|end| end.code)
     }
 
     /// Takes what is pending: answers and runs first, what was typed last, for an answer may change what a key means.
