@@ -25,8 +25,8 @@ use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
 use crate::net::{Overrides, Resolver, SystemResolver};
 
 pub use fetch::{FETCH_URL, FetchUrl};
-pub(crate) use json::pretty;
 pub use json::canonical_sorted_digest;
+pub(crate) use json::pretty;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
 pub use seen::Seen;
 

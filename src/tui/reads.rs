@@ -61,7 +61,11 @@ pub(crate) fn recorded(run: &Run, which: &Which) -> Result<Recorded, String> {
             _ => continue,
         };
         state.apply(&RunEvent { kind, ..event });
-        if state.cells.first().is_some_and(|cell| cell.result.is_some()) {
+        if state
+            .cells
+            .first()
+            .is_some_and(|cell| cell.result.is_some())
+        {
             break;
         }
     }
@@ -164,7 +168,9 @@ fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
         Ok(bytes)
     } else {
         let path = transcript.path.display();
-        Err(format!("{path} no longer holds this transcript as it was judged"))
+        Err(format!(
+            "{path} no longer holds this transcript as it was judged"
+        ))
     }
 }
 

@@ -117,7 +117,10 @@ fn one<'a>(ink: &mut Ink<'a>, call: &'a CallState, out: &mut Vec<Block<'a>>) {
     if let Some((rule, text)) = &call.rejected {
         out.push(gap());
         out.push(rich([
-            (format!("{} refused by rule ", ink.glyphs().error).as_str(), Role::Error),
+            (
+                format!("{} refused by rule ", ink.glyphs().error).as_str(),
+                Role::Error,
+            ),
             (rule.as_str(), Role::Error),
             (": the model was told", Role::Error),
         ]));
@@ -143,7 +146,10 @@ fn ended<'a>(ink: &Ink<'a>, call: &'a CallState) -> Block<'a> {
             let (mark, _) = state(ink, call);
             rich([
                 (format!("{mark} {word}").as_str(), role),
-                (format!(" in {elapsed}: {}", size(answer.bytes)).as_str(), Role::Text),
+                (
+                    format!(" in {elapsed}: {}", size(answer.bytes)).as_str(),
+                    Role::Text,
+                ),
             ])
         }
         None if call.rejected.is_some() => Block::new("it never ran", Role::Muted),

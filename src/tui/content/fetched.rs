@@ -103,7 +103,9 @@ fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis) -> Block<'a>
         (if answer.is_error { "error · " } else { "" }, Role::Error),
         (size(answer.bytes).as_str(), Role::Text),
         (
-            kind.map(|kind| format!(" · {kind}")).unwrap_or_default().as_str(),
+            kind.map(|kind| format!(" · {kind}"))
+                .unwrap_or_default()
+                .as_str(),
             Role::Muted,
         ),
         (if answer.truncated { " · cut" } else { "" }, Role::Warning),
@@ -125,7 +127,8 @@ fn body<'a>(ink: &mut Ink<'a>, answer: &'a Answered, at: (usize, usize)) -> Bloc
             if let Some((turn, call, range)) = &ink.model.desk().trace.quoted
                 && (*turn, *call) == at
             {
-                block.spans = Cow::Owned(super::over(&block.spans, &[(range.clone(), Role::Match)]));
+                block.spans =
+                    Cow::Owned(super::over(&block.spans, &[(range.clone(), Role::Match)]));
             }
             block
         }

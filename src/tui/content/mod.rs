@@ -23,8 +23,6 @@ use crate::event::Piece;
 use crate::model::{Blob, Outcome};
 use crate::theme::{Glyphs, Lang, Role};
 
-pub(crate) use transcript::is_empty as transcript_is_empty;
-
 /// A pane's text. Cheap: made anew for every frame and key.
 pub(crate) fn of(model: &Model, pane: Pane) -> Box<dyn Source + '_> {
     written(pane, &mut Ink::new(model))
@@ -108,7 +106,12 @@ impl<'a> Ink<'a> {
     }
 
     /// A text in a language, in its colours where they are known.
-    fn code(&mut self, text: impl Into<Cow<'a, str>>, lang: Lang, name: Option<Named<'_>>) -> Block<'a> {
+    fn code(
+        &mut self,
+        text: impl Into<Cow<'a, str>>,
+        lang: Lang,
+        name: Option<Named<'_>>,
+    ) -> Block<'a> {
         let mut block = Block::new(text, Role::Text);
         if block.text.is_empty() || block.text.len() > HIGHLIGHT_MAX {
             return block;
@@ -169,7 +172,7 @@ fn no_cell<'a>() -> Vec<Block<'a>> {
 }
 
 /// An outcome's mark, and how it looks.
-fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
+pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {
         Outcome::Pass => (glyphs.pass, Role::Pass),
         Outcome::Fail => (glyphs.fail, Role::Fail),
@@ -197,7 +200,10 @@ fn rich<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -> Block
 }
 
 /// Spans with others laid over them; both sorted.
-fn over(under: &[(Range<usize>, Role)], upper: &[(Range<usize>, Role)]) -> Vec<(Range<usize>, Role)> {
+fn over(
+    under: &[(Range<usize>, Role)],
+    upper: &[(Range<usize>, Role)],
+) -> Vec<(Range<usize>, Role)> {
     let mut out = Vec::with_capacity(under.len() + 2 * upper.len());
     let mut upper = upper.iter().peekable();
     for (range, role) in under {

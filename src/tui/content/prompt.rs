@@ -4,8 +4,8 @@ use super::{Ink, gap, no_cell, rich};
 use crate::event::TurnState;
 use crate::theme::{Lang, Role};
 use crate::tui::model::request::Request;
-use crate::tui::model::trace::{Asked, Shown, Wait, shown, turn_at};
 use crate::tui::model::texts::Named;
+use crate::tui::model::trace::{Asked, Shown, Wait, shown, turn_at};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
@@ -81,7 +81,11 @@ fn readable<'a>(mut head: Vec<Block<'a>>, request: &'a Request) -> Readable<'a> 
         head.push(Block::new(request.settings.as_str(), Role::Muted));
     }
     if !request.tools.is_empty() {
-        let names: Vec<&str> = request.tools.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = request
+            .tools
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         head.push(rich([
             ("tools: ", Role::Muted),
             (names.join(", ").as_str(), Role::Tool),

@@ -118,7 +118,12 @@ impl<'a> DocSource<'a> {
                 marks.push((range.start.max(from)..range.end, Role::Found));
             }
         }
-        if let Some((_, range)) = self.document.quoted.as_ref().filter(|(piece, _)| *piece == at) {
+        if let Some((_, range)) = self
+            .document
+            .quoted
+            .as_ref()
+            .filter(|(piece, _)| *piece == at)
+        {
             marks = over(&marks, &[(shifted(range), Role::Match)]);
         }
         if marks.is_empty() {

@@ -60,15 +60,22 @@ fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
     let Some((outcome, score)) = done else {
         let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
         let phase = phase.unwrap_or_else(|| "no result".to_owned());
-        let label = shown.row.label.map(|label| format!("   label {}", ink.mark(Outcome::of(label)).0));
+        let label = shown
+            .row
+            .label
+            .map(|label| format!("   label {}", ink.mark(Outcome::of(label)).0));
         return rich([
             (phase.as_str(), Role::Live),
             (label.as_deref().unwrap_or_default(), Role::Label),
         ]);
     };
     let (mark, role) = ink.mark(outcome);
-    let score = score.map(|score| format!(" {score:.2}")).unwrap_or_default();
-    let needs = needs(shown).map(|needs| format!(" ({needs})")).unwrap_or_default();
+    let score = score
+        .map(|score| format!(" {score:.2}"))
+        .unwrap_or_default();
+    let needs = needs(shown)
+        .map(|needs| format!(" ({needs})"))
+        .unwrap_or_default();
     let (label, agrees, judged) = label(ink, shown, outcome);
     rich([
         (format!("{mark} {}", words(outcome)).as_str(), role),
@@ -128,11 +135,20 @@ fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
 fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
     let before = shown.row.flipped.as_ref()?;
     let (mark, role) = ink.mark(before.outcome);
-    let score = before.score.map(|score| format!(" {score:.2}")).unwrap_or_default();
+    let score = before
+        .score
+        .map(|score| format!(" {score:.2}"))
+        .unwrap_or_default();
     let why = if before.why.is_empty() { "" } else { ": " };
     Some(rich([
-        (format!("{} was ", ink.glyphs().flipped).as_str(), Role::Flipped),
-        (format!("{mark} {}{score}", words(before.outcome)).as_str(), role),
+        (
+            format!("{} was ", ink.glyphs().flipped).as_str(),
+            Role::Flipped,
+        ),
+        (
+            format!("{mark} {}{score}", words(before.outcome)).as_str(),
+            role,
+        ),
         (why, Role::Muted),
         (&*before.why, Role::Muted),
     ]))
@@ -150,15 +166,24 @@ fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         let (mark, role) = ink.mark(decision.outcome);
         let votes = decision.votes;
         out.push(rich([
-            (format!("by vote {mark} {}", words(decision.outcome)).as_str(), role),
             (
-                format!(": {} pass, {} fail, {} not applicable, {} without a verdict", votes.pass, votes.fail, votes.na, votes.error).as_str(),
+                format!("by vote {mark} {}", words(decision.outcome)).as_str(),
+                role,
+            ),
+            (
+                format!(
+                    ": {} pass, {} fail, {} not applicable, {} without a verdict",
+                    votes.pass, votes.fail, votes.na, votes.error
+                )
+                .as_str(),
                 Role::Muted,
             ),
         ]));
     }
     for (at, slot) in slots.iter().enumerate() {
-        let judge = slot.judge.and_then(|judge| desk.cells.judges.get(judge as usize));
+        let judge = slot
+            .judge
+            .and_then(|judge| desk.cells.judges.get(judge as usize));
         let (mark, role, score) = match &slot.state {
             SlotState::Never => (ink.glyphs().never, Role::Muted, None),
             SlotState::Live => (ink.glyphs().live[0], Role::Live, None),
@@ -167,7 +192,9 @@ fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
                 (mark, role, *score)
             }
         };
-        let score = score.map(|score| format!(" {score:.2}")).unwrap_or_default();
+        let score = score
+            .map(|score| format!(" {score:.2}"))
+            .unwrap_or_default();
         let open = at == usize::from(desk.trace.slot);
         out.push(Block {
             indent: 2,
@@ -182,7 +209,12 @@ fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     out
 }
 
-fn decided<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>, result: &'a CellResult, out: &mut Vec<Block<'a>>) {
+fn decided<'a>(
+    ink: &mut Ink<'a>,
+    shown: &Shown<'a>,
+    result: &'a CellResult,
+    out: &mut Vec<Block<'a>>,
+) {
     if let Some(error) = &result.error {
         out.push(Block::new(error.as_str(), Role::Error));
     }
@@ -190,7 +222,9 @@ fn decided<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>, result: &'a CellResult, out
         out.push(Block::new(advice, Role::Muted));
     }
     let verdict = of(shown);
-    let reason = verdict.map_or(result.explanation.as_str(), |verdict| verdict.reasoning.as_str());
+    let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
+        verdict.reasoning.as_str()
+    });
     if !reason.is_empty() {
         out.push(Block::new(reason, Role::Text));
     }
@@ -232,11 +266,17 @@ fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
         ]));
     }
     if let Some(raw) = verdict.raw_score {
-        out.push(Block::new(format!("the judge's own score: {raw}"), Role::Muted));
+        out.push(Block::new(
+            format!("the judge's own score: {raw}"),
+            Role::Muted,
+        ));
     }
     if let Some(why) = &verdict.contradiction {
         out.push(rich([
-            ("the reason seems to contradict the verdict: ", Role::Warning),
+            (
+                "the reason seems to contradict the verdict: ",
+                Role::Warning,
+            ),
             (why.as_str(), Role::Text),
         ]));
     }
@@ -285,7 +325,10 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
     if let Some(run) = shown.run {
         facts.push(format!("run {}", run.letters()));
     }
-    let label = shown.header.map(|header| header.label.as_str()).unwrap_or_default();
+    let label = shown
+        .header
+        .map(|header| header.label.as_str())
+        .unwrap_or_default();
     let mut out = vec![gap(), Block::new(facts.join(" · "), Role::Muted)];
     if !label.is_empty() {
         out.push(Block::new(label, Role::Muted));
@@ -363,7 +406,10 @@ fn source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
     /// An eval is a few lines; one that goes on is cut.
     const LINES: usize = 200;
     let at = eval.span.bytes.start.min(source.len());
-    let from = source.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |nl| nl + 1);
+    let from = source
+        .get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |nl| nl + 1);
     let rest = source.get(from..).unwrap_or_default();
     let deep = |line: &str| line.len() - line.trim_start().len();
     let own = deep(rest);
@@ -409,7 +455,10 @@ fn said<'a>(ink: &Ink<'a>, shown: &Shown<'a>, out: &mut Vec<Block<'a>>) {
 
 /// The newest attempt that has not failed.
 fn attempt(turn: &TurnState) -> Option<&AttemptState> {
-    turn.attempts.values().last().filter(|attempt| attempt.failed.is_none())
+    turn.attempts
+        .values()
+        .last()
+        .filter(|attempt| attempt.failed.is_none())
 }
 
 /// The reasoning within a verdict whose JSON is still coming. Whether the text is such JSON.

@@ -141,7 +141,7 @@ impl Doc {
         let first = self.messages.get(message).copied();
         let from = first.map_or(self.pieces.len(), |first| first as usize);
         // Only joined results stand between the pieces of a message.
-        let near = |piece: &&Piece| {
+        let near = move |piece: &&Piece| {
             piece.message as usize == message
                 || matches!(piece.kind, PieceKind::Result { joined: true, .. })
         };
@@ -160,13 +160,7 @@ impl Doc {
         texts.join("\n")
     }
 
-    fn message(
-        &mut self,
-        at: usize,
-        message: &Message<'_>,
-        all: &[Message<'_>],
-        joined: &Joined,
-    ) {
+    fn message(&mut self, at: usize, message: &Message<'_>, all: &[Message<'_>], joined: &Joined) {
         let mut own = 0;
         for (number, part) in message.parts.iter().enumerate() {
             if joined.results.contains_key(&(at, number)) {

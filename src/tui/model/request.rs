@@ -165,8 +165,14 @@ fn openai(mut map: Map<String, Value>) -> Option<Body> {
         body.items.push(Item { who, role, parts });
     }
     let tools = map.shift_remove("tools");
-    for tool in tools.as_ref().and_then(Value::as_array).into_iter().flatten() {
-        body.tools.push(declared(tool.get("function").unwrap_or(tool)));
+    for tool in tools
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        body.tools
+            .push(declared(tool.get("function").unwrap_or(tool)));
     }
     body.settings = settings(&map);
     Some(body)
@@ -184,7 +190,10 @@ fn gemini(mut map: Map<String, Value>) -> Option<Body> {
         }
     }
     for content in map.shift_remove("contents")?.as_array()? {
-        let said = content.get("role").and_then(Value::as_str).unwrap_or("user");
+        let said = content
+            .get("role")
+            .and_then(Value::as_str)
+            .unwrap_or("user");
         let parts = gemini_parts(content);
         let answers = !parts.is_empty() && parts.iter().all(|(role, _)| *role == Role::Tool);
         let (who, role) = match (said, answers) {
@@ -198,9 +207,15 @@ fn gemini(mut map: Map<String, Value>) -> Option<Body> {
         });
     }
     let tools = map.shift_remove("tools");
-    for tool in tools.as_ref().and_then(Value::as_array).into_iter().flatten() {
+    for tool in tools
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let functions = tool.get("functionDeclarations").and_then(Value::as_array);
-        body.tools.extend(functions.into_iter().flatten().map(declared));
+        body.tools
+            .extend(functions.into_iter().flatten().map(declared));
     }
     if let Some(Value::Object(inner)) = map.shift_remove("generationConfig") {
         body.settings = settings(&inner);
@@ -230,7 +245,10 @@ fn gemini_parts(content: &Value) -> Vec<(Role, String)> {
             } else if let Some(answer) = part.get("functionResponse") {
                 let response = answer.get("response").unwrap_or(answer);
                 let text = response.get("output").or_else(|| response.get("error"));
-                (Role::Tool, text.map_or_else(|| response.to_string(), text_of))
+                (
+                    Role::Tool,
+                    text.map_or_else(|| response.to_string(), text_of),
+                )
             } else {
                 (Role::Muted, part.to_string())
             }
@@ -247,7 +265,12 @@ fn rules(mut map: Map<String, Value>) -> Body {
         parts: prompt.iter().map(|p| (Role::Text, text_of(p))).collect(),
     });
     let results = map.shift_remove("results");
-    for asked in results.as_ref().and_then(Value::as_array).into_iter().flatten() {
+    for asked in results
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let of = |key: &str| asked.get(key).map_or_else(String::new, text_of);
         let failed = asked.get("is_error") == Some(&Value::Bool(true));
         body.items.push(Item {
@@ -303,7 +326,6 @@ fn role(who: &str) -> Role {
         _ => Role::User,
     }
 }
-
 
 #[cfg(test)]
 #[path = "request_tests.rs"]

@@ -87,7 +87,11 @@ impl Texts {
         };
         // The newest is what one looks at: it stays, however large.
         while self.bytes > BLOB_BYTES && self.blobs_in_order.len() > 1 {
-            if self.blobs_in_order.front().is_some_and(|oldest| oldest == blob) {
+            if self
+                .blobs_in_order
+                .front()
+                .is_some_and(|oldest| oldest == blob)
+            {
                 self.blobs_in_order.rotate_left(1);
             }
             self.forget_oldest();

@@ -12,9 +12,7 @@ use super::cells::{Row, RowId, Slot, SlotState};
 use super::desk::Desk;
 use super::request::{Request, RequestKey};
 use crate::event::{AttemptState, CallState, CellState, Phase, RunHeader, TurnState};
-use crate::model::{
-    CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT, TranscriptRef,
-};
+use crate::model::{CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT, TranscriptRef};
 use crate::tui::widget::flow::Scroll;
 
 /// A cell read from a recording.
@@ -168,10 +166,13 @@ pub(crate) fn whereabouts(desk: &Desk, row: RowId, slot: u16) -> Whereabouts {
     };
     let named = |run: &RunId| Some((run.clone(), Which::Named(name(desk, row, slot)?)));
     let Some((run, number)) = at(desk, cell) else {
-        return cell.cached.as_ref().and_then(named).map_or(
-            Whereabouts::Never,
-            |(run, which)| Whereabouts::Recording(run, which),
-        );
+        return cell
+            .cached
+            .as_ref()
+            .and_then(named)
+            .map_or(Whereabouts::Never, |(run, which)| {
+                Whereabouts::Recording(run, which)
+            });
     };
     let held = desk
         .runs
@@ -447,7 +448,10 @@ pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
             let failed = turn.and_then(|turn| turn.attempts.values().last()?.failed.as_ref());
             let status = failed.and_then(|(status, _, _)| *status);
             let status = status.map_or(String::new(), |status| format!(": {status}"));
-            format!("backing off {} s{status}", until.since(now).0.div_ceil(1000))
+            format!(
+                "backing off {} s{status}",
+                until.since(now).0.div_ceil(1000)
+            )
         }
         Phase::Paused(_) => "paused".to_owned(),
     })
