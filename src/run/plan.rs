@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::bench::Judged;
 use super::filter::{Candidate, Filter};
-use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
 use crate::event::CellKey;
+use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
 use crate::model::{CellIx, CellName, CellNameRef, Outcome, Role, Transcript};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 

@@ -47,11 +47,11 @@ pub(crate) struct Names {
     /// Our judge, by the header's.
     pub(crate) judges: Vec<u32>,
     /// What the evals were made of, by the header's number.
-    eval_marks: Vec<u64>,
+    pub(crate) eval_marks: Vec<u64>,
     /// The judges, likewise.
-    judge_marks: Vec<u64>,
+    pub(crate) judge_marks: Vec<u64>,
     /// The run was told to ask another judge than the rubrics name.
-    aside: bool,
+    pub(crate) aside: bool,
 }
 
 /// An eval, as known from the newest header.
@@ -207,6 +207,8 @@ pub(crate) struct Cells {
     pub(crate) sort: Sort,
     /// As typed; empty: everything.
     pub(crate) filter: String,
+    /// Why the filter as typed cannot be read; what is shown is then the one before.
+    pub(crate) filter_problem: Option<String>,
     /// Whether the outline is complete.
     pub(crate) complete: bool,
     /// All decisions, by where they stand.
@@ -249,7 +251,12 @@ impl Cells {
             .map(CellNameRef::to_owned)
     }
 
-    fn name_with(&self, row: &Row, judge: Option<u32>, repeat: Option<u32>) -> Option<CellNameRef<'_>> {
+    fn name_with(
+        &self,
+        row: &Row,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+    ) -> Option<CellNameRef<'_>> {
         let eval = self.evals.get(row.eval as usize)?;
         let judge = match judge {
             Some(judge) => Some(self.judges.get(judge as usize)?.0.as_str()),

@@ -45,11 +45,11 @@ pub(crate) struct Run {
     pub(crate) origin: Option<Millis>,
     /// Cells that a judge decided in this run, and when the first of them began.
     pub(crate) judged: u64,
-    judging_since: Option<Millis>,
+    pub(crate) judging_since: Option<Millis>,
     /// USD so far, of the cells whose cost is known.
-    cost: Option<f64>,
+    pub(crate) cost: Option<f64>,
     /// Some cell's cost is not known.
-    unpriced: bool,
+    pub(crate) unpriced: bool,
 }
 
 /// How far a run is.
@@ -222,5 +222,16 @@ const fn boundary(at: StopKind) -> &'static str {
         StopKind::Answered => "after an answer",
         StopKind::Verdict => "after the verdict",
         StopKind::Ended => "at the end",
+    }
+}
+
+/// An amount of money: `$0.12`, `$0.0031`, `$0`.
+pub(crate) fn usd(amount: f64) -> String {
+    if amount == 0.0 {
+        "$0".to_owned()
+    } else if amount < 0.1 {
+        format!("${amount:.4}")
+    } else {
+        format!("${amount:.2}")
     }
 }

@@ -150,7 +150,9 @@ impl Cells {
 
     fn write_name(&self, into: &mut String, id: RowId, judge: Option<u32>, repeat: Option<u32>) {
         into.clear();
-        let name = self.row(id).and_then(|row| self.name_with(row, judge, repeat));
+        let name = self
+            .row(id)
+            .and_then(|row| self.name_with(row, judge, repeat));
         if let Some(name) = name {
             let _infallible = write!(into, "{name}");
         }

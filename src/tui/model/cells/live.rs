@@ -66,7 +66,9 @@ impl Cells {
                 continue;
             }
             let slot = Slot {
-                judge: key.judge.and_then(|judge| names.judges.get(judge as usize).copied()),
+                judge: key
+                    .judge
+                    .and_then(|judge| names.judges.get(judge as usize).copied()),
                 repeat: key.repeat,
                 at: Some((run, CellIx(cell))),
                 cached: None,
@@ -146,7 +148,10 @@ impl Cells {
             let waits = |slot: &Slot| {
                 slot.state == SlotState::Live && slot.at.is_some_and(|(from, _)| from == run)
             };
-            if !self.row(*row).is_some_and(|row| row.slots.iter().any(waits)) {
+            if !self
+                .row(*row)
+                .is_some_and(|row| row.slots.iter().any(waits))
+            {
                 continue;
             }
             self.change(*row, |row| {

@@ -122,7 +122,7 @@ impl Counts {
         if stand.gone {
             return;
         }
-        let mut count = |field: &mut usize| *field = field.saturating_add_signed(by);
+        let count = |field: &mut usize| *field = field.saturating_add_signed(by);
         count(&mut self.rows);
         count(match stand.mark {
             Mark::Never => &mut self.never,
@@ -246,7 +246,10 @@ impl Cells {
 
     /// When order that lags behind is due.
     pub(crate) fn due(&self) -> Option<Millis> {
-        self.order.moved.then_some(self.order.settled)?.map(|last| last + LAG)
+        self.order
+            .moved
+            .then_some(self.order.settled)?
+            .map(|last| last + LAG)
     }
 
     /// Works out [`Cells::shown`] anew, keeping the selection; skipped if nothing moved.
@@ -305,7 +308,10 @@ impl Cells {
             shown.push(Entry::Group(*eval));
             // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
             // is open, so that there is a cell to look at.
-            let judged = self.evals.get(*eval as usize).is_some_and(|eval| eval.judged);
+            let judged = self
+                .evals
+                .get(*eval as usize)
+                .is_some_and(|eval| eval.judged);
             group.worth |= group.counts.has_problems() || (judged && group.counts.live > 0);
             let best = group.worth || !self.query.is_empty() || (first && !anything);
             first = false;

@@ -48,7 +48,10 @@ impl Query {
                         .collect::<Result<Vec<_>, _>>()?,
                 ),
                 Some(("tag", _)) if !word.quoted => {
-                    return Err("tags are not known on the screen; `dicta run --where tag:…` takes them".to_owned());
+                    return Err(
+                        "tags are not known on the screen; `dicta run --where tag:…` takes them"
+                            .to_owned(),
+                    );
                 }
                 _ => rest.push(word),
             }
@@ -94,7 +97,14 @@ impl Cells {
     /// Shows only what a filter lets through. One that cannot be read says why and leaves what is shown as it is.
     pub(crate) fn set_filter(&mut self, text: &str) -> Result<(), String> {
         text.trim().clone_into(&mut self.filter);
-        self.query = Query::parse(text)?;
+        match Query::parse(text) {
+            Ok(query) => self.query = query,
+            Err(why) => {
+                self.filter_problem = Some(why.clone());
+                return Err(why);
+            }
+        }
+        self.filter_problem = None;
         self.reorder();
         self.settle();
         Ok(())

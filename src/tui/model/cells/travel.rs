@@ -117,7 +117,11 @@ impl Cells {
 
     /// Puts the cursor on a row, opening its group; a filter that hides it is taken away. Whether there is such a row.
     pub(crate) fn select(&mut self, row: RowId) -> bool {
-        let Some(eval) = self.row(row).filter(|row| !row.keep.gone).map(|row| row.eval) else {
+        let Some(eval) = self
+            .row(row)
+            .filter(|row| !row.keep.gone)
+            .map(|row| row.eval)
+        else {
             return false;
         };
         if !self.lets_through(row) {
@@ -185,7 +189,8 @@ impl Cells {
             Some(Entry::Row(id)) => {
                 let eval = self.row(id).map(|row| row.eval);
                 let group = eval.and_then(|eval| self.group_at(eval));
-                let at = group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
+                let at =
+                    group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
                 (group, at)
             }
             None => (None, None),
@@ -237,6 +242,9 @@ impl Cells {
                 .get(**eval as usize)
                 .is_some_and(|group| !group.matching.is_empty())
         };
-        self.eval_order().iter().filter(shown).position(|one| *one == eval)
+        self.eval_order()
+            .iter()
+            .filter(shown)
+            .position(|one| *one == eval)
     }
 }
