@@ -24,6 +24,7 @@ pub(crate) mod effect;
 pub(crate) mod keymap;
 pub(crate) mod model;
 pub(crate) mod msg;
+pub(crate) mod reads;
 pub(crate) mod runtime;
 pub(crate) mod term;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::model::cells::RowId;
 use super::model::document::Doc;
 use super::model::overlay::AtHand;
 use super::model::pane::{Divider, Pane};
+use super::model::request::{Request, RequestKey};
 use super::model::runs::Ticket;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
@@ -99,6 +100,11 @@ pub(crate) enum Msg {
     TextRead {
         blob: Blob,
         text: Result<Arc<str>, String>,
+    },
+    /// A request was made readable.
+    RequestRead {
+        key: RequestKey,
+        request: Result<Arc<Request>, String>,
     },
     /// A text was highlighted; `key` as it was asked for.
     Highlighted {

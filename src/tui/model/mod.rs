@@ -7,6 +7,7 @@ pub(crate) mod notices;
 pub(crate) mod overlay;
 pub(crate) mod pane;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod runs;
 pub(crate) mod saves;
 pub(crate) mod texts;

@@ -68,6 +68,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
         Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
         Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
+        Msg::RequestRead { key, request } => focus::request_read(model, &key, request),
         Msg::Highlighted { key, spans, .. } => focus::highlighted(model, key, spans),
         Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
         Msg::ReplayRead {
@@ -98,5 +99,6 @@ fn time_passed(model: &mut Model) -> Vec<Effect> {
     let mut effects = saves::time_passed(model);
     effects.extend(replay::time_passed(model));
     panes::time_passed(model);
+    runs::time_passed(model);
     effects
 }
