@@ -41,7 +41,7 @@ impl Cells {
         }
         let names = Names {
             evals: vec![0],
-            judges: Vec::new(),
+            ..Names::default()
         };
         let key = CellKey {
             eval: 0,

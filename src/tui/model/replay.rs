@@ -93,10 +93,12 @@ impl Replay {
     ) -> Self {
         let mut blank = Cells::default();
         let places = lay_out(&mut blank, &log);
-        let recorded = log.first().map_or(String::new(), |event| match &event.kind {
-            Kind::RunStarted(header) => moment(&header.started.0),
-            _ => String::new(),
-        });
+        let recorded = log
+            .first()
+            .map_or(String::new(), |event| match &event.kind {
+                Kind::RunStarted(header) => moment(&header.started.0),
+                _ => String::new(),
+            });
         let whole = log
             .last()
             .is_some_and(|event| matches!(event.kind, Kind::RunFinished(_)));

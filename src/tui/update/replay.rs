@@ -12,13 +12,13 @@ use crate::model::{CellIx, Millis, Outcome, RunId, visible};
 use crate::record::{Speed, Unit};
 use crate::tui::command::Command;
 use crate::tui::effect::Effect;
-use crate::tui::model::{Model, Place, Ui};
 use crate::tui::model::cells::{Entry, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::overlay::Overlay;
 use crate::tui::model::replay::{Opening, Replay, StartAt};
 use crate::tui::model::runs::{Stage, Ticket};
+use crate::tui::model::{Model, Place, Ui};
 
 use crate::tui::widget::input::Input;
 
@@ -46,7 +46,9 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         .unwrap_or_default();
     let chosen = slots.get(usize::from(desk.trace.slot)).or(slots.first());
     let run = chosen.and_then(|slot| {
-        let own = slot.at.and_then(|(run, _)| desk.cells.runs.get(run as usize));
+        let own = slot
+            .at
+            .and_then(|(run, _)| desk.cells.runs.get(run as usize));
         slot.cached.clone().or_else(|| own.cloned())
     });
     let Some(run) = run else {
@@ -232,7 +234,8 @@ fn go_on(model: &mut Model, feed: Feed) {
 }
 
 /// What is said at the end of a log that holds no end.
-const UNFINISHED: &str = "the recording stops here without an end: the run was interrupted, or is still being recorded";
+const UNFINISHED: &str =
+    "the recording stops here without an end: the run was interrupted, or is still being recorded";
 
 /// One bite. Whether the desk is now where the player is.
 fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {

@@ -140,7 +140,11 @@ fn bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Piece; 2] {
     let (filled, empty) = glyphs.bar;
     [
         (filled.repeat(full), Role::Accent, Some(Target::Progress)),
-        (empty.repeat(room - full), Role::Border, Some(Target::Progress)),
+        (
+            empty.repeat(room - full),
+            Role::Border,
+            Some(Target::Progress),
+        ),
     ]
 }
 
@@ -154,7 +158,11 @@ fn state(replay: &Replay, glyphs: &Glyphs) -> String {
             false => "stops without an end".to_owned(),
         };
     }
-    let (play, times) = if glyphs.ascii { (">", "x") } else { ("▶", "×") };
+    let (play, times) = if glyphs.ascii {
+        (">", "x")
+    } else {
+        ("▶", "×")
+    };
     let pause = if glyphs.ascii { "||" } else { "‖" };
     let mark = if replay.playing() { play } else { pause };
     format!("{mark} {times}{}", factor(replay.speed))
@@ -231,11 +239,11 @@ mod tests {
         replay.player.play(Millis(0), Speed::new(4.0));
         assert_eq!(
             text(&replay, 50, &Glyphs::UNICODE, 140),
-            " REPLAY  k3f9 2026-11-20 17:02  ▶ ×4  0:12.5 / 1:05  ██░░░░░░░░░░  event 20/101   space pause  F next failure  > event  t turn  C cell  @ go to"
+            " REPLAY  k3f9 2026-11-20 17:02  ▶ ×4  0:12.5 / 1:05  ███░░░░░░░░░░░░░░░  event 20/101   space pause  F next failure  > event  t turn  C cell"
         );
         assert_eq!(
             text(&replay, 50, &Glyphs::ASCII, 80),
-            " REPLAY  k3f9 2026-11-20 17:02  > x4  0:12.5 / 1:05  ##..........  event 20/101"
+            " REPLAY  k3f9 2026-11-20 17:02  > x4  0:12.5 / 1:05  ##...........  event 20/101"
         );
     }
 
