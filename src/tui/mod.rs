@@ -17,11 +17,13 @@
 //! Refuses to decide anything: verdicts come from `run`, and replay is the live path with another source.
 
 pub(crate) mod app;
+pub(crate) mod at_hand;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
 pub(crate) mod keymap;
+pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
@@ -44,10 +46,11 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::handlers::Registry;
 use crate::model::{Millis, RunId};
+use crate::record::Speed;
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
 use app::{App, Outside};
-use effect::Effect;
+use model::replay::{Opening, StartAt};
 use model::{Model, Place};
 use runtime::Deps;
 use term::RealScreen;
@@ -129,8 +132,9 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         registry: Registry::builtin(),
         pace: Some(PACE),
     });
-    let (place, first) = begin(setup.open);
-    let model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
+    let (place, opening) = begin(setup.open);
+    let mut model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
+    model.opening = opening;
     let (hearing, heard) = unbounded_channel();
     let (panicking, panics) = unbounded_channel();
     let gone = CancellationToken::new();
@@ -142,7 +146,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         gone,
         signals,
     };
-    let mut app = App::new(model, screen, deps, first);
+    let mut app = App::new(model, screen, deps);
     let end = app.run(&mut outside).await;
     let line = app.close().await;
     Ok(Left {
@@ -152,18 +156,25 @@ async fn drive(setup: Setup) -> Result<Left, String> {
     })
 }
 
-/// Where the workbench begins, and what it asks for besides.
-fn begin(open: Open) -> (Place, Vec<Effect>) {
+/// Where the workbench begins, and how a recording does.
+fn begin(open: Open) -> (Place, Opening) {
     match open {
-        Open::Workspace(workspace) => (Place::Workspace(workspace), Vec::new()),
-        Open::File(file) => (Place::Bare(file), Vec::new()),
-        Open::Run { run, dir, speed: _ } => {
-            let read = Effect::ReadReplay {
-                run,
-                workspace: None,
-                dir: Some(dir),
+        Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default()),
+        Open::File(file) => (Place::Bare(file), Opening::default()),
+        Open::Run { run, dir, speed } => {
+            let opening = Opening {
+                read: Some((run, Some(dir))),
+                speed: match speed {
+                    Some(0.0) => Speed::AT_ONCE,
+                    Some(times) => Speed::new(times),
+                    None => Speed::RECORDED,
+                },
+                from: match speed {
+                    Some(_) => StartAt::Beginning,
+                    None => StartAt::End,
+                },
             };
-            (Place::Recording, vec![read])
+            (Place::Recording, opening)
         }
     }
 }

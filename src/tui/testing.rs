@@ -137,7 +137,6 @@ impl Driven {
             Size { width, height },
             pace,
             (env, data, root),
-            Vec::new(),
         )
     }
 
@@ -147,7 +146,6 @@ impl Driven {
         size: Size,
         pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
-        first: Vec<Effect>,
     ) -> Self {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -165,7 +163,7 @@ impl Driven {
         let model = Model::new(place, size, theme, false);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
-        let app = App::new(model, screen, deps, first);
+        let app = App::new(model, screen, deps);
         drop(entered);
         Self {
             app,

@@ -13,7 +13,8 @@ use crate::run;
 use crate::tui::effect::RunOrder;
 use crate::tui::model::cells::RowId;
 use crate::tui::msg::Msg;
-use crate::workspace::Workspace;
+use crate::tui::{at_hand, listing};
+use crate::workspace::{self, Workspace};
 
 impl Runtime {
     /// A newer one ends an older one.
@@ -114,15 +115,53 @@ impl Runtime {
         );
     }
 
-    pub(super) fn find_judges(&self, row: RowId, _order: RunOrder) {
-        self.out.answer(Msg::JudgesFound {
-            row,
-            judges: Vec::new(),
+    /// Asks local servers too; that is why it is not done before somebody wants to know.
+    pub(super) fn find_judges(&self, row: RowId, order: RunOrder) {
+        let deps = Arc::clone(&self.deps);
+        let out = self.out.clone();
+        let working = out.busy.enter();
+        tokio::spawn(async move {
+            // In a task of its own: a panic is an answer too.
+            let found =
+                tokio::spawn(async move { at_hand::find(&deps.env, &order, &deps.clock).await });
+            let judges = found.await.unwrap_or_default();
+            out.answer(Msg::JudgesFound { row, judges });
+            drop(working);
         });
     }
 
-    pub(super) fn make_workspace(&self, _file: PathBuf) {
-        let why = "making a workspace is not in this version yet".to_owned();
-        self.out.answer(Msg::WorkspaceMade(Err(why)));
+    pub(super) fn list_transcripts(&self, file: PathBuf, after: u64) {
+        let out = self.out.clone();
+        let working = out.busy.enter();
+        tokio::task::spawn_blocking(move || {
+            listing::list(&file, after, &mut |listed| {
+                let file = file.clone();
+                let told = Msg::TranscriptsListed { file, listed };
+                out.runs.blocking_send(told).is_ok()
+            });
+            drop(working);
+        });
+    }
+
+    pub(super) fn make_workspace(&self, file: PathBuf) {
+        let deps = Arc::clone(&self.deps);
+        self.ask(
+            move || {
+                let made = workspace::around::make(&file).and_then(|root| {
+                    workspace::load(&root, &deps.env, &deps.registry)
+                        .map(Arc::new)
+                        .map_err(|problems| {
+                            let first = problems.first().map(ToString::to_string);
+                            format!(
+                                "the new workspace in {} does not load: {}",
+                                root.display(),
+                                first.unwrap_or_default()
+                            )
+                        })
+                });
+                Msg::WorkspaceMade(made)
+            },
+            |why| Msg::WorkspaceMade(Err(why)),
+        );
     }
 }

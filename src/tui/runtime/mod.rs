@@ -5,7 +5,6 @@
 
 mod clipboard;
 mod files;
-mod reads;
 mod runs;
 
 pub(crate) use clipboard::CLIPBOARD_MAX;
@@ -25,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use super::effect::Effect;
 use super::model::runs::Ticket;
 use super::msg::Msg;
+use super::reads;
 use crate::clock::Clock;
 use crate::handlers::Registry;
 use crate::model::{Millis, RunId};
@@ -198,7 +198,7 @@ impl Runtime {
             } => self.ask(
                 move || {
                     let recorded = find(&run, workspace.as_deref(), dir)
-                        .and_then(|run| reads::recorded(&run, cell));
+                        .and_then(|run| reads::recorded(&run, &cell));
                     Msg::TraceRead {
                         row,
                         recorded: recorded.map(Arc::new),
@@ -213,12 +213,34 @@ impl Runtime {
                 let failed = blob.clone();
                 self.ask(
                     move || {
-                        let text = reads::text(&dir, &blob);
+                        let text = reads::read_text(&dir, &blob);
                         Msg::TextRead { blob, text }
                     },
                     move |why| Msg::TextRead {
                         blob: failed,
                         text: Err(why),
+                    },
+                );
+            }
+            Effect::ReadRequest {
+                key,
+                dir,
+                request,
+                before,
+            } => {
+                let failed = key.clone();
+                self.ask(
+                    move || {
+                        let read =
+                            reads::read_request(dir.as_deref(), key.clone(), &request, &before);
+                        Msg::RequestRead {
+                            key,
+                            request: read.map(Arc::new),
+                        }
+                    },
+                    move |why| Msg::RequestRead {
+                        key: failed,
+                        request: Err(why),
                     },
                 );
             }
@@ -243,7 +265,7 @@ impl Runtime {
                 let failed = id.clone();
                 self.ask(
                     move || {
-                        let doc = reads::document(&transcript, run_dir.as_deref());
+                        let doc = reads::read_document(&transcript, run_dir.as_deref());
                         Msg::DocumentRead {
                             id,
                             doc: doc.map(Arc::new),
@@ -261,6 +283,7 @@ impl Runtime {
                 dir,
             } => self.read_replay(run, workspace, dir),
             Effect::FindJudges { row, order } => self.find_judges(row, order),
+            Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
             Effect::Edit { .. }
             | Effect::Copy { .. }
