@@ -129,7 +129,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
     let deps = Arc::new(Deps {
         env: setup.env,
         clock: setup.clock,
-        registry: Registry::builtin(),
+        registry: Arc::new(Registry::builtin()),
         pace: Some(PACE),
     });
     let (place, opening) = begin(setup.open);

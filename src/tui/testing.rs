@@ -156,7 +156,7 @@ impl Driven {
         let deps = Arc::new(Deps {
             env,
             clock: Arc::new(clock.clone()),
-            registry: Registry::builtin(),
+            registry: Arc::new(Registry::builtin()),
             pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
@@ -220,10 +220,16 @@ impl Driven {
         self
     }
 
-    /// Writes a file of the workspace, and has it noticed.
+    /// Writes a file of the workspace, and goes on until it is noticed: applied, or found broken. What it causes has
+    /// begun then.
     pub(crate) fn save(&mut self, path: impl AsRef<Path>, text: &str) -> &mut Self {
         std::fs::write(self.root.join(path), text).expect("it is written");
-        self.tell(Msg::FocusGained)
+        let seen = |model: &Model| {
+            let saves = &model.saves;
+            (saves.number, saves.problems.len(), model.notices.log.len())
+        };
+        let before = seen(&self.app.model);
+        self.go_on(|model| seen(model) != before, true)
     }
 
     /// Lets time pass.
@@ -243,6 +249,11 @@ impl Driven {
 
     /// As [`Driven::settle`], but no further than to where `enough`.
     pub(crate) fn settle_until(&mut self, enough: impl Fn(&Model) -> bool) -> &mut Self {
+        self.go_on(enough, false)
+    }
+
+    /// `must`: what is waited for happens, though nothing here is under way.
+    fn go_on(&mut self, enough: impl Fn(&Model) -> bool, must: bool) -> &mut Self {
         let Self {
             app,
             clock,
@@ -261,10 +272,11 @@ impl Driven {
                 if app.take_in() {
                     continue;
                 }
-                if idle {
-                    let Some(at) = app.model.next_work() else {
-                        break;
-                    };
+                let work = app.model.next_work();
+                if idle && work.is_none() && !must {
+                    break;
+                }
+                if idle && let Some(at) = work {
                     clock.advance(at.since(clock.now()));
                     continue;
                 }

@@ -14,6 +14,7 @@ use crate::tui::effect::RunOrder;
 use crate::tui::model::cells::RowId;
 use crate::tui::msg::Msg;
 use crate::tui::{at_hand, listing};
+use crate::workspace::watch::{self, Watch, Watcher};
 use crate::workspace::{self, Workspace};
 
 impl Runtime {
@@ -74,9 +75,30 @@ impl Runtime {
         );
     }
 
-    pub(super) fn watch(&mut self, _workspace: Arc<Workspace>) {}
+    /// One workspace is watched at a time. A watcher knows by itself what it last saw: the same folder is not begun anew.
+    pub(super) fn watch(&mut self, workspace: Arc<Workspace>) {
+        if let Some((root, _)) = &self.watcher
+            && *root == workspace.root
+        {
+            return;
+        }
+        let watch = Watch {
+            root: workspace.root.clone(),
+            good: Some(Arc::clone(&workspace)),
+            env: self.deps.env.clone(),
+            catalog: Arc::clone(&self.deps.registry) as _,
+            clock: Arc::clone(&self.deps.clock),
+        };
+        let answers = self.answers();
+        let watcher = Watcher::start(watch, move |event| answers.send(seen(event)).is_ok());
+        self.watcher = Some((workspace.root.clone(), watcher));
+    }
 
-    pub(super) fn look_again(&self) {}
+    pub(super) fn look_again(&self) {
+        if let Some((_, watcher)) = &self.watcher {
+            watcher.look_now();
+        }
+    }
 
     pub(super) fn read_replay(
         &self,
@@ -148,7 +170,7 @@ impl Runtime {
         self.ask(
             move || {
                 let made = workspace::around::make(&file).and_then(|root| {
-                    workspace::load(&root, &deps.env, &deps.registry)
+                    workspace::load(&root, &deps.env, &*deps.registry)
                         .map(Arc::new)
                         .map_err(|problems| {
                             let first = problems.first().map(ToString::to_string);
@@ -163,5 +185,13 @@ impl Runtime {
             },
             |why| Msg::WorkspaceMade(Err(why)),
         );
+    }
+}
+
+fn seen(event: watch::Event) -> Msg {
+    match event {
+        watch::Event::Reloaded { workspace, changed } => Msg::Reloaded { workspace, changed },
+        watch::Event::Failed(problems) => Msg::ReloadFailed { problems },
+        watch::Event::Unwatched(why) => Msg::WatchFailed(why),
     }
 }

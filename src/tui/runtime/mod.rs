@@ -10,6 +10,7 @@ mod runs;
 pub(crate) use clipboard::CLIPBOARD_MAX;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,6 +31,7 @@ use crate::handlers::Registry;
 use crate::model::{Millis, RunId};
 use crate::record::{Run, RunStore};
 use crate::theme;
+use crate::workspace::watch::Watcher;
 use crate::workspace::{Env, Workspace};
 
 /// Batches of run events that wait to be shown; a run that is faster than the screen waits.
@@ -41,7 +43,7 @@ const GRACE: Millis = Millis(1000);
 pub(crate) struct Deps {
     pub(crate) env: Env,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     /// How long the `rules` judge waits between two pieces of its text; `None`: not at all.
     pub(crate) pace: Option<Millis>,
 }
@@ -111,7 +113,7 @@ impl Drop for Working {
 pub(crate) struct Made {
     pub(crate) run: RunId,
     /// The folder of runs it lies in.
-    pub(crate) store: std::path::PathBuf,
+    pub(crate) store: PathBuf,
 }
 
 /// See the module.
@@ -123,6 +125,8 @@ pub(crate) struct Runtime {
     outline: CancellationToken,
     runs: TaskTracker,
     made: Arc<Mutex<Vec<Made>>>,
+    /// Which folder is watched.
+    watcher: Option<(PathBuf, Watcher)>,
 }
 
 impl Runtime {
@@ -142,6 +146,7 @@ impl Runtime {
             outline: CancellationToken::new(),
             runs: TaskTracker::new(),
             made: Arc::default(),
+            watcher: None,
         };
         let inbox = Inbox {
             runs: told,
@@ -317,6 +322,7 @@ impl Runtime {
         // Nobody listens any more: what would wait to be shown goes on at once.
         drop(inbox);
         self.outline.cancel();
+        self.watcher = None;
         for live in self.live.values() {
             live.cancel();
         }
@@ -345,11 +351,7 @@ fn store_of(workspace: &Workspace) -> RunStore {
 }
 
 /// A run by its folder, or by its id in a workspace.
-fn find(
-    run: &RunId,
-    workspace: Option<&Workspace>,
-    dir: Option<std::path::PathBuf>,
-) -> Result<Run, String> {
+fn find(run: &RunId, workspace: Option<&Workspace>, dir: Option<PathBuf>) -> Result<Run, String> {
     if let Some(dir) = dir {
         let id = run.clone();
         return Ok(Run { id, dir });
