@@ -64,6 +64,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use filter::{Candidate, Filter, FilterError};
+pub(crate) use filter::{Word, words};
 pub use outline::outline;
 pub use preview::{JudgePreview, Preview, preview};
 pub use prompts::{Prompted, prompts};

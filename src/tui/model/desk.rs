@@ -1,6 +1,6 @@
 //! What one looks at: cells, their runs, the focused trace and transcript. The live workspace is one; a replay has its own.
 
-use super::cells::Cells;
+use super::cells::{Cells, Names};
 use super::document::Document;
 use super::runs::Runs;
 use super::trace::Trace;
@@ -12,4 +12,6 @@ pub(crate) struct Desk {
     pub(crate) runs: Runs,
     pub(crate) trace: Trace,
     pub(crate) document: Document,
+    /// What the outline's numbers mean.
+    pub(crate) outline: Names,
 }

@@ -90,5 +90,6 @@ fn time_passed(model: &mut Model) -> Vec<Effect> {
     let mut effects = saves::time_passed(model);
     effects.extend(replay::time_passed(model));
     panes::time_passed(model);
+    runs::time_passed(model);
     effects
 }
