@@ -63,6 +63,8 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use ids::Ids;
+
 pub use filter::{Candidate, Filter, FilterError};
 pub(crate) use filter::{Word, words};
 pub use outline::outline;

@@ -63,6 +63,8 @@ pub(crate) enum Effect {
     },
     /// Look for real judges that could be asked: keys in the environment, local servers; and what this cell would cost.
     FindJudges { row: RowId, order: RunOrder },
+    /// List transcripts of a bare file, past the first `after` records: a page of them, then count the rest.
+    ListTranscripts { file: PathBuf, after: u64 },
     /// Make a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
     /// Open an editor at a place; the screen is the editor's meanwhile.

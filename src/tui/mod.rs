@@ -17,10 +17,12 @@
 //! Refuses to decide anything: verdicts come from `run`, and replay is the live path with another source.
 
 pub(crate) mod app;
+pub(crate) mod at_hand;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod effect;
 pub(crate) mod keymap;
+pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod runtime;

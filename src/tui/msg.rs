@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::command::Command;
 use super::keymap::Chord;
+use super::listing::Listed;
 use super::model::cells::RowId;
 use super::model::document::Doc;
 use super::model::overlay::AtHand;
@@ -116,6 +117,8 @@ pub(crate) enum Msg {
     },
     /// Judges at hand were looked for.
     JudgesFound { row: RowId, judges: Vec<AtHand> },
+    /// Some more of a bare file was listed.
+    TranscriptsListed { file: PathBuf, listed: Listed },
     /// A workspace was made around a file.
     WorkspaceMade(Result<Arc<Workspace>, String>),
     /// The editor was left.

@@ -3,6 +3,7 @@
 //! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
 //! Refuses to run anything.
 
+pub mod around;
 mod check;
 pub mod demo;
 mod describe;

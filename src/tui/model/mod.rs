@@ -1,5 +1,6 @@
 //! The workbench as data: one sub-state a subject, a map of runs, a stack of overlays. No I/O, no clock, no terminal.
 
+pub(crate) mod bare;
 pub(crate) mod cells;
 pub(crate) mod desk;
 pub(crate) mod document;
@@ -25,11 +26,12 @@ use super::widget::input::Input;
 use crate::model::Millis;
 use crate::theme::Theme;
 use crate::workspace::Workspace;
+use bare::Bare;
 use desk::Desk;
 use notices::Notices;
 use overlay::Overlay;
 use pane::{Divider, Layout, Pane, Splits, Wish};
-use replay::Replay;
+use replay::{Opening, Replay};
 use runs::{Runs, Ticket};
 use saves::Saves;
 use texts::Texts;
@@ -57,6 +59,10 @@ pub(crate) struct Model {
     /// The live desk.
     pub(crate) live: Desk,
     pub(crate) replay: Option<Replay>,
+    /// How the next recording that is read opens.
+    pub(crate) opening: Opening,
+    /// The transcripts of a bare file.
+    pub(crate) bare: Bare,
     pub(crate) saves: Saves,
     pub(crate) texts: Texts,
     pub(crate) overlays: Vec<Overlay>,
@@ -129,6 +135,8 @@ impl Model {
             generation: 0,
             live: Desk::default(),
             replay: None,
+            opening: Opening::default(),
+            bare: Bare::default(),
             saves: Saves::default(),
             texts: Texts::default(),
             overlays: Vec::new(),

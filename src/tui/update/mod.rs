@@ -69,6 +69,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             warnings,
         } => replay::read(model, run, dir, log, warnings),
         Msg::JudgesFound { row, judges } => overlay::judges_found(model, row, judges),
+        Msg::TranscriptsListed { file, listed } => files::listed(model, &file, listed),
         Msg::WorkspaceMade(made) => files::made(model, made),
         Msg::EditorClosed(how) => saves::editor_closed(model, how),
         Msg::Copied(how) => {
@@ -81,6 +82,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     };
     // Whatever happened may have moved the focus, or made readable what is focused.
     effects.extend(focus::look(model));
+    effects.extend(files::near_the_end(model));
     tour::tick(model);
     effects
 }
