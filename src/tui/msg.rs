@@ -10,6 +10,7 @@ use super::model::cells::RowId;
 use super::model::document::Doc;
 use super::model::overlay::AtHand;
 use super::model::pane::{Divider, Pane};
+use super::model::request::{Request, RequestKey};
 use super::model::runs::Ticket;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
@@ -37,6 +38,10 @@ pub(crate) enum Msg {
     TimePassed,
     /// A signal asks to end: its number.
     Signalled(i32),
+    /// A task of ours panicked: a sentence. Whoever waited for it is told besides.
+    WorkerPanicked(String),
+    /// Something that was asked for cannot be done here: a sentence.
+    Refused(String),
     /// A frame was drawn; what lies where.
     Drawn(super::widget::canvas::Hits),
 
@@ -96,6 +101,11 @@ pub(crate) enum Msg {
     TextRead {
         blob: Blob,
         text: Result<Arc<str>, String>,
+    },
+    /// A request was made readable.
+    RequestRead {
+        key: RequestKey,
+        request: Result<Arc<Request>, String>,
     },
     /// A text was highlighted; `key` as it was asked for.
     Highlighted {

@@ -17,6 +17,7 @@ mod labels;
 mod load;
 pub mod paths;
 mod runs;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@ pub(crate) mod notices;
 pub(crate) mod overlay;
 pub(crate) mod pane;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod runs;
 pub(crate) mod saves;
 pub(crate) mod texts;
@@ -36,6 +37,11 @@ use runs::{Runs, Ticket};
 use saves::Saves;
 use texts::Texts;
 use tour::Tour;
+
+/// How long after the first key of several the others are shown.
+pub(crate) const WHICH_KEY: Millis = Millis(300);
+/// The turning mark turns so often.
+pub(crate) const TURN: Millis = Millis(125);
 
 /// What was opened.
 #[derive(Debug, Clone)]
@@ -212,7 +218,30 @@ impl Model {
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
     pub(crate) fn next_wake(&self) -> Option<Millis> {
-        self.ui.searching.map(|_| self.now)
+        let toast = self.notices.until.filter(|until| *until > self.now);
+        let which_key = (!self.ui.pending.is_empty())
+            .then(|| self.ui.pending_since + WHICH_KEY)
+            .filter(|at| *at > self.now);
+        let mark = self
+            .runs()
+            .live()
+            .next()
+            .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
+        [toast, which_key, mark, self.next_work()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Of these, the next one that does more than to draw something anew.
+    pub(crate) fn next_work(&self) -> Option<Millis> {
+        let saved = self.saves.waiting.as_ref().map(|waiting| waiting.due);
+        let played = self
+            .replay
+            .as_ref()
+            .and_then(|replay| replay.next_wake(self.now));
+        let search = self.ui.searching.map(|_| self.now);
+        [saved, played, search].into_iter().flatten().min()
     }
 
     /// The runs of what one looks at.
