@@ -125,10 +125,7 @@ pub(super) fn make_workspace(model: &Model) -> Enabled {
 }
 
 pub(super) fn problems(model: &Model) -> Enabled {
-    unless(
-        model.desk().cells.rows.is_empty(),
-        "there are no cells yet",
-    )
+    unless(model.desk().cells.rows.is_empty(), "there are no cells yet")
 }
 
 pub(super) fn step(model: &Model) -> Enabled {
