@@ -321,18 +321,30 @@ pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
     let mut words = quote.split_whitespace();
     let first = words.next()?;
     let words: Vec<&str> = words.collect();
-    memchr::memmem::find_iter(text.as_bytes(), first.as_bytes()).find_map(|at| {
-        let mut end = at + first.len();
-        for word in &words {
-            let rest = text.get(end..)?;
-            let gap = rest.len() - rest.trim_start().len();
-            if gap == 0 || !rest[gap..].starts_with(word) {
-                return None;
-            }
-            end += gap + word.len();
+    let finder = memchr::memmem::Finder::new(first);
+    let mut from = 0;
+    // Each place in turn, overlapping ones too: `aa b` stands in `aaa b`.
+    while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
+        let begin = from + at;
+        if let Some(end) = go_on(text, begin + first.len(), &words) {
+            return Some(begin..end);
         }
-        Some(at..end)
-    })
+        from = begin + 1;
+    }
+    None
+}
+
+/// Where the words end that stand behind a place, white space between them.
+fn go_on(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
+    for word in words {
+        let rest = text.get(end..)?;
+        let gap = rest.len() - rest.trim_start().len();
+        if gap == 0 || !rest[gap..].starts_with(word) {
+            return None;
+        }
+        end += gap + word.len();
+    }
+    Some(end)
 }
 
 #[cfg(test)]

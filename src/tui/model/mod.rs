@@ -22,6 +22,7 @@ use ratatui::layout::Size;
 
 use super::keymap::Chord;
 use super::widget::canvas::Hits;
+use super::widget::flow::Find;
 use super::widget::input::Input;
 use crate::model::Millis;
 use crate::theme::Theme;
@@ -101,6 +102,8 @@ pub(crate) struct Ui {
     pub(crate) pending_since: Millis,
     /// The line being typed.
     pub(crate) typing: Option<Typing>,
+    /// A search in a large text that goes on at the next wake: where, and whether onwards.
+    pub(crate) searching: Option<(Pane, bool)>,
     pub(crate) drag: Option<Divider>,
     /// What lay where when the last frame was drawn.
     pub(crate) hits: Hits,
@@ -111,10 +114,18 @@ pub(crate) struct Ui {
 /// The line being typed in the footer.
 #[derive(Debug, Clone)]
 pub(crate) enum Typing {
-    /// A filter of the cells; what it was before.
-    Filter { input: Input, before: String },
-    /// A search in a pane.
-    Search { input: Input, pane: Pane },
+    /// A filter of the cells; what it was before, and why what is typed is no filter.
+    Filter {
+        input: Input,
+        before: String,
+        problem: Option<String>,
+    },
+    /// A search in a pane; what was searched for before.
+    Search {
+        input: Input,
+        pane: Pane,
+        before: Option<Find>,
+    },
 }
 
 impl Model {
@@ -149,6 +160,7 @@ impl Model {
                 pending: Vec::new(),
                 pending_since: Millis(0),
                 typing: None,
+                searching: None,
                 drag: None,
                 hits: Hits::default(),
                 frame: 0,
@@ -228,7 +240,8 @@ impl Model {
             .replay
             .as_ref()
             .and_then(|replay| replay.next_wake(self.now));
-        saved.into_iter().chain(played).min()
+        let search = self.ui.searching.map(|_| self.now);
+        [saved, played, search].into_iter().flatten().min()
     }
 
     /// The runs of what one looks at.

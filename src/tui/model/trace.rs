@@ -164,7 +164,12 @@ pub(crate) fn whereabouts(desk: &Desk, row: RowId, slot: u16) -> Whereabouts {
     let Some(cell) = slot_of(desk, row, slot) else {
         return Whereabouts::Never;
     };
-    let named = |run: &RunId| Some((run.clone(), Which::Named(name(desk, row, slot)?)));
+    let named = |run: &RunId| {
+        Some((
+            run.clone(),
+            Which::Named(desk.cells.cell_name((row, slot))?),
+        ))
+    };
     let Some((run, number)) = at(desk, cell) else {
         return cell
             .cached
@@ -198,19 +203,6 @@ fn slot_of(desk: &Desk, row: RowId, slot: u16) -> Option<&Slot> {
 fn at<'d>(desk: &'d Desk, slot: &Slot) -> Option<(&'d RunId, CellIx)> {
     let (run, cell) = slot.at?;
     Some((desk.cells.runs.get(run as usize)?, cell))
-}
-
-/// The whole name of a row's cell.
-pub(crate) fn name(desk: &Desk, row: RowId, slot: u16) -> Option<CellName> {
-    let cell = slot_of(desk, row, slot)?;
-    let judge = cell
-        .judge
-        .and_then(|judge| desk.cells.judges.get(judge as usize));
-    Some(CellName {
-        judge: judge.map(|(name, _)| name.clone()),
-        repeat: cell.repeat,
-        ..desk.cells.name(row)?
-    })
 }
 
 /// What the panes show of a cell.
@@ -305,7 +297,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
             shown.dir = run.dir.as_deref();
             shown.now = match &model.replay {
                 Some(replay) => replay.player.at(model.now),
-                None => model.now.since(run.since),
+                None => run.clock(model.now),
             };
             elsewhere
         }
@@ -428,33 +420,23 @@ pub(crate) fn same_eval(shown: &Shown<'_>, now: &Digest) -> bool {
     shown.spec().is_none_or(|spec| spec.digest == *now)
 }
 
-/// What a cell does at the moment; `None` once it is done.
+/// What a cell does at the moment, and why it waits; `None` once it is done.
 pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
-    let turn = cell.trace.last();
-    Some(match cell.phase {
-        Phase::Done => return None,
-        Phase::Planned => "queued".to_owned(),
-        Phase::Waiting => "waiting for the judge".to_owned(),
-        Phase::Streaming => "streaming".to_owned(),
-        Phase::RunningTools(_) => {
-            let running = turn.into_iter().flat_map(|turn| &turn.calls);
-            let names: Vec<&str> = running
-                .filter(|call| call.started && call.finished.is_none())
-                .map(|call| call.name.as_str())
-                .collect();
-            format!("running {}", names.join(", "))
+    if cell.phase == Phase::Done {
+        return None;
+    }
+    let mut line = super::runs::cell_phase(cell, now);
+    if let Phase::BackingOff { .. } = cell.phase {
+        let attempt = cell
+            .trace
+            .last()
+            .and_then(|turn| turn.attempts.values().last());
+        if let Some((status, why, _)) = attempt.and_then(|attempt| attempt.failed.as_ref()) {
+            line.push_str(": ");
+            line.push_str(&status.map_or_else(|| why.clone(), |status| status.to_string()));
         }
-        Phase::BackingOff { until } => {
-            let failed = turn.and_then(|turn| turn.attempts.values().last()?.failed.as_ref());
-            let status = failed.and_then(|(status, _, _)| *status);
-            let status = status.map_or(String::new(), |status| format!(": {status}"));
-            format!(
-                "backing off {} s{status}",
-                until.since(now).0.div_ceil(1000)
-            )
-        }
-        Phase::Paused(_) => "paused".to_owned(),
-    })
+    }
+    Some(line)
 }
 
 #[cfg(test)]

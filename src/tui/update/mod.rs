@@ -2,6 +2,7 @@
 //!
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
+mod copy;
 mod files;
 mod focus;
 mod keys;
@@ -12,6 +13,7 @@ mod replay;
 mod runs;
 mod saves;
 mod tour;
+mod typing;
 
 use super::effect::Effect;
 use super::model::Model;
