@@ -105,9 +105,15 @@ impl Desk {
 
     fn focus(&mut self, entry: Entry, slot: u16) {
         self.cells.list.selected = Some(entry);
-        self.trace.slot = slot;
-        self.trace.step = StepAt::Newest;
         self.follow.put = Some(entry);
+        // The first of a row's cells is what a selected row shows by itself.
+        if let (Entry::Row(row), 1..) = (entry, slot) {
+            self.trace.row = Some(row);
+            self.trace.slot = slot;
+            self.trace.step = StepAt::Newest;
+            self.trace.citation = None;
+            self.document.quoted = None;
+        }
     }
 
     /// Takes over what the user chose on another desk of the same recording: selection, order, filter, places in texts.
