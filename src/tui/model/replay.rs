@@ -4,14 +4,15 @@
 //! so that it never holds up the screen. Going back builds a second desk behind the shown one, which takes its place
 //! when it is as far as the player.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Model;
-use super::cells::{Cells, SlotAt};
+use super::cells::{Cells, RowId, SlotAt};
 use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
-use crate::event::{Kind, RunEvent};
+use crate::event::{CellKey, Kind, RunEvent};
 use crate::model::{CellIx, CellName, Millis, RunId, visible};
 use crate::record::{Playback, Player, Speed};
 
@@ -49,11 +50,25 @@ pub(crate) struct Replay {
 /// How a recording is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
-    /// Which, where the program opens with it.
-    pub(crate) read: Option<(RunId, Option<PathBuf>)>,
     /// 0 ([`Speed::AT_ONCE`]): it stands at its end.
     pub(crate) speed: Speed,
     pub(crate) from: StartAt,
+}
+
+impl Opening {
+    /// As the command line asks: `dicta replay` gives a speed and plays, `dicta open RUN` gives none and shows the end.
+    pub(crate) fn asked(speed: Option<f64>) -> Self {
+        match speed {
+            Some(speed) => Self {
+                speed: Speed::new(speed),
+                from: StartAt::Beginning,
+            },
+            None => Self {
+                speed: Speed::RECORDED,
+                from: StartAt::End,
+            },
+        }
+    }
 }
 
 /// Where it begins.
@@ -70,7 +85,6 @@ pub(crate) enum StartAt {
 impl Default for Opening {
     fn default() -> Self {
         Self {
-            read: None,
             speed: Speed::RECORDED,
             from: StartAt::Beginning,
         }
@@ -190,6 +204,8 @@ pub(crate) fn live_only(model: &Model) -> Result<(), &'static str> {
 fn lay_out(cells: &mut Cells, log: &[RunEvent]) -> Vec<Option<SlotAt>> {
     let mut names = None;
     let mut places: Vec<Option<SlotAt>> = Vec::new();
+    let mut rows: HashMap<(&str, u32, Option<u32>), RowId> = HashMap::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for event in log {
         match &event.kind {
             Kind::RunStarted(header) => names = Some(cells.meet(header, true)),
@@ -199,8 +215,23 @@ fn lay_out(cells: &mut Cells, log: &[RunEvent]) -> Vec<Option<SlotAt>> {
                 keys,
             } => {
                 let Some(names) = &names else { continue };
-                let slots = cells.plan(names, transcript, keys);
-                place(&mut places, *first, slots);
+                let of = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
+                if seen.insert(&transcript.id) {
+                    let slots = cells.plan(names, transcript, keys);
+                    for (key, slot) in keys.iter().zip(&slots) {
+                        if let (Some(_), Some((row, _))) = (key.repeat, slot) {
+                            rows.insert(of(key), *row);
+                        }
+                    }
+                    place(&mut places, *first, slots);
+                } else {
+                    // A repeat that became necessary: known only then, so not pending from the start.
+                    let slot = |key: &CellKey| {
+                        let nth = u16::try_from(key.repeat?.checked_sub(1)?).ok()?;
+                        Some((*rows.get(&of(key))?, nth))
+                    };
+                    place(&mut places, *first, keys.iter().map(slot).collect());
+                }
             }
             _ => {}
         }

@@ -25,14 +25,8 @@ pub(super) fn opened(model: &mut Model) -> Vec<Effect> {
             };
             vec![Effect::ListTranscripts { file, after: 0 }]
         }
-        Place::Recording => match model.opening.read.take() {
-            Some((run, dir)) => vec![Effect::ReadReplay {
-                run,
-                workspace: None,
-                dir,
-            }],
-            None => Vec::new(),
-        },
+        // Whoever opens a recording says which one, and how it opens: `model.opening`.
+        Place::Recording => Vec::new(),
     }
 }
 

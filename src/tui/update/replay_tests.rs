@@ -440,7 +440,7 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
         assert!(effects.is_empty());
         model
     };
-    let mut model = read_as(Opening::default());
+    let mut model = read_as(Opening::asked(Some(1.0)));
     assert!(replay(&model).playing());
     assert_eq!(replay(&model).recorded, "2026-11-20 17:02");
     let told: Vec<_> = model.notices.log.iter().map(|n| n.text.as_str()).collect();
@@ -448,15 +448,7 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
     assert!(matches!(leave(&mut model)[..], [Effect::Quit]));
     assert_eq!(model.quitting, Some(0));
 
-    let end = Opening {
-        from: StartAt::End,
-        ..Opening::default()
-    };
-    let at_once = Opening {
-        speed: Speed::new(0.0),
-        ..Opening::default()
-    };
-    for opening in [end, at_once] {
+    for opening in [Opening::asked(None), Opening::asked(Some(0.0))] {
         let model = read_as(opening);
         assert_eq!((replay(&model).told, replay(&model).playing()), (13, false));
     }

@@ -1,6 +1,7 @@
 //! The built program in a terminal of its own, and what an independent terminal makes of what it writes.
 
 use std::io::{Read as _, Write as _};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,6 +11,11 @@ use tempfile::TempDir;
 
 /// What is waited for comes within this, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The size of the screen.
+const ROWS: NonZero<u16> = NonZero::new(40).expect("not 0");
+/// See [`ROWS`].
+const COLUMNS: NonZero<u16> = NonZero::new(120).expect("not 0");
 
 pub(super) struct Pty {
     child: Box<dyn Child + Send + Sync>,
@@ -55,8 +61,8 @@ impl Pty {
     fn spawn(mut command: CommandBuilder, set: impl FnOnce(&mut CommandBuilder)) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let size = PtySize {
-            rows: 40,
-            cols: 120,
+            rows: ROWS.get(),
+            cols: COLUMNS.get(),
             pixel_width: 0,
             pixel_height: 0,
         };
@@ -87,7 +93,7 @@ impl Pty {
             master: Some(pair.master),
             keys: Some(keys),
             bytes,
-            screen: vt100::Parser::new(40, 120, 0),
+            screen: vt100::Parser::new(ROWS, COLUMNS, 0),
             written: Vec::new(),
             home,
         }
