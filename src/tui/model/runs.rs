@@ -43,6 +43,8 @@ pub(crate) struct Run {
     pub(crate) whole: bool,
     /// The model's time at which the run's own began.
     pub(crate) origin: Option<Millis>,
+    /// Cells that a judge began in this run.
+    pub(crate) begun: u64,
     /// Cells that a judge decided in this run, and when the first of them began.
     pub(crate) judged: u64,
     pub(crate) judging_since: Option<Millis>,
@@ -83,6 +85,7 @@ impl Run {
                 }
             }
             Kind::CellStarted { .. } => {
+                self.begun += 1;
                 self.judging_since.get_or_insert(event.at);
             }
             Kind::CellFinished { result, .. } => {
@@ -105,6 +108,11 @@ impl Run {
     /// Whether it has not ended.
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.stage, Stage::Ended(_))
+    }
+
+    /// Cells that judges work on right now.
+    pub(crate) fn traces(&self) -> u64 {
+        self.begun.saturating_sub(self.judged)
     }
 
     /// Cells planned so far.

@@ -503,3 +503,6 @@ fn costs(model: &Model) -> bool {
 pub(super) fn next_wake(model: &Model) -> Option<Millis> {
     model.desk().cells.due()
 }
+
+#[cfg(test)]
+mod tests;

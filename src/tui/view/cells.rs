@@ -361,3 +361,6 @@ fn middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
     out.extend(back);
     out.into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,7 @@ fn fit(left: &mut Vec<Bit>, right: &mut Vec<Bit>, width: usize) {
     let wide = |bits: &[Bit], gap: usize| -> usize {
         bits.iter().map(|bit| bit.text.width() + gap).sum::<usize>()
     };
-    while wide(left, 1) + wide(right, 2) + 1 > width {
+    while wide(left, 1) + wide(right, 2) + 2 > width {
         let worst = left.iter().chain(right.iter()).map(|bit| bit.rank).max();
         let Some(worst) = worst.filter(|rank| *rank > 0) else {
             return;
@@ -132,7 +132,7 @@ fn runs(model: &Model, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
     } else if planned == 0 {
         "starting".to_owned()
     } else {
-        format!("{} live", planned.saturating_sub(done))
+        format!("{} live", live.iter().map(|run| run.traces()).sum::<u64>())
     };
     let mut bits = vec![(0, bit(1, format!("{turning} {word}"), Role::Live))];
     if planned > 0 {
@@ -196,3 +196,6 @@ fn spent(model: &Model) -> Vec<(u8, Bit)> {
     };
     vec![(3, bit(4, text, Role::Bar))]
 }
+
+#[cfg(test)]
+mod tests;

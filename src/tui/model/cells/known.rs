@@ -99,7 +99,9 @@ impl Cells {
             names.eval_marks.push(digest);
         }
         if current {
-            self.seated.clone_from(&names.judges);
+            if !names.aside {
+                self.seated.clone_from(&names.judges);
+            }
             self.set_order(&names.evals);
         }
         if moved {

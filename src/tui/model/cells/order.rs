@@ -214,6 +214,12 @@ impl Cells {
         self.order.urgent = true;
     }
 
+    /// Rows sorted or filtered so far.
+    #[cfg(test)]
+    pub(crate) fn worked(&self) -> usize {
+        self.order.worked
+    }
+
     /// The positions of the evals that are shown, in order.
     pub(crate) fn eval_order(&self) -> &[u32] {
         &self.order.evals
@@ -222,6 +228,7 @@ impl Cells {
     /// How the rows are ordered, from now on.
     pub(crate) fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
+        self.order.touched = true;
         self.reorder();
         self.settle();
     }

@@ -45,7 +45,10 @@ impl Cells {
         };
         self.list.selected = self.shown.get(at).copied();
         self.list.near = at;
-        self.list.top = at.saturating_sub(line);
+        self.list.top = match self.order.touched {
+            true => at.saturating_sub(line),
+            false => 0,
+        };
     }
 
     fn group_of_selected(&self) -> Option<usize> {
