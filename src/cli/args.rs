@@ -137,6 +137,11 @@ pub(super) enum Command {
         #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
         of: SchemaOf,
     },
+    /// List the themes of the workbench, or print one's file to start your own from
+    Themes {
+        /// Print this theme's file
+        name: Option<String>,
+    },
     /// Print a shell's completions
     Completions {
         /// The shell

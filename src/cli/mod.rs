@@ -13,6 +13,7 @@ mod prompt;
 mod replay;
 mod run;
 mod show;
+mod themes;
 mod tool;
 mod trouble;
 mod workspace;
@@ -99,6 +100,7 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Judges { place }) => list::judges(&place, cx),
         Some(Command::Tools { format }) => list::tools(format, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
+        Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);

@@ -75,7 +75,7 @@ impl Glyphs {
         never: "o",
         stale: "~",
         flipped: "%",
-        live: &["|", "/", "-", "\\"],
+        live: &["|", "/", "=", "\\"],
         open: "v",
         closed: ">",
         arrow: "->",
@@ -83,7 +83,7 @@ impl Glyphs {
         up: "^",
         down: "v",
         bar: ("#", "."),
-        ellipsis: "~",
+        ellipsis: ">",
     };
 }
 
@@ -139,6 +139,7 @@ mod tests {
         for glyphs in [Glyphs::UNICODE, Glyphs::ASCII] {
             let mut marks = verdicts(&glyphs);
             marks.extend(glyphs.live);
+            marks.push(glyphs.ellipsis);
             let distinct: HashSet<_> = marks.iter().collect();
             assert_eq!(distinct.len(), marks.len(), "{marks:?}");
         }

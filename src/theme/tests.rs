@@ -96,7 +96,7 @@ fn a_fault_is_told_with_its_place_and_the_nearest_name() {
         ),
         (
             "palette:\n  leaf: #00ff00\n",
-            "mine.yaml:2:3: must be a colour (got nothing; is there an unquoted `#rrggbb`?)",
+            "mine.yaml:2:7: must be a colour (got nothing; is there an unquoted `#rrggbb`?)",
         ),
         (
             "palette: {default: red}\n",
@@ -178,8 +178,8 @@ fn hostile_theme_files_are_refused_and_shown() {
     assert!(!told.contains('\u{1b}'), "{told:?}");
     assert!(fault(&"#".repeat(2 << 20)).contains("at most"));
     assert_eq!(
-        user("").expect("nothing is stated").style(Role::Text),
-        Style::new()
+        fault(""),
+        "mine.yaml:1:1: the file must be a mapping (got nothing)"
     );
 }
 
