@@ -8,10 +8,9 @@ use super::Cx;
 use super::args::{Look, Place};
 use super::trouble::Trouble;
 use super::workspace::{open as open_workspace, store};
-use crate::diag::nearest;
 use crate::handlers::Registry;
 use crate::record::{Run, RunStore};
-use crate::theme::{self, Theme};
+use crate::theme::{Depth, Theme, ThemeError};
 use crate::tui::{self, Open, Setup};
 use crate::workspace::{self, CONFIG};
 
@@ -126,7 +125,7 @@ fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
         open: what,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
-        theme: chosen(look, no_colour)?,
+        theme: chosen(look, no_colour, cx)?,
         no_colour,
     })
     .map_err(Trouble::usage)?;
@@ -138,13 +137,18 @@ fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 /// The theme that was asked for, as the terminal can show it.
-fn chosen(look: &Look, no_colour: bool) -> Result<Theme, Trouble> {
-    let name = look.theme.as_deref().unwrap_or("dark");
-    let theme = Theme::bundled(name).map_err(|error| {
-        let near = nearest(name, theme::names());
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        Trouble::usage(format!("--theme {name}: {error}{hint}"))
-    })?;
+fn chosen(look: &Look, no_colour: bool, cx: &Cx) -> Result<Theme, Trouble> {
+    let depth = Depth::of(cx.env.get("COLORTERM"), cx.env.get("TERM"));
+    let theme = match &look.theme {
+        Some(name) => Theme::named(name),
+        None => Theme::bundled(Theme::default_for(depth)),
+    };
+    let theme = theme
+        .map_err(|error| match error {
+            ThemeError::Unknown(why) => Trouble::usage(why),
+            ThemeError::Refused(faults) => Trouble::files(faults),
+        })?
+        .for_depth(depth);
     let theme = if no_colour {
         theme.without_colour()
     } else {
