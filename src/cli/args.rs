@@ -12,20 +12,31 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     version,
     about = "Judge recorded conversations of agents by your rubrics, and see which verdicts moved",
     max_term_width = 100,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
 )]
 #[command(
-    after_help = "Without a command: what `dicta run` does, on the workspace found here or above, else on the demo.\n\
+    after_help = "Without a command: the workbench, on the workspace found here or above, else on the demo.\n\
     Exit codes: 0 all passed, 1 some failed, 2 usage or configuration, 3 errors but no failures,\n\
     4 nothing decided, 74 writing failed, 101 a bug in dicta, 129, 130, 143 ended by a signal."
 )]
 pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) look: Look,
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Open the workbench on a workspace, a file of transcripts, or a run
+    Open {
+        /// A workspace or a file in one, a file of transcripts, or a run (@, its letters, its folder);
+        /// default: the workspace found here or above
+        path: Option<PathBuf>,
+        #[command(flatten)]
+        look: Look,
+    },
     /// Make a small workspace to start from
     Init {
         /// The folder; made if it is not there
@@ -57,11 +68,11 @@ pub(super) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Play a recorded run as it happened
+    /// Play a recorded run as it happened, in the workbench
     Replay {
         /// The run: @ is the newest, @2 the one before; or its four letters, or a path
         run: String,
-        /// How many times as fast; 0 prints everything at once
+        /// How many times as fast; 0: at once
         #[arg(
             long,
             value_name = "N",
@@ -69,9 +80,11 @@ pub(super) enum Command {
             allow_negative_numbers = true
         )]
         speed: f64,
-        /// Print to standard output
+        /// Print to standard output instead
         #[arg(long)]
         print: bool,
+        #[command(flatten)]
+        look: Look,
         #[command(flatten)]
         place: Place,
     },
@@ -124,6 +137,11 @@ pub(super) enum Command {
         #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
         of: SchemaOf,
     },
+    /// List the themes of the workbench, or print one's file to start your own from
+    Themes {
+        /// Print this theme's file
+        name: Option<String>,
+    },
     /// Print a shell's completions
     Completions {
         /// The shell
@@ -131,6 +149,17 @@ pub(super) enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+/// How the workbench looks.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Look {
+    /// The workbench's theme: a name, or a theme file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) theme: Option<String>,
+    /// Draw the workbench with ASCII characters alone
+    #[arg(long)]
+    pub(super) ascii: bool,
 }
 
 /// Where to look.

@@ -7,11 +7,13 @@ mod args;
 mod check;
 mod init;
 mod list;
+mod open;
 mod output;
 mod prompt;
 mod replay;
 mod run;
 mod show;
+mod themes;
 mod tool;
 mod trouble;
 mod workspace;
@@ -63,7 +65,8 @@ pub fn main() -> ExitCode {
 
 fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
     match cli.command {
-        None => bare(cx),
+        None => bare(&cli.look, cx),
+        Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(Command::Init { dir }) => init::init(&dir, cx),
         Some(Command::Check { path }) => check::check(path.as_deref(), cx),
         Some(Command::Run(args)) => run::run(&args, cx),
@@ -78,8 +81,9 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             run,
             speed,
             print,
+            look,
             place,
-        }) => replay::replay(&run, speed, print, &place, cx),
+        }) => replay::replay(&run, speed, print, &look, &place, cx),
         Some(Command::Compare {
             before,
             after,
@@ -96,6 +100,7 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Judges { place }) => list::judges(&place, cx),
         Some(Command::Tools { format }) => list::tools(format, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
+        Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);
@@ -134,12 +139,10 @@ fn manual() -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// `dicta` alone. The workbench is a later version's; until then, and without a terminal, it does what `dicta run` does.
-fn bare(cx: &Cx) -> Result<u8, Trouble> {
-    let why = if cx.streams.out.terminal {
-        "the workbench is not in this version yet"
-    } else {
-        "no terminal"
+/// `dicta` alone: the workbench. Without a terminal it does what `dicta run` does.
+fn bare(look: &args::Look, cx: &Cx) -> Result<u8, Trouble> {
+    let Some(why) = open::no_screen(cx) else {
+        return open::here(look, cx);
     };
     cx.streams.tell(&format!(
         "{why}: doing what `dicta run` does (`dicta --help` lists the commands)"

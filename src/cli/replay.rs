@@ -1,14 +1,14 @@
-//! `dicta replay`: a recorded run as it happened, as text.
+//! `dicta replay`: a recorded run as it happened: on the screen, or as text.
 
 use std::io;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::Place;
+use super::args::{Look, Place};
 use super::trouble::Trouble;
 use super::workspace::store;
-use super::{Cx, runtime};
+use super::{Cx, open, runtime};
 use crate::record::play;
 use crate::report::{FormatName, Narrator, Row, Rows, Style};
 
@@ -17,6 +17,7 @@ pub(super) fn replay(
     run: &str,
     speed: f64,
     print: bool,
+    look: &Look,
     place: &Place,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
@@ -26,8 +27,11 @@ pub(super) fn replay(
         )));
     }
     if !print {
+        let Some(why) = open::no_screen(cx) else {
+            return open::replay(run, speed, look, place, cx);
+        };
         cx.streams
-            .tell("replay in the workbench comes with a later version; printing, as with --print");
+            .tell(&format!("{why}: printing, as with --print"));
     }
     let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
     let log = run.log()?;

@@ -60,14 +60,19 @@ impl Sources {
     }
 }
 
-enum Place {
+/// A place a judge may quote from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A message of the transcript, from 0.
     Message(usize),
+    /// What a tool answered, from 1, failures not counted.
     Fetch(usize),
+    /// The criteria or the scoring guide.
     Rubric,
 }
 
 /// `message 4`, `[4]`, `fetch 1`, `rubric` (also `criteria`, `scoring guide`); brackets, `#` and case do not matter.
-fn place(source: &str) -> Option<Place> {
+pub(crate) fn place(source: &str) -> Option<Place> {
     let clean: String = source
         .chars()
         .map(|c| {

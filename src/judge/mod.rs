@@ -31,6 +31,7 @@ mod fake;
 
 pub use budget::{Budget, Reached, cost_of};
 pub use citations::Sources;
+pub(crate) use citations::{Place as CitedPlace, place as cited_place};
 pub use engine::{Engine, EngineDeps};
 pub use evidence::{
     EvidenceKey, EvidenceStore, FrozenEvidence, LiveEvidence, Lookup, MissPolicy, NoEvidence,

@@ -75,13 +75,37 @@ impl ModelClient {
         body: Vec<u8>,
         limits: ReplyLimits,
     ) -> Result<Response, NetError> {
+        self.send(url, headers, Some(body), limits).await
+    }
+
+    /// As [`ModelClient::post`], but asks without a body: which models a server has.
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        limits: ReplyLimits,
+    ) -> Result<Response, NetError> {
+        self.send(url, headers, None, limits).await
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        body: Option<Vec<u8>>,
+        limits: ReplyLimits,
+    ) -> Result<Response, NetError> {
         let url = endpoint(url)?;
         let headers = header_map(headers)?;
         let host = host_port(&url);
         let client = self
             .client(url.scheme() == "https", limits.connect, &host)
             .await?;
-        let sending = client.post(url).headers(headers).body(body).send();
+        let asking = match body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+        let sending = asking.headers(headers).send();
         let reply = match within(&*self.clock, limits.first_byte, sending).await {
             Some(Ok(reply)) => reply,
             Some(Err(error)) => return Err(classify(&error, &host)),

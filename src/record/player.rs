@@ -4,6 +4,7 @@
 //! to begin again. Refuses to sleep by itself; [`play`] does that, on a clock.
 
 use std::borrow::Borrow;
+use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::event::{Kind, RunEvent, TurnFact};
@@ -88,23 +89,35 @@ pub enum Seek<'p> {
     Again(&'p [RunEvent]),
 }
 
-/// A recording with a position.
+/// A recording with a position. The events are shared, never copied: a log may be large.
 #[derive(Debug, Clone)]
 pub struct Player {
-    events: Vec<RunEvent>,
+    events: Arc<Vec<RunEvent>>,
     next: usize,
     playback: Playback,
 }
 
 impl Player {
     /// A player at the beginning, paused.
-    pub fn new(events: Vec<RunEvent>) -> Self {
+    pub fn new(events: impl Into<Arc<Vec<RunEvent>>>) -> Self {
+        let events = events.into();
         let at = events.first().map_or(Millis(0), |event| event.at);
         Self {
             events,
             next: 0,
             playback: Playback::Paused { at },
         }
+    }
+
+    /// All events of the recording.
+    pub fn events(&self) -> &Arc<Vec<RunEvent>> {
+        &self.events
+    }
+
+    /// The moments of the first and the last event.
+    pub fn span(&self) -> (Millis, Millis) {
+        let at = |event: Option<&RunEvent>| event.map_or(Millis(0), |event| event.at);
+        (at(self.events.first()), at(self.events.last()))
     }
 
     /// Whether time passes, and how.
@@ -195,6 +208,21 @@ impl Player {
         let from = self.next;
         self.next = position.min(self.events.len());
         self.rest_here();
+        if self.next >= from {
+            Seek::Forward(&self.events[from..self.next])
+        } else {
+            Seek::Again(&self.events[..self.next])
+        }
+    }
+
+    /// Goes to a moment of the recording and pauses at that very moment: between two events, too, so that going on by
+    /// small stretches gets over a long silence.
+    pub fn seek_at(&mut self, at: Millis) -> Seek<'_> {
+        let (first, last) = self.span();
+        let at = at.clamp(first, last.max(first));
+        let from = self.next;
+        self.next = self.position_at(at);
+        self.playback = Playback::Paused { at };
         if self.next >= from {
             Seek::Forward(&self.events[from..self.next])
         } else {

@@ -232,7 +232,7 @@ fn letters(run: &str) -> &str {
 }
 
 /// An outcome in words.
-pub(super) fn words(outcome: Outcome) -> &'static str {
+pub fn words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::NotApplicable => "not applicable",
         Outcome::CheckError => "check error",

@@ -22,11 +22,12 @@ mod wrap;
 use std::io;
 use std::path::Path;
 
-pub use human::Human;
+pub use human::{Human, words};
 pub use jsonl::Jsonl;
 pub use junit::Junit;
 pub use markdown::Markdown;
-pub use narrate::Narrator;
+pub use narrate::{Narrator, size};
+pub use reasoning::reasoning_in;
 pub use rows::{DecisionRow, ResultRow, Row, Rows, RubricRow, Summary};
 pub use trace::{piece_text, rope_text, trace};
 pub use wrap::wrap;

@@ -432,7 +432,7 @@ fn rope_bytes(rope: &Rope) -> u64 {
 }
 
 /// Bytes for people: `812 B`, `12.4 KB`.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     if bytes < 1000 {
         format!("{bytes} B")
     } else {

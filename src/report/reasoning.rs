@@ -33,6 +33,14 @@ pub(super) enum Told {
     Reasoning(String),
 }
 
+/// The reasoning so far in a verdict's JSON that may be cut anywhere; `None` if the text is no JSON object.
+pub fn reasoning_in(text: &str) -> Option<String> {
+    match Reasoning::default().push(text) {
+        Told::Prose(_) => None,
+        Told::Reasoning(reasoning) => Some(reasoning),
+    }
+}
+
 const KEY: &str = "\"reasoning\"";
 
 impl Reasoning {

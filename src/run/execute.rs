@@ -163,7 +163,9 @@ impl Merge<'_> {
     }
 
     fn plan(&mut self, chunk: &Chunk, mut item: Item) {
-        if let Some(own) = named(&mut self.ids, &mut item)
+        let own = named(&mut self.ids, &mut item);
+        item.keep_named(&self.core.bench.plan);
+        if let Some(own) = own
             && !item.cells.is_empty()
         {
             self.note(format!(

@@ -52,6 +52,8 @@ pub struct Candidate<'c> {
     pub name: &'c str,
     /// How it ended on the board.
     pub outcome: Option<Outcome>,
+    /// What bare words are looked for in besides the name: the explanation, where it is known. Empty before a run.
+    pub says: &'c str,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +67,15 @@ enum What {
     Word(String),
     Id(Key, Vec<Pattern>),
     Outcome(Vec<Ended>),
-    Names(HashSet<String>),
+    Names(Names),
+}
+
+/// Named decisions.
+#[derive(Debug, Clone)]
+struct Names {
+    exact: HashSet<String>,
+    /// The same without the suffix that makes a transcript's id unique (`a~2`): what they are called while reading.
+    early: HashSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,16 +122,19 @@ impl Pattern {
 impl Filter {
     /// Reads a filter.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let terms = words(text)?
-            .into_iter()
-            .map(term)
-            .collect::<Result<Vec<_>, _>>()?;
-        if terms.is_empty() {
+        let filter = Self::of_words(text, words(text)?)?;
+        if filter.terms.is_empty() {
             return Err(FilterError(format!(
                 "the filter is empty; write for example `eval:tone` (keys: {})",
                 KEYS.join(", ")
             )));
         }
+        Ok(filter)
+    }
+
+    /// A filter of some words of `text`; of none, everything.
+    pub(crate) fn of_words(text: &str, words: Vec<Word>) -> Result<Self, FilterError> {
+        let terms = words.into_iter().map(term).collect::<Result<_, _>>()?;
         Ok(Self {
             text: text.to_owned(),
             terms,
@@ -129,19 +142,38 @@ impl Filter {
     }
 
     /// These decisions and no others: cells' names without judge and repeat.
+    ///
+    /// While a transcript is read, its id may still lack the suffix that makes it unique (`a~2`). So [`Filter::matches`]
+    /// lets through what *may* be meant, and [`Filter::names_exactly`] decides once ids are unique.
     pub fn names(names: impl IntoIterator<Item = String>) -> Self {
-        let names: HashSet<String> = names.into_iter().collect();
-        let text = match names.iter().next() {
-            Some(only) if names.len() == 1 => format!("\"{only}\""),
-            _ => format!("({} named)", counted(names.len() as u64, "decision")),
+        let exact: HashSet<String> = names.into_iter().collect();
+        let early = exact.iter().filter_map(|name| unsuffixed(name)).collect();
+        let text = match exact.iter().next() {
+            Some(only) if exact.len() == 1 => format!("\"{only}\""),
+            _ => format!("({} named)", counted(exact.len() as u64, "decision")),
         };
         Self {
             text,
             terms: vec![Term {
                 not: false,
-                what: What::Names(names),
+                what: What::Names(Names { exact, early }),
             }],
         }
+    }
+
+    /// Whether decisions are named, so that [`Filter::names_exactly`] is to be asked.
+    pub(crate) fn is_named(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|term| matches!(term.what, What::Names(_)))
+    }
+
+    /// Whether a decision is among the named ones, its transcript's id being unique. `true` where none are named.
+    pub(crate) fn names_exactly(&self, decision: &str) -> bool {
+        self.terms.iter().all(|term| match &term.what {
+            What::Names(names) => names.exact.contains(decision) != term.not,
+            _ => true,
+        })
     }
 
     /// Whether any term looks at the board, so that it must be read.
@@ -216,8 +248,14 @@ impl fmt::Display for Filter {
 impl What {
     fn matches(&self, candidate: &Candidate<'_>) -> bool {
         match self {
-            What::Names(names) => names.contains(decision(candidate)),
-            What::Word(word) => candidate.name.to_lowercase().contains(word),
+            What::Names(names) => {
+                let decision = decision(candidate);
+                names.exact.contains(decision) || names.early.contains(decision)
+            }
+            What::Word(word) => {
+                candidate.name.to_lowercase().contains(word)
+                    || candidate.says.to_lowercase().contains(word)
+            }
             What::Id(key, patterns) => patterns.iter().any(|pattern| match key {
                 Key::Eval => pattern.matches(candidate.eval),
                 Key::Rubric => pattern.matches(candidate.rubric),
@@ -239,14 +277,24 @@ fn decision<'c>(candidate: &Candidate<'c>) -> &'c str {
     candidate.name.split('~').next().unwrap_or_default()
 }
 
-/// A word, and whether it was quoted from its first character on.
-struct Word {
-    not: bool,
-    quoted: bool,
-    text: String,
+/// A decision's name without the suffix that made its transcript's id unique, if it has one: `a%7E2/r/e` → `a/r/e`.
+fn unsuffixed(name: &str) -> Option<String> {
+    let (transcript, rest) = name.split_once('/')?;
+    let (own, number) = transcript.rsplit_once("%7E")?;
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| format!("{own}/{rest}"))
 }
 
-fn words(text: &str) -> Result<Vec<Word>, FilterError> {
+/// A word, and whether it was quoted from its first character on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) not: bool,
+    pub(crate) quoted: bool,
+    pub(crate) text: String,
+}
+
+/// The words of a filter, each with what stands before it.
+pub(crate) fn words(text: &str) -> Result<Vec<Word>, FilterError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
     loop {
@@ -361,140 +409,4 @@ impl Key {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CELL: Candidate<'static> = Candidate {
-        transcript: "refund-03",
-        tags: &["support", "refund"],
-        rubric: "beam-release",
-        eval: "grounded",
-        judge: Some("gemini"),
-        name: "refund-03/beam-release/grounded~gemini",
-        outcome: Some(Outcome::Fail),
-    };
-
-    fn selects(text: &str) -> bool {
-        Filter::parse(text).expect(text).matches(&CELL)
-    }
-
-    #[test]
-    fn terms_select_by_property_glob_and_name() {
-        for (text, expected) in [
-            ("eval:grounded", true),
-            ("eval:ground", false),
-            ("eval:ground*", true),
-            ("eval:tone,grounded", true),
-            ("!eval:grounded", false),
-            ("rubric:beam-* tag:refund", true),
-            ("rubric:beam-* tag:travel", false),
-            ("tag:ref?nd", true),
-            ("judge:gemini", true),
-            ("judge:*", true),
-            ("!judge:gpt", true),
-            ("transcript:refund-0[1-4]", true),
-            ("outcome:fail", true),
-            ("outcome:pass,fail", true),
-            ("outcome:error", false),
-            ("!outcome:none", true),
-            ("refund", true),
-            ("REFUND ~gemini", true),
-            ("\"refund-03/beam\"", true),
-            ("!travel", true),
-        ] {
-            assert_eq!(selects(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_eval_without_a_judge_matches_no_judge() {
-        let plain = Candidate {
-            judge: None,
-            outcome: None,
-            ..CELL
-        };
-        let matches = |text: &str| Filter::parse(text).expect(text).matches(&plain);
-        assert!(!matches("judge:*"));
-        assert!(matches("!judge:*"));
-        assert!(matches("outcome:none"));
-        assert!(!matches("outcome:error"));
-    }
-
-    #[test]
-    fn an_id_with_glob_characters_matches_itself() {
-        let odd = Candidate {
-            transcript: "a[1]",
-            ..CELL
-        };
-        assert!(
-            Filter::parse("transcript:a[1]")
-                .expect("parses")
-                .matches(&odd)
-        );
-    }
-
-    #[test]
-    fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
-        for (text, expected) in [
-            (
-                "evals:x",
-                "--where: unknown key `evals`; did you mean `eval`? (to look for the text itself, quote it: \"evals:x\")",
-            ),
-            (
-                "support:3",
-                "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag (to look for the text itself, quote it: \"support:3\")",
-            ),
-            (
-                "outcome:failed",
-                "--where: `failed` is no outcome; did you mean `fail`?",
-            ),
-            (
-                "eval:",
-                "--where: `eval:` has no value; write `eval:VALUE`, several with commas",
-            ),
-            (
-                "  ",
-                "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag)",
-            ),
-            ("\"a", "--where: the quote before `a` is not closed"),
-            (
-                "!",
-                "--where: an empty term selects nothing; put a word or `key:value` after `!` or between quotes",
-            ),
-        ] {
-            assert_eq!(
-                Filter::parse(text).expect_err(text).to_string(),
-                expected,
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_pattern_that_selects_nothing_is_named_before_the_run() {
-        let filter = Filter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
-        assert_eq!(
-            filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"]),
-            ["--where: no eval is called `groundet`; did you mean `grounded`?"]
-        );
-    }
-
-    #[test]
-    fn judges_are_needed_only_where_a_transcript_may_be_selected() {
-        let may = |text: &str| {
-            Filter::parse(text)
-                .expect(text)
-                .may_select("beam", "tone", Some("gemini"))
-        };
-        assert!(may("tag:x outcome:fail word eval:tone"));
-        assert!(!may("eval:other"));
-        assert!(!may("!judge:gemini"));
-        assert!(!may("rubric:x"));
-    }
-
-    #[test]
-    fn only_outcomes_need_the_board() {
-        assert!(Filter::parse("outcome:fail").expect("parses").needs_board());
-        assert!(!Filter::parse("eval:x word").expect("parses").needs_board());
-    }
-}
+mod tests;

@@ -8,14 +8,14 @@ use std::hash::{BuildHasher as _, RandomState};
 
 /// The ids given out so far.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     hasher: RandomState,
     given: HashMap<u64, u32>,
 }
 
 impl Ids {
     /// The id as it is, or with the first free suffix; the second value says whether it was changed.
-    pub(super) fn unique(&mut self, id: String) -> (String, bool) {
+    pub(crate) fn unique(&mut self, id: String) -> (String, bool) {
         let hash = self.hasher.hash_one(&id);
         let seen = self.given.entry(hash).or_default();
         *seen += 1;
@@ -36,7 +36,7 @@ impl Ids {
     }
 
     /// Takes an id that is unique already.
-    pub(super) fn take(&mut self, id: &str) {
+    pub(crate) fn take(&mut self, id: &str) {
         let hash = self.hasher.hash_one(id);
         *self.given.entry(hash).or_default() += 1;
     }

@@ -63,7 +63,10 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use ids::Ids;
+
 pub use filter::{Candidate, Filter, FilterError};
+pub(crate) use filter::{Word, words};
 pub use outline::outline;
 pub use preview::{JudgePreview, Preview, preview};
 pub use prompts::{Prompted, prompts};

@@ -1,21 +1,123 @@
 //! Which cells a run over a workspace would have, without deciding any: what a screen shows before the first run.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::RunError;
+use super::ids::Ids;
+use super::plan::{How, Plan, Task};
+use super::repeats::needed;
+use super::source::{Chunk, Record};
+use super::start::prepare;
+use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
-use crate::event::Kind;
+use crate::event::{CellKey, Kind};
 use crate::handlers::Registry;
+use crate::model::{CellIx, Digest, TranscriptRef};
+use crate::transcript;
 use crate::workspace::{Env, Workspace};
+
+/// Transcripts told at once; the first few are told as soon as they are read.
+const BATCH: usize = 256;
 
 /// Tells the facts that would begin a run over everything, in order and in batches: `run_started`, then `cells_planned` a
 /// transcript. Nothing is recorded, sent or decided; keys are not asked for. Stops early when `take` returns `false`.
+///
+/// Numbers are those of a run that recalls nothing: of an eval with repeats only the cells that are certain.
 pub fn outline(
-    _workspace: Arc<Workspace>,
-    _registry: &Registry,
-    _env: &Env,
-    _clock: &Arc<dyn Clock>,
-    _take: &mut dyn FnMut(Vec<Kind>) -> bool,
+    workspace: Arc<Workspace>,
+    registry: &Registry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    take: &mut dyn FnMut(Vec<Kind>) -> bool,
 ) -> Result<(), RunError> {
+    let options = RunOptions {
+        cache: CachePolicy::Off,
+        ..RunOptions::default()
+    };
+    let mut prepared = prepare(workspace, registry, env, clock, options, false)?;
+    let plan = Arc::clone(&prepared.bench.plan);
+    let mut batch = vec![Kind::RunStarted(Box::new(prepared.header))];
+    let (mut ids, mut next, mut full) = (Ids::default(), 0, 1);
+    while let Some(chunk) = prepared.feed.next().map_err(RunError::Source)? {
+        for record in &chunk.records {
+            let Some((transcript, keys)) = one(&plan, &mut ids, &chunk, record) else {
+                continue;
+            };
+            let first = CellIx(next);
+            next += u32::try_from(keys.len()).expect("a run has fewer than 2^32 cells");
+            batch.push(Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            });
+        }
+        if batch.len() > full {
+            if !take(std::mem::take(&mut batch)) {
+                return Ok(());
+            }
+            full = BATCH;
+        }
+    }
+    if !batch.is_empty() {
+        // Nothing follows, whatever the answer.
+        let _more = take(batch);
+    }
     Ok(())
+}
+
+/// What a record's cells are; `None` for a record that is no transcript, or one nothing is asked of.
+fn one(
+    plan: &Plan,
+    ids: &mut Ids,
+    chunk: &Chunk,
+    record: &Record,
+) -> Option<(TranscriptRef, Vec<CellKey>)> {
+    let bytes = &chunk.bytes[record.at.clone()];
+    let read = catch_unwind(AssertUnwindSafe(|| {
+        let parsed = transcript::parse(bytes, record.span.number, &record.default_id).ok()?;
+        Some((parsed.id.to_string(), keys(plan, &plan.tasks(&parsed))))
+    }));
+    // A record that cannot be read is told by the run that skips it.
+    let (own, keys) = read.ok().flatten()?;
+    let (id, _) = ids.unique(own);
+    if keys.is_empty() {
+        return None;
+    }
+    let transcript = TranscriptRef {
+        id,
+        path: chunk.path.to_path_buf(),
+        offset: record.span.offset,
+        len: record.span.len,
+        digest: Digest::of(bytes),
+    };
+    Some((transcript, keys))
+}
+
+fn keys(plan: &Plan, tasks: &[Task]) -> Vec<CellKey> {
+    let mut keys = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let key = CellKey {
+            eval: task.eval,
+            message: task.message,
+            judge: None,
+            repeat: None,
+        };
+        match task.how {
+            How::Check => keys.push(key),
+            How::Skip(_) => keys.push(CellKey {
+                judge: plan.evals[task.eval as usize].judge,
+                ..key
+            }),
+            How::Judge { judge, repeat } => {
+                let judge = Some(judge);
+                let certain = needed(repeat, &[]);
+                keys.extend((1..=certain).map(|number| CellKey {
+                    judge,
+                    repeat: (repeat > 1).then_some(number),
+                    ..key
+                }));
+            }
+        }
+    }
+    keys
 }

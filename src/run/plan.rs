@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::bench::Judged;
 use super::filter::{Candidate, Filter};
+use crate::event::CellKey;
 use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
-use crate::model::{CellIx, CellName, Outcome, Role, Transcript};
+use crate::model::{CellIx, CellName, CellNameRef, Outcome, Role, Transcript};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
@@ -169,7 +170,25 @@ impl Plan {
             judge,
             name: &name.to_string(),
             outcome,
+            says: "",
         })
+    }
+
+    /// Whether a filter by names means this decision, the transcript's id being unique now.
+    pub(super) fn means(&self, transcript: &str, key: &CellKey) -> bool {
+        let Some(filter) = &self.filter else {
+            return true;
+        };
+        let (_, rubric, eval) = self.eval(key.eval);
+        let decision = CellNameRef {
+            transcript,
+            rubric: &rubric.id,
+            eval: &eval.id,
+            message: key.message,
+            judge: None,
+            repeat: None,
+        };
+        filter.names_exactly(&decision.to_string())
     }
 
     /// What a judged cell is called, without the judge.

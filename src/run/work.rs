@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::bench::{Bench, Judged, State};
+use super::filter::Filter;
 use super::plan::{How, Plan, Task, end};
 use super::resume::Carried;
 use super::source::{Chunk, Record};
@@ -106,7 +107,20 @@ fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
     Worked::Item(Box::new(item))
 }
 
-/// The judged decisions among cells that all have results.
+impl Item {
+    /// Drops the cells of decisions that a filter by names does not mean: only now is the transcript's id unique.
+    pub(super) fn keep_named(&mut self, plan: &Plan) {
+        if !plan.filter.as_ref().is_some_and(Filter::is_named) {
+            return;
+        }
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.retain(|(key, _)| plan.means(&self.id, key));
+        self.cells = cells;
+        self.judged = judged(plan, &self.cells);
+    }
+}
+
+/// The judged decisions among cells in plan order.
 fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)> {
     let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
     for (at, (key, _)) in cells.iter().enumerate() {

@@ -1,22 +1,390 @@
-//! Theme files: `themes/<name>.yaml`.
+//! Theme files: `themes/<name>.yaml`, and a user's own by `--theme FILE`.
+//!
+//! ```yaml
+//! about: one line, shown in lists
+//! inherits: dark              # optional: a bundled theme, or a file beside this one; only differences follow
+//! palette:                    # names for colours; an inherited name may be given another colour
+//!   leaf: "#7fd88f"           # quoted, or YAML takes it for a comment
+//!   ground: default           # the terminal's own
+//!   ink: bright-white         # black red green yellow blue magenta cyan white, and bright- of each
+//! roles:                      # what each `Role` looks like, by its name in snake_case
+//!   text: {fg: ink, bg: ground}   # bg: the ground of the whole screen
+//!   pass: leaf                # a colour of the palette, or written out
+//!   flipped: {fg: leaf, bold: true, underline: true}   # also dim, italic, reverse
+//! ```
+//!
+//! A role that is stated replaces the inherited look as a whole. A silent one takes the look of its nearest stated
+//! ancestor ([`Role::parent`]); where that is `text`, it has the weight it has without colours, so that a file of three
+//! lines still shows what is selected. What a look leaves out shows through.
+//!
+//! Refuses unknown keys, roles and colours, each with its place and the nearest name.
 
-use super::{Glyphs, Theme};
-use ratatui::style::Style;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Why there is no such theme: a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ThemeError(pub String);
+use ratatui::style::{Color, Modifier, Style};
+use serde_json::Value;
+
+use super::{Role, Theme};
+use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
+use crate::diag::{Diagnostic, nearest};
+use crate::model::{pointer_step, visible};
+
+/// The bundled themes, in the order they are offered.
+const BUNDLED: &[(&str, &str)] = &[
+    ("dark", include_str!("../../themes/dark.yaml")),
+    ("light", include_str!("../../themes/light.yaml")),
+    (
+        "high-contrast",
+        include_str!("../../themes/high-contrast.yaml"),
+    ),
+    (
+        "colour-blind",
+        include_str!("../../themes/colour-blind.yaml"),
+    ),
+    ("ansi", include_str!("../../themes/ansi.yaml")),
+];
+
+/// The colours of a terminal by their names.
+const TERMINAL: &[(&str, Color)] = &[
+    ("default", Color::Reset),
+    ("black", Color::Black),
+    ("red", Color::Red),
+    ("green", Color::Green),
+    ("yellow", Color::Yellow),
+    ("blue", Color::Blue),
+    ("magenta", Color::Magenta),
+    ("cyan", Color::Cyan),
+    ("white", Color::Gray),
+    ("bright-black", Color::DarkGray),
+    ("bright-red", Color::LightRed),
+    ("bright-green", Color::LightGreen),
+    ("bright-yellow", Color::LightYellow),
+    ("bright-blue", Color::LightBlue),
+    ("bright-magenta", Color::LightMagenta),
+    ("bright-cyan", Color::LightCyan),
+    ("bright-white", Color::White),
+];
+
+/// Why there is no such theme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThemeError {
+    /// Neither a bundled theme nor a file: a sentence.
+    Unknown(String),
+    /// The faults of its file.
+    Refused(Vec<Diagnostic>),
+}
+
+impl fmt::Display for ThemeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(why) => f.write_str(why),
+            Self::Refused(faults) => {
+                for (at, fault) in faults.iter().enumerate() {
+                    let between = if at == 0 { "" } else { "; " };
+                    write!(f, "{between}{fault}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ThemeError {}
 
 /// The bundled themes' names.
 pub fn names() -> Vec<&'static str> {
-    vec!["dark"]
+    BUNDLED.iter().map(|(name, _)| *name).collect()
+}
+
+/// A bundled theme's file.
+pub fn source(name: &str) -> Option<&'static str> {
+    let found = BUNDLED.iter().find(|(bundled, _)| *bundled == name);
+    found.map(|(_, text)| *text)
 }
 
 pub(super) fn bundled(name: &str) -> Result<Theme, ThemeError> {
-    Ok(Theme {
-        name: name.to_owned(),
-        styles: vec![Style::new(); 64],
-        glyphs: Glyphs::UNICODE,
+    if source(name).is_none() {
+        return Err(ThemeError::Unknown(unknown(name)));
+    }
+    let sheet = Sheet::bundled(name, &mut Vec::new()).map_err(ThemeError::Refused)?;
+    Ok(sheet.theme(name))
+}
+
+pub(super) fn of_file(path: &Path) -> Result<Theme, ThemeError> {
+    let sheet = Sheet::of_file(path, &mut Vec::new()).map_err(ThemeError::Refused)?;
+    Ok(sheet.theme(&path.display().to_string()))
+}
+
+pub(super) fn named(name: &str) -> Result<Theme, ThemeError> {
+    if source(name).is_none() && is_path(name) {
+        of_file(Path::new(name))
+    } else {
+        bundled(name)
+    }
+}
+
+/// No bundled theme has a dot or a slash in its name.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '.'])
+}
+
+fn unknown(name: &str) -> String {
+    let shown = visible(name, false);
+    match nearest(name, names()) {
+        Some(near) => format!("there is no theme `{shown}`; did you mean `{near}`?"),
+        None => format!(
+            "there is no theme `{shown}`; there are {} (a file of your own needs a `/` or a `.` in its name)",
+            names().join(", ")
+        ),
+    }
+}
+
+/// A colour as a role states it.
+#[derive(Debug, Clone, PartialEq)]
+enum Paint {
+    /// A name of the palette.
+    Named(String),
+    /// Written out.
+    Plain(Color),
+}
+
+/// What a role states.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Look {
+    fg: Option<Paint>,
+    bg: Option<Paint>,
+    weight: Modifier,
+}
+
+/// A theme file with what it inherits.
+#[derive(Debug, Default)]
+struct Sheet {
+    about: String,
+    palette: HashMap<String, Color>,
+    roles: BTreeMap<Role, Look>,
+}
+
+impl Sheet {
+    /// `chain`: the files that inherit from this one.
+    fn bundled(name: &str, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
+        let path = PathBuf::from(format!("themes/{name}.yaml"));
+        let text = source(name).unwrap_or_default();
+        chain.push(path.clone());
+        Self::read(&Arc::from(text), &path, chain)
+    }
+
+    fn of_file(path: &Path, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
+        let refused = |why: String| vec![Diagnostic::error("unreadable", path, why)];
+        let mut bytes = Vec::new();
+        // One byte more than is allowed: the reader says what a file may have.
+        let most = u64::try_from(yaml::MAX_BYTES + 1).unwrap_or(u64::MAX);
+        File::open(path)
+            .and_then(|file| file.take(most).read_to_end(&mut bytes))
+            .map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text".to_owned()))?;
+        chain.push(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        Self::read(&Arc::from(text), path, chain)
+    }
+
+    fn read(
+        text: &Arc<str>,
+        path: &Path,
+        chain: &mut Vec<PathBuf>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let doc = yaml::read(text, path)?;
+        let problems = Problems::of(&doc);
+        let mut fields = Fields::of(&doc, "", &problems);
+        let about = fields.text("about");
+        let mut sheet = match fields.text("inherits") {
+            None => Self::default(),
+            Some(name) => match inherited(&name, path, chain) {
+                Ok(sheet) => sheet?,
+                Err(why) => {
+                    fields.error("inherits", "inherits", why);
+                    Self::default()
+                }
+            },
+        };
+        sheet.about = about.unwrap_or_default();
+        if fields.mapping("palette").is_some() {
+            sheet.take_palette(&doc, &problems);
+        }
+        if let Some(roles) = fields.mapping("roles") {
+            sheet.take_roles(roles, &doc, &problems);
+        }
+        fields.finish();
+        let faults = problems.into_sorted();
+        if faults.is_empty() {
+            Ok(sheet)
+        } else {
+            Err(faults)
+        }
+    }
+
+    fn take_palette(&mut self, doc: &Doc, problems: &Problems) {
+        let Some(Value::Object(palette)) = doc.value.pointer("/palette") else {
+            return;
+        };
+        for (name, value) in palette {
+            let pointer = format!("/palette/{}", pointer_step(name));
+            if name == "default" || name.starts_with('#') {
+                let why = format!("`{name}` is a colour already; choose another name");
+                problems.error(doc.key_span(&pointer), "value", why);
+                continue;
+            }
+            match value.as_str().and_then(literal) {
+                Some(colour) => {
+                    self.palette.insert(name.clone(), colour);
+                }
+                None => problems.error(doc.span(&pointer), "colour", no_colour(value, [])),
+            }
+        }
+    }
+
+    fn take_roles(&mut self, mut roles: Fields<'_>, doc: &Doc, problems: &Problems) {
+        for role in Role::ALL {
+            let look = match roles.value(role.name()) {
+                None => continue,
+                Some(Value::Object(_)) => {
+                    let at = roles.pointer(role.name());
+                    self.look(Fields::of(doc, &at, problems), &roles, *role)
+                }
+                Some(value) => Look {
+                    fg: self.paint(value, role.name(), &roles),
+                    ..Look::default()
+                },
+            };
+            self.roles.insert(*role, look);
+        }
+        roles.finish();
+    }
+
+    fn look(&self, mut stated: Fields<'_>, roles: &Fields<'_>, role: Role) -> Look {
+        let mut look = Look::default();
+        for (key, paint) in [("fg", &mut look.fg), ("bg", &mut look.bg)] {
+            if let Some(value) = stated.value(key) {
+                *paint = self.paint(value, &format!("{}/{key}", role.name()), roles);
+            }
+        }
+        for (key, weight) in [
+            ("bold", Modifier::BOLD),
+            ("dim", Modifier::DIM),
+            ("italic", Modifier::ITALIC),
+            ("underline", Modifier::UNDERLINED),
+            ("reverse", Modifier::REVERSED),
+        ] {
+            if stated.boolean(key) == Some(true) {
+                look.weight |= weight;
+            }
+        }
+        stated.finish();
+        look
+    }
+
+    fn paint(&self, value: &Value, inside: &str, roles: &Fields<'_>) -> Option<Paint> {
+        if let Some(name) = value.as_str() {
+            if self.palette.contains_key(name) {
+                return Some(Paint::Named(name.to_owned()));
+            }
+            if let Some(colour) = literal(name) {
+                return Some(Paint::Plain(colour));
+            }
+        }
+        let names = self.palette.keys().map(String::as_str);
+        roles.error_at(inside, "colour", no_colour(value, names));
+        None
+    }
+
+    fn theme(&self, name: &str) -> Theme {
+        let colour = |paint: &Option<Paint>| match paint.as_ref()? {
+            Paint::Named(name) => self.palette.get(name).copied(),
+            Paint::Plain(colour) => Some(*colour),
+        };
+        let style = |look: &Look| Style {
+            fg: colour(&look.fg),
+            bg: colour(&look.bg),
+            add_modifier: look.weight,
+            ..Style::new()
+        };
+        let styles = Role::ALL
+            .iter()
+            .map(|role| {
+                let ancestors = std::iter::successors(Some(*role), |role| role.parent());
+                let stated = ancestors
+                    .filter(|role| *role != Role::Text)
+                    .find_map(|role| self.roles.get(&role));
+                stated.map_or_else(
+                    || {
+                        let text = self.roles.get(&Role::Text).map(style);
+                        text.unwrap_or_default().add_modifier(role.weight())
+                    },
+                    style,
+                )
+            })
+            .collect();
+        Theme::new(name, self.about.clone(), styles)
+    }
+}
+
+/// What a file inherits. The outer error is about the name, the inner one about the file it names.
+fn inherited(
+    name: &str,
+    from: &Path,
+    chain: &mut Vec<PathBuf>,
+) -> Result<Result<Sheet, Vec<Diagnostic>>, String> {
+    let known = source(name).is_some();
+    if !known && !is_path(name) {
+        return Err(unknown(name));
+    }
+    let path = if known {
+        PathBuf::from(format!("themes/{name}.yaml"))
+    } else {
+        let beside = from.parent().unwrap_or(Path::new("")).join(name);
+        beside.canonicalize().unwrap_or(beside)
+    };
+    if chain.contains(&path) {
+        return Err(format!("`{}` inherits itself", visible(name, false)));
+    }
+    Ok(if known {
+        Sheet::bundled(name, chain)
+    } else {
+        Sheet::of_file(&path, chain)
     })
+}
+
+/// A colour written out.
+fn literal(written: &str) -> Option<Color> {
+    if let Some(hex) = written.strip_prefix('#') {
+        let hex =
+            Some(hex).filter(|hex| hex.len() == 6 && hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).ok();
+        return Some(Color::Rgb(part(0)?, part(2)?, part(4)?));
+    }
+    let found = TERMINAL.iter().find(|(name, _)| *name == written);
+    found.map(|(_, colour)| *colour)
+}
+
+fn no_colour<'n>(value: &Value, names: impl IntoIterator<Item = &'n str>) -> String {
+    let Some(written) = value.as_str() else {
+        let hint = if value.is_null() {
+            "; is there an unquoted `#rrggbb`?"
+        } else {
+            ""
+        };
+        return format!("must be a colour (got {}{hint})", describe(value));
+    };
+    let mut known: Vec<&str> = names.into_iter().collect();
+    known.extend(TERMINAL.iter().map(|(name, _)| *name));
+    known.sort_unstable();
+    match nearest(written, known) {
+        Some(near) => format!("unknown colour `{written}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown colour `{written}`: a name of the palette, \"#rrggbb\", default, or a terminal's colour such as bright-red"
+        ),
+    }
 }

@@ -75,7 +75,7 @@ impl Glyphs {
         never: "o",
         stale: "~",
         flipped: "%",
-        live: &["|", "/", "-", "\\"],
+        live: &["|", "/", "=", "\\"],
         open: "v",
         closed: ">",
         arrow: "->",
@@ -83,6 +83,79 @@ impl Glyphs {
         up: "^",
         down: "v",
         bar: ("#", "."),
-        ellipsis: "~",
+        ellipsis: ">",
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    fn verdicts(glyphs: &Glyphs) -> Vec<&'static str> {
+        let Glyphs {
+            pass,
+            fail,
+            error,
+            not_applicable,
+            skipped,
+            never,
+            stale,
+            flipped,
+            ..
+        } = *glyphs;
+        vec![
+            pass,
+            fail,
+            error,
+            not_applicable,
+            skipped,
+            never,
+            stale,
+            flipped,
+        ]
+    }
+
+    fn others(glyphs: &Glyphs) -> Vec<&'static str> {
+        let mut all = vec![
+            glyphs.open,
+            glyphs.closed,
+            glyphs.cursor,
+            glyphs.up,
+            glyphs.down,
+            glyphs.bar.0,
+            glyphs.bar.1,
+            glyphs.ellipsis,
+        ];
+        all.extend(glyphs.live);
+        all
+    }
+
+    #[test]
+    fn no_two_states_of_a_cell_share_a_mark() {
+        for glyphs in [Glyphs::UNICODE, Glyphs::ASCII] {
+            let mut marks = verdicts(&glyphs);
+            marks.extend(glyphs.live);
+            marks.push(glyphs.ellipsis);
+            let distinct: HashSet<_> = marks.iter().collect();
+            assert_eq!(distinct.len(), marks.len(), "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_one_column_wide_and_ascii_where_it_must_be() {
+        for glyphs in [Glyphs::UNICODE, Glyphs::ASCII] {
+            for mark in verdicts(&glyphs).into_iter().chain(others(&glyphs)) {
+                assert_eq!(mark.width(), 1, "{mark}");
+            }
+            assert_eq!(glyphs.arrow.width(), glyphs.arrow.chars().count());
+        }
+        let mut ascii = verdicts(&Glyphs::ASCII);
+        ascii.extend(others(&Glyphs::ASCII));
+        ascii.push(Glyphs::ASCII.arrow);
+        assert!(ascii.iter().all(|mark| mark.is_ascii()));
+    }
 }

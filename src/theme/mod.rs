@@ -2,17 +2,25 @@
 //!
 //! Owns roles with their fallbacks, the bundled themes (`themes/*.yaml`), glyphs with their ASCII forms, and the one home
 //! of syntect ([`highlight`]), which tells the *role* of each piece of code, so that a theme change highlights nothing
-//! anew. Refuses to know what is drawn: views name roles, never colours.
+//! anew. Refuses to know what is drawn: views name roles, never colours; and to look at the environment: [`Depth::of`] is
+//! told what stands there.
+//!
+//! A look is laid over what is there: `fg` or `bg` it does not state shows through. So a screen is first filled with
+//! [`Role::Text`], whose background is the ground everything else stands on.
 
 mod code;
+mod depth;
 mod file;
 mod glyphs;
 mod role;
 
 pub use code::{Lang, highlight};
-pub use file::{ThemeError, names};
+pub use depth::Depth;
+pub use file::{ThemeError, names, source};
 pub use glyphs::Glyphs;
 pub use role::Role;
+
+use std::path::Path;
 
 use ratatui::style::Style;
 
@@ -21,11 +29,26 @@ use ratatui::style::Style;
 pub struct Theme {
     /// As `--theme` takes it.
     pub name: String,
+    /// A line about it.
+    pub about: String,
     styles: Vec<Style>,
     glyphs: Glyphs,
+    depth: Depth,
+    colour: bool,
 }
 
 impl Theme {
+    fn new(name: &str, about: String, styles: Vec<Style>) -> Self {
+        Self {
+            name: name.to_owned(),
+            about,
+            styles,
+            glyphs: Glyphs::UNICODE,
+            depth: Depth::TrueColour,
+            colour: true,
+        }
+    }
+
     /// What a role looks like.
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
@@ -41,14 +64,55 @@ impl Theme {
         file::bundled(name)
     }
 
+    /// The theme of a user's file.
+    pub fn of_file(path: &Path) -> Result<Self, ThemeError> {
+        file::of_file(path)
+    }
+
+    /// What `--theme` names: a bundled theme, else a file (with a `/` or a `.` in it).
+    pub fn named(name: &str) -> Result<Self, ThemeError> {
+        file::named(name)
+    }
+
+    /// The theme of someone who chose none. `ansi` takes the terminal's own 16 colours, which a palette reduced to 16
+    /// would only guess at.
+    pub const fn default_for(depth: Depth) -> &'static str {
+        match depth {
+            Depth::TrueColour | Depth::Indexed256 => "dark",
+            Depth::Ansi16 => "ansi",
+        }
+    }
+
+    /// Another theme on the same terminal: in its depth, without colours and in ASCII where this one is.
+    #[must_use]
+    pub fn switched(&self, to: Self) -> Self {
+        let to = to.for_depth(self.depth);
+        let to = if self.colour { to } else { to.without_colour() };
+        if self.glyphs.ascii { to.in_ascii() } else { to }
+    }
+
+    /// The same in the colours a terminal can show.
+    #[must_use]
+    pub fn for_depth(mut self, depth: Depth) -> Self {
+        let ground = self.style(Role::Text);
+        for style in &mut self.styles {
+            *style = depth.reduce(*style, ground);
+        }
+        self.depth = depth;
+        self
+    }
+
     /// The same without colours: what differs, differs by weight, reversal and underlining (`NO_COLOR`).
     #[must_use]
     pub fn without_colour(mut self) -> Self {
-        for style in &mut self.styles {
+        for role in Role::ALL {
+            let style = &mut self.styles[*role as usize];
             style.fg = None;
             style.bg = None;
             style.underline_color = None;
+            *style = style.add_modifier(role.weight());
         }
+        self.colour = false;
         self
     }
 
@@ -59,3 +123,8 @@ impl Theme {
         self
     }
 }
+
+#[cfg(test)]
+mod contrast_tests;
+#[cfg(test)]
+mod tests;

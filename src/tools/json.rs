@@ -188,7 +188,7 @@ const MAX_INDENT: usize = 32;
 
 /// JSON laid out for reading, numbers and order as written; `None` if it is not JSON. Stops soon after `max` bytes.
 /// Takes one pass and no tree, so that no nesting costs more than its length.
-pub(super) fn pretty(text: &str, max: usize) -> Option<String> {
+pub(crate) fn pretty(text: &str, max: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::new();
     let mut depth: usize = 0;

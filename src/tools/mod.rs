@@ -26,6 +26,7 @@ use crate::net::{Overrides, Resolver, SystemResolver};
 
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
+pub(crate) use json::pretty;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
 pub use seen::Seen;
 

@@ -3,7 +3,15 @@
 //! Dispatch, footer, which-key, help, the README's key table and `dicta keys` are made from [`COMMANDS`]. **Adding a
 //! command**: a variant, a row, a case in `update`. A row is data; what it does stands in `update/`.
 
+mod enabled;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
 use super::model::Model;
+use enabled::always;
+pub(crate) use enabled::flips;
 
 /// Something a user can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,14 +118,64 @@ pub(crate) struct CommandSpec {
     pub(crate) enabled: fn(&Model) -> Result<(), &'static str>,
 }
 
-fn always(_: &Model) -> Result<(), &'static str> {
-    Ok(())
+impl CommandSpec {
+    /// Whether it does something now, or why not: its scope first, then what it needs.
+    pub(crate) fn usable(&self, model: &Model) -> Result<(), &'static str> {
+        enabled::scope(model, self.scope)?;
+        (self.enabled)(model)
+    }
+
+    /// Its keys for people: `up, k`; a chord of several as it is typed, `y v`.
+    pub(crate) fn keys_text(&self) -> String {
+        self.keys.join(", ")
+    }
+}
+
+/// The row of a command.
+pub(crate) fn spec(command: Command) -> Option<&'static CommandSpec> {
+    COMMANDS.iter().find(|spec| spec.command == command)
+}
+
+/// The headings, in the order of the table.
+pub(crate) fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<&'static str> = Vec::new();
+    for spec in COMMANDS {
+        if !groups.contains(&spec.group) {
+            groups.push(spec.group);
+        }
+    }
+    groups
+}
+
+/// The table as Markdown, for `dicta keys --markdown` and the README.
+pub fn markdown() -> String {
+    let mut out = String::from("| keys | do |\n|---|---|\n");
+    for group in groups() {
+        let _infallible = writeln!(out, "| **{group}** | |");
+        for spec in COMMANDS.iter().filter(|spec| spec.group == group) {
+            let keys: Vec<String> = spec.keys.iter().map(|key| format!("`{key}`")).collect();
+            let _infallible = writeln!(out, "| {} | {} |", keys.join(" "), spec.help);
+        }
+    }
+    out
+}
+
+/// The table for a terminal: keys and sentences.
+pub fn plain() -> String {
+    let mut out = String::new();
+    for group in groups() {
+        let _infallible = writeln!(out, "{group}");
+        for spec in COMMANDS.iter().filter(|spec| spec.group == group) {
+            let _infallible = writeln!(out, "  {:<18} {}", spec.keys_text(), spec.help);
+        }
+    }
+    out
 }
 
 /// All of them.
 #[rustfmt::skip]
 pub(crate) const COMMANDS: &[CommandSpec] = &[
-    CommandSpec { command: Command::Quit, id: "quit", title: "quit", scope: Scope::Global, keys: &["q"], group: "Program", hint: 2, enabled: always,
+    CommandSpec { command: Command::Quit, id: "quit", title: "quit", scope: Scope::Global, keys: &["q"], group: "Program", hint: 8, enabled: always,
         help: "Closes what is open on top; with nothing open, ends dicta. A run under way asks first." },
     CommandSpec { command: Command::Cancel, id: "cancel", title: "cancel", scope: Scope::Global, keys: &["ctrl-c"], group: "Program", hint: 0, enabled: always,
         help: "Cancels what runs; with nothing running, ends dicta." },
@@ -131,7 +189,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Every message and error so far." },
     CommandSpec { command: Command::Themes, id: "themes", title: "themes", scope: Scope::Global, keys: &["T"], group: "Program", hint: 0, enabled: always,
         help: "Chooses a theme; moving shows it at once." },
-    CommandSpec { command: Command::TourHide, id: "tour.hide", title: "hide the tour", scope: Scope::Global, keys: &["0"], group: "Program", hint: 0, enabled: always,
+    CommandSpec { command: Command::TourHide, id: "tour.hide", title: "hide the tour", scope: Scope::Global, keys: &["0"], group: "Program", hint: 0, enabled: enabled::tour,
         help: "Hides or shows the tour in the footer." },
     CommandSpec { command: Command::Back, id: "back", title: "back", scope: Scope::Global, keys: &["esc"], group: "Panes", hint: 0, enabled: always,
         help: "One step back: the overlay, the zoom, the filter, the pane. Never quits." },
@@ -157,7 +215,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "The judged transcript." },
     CommandSpec { command: Command::Pane7, id: "pane.7", title: "changes", scope: Scope::Global, keys: &["7"], group: "Panes", hint: 0, enabled: always,
         help: "What the last save or run moved." },
-    CommandSpec { command: Command::Zoom, id: "zoom", title: "zoom", scope: Scope::Global, keys: &["+"], group: "Panes", hint: 5, enabled: always,
+    CommandSpec { command: Command::Zoom, id: "zoom", title: "zoom", scope: Scope::Global, keys: &["+"], group: "Panes", hint: 6, enabled: always,
         help: "The focused pane over the whole screen, and back." },
     CommandSpec { command: Command::Up, id: "up", title: "up", scope: Scope::Global, keys: &["up", "k"], group: "Moving", hint: 0, enabled: always,
         help: "One row up." },
@@ -175,53 +233,53 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "To the first row." },
     CommandSpec { command: Command::Bottom, id: "bottom", title: "last row", scope: Scope::Global, keys: &["end", "G"], group: "Moving", hint: 0, enabled: always,
         help: "To the last row; a growing text is followed again." },
-    CommandSpec { command: Command::Enter, id: "enter", title: "open", scope: Scope::Global, keys: &["enter"], group: "Moving", hint: 0, enabled: always,
+    CommandSpec { command: Command::Enter, id: "enter", title: "open", scope: Scope::Global, keys: &["enter"], group: "Moving", hint: 0, enabled: enabled::enter,
         help: "Goes into what is selected: a group opens or closes, a cell shows its trace, a flip its cell." },
-    CommandSpec { command: Command::NextProblem, id: "problem.next", title: "next problem", scope: Scope::Global, keys: &["]"], group: "Moving", hint: 6, enabled: always,
+    CommandSpec { command: Command::NextProblem, id: "problem.next", title: "next problem", scope: Scope::Global, keys: &["]"], group: "Moving", hint: 2, enabled: enabled::problems,
         help: "The next failure, flip or error." },
-    CommandSpec { command: Command::PreviousProblem, id: "problem.previous", title: "previous problem", scope: Scope::Global, keys: &["["], group: "Moving", hint: 0, enabled: always,
+    CommandSpec { command: Command::PreviousProblem, id: "problem.previous", title: "previous problem", scope: Scope::Global, keys: &["["], group: "Moving", hint: 0, enabled: enabled::problems,
         help: "The failure, flip or error before." },
-    CommandSpec { command: Command::Search, id: "search", title: "filter or search", scope: Scope::Global, keys: &["/"], group: "Finding", hint: 3, enabled: always,
+    CommandSpec { command: Command::Search, id: "search", title: "search", scope: Scope::Global, keys: &["/"], group: "Finding", hint: 3, enabled: always,
         help: "In the cells a filter (`outcome:fail eval:tone words`), in a text a search." },
-    CommandSpec { command: Command::NextMatch, id: "match.next", title: "next match", scope: Scope::Global, keys: &["n"], group: "Finding", hint: 0, enabled: always,
+    CommandSpec { command: Command::NextMatch, id: "match.next", title: "next match", scope: Scope::Global, keys: &["n"], group: "Finding", hint: 1, enabled: enabled::matches,
         help: "The next match of the search." },
-    CommandSpec { command: Command::PreviousMatch, id: "match.previous", title: "previous match", scope: Scope::Global, keys: &["N"], group: "Finding", hint: 0, enabled: always,
+    CommandSpec { command: Command::PreviousMatch, id: "match.previous", title: "previous match", scope: Scope::Global, keys: &["N"], group: "Finding", hint: 0, enabled: enabled::matches,
         help: "The match before." },
-    CommandSpec { command: Command::Sort, id: "sort", title: "sort", scope: Scope::Cells, keys: &["o"], group: "Finding", hint: 0, enabled: always,
+    CommandSpec { command: Command::Sort, id: "sort", title: "sort", scope: Scope::Cells, keys: &["o"], group: "Finding", hint: 0, enabled: enabled::problems,
         help: "Failures first, or in the order of the files." },
-    CommandSpec { command: Command::Run, id: "run.focused", title: "run", scope: Scope::Global, keys: &["r"], group: "Judging", hint: 1, enabled: always,
+    CommandSpec { command: Command::Run, id: "run.focused", title: "run", scope: Scope::Global, keys: &["r"], group: "Judging", hint: 1, enabled: enabled::run,
         help: "Judges the focused cell again, past verdicts aside." },
-    CommandSpec { command: Command::RunAll, id: "run.all", title: "run all", scope: Scope::Global, keys: &["R"], group: "Judging", hint: 1, enabled: always,
+    CommandSpec { command: Command::RunAll, id: "run.all", title: "run all", scope: Scope::Global, keys: &["R"], group: "Judging", hint: 1, enabled: enabled::run_all,
         help: "Judges every cell; what has not changed is taken from past runs. Asks first where it costs money." },
-    CommandSpec { command: Command::Edit, id: "edit", title: "edit", scope: Scope::Global, keys: &["e"], group: "Judging", hint: 1, enabled: always,
+    CommandSpec { command: Command::Edit, id: "edit", title: "edit", scope: Scope::Global, keys: &["e"], group: "Judging", hint: 1, enabled: enabled::edit,
         help: "Opens the rubric in $VISUAL or $EDITOR at the focused eval." },
-    CommandSpec { command: Command::Auto, id: "auto", title: "auto", scope: Scope::Global, keys: &["A"], group: "Judging", hint: 0, enabled: always,
+    CommandSpec { command: Command::Auto, id: "auto", title: "auto", scope: Scope::Global, keys: &["A"], group: "Judging", hint: 0, enabled: enabled::auto,
         help: "Whether a save judges again what it touched, or only marks it stale." },
-    CommandSpec { command: Command::Judges, id: "judges", title: "other judges", scope: Scope::Global, keys: &["J"], group: "Judging", hint: 7, enabled: always,
+    CommandSpec { command: Command::Judges, id: "judges", title: "other judges", scope: Scope::Global, keys: &["J"], group: "Judging", hint: 7, enabled: enabled::judges,
         help: "Which real judges are at hand, and what the focused cell would cost." },
-    CommandSpec { command: Command::Replay, id: "replay", title: "replay", scope: Scope::Global, keys: &["v"], group: "Judging", hint: 8, enabled: always,
+    CommandSpec { command: Command::Replay, id: "replay", title: "replay", scope: Scope::Global, keys: &["v"], group: "Judging", hint: 5, enabled: enabled::replay,
         help: "Plays the focused cell's run again as it happened." },
-    CommandSpec { command: Command::MakeWorkspace, id: "workspace.make", title: "make a workspace", scope: Scope::Global, keys: &["W"], group: "Judging", hint: 1, enabled: always,
+    CommandSpec { command: Command::MakeWorkspace, id: "workspace.make", title: "make a workspace", scope: Scope::Global, keys: &["W"], group: "Judging", hint: 1, enabled: enabled::make_workspace,
         help: "Makes a workspace with a first rubric around the opened file." },
-    CommandSpec { command: Command::PreviousStep, id: "step.previous", title: "turn before", scope: Scope::Global, keys: &[","], group: "Trace", hint: 0, enabled: always,
+    CommandSpec { command: Command::PreviousStep, id: "step.previous", title: "turn before", scope: Scope::Global, keys: &[","], group: "Trace", hint: 0, enabled: enabled::step,
         help: "The step before in the turn strip." },
-    CommandSpec { command: Command::NextStep, id: "step.next", title: "next turn", scope: Scope::Global, keys: &["."], group: "Trace", hint: 0, enabled: always,
+    CommandSpec { command: Command::NextStep, id: "step.next", title: "next turn", scope: Scope::Global, keys: &["."], group: "Trace", hint: 0, enabled: enabled::step,
         help: "The next step in the turn strip; past the last one it follows the judge." },
-    CommandSpec { command: Command::Citation, id: "citation", title: "cited message", scope: Scope::Global, keys: &["c"], group: "Trace", hint: 0, enabled: always,
+    CommandSpec { command: Command::Citation, id: "citation", title: "cited message", scope: Scope::Global, keys: &["c"], group: "Trace", hint: 0, enabled: enabled::cell,
         help: "The transcript at the next place the verdict cites." },
-    CommandSpec { command: Command::NextMessage, id: "message.next", title: "next message", scope: Scope::Transcript, keys: &["}"], group: "Trace", hint: 0, enabled: always,
+    CommandSpec { command: Command::NextMessage, id: "message.next", title: "next message", scope: Scope::Transcript, keys: &["}"], group: "Trace", hint: 2, enabled: enabled::transcript,
         help: "The next message of the transcript." },
-    CommandSpec { command: Command::PreviousMessage, id: "message.previous", title: "message before", scope: Scope::Transcript, keys: &["{"], group: "Trace", hint: 0, enabled: always,
+    CommandSpec { command: Command::PreviousMessage, id: "message.previous", title: "message before", scope: Scope::Transcript, keys: &["{"], group: "Trace", hint: 0, enabled: enabled::transcript,
         help: "The message before." },
     CommandSpec { command: Command::Raw, id: "raw", title: "raw", scope: Scope::Global, keys: &["x"], group: "Trace", hint: 0, enabled: always,
         help: "The shown pane's text as it was sent or received." },
-    CommandSpec { command: Command::CopyValue, id: "copy.value", title: "copy the pane's text", scope: Scope::Global, keys: &["y v"], group: "Copying", hint: 0, enabled: always,
+    CommandSpec { command: Command::CopyValue, id: "copy.value", title: "copy the pane's text", scope: Scope::Global, keys: &["y v"], group: "Copying", hint: 0, enabled: enabled::text,
         help: "Copies the text of the focused pane." },
-    CommandSpec { command: Command::CopyMessage, id: "copy.message", title: "copy the message", scope: Scope::Global, keys: &["y m"], group: "Copying", hint: 0, enabled: always,
+    CommandSpec { command: Command::CopyMessage, id: "copy.message", title: "copy the message", scope: Scope::Global, keys: &["y m"], group: "Copying", hint: 0, enabled: enabled::transcript,
         help: "Copies the message at the top of the transcript pane." },
-    CommandSpec { command: Command::CopyName, id: "copy.name", title: "copy the cell's name", scope: Scope::Global, keys: &["y n"], group: "Copying", hint: 0, enabled: always,
+    CommandSpec { command: Command::CopyName, id: "copy.name", title: "copy the cell's name", scope: Scope::Global, keys: &["y n"], group: "Copying", hint: 0, enabled: enabled::cell,
         help: "Copies the focused cell's name." },
-    CommandSpec { command: Command::CopyCommand, id: "copy.command", title: "copy the command", scope: Scope::Global, keys: &["y c"], group: "Copying", hint: 0, enabled: always,
+    CommandSpec { command: Command::CopyCommand, id: "copy.command", title: "copy the command", scope: Scope::Global, keys: &["y c"], group: "Copying", hint: 0, enabled: enabled::cell,
         help: "Copies the command that does the same without the screen." },
     CommandSpec { command: Command::PlayPause, id: "replay.play", title: "play or pause", scope: Scope::Replay, keys: &["space"], group: "Replay", hint: 1, enabled: always,
         help: "Lets the recording run, or stand still." },

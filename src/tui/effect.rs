@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::model::cells::RowId;
+use super::model::request::RequestKey;
 use super::model::runs::Ticket;
-use crate::event::Parent;
-use crate::model::{Blob, CellIx, JudgeConfig, RunId, TranscriptRef};
+use super::model::trace::Which;
+use crate::event::{Parent, Rope};
+use crate::model::{Blob, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
 use crate::theme::Lang;
 use crate::workspace::Workspace;
@@ -38,12 +40,19 @@ pub(crate) enum Effect {
     ReadTrace {
         row: RowId,
         run: RunId,
-        cell: CellIx,
+        cell: Which,
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
     /// Read a blob of a run.
     ReadText { dir: PathBuf, blob: Blob },
+    /// Make a request readable, beside that of the turn before.
+    ReadRequest {
+        key: RequestKey,
+        dir: Option<PathBuf>,
+        request: Rope,
+        before: Rope,
+    },
     /// Highlight a text.
     Highlight {
         key: u64,
@@ -63,6 +72,8 @@ pub(crate) enum Effect {
     },
     /// Look for real judges that could be asked: keys in the environment, local servers; and what this cell would cost.
     FindJudges { row: RowId, order: RunOrder },
+    /// List transcripts of a bare file, past the first `after` records: a page of them, then count the rest.
+    ListTranscripts { file: PathBuf, after: u64 },
     /// Make a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
     /// Open an editor at a place; the screen is the editor's meanwhile.

@@ -1,11 +1,22 @@
 //! Keys as text and back, and which command a key means where.
 //!
-//! Owns [`Chord`]: `a`, `R`, `ctrl-c`, `shift-tab`, `space`, `]`. A capital letter is the letter with shift.
+//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab, ctrl-m for enter, ctrl-h for
+//! backspace. [`Chord`] is the one form of each.
+//!
+//! Owns [`Chord`] and [`resolve`]: `a`, `R`, `ctrl-c`, `shift-tab`, `space`, `]`. A capital letter is the letter with shift.
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::command::{COMMANDS, Command, CommandSpec, Scope};
+use super::model::Model;
+use super::model::pane::Pane;
 
 /// A key with its modifiers, as one presses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,19 +30,120 @@ pub(crate) struct Chord {
 impl Chord {
     /// From a terminal's event.
     pub(crate) fn of(event: KeyEvent) -> Self {
-        let mut modifiers =
-            event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
-        if matches!(event.code, KeyCode::Char(_)) {
-            modifiers.remove(KeyModifiers::SHIFT);
-        }
-        if event.code == KeyCode::BackTab {
-            modifiers.insert(KeyModifiers::SHIFT);
-        }
+        Self::normal(event.code, event.modifiers)
+    }
+
+    /// A key without modifiers.
+    pub(crate) const fn plain(code: KeyCode) -> Self {
         Self {
-            code: event.code,
-            modifiers,
+            code,
+            modifiers: KeyModifiers::NONE,
         }
     }
+
+    /// The one form of a key that terminals send in several.
+    fn normal(code: KeyCode, modifiers: KeyModifiers) -> Self {
+        let mut modifiers =
+            modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let mut code = code;
+        if let KeyCode::Char(c) = code {
+            if modifiers.contains(KeyModifiers::CONTROL) {
+                // Before terminals told modifiers, these were the keys themselves.
+                let key = match c.to_ascii_lowercase() {
+                    'i' => KeyCode::Tab,
+                    'm' | 'j' => KeyCode::Enter,
+                    'h' => KeyCode::Backspace,
+                    '[' => KeyCode::Esc,
+                    other => KeyCode::Char(other),
+                };
+                if !matches!(key, KeyCode::Char(_)) {
+                    modifiers.remove(KeyModifiers::CONTROL);
+                }
+                code = key;
+            } else if modifiers.contains(KeyModifiers::SHIFT) {
+                code = KeyCode::Char(c.to_ascii_uppercase());
+            }
+            modifiers.remove(KeyModifiers::SHIFT);
+        }
+        if code == KeyCode::Tab && modifiers.contains(KeyModifiers::SHIFT) {
+            code = KeyCode::BackTab;
+        }
+        if code == KeyCode::BackTab {
+            modifiers.insert(KeyModifiers::SHIFT);
+        }
+        Self { code, modifiers }
+    }
+}
+
+/// What keys mean so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// This.
+    Command(Command),
+    /// They begin something longer.
+    Begun,
+    /// Nothing.
+    Nothing,
+}
+
+/// The table with its keys read, once.
+static KEYS: LazyLock<Vec<(Vec<Chord>, &'static CommandSpec)>> = LazyLock::new(|| {
+    COMMANDS
+        .iter()
+        .flat_map(|spec| spec.keys.iter().map(move |keys| (*keys, spec)))
+        .filter_map(|(keys, spec)| Some((chords(keys).ok()?, spec)))
+        .collect()
+});
+
+/// Keys as they stand in the table: chords with spaces between.
+pub(crate) fn chords(keys: &str) -> Result<Vec<Chord>, String> {
+    keys.split(' ').map(str::parse).collect()
+}
+
+/// Where a key is looked for, nearest first.
+pub(crate) fn scopes(model: &Model) -> impl Iterator<Item = Scope> + use<> {
+    let replay = model.replay.as_ref().map(|_| Scope::Replay);
+    let pane = match model.ui.focus {
+        Pane::Cells => Some(Scope::Cells),
+        Pane::Transcript => Some(Scope::Transcript),
+        _ => None,
+    };
+    replay
+        .into_iter()
+        .chain(pane)
+        .chain(std::iter::once(Scope::Global))
+}
+
+/// What the keys pressed so far mean.
+pub(crate) fn resolve(scopes: impl Iterator<Item = Scope>, pressed: &[Chord]) -> Meaning {
+    for scope in scopes {
+        let mut begun = false;
+        for (keys, spec) in KEYS.iter().filter(|(_, spec)| spec.scope == scope) {
+            if keys == pressed {
+                return Meaning::Command(spec.command);
+            }
+            begun |= keys.starts_with(pressed);
+        }
+        if begun {
+            return Meaning::Begun;
+        }
+    }
+    Meaning::Nothing
+}
+
+/// What can follow keys that begin something: the rest of the keys, and what they do.
+pub(crate) fn following(
+    scopes: impl Iterator<Item = Scope>,
+    pressed: &[Chord],
+) -> Vec<(String, &'static CommandSpec)> {
+    scopes
+        .flat_map(|scope| KEYS.iter().filter(move |(_, spec)| spec.scope == scope))
+        .filter_map(|(keys, spec)| {
+            let rest = keys.strip_prefix(pressed)?;
+            let rest: Vec<String> = rest.iter().map(Chord::to_string).collect();
+            (!rest.is_empty()).then(|| (rest.join(" "), *spec))
+        })
+        .collect()
 }
 
 const NAMED: [(&str, KeyCode); 17] = [
@@ -111,8 +223,14 @@ impl FromStr for Chord {
                 .iter()
                 .find(|(name, _)| *name == rest)
                 .map(|(_, code)| *code)
+                .or_else(|| function_key(rest))
                 .ok_or_else(|| format!("`{text}` is no key"))?,
         };
-        Ok(Self { code, modifiers })
+        Ok(Self::normal(code, modifiers))
     }
+}
+
+fn function_key(text: &str) -> Option<KeyCode> {
+    let number: u8 = text.strip_prefix('f')?.parse().ok()?;
+    (1..=24).contains(&number).then_some(KeyCode::F(number))
 }

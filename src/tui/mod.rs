@@ -17,14 +17,164 @@
 //! Refuses to decide anything: verdicts come from `run`, and replay is the live path with another source.
 
 pub(crate) mod app;
+pub(crate) mod at_hand;
 pub(crate) mod command;
 pub(crate) mod content;
+pub(crate) mod editor;
 pub(crate) mod effect;
 pub(crate) mod keymap;
+pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
+pub(crate) mod reads;
 pub(crate) mod runtime;
 pub(crate) mod term;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod update;
 pub(crate) mod view;
 pub(crate) mod widget;
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ratatui::layout::Size;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::handlers::Registry;
+use crate::model::{Millis, RunId};
+use crate::record::Speed;
+use crate::theme::Theme;
+use crate::workspace::{Env, Workspace};
+use app::{App, Outside};
+use model::replay::{Opening, StartAt};
+use model::{Model, Place};
+use runtime::Deps;
+use term::RealScreen;
+
+/// How long the `rules` judge waits between two pieces of its text, so that one can see it think.
+const PACE: Millis = Millis(15);
+/// How long what is stuck is waited for at the end.
+const STUCK: Millis = Millis(100);
+/// As Rust ends a program that panicked.
+const PANICKED: u8 = 101;
+
+/// What the workbench opens.
+#[derive(Debug, Clone)]
+pub enum Open {
+    /// A workspace.
+    Workspace(Arc<Workspace>),
+    /// A file of transcripts with no workspace around it.
+    File(PathBuf),
+    /// A recording.
+    Run {
+        /// Its id.
+        run: RunId,
+        /// Its folder.
+        dir: PathBuf,
+        /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
+        speed: Option<f64>,
+    },
+}
+
+/// All that the workbench needs to know of the world.
+pub struct Setup {
+    /// What is opened.
+    pub open: Open,
+    /// The environment.
+    pub env: Env,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// How it looks.
+    pub theme: Theme,
+    /// Colours are not to be used (`NO_COLOR`).
+    pub no_colour: bool,
+}
+
+/// How the workbench was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The exit code.
+    pub code: u8,
+    /// What was made: a line for the normal screen.
+    pub line: String,
+    /// What went wrong, if something did.
+    pub problem: Option<String>,
+}
+
+/// Opens the workbench, and returns when it is left. The terminal is given back in every case. The error is a sentence:
+/// the terminal could not be taken.
+pub fn open(setup: Setup) -> Result<Left, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no runtime could be started: {error}"))?;
+    // The hook has said what it was, on the normal screen.
+    let left = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(drive(setup))));
+    // What does not let go is not waited for: all that was shown is recorded.
+    runtime.shutdown_timeout(STUCK.duration());
+    left.unwrap_or_else(|_| {
+        Ok(Left {
+            code: PANICKED,
+            line: "dicta: what was judged so far is recorded (dicta runs)".to_owned(),
+            problem: None,
+        })
+    })
+}
+
+async fn drive(setup: Setup) -> Result<Left, String> {
+    let deps = Arc::new(Deps {
+        env: setup.env,
+        clock: setup.clock,
+        registry: Arc::new(Registry::builtin()),
+        pace: Some(PACE),
+    });
+    let (place, opening) = begin(setup.open);
+    let mut model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
+    model.opening = opening;
+    let (hearing, heard) = unbounded_channel();
+    let (panicking, panics) = unbounded_channel();
+    let gone = CancellationToken::new();
+    let (screen, signals) = RealScreen::take(hearing, panicking, gone.clone())
+        .map_err(|error| format!("the terminal cannot be taken: {error}"))?;
+    let mut outside = Outside {
+        heard,
+        panics,
+        gone,
+        signals,
+    };
+    let mut app = App::new(model, screen, deps);
+    let end = app.run(&mut outside).await;
+    let line = app.close().await;
+    Ok(Left {
+        code: end.code,
+        line,
+        problem: end.problem,
+    })
+}
+
+/// Where the workbench begins, and how a recording does.
+fn begin(open: Open) -> (Place, Opening) {
+    match open {
+        Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default()),
+        Open::File(file) => (Place::Bare(file), Opening::default()),
+        Open::Run { run, dir, speed } => {
+            let opening = Opening {
+                read: Some((run, Some(dir))),
+                speed: match speed {
+                    Some(0.0) => Speed::AT_ONCE,
+                    Some(times) => Speed::new(times),
+                    None => Speed::RECORDED,
+                },
+                from: match speed {
+                    Some(_) => StartAt::Beginning,
+                    None => StartAt::End,
+                },
+            };
+            (Place::Recording, opening)
+        }
+    }
+}

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::command::Command;
 use super::keymap::Chord;
+use super::listing::Listed;
 use super::model::cells::RowId;
 use super::model::document::Doc;
 use super::model::overlay::AtHand;
 use super::model::pane::{Divider, Pane};
+use super::model::request::{Request, RequestKey};
 use super::model::runs::Ticket;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
@@ -36,6 +38,10 @@ pub(crate) enum Msg {
     TimePassed,
     /// A signal asks to end: its number.
     Signalled(i32),
+    /// A task of ours panicked: a sentence. Whoever waited for it is told besides.
+    WorkerPanicked(String),
+    /// Something that was asked for cannot be done here: a sentence.
+    Refused(String),
     /// A frame was drawn; what lies where.
     Drawn(super::widget::canvas::Hits),
 
@@ -96,6 +102,11 @@ pub(crate) enum Msg {
         blob: Blob,
         text: Result<Arc<str>, String>,
     },
+    /// A request was made readable.
+    RequestRead {
+        key: RequestKey,
+        request: Result<Arc<Request>, String>,
+    },
     /// A text was highlighted; `key` as it was asked for.
     Highlighted {
         key: u64,
@@ -116,6 +127,8 @@ pub(crate) enum Msg {
     },
     /// Judges at hand were looked for.
     JudgesFound { row: RowId, judges: Vec<AtHand> },
+    /// Some more of a bare file was listed.
+    TranscriptsListed { file: PathBuf, listed: Listed },
     /// A workspace was made around a file.
     WorkspaceMade(Result<Arc<Workspace>, String>),
     /// The editor was left.

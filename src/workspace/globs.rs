@@ -10,6 +10,9 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::files;
 
+/// More folders of one glob than this are not watched.
+const MAX_FOLDERS: usize = 1000;
+
 /// What a glob gave.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -56,6 +59,40 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
         return Err(message);
     }
     Ok(found)
+}
+
+/// Where files of a glob may appear: the folders to watch, and what tells them from others. A plain path is one folder
+/// and no glob.
+pub(super) fn reach(root: &Path, written: &str) -> (Vec<PathBuf>, Option<GlobMatcher>) {
+    let whole = super::paths::absolute(&root.join(written));
+    let parts = Parts::of(root, &whole);
+    if parts.rest.is_empty() {
+        return (
+            whole.parent().map(Path::to_owned).into_iter().collect(),
+            None,
+        );
+    }
+    let mut folders = vec![parts.base.clone()];
+    let deep = parts.rest.iter().any(|part| part.contains("**"));
+    if deep || parts.rest.len() > 1 {
+        let depth = if deep {
+            usize::MAX
+        } else {
+            parts.rest.len() - 1
+        };
+        let below = WalkDir::new(&parts.base)
+            .min_depth(1)
+            .max_depth(depth)
+            .into_iter()
+            .filter_entry(|entry| entry.file_type().is_dir())
+            .filter_map(Result::ok)
+            .take(MAX_FOLDERS);
+        folders.extend(below.map(DirEntry::into_path));
+    }
+    let glob = GlobBuilder::new(&parts.pattern())
+        .literal_separator(true)
+        .build();
+    (folders, glob.ok().map(|glob| glob.compile_matcher()))
 }
 
 fn is_glob(text: &str) -> bool {

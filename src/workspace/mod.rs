@@ -3,6 +3,7 @@
 //! Owns which transcripts, rubrics, judges, tools and labels belong together, loaded strictly with every problem at once.
 //! Refuses to run anything.
 
+pub mod around;
 mod check;
 pub mod demo;
 mod describe;
@@ -16,6 +17,7 @@ mod labels;
 mod load;
 pub mod paths;
 mod runs;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -101,3 +101,23 @@ fn the_manual_page_holds_every_command_with_its_flags() {
         assert!(page.contains(part), "{part} is missing");
     }
 }
+
+#[test]
+fn themes_are_listed_and_their_files_printed_to_start_from() {
+    let bench = Bench::new();
+    let listed = text(&bench.dicta(&["themes"]).stdout);
+    for name in ["dark", "light", "high-contrast", "colour-blind", "ansi"] {
+        assert!(
+            listed.lines().any(|line| line.starts_with(name)),
+            "{listed}"
+        );
+        let printed = text(&bench.dicta(&["themes", name]).stdout);
+        assert!(printed.starts_with("about: "), "{printed}");
+    }
+    let wrong = bench.dicta(&["themes", "drak"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert_eq!(
+        text(&wrong.stderr),
+        "dicta: there is no theme `drak`; did you mean `dark`?\n"
+    );
+}

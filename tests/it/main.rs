@@ -9,3 +9,4 @@ mod crash;
 mod fetch;
 mod judge_wire;
 mod provider_wire;
+mod screen;

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod judged;
+mod outline;
 mod plain;
 mod support;
 mod whole;

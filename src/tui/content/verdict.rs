@@ -1,9 +1,477 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
-use crate::tui::model::Model;
-use crate::tui::widget::flow::Source;
+use super::{Ink, Text, gap, heading, no_cell, rich};
+use crate::event::{AttemptState, TurnState};
+use crate::model::{CellResult, Citation, Outcome, Usage, Verdict, counted};
+use crate::report::{reasoning_in, words};
+use crate::rubric::Eval;
+use crate::theme::{Lang, Role};
+use crate::tui::model::cells::{SlotState, Stale};
+use crate::tui::model::trace::{Shown, Wait, phase_line, same_eval, shown, turn_at};
+use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
-pub(super) fn source(_model: &Model) -> Box<dyn Source + '_> {
-    Box::new(Vec::new())
+pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
+    let Some(shown) = shown(ink.model) else {
+        return Box::new(no_cell());
+    };
+    if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
+        let mut out = ink.waiting(shown.wait).unwrap_or_default();
+        out.extend(label_alone(ink, &shown));
+        out.extend(definition(ink, &shown));
+        return Box::new(out);
+    }
+    let mut out = vec![headline(ink, &shown)];
+    out.extend(stale(&shown));
+    out.extend(flipped(ink, &shown));
+    out.extend(votes(ink, &shown));
+    match shown.result {
+        Some(result) => decided(ink, &shown, result, &mut out),
+        None => {
+            if let SlotState::Done { why, .. } = &shown.slot.state {
+                out.push(Block::new(&**why, Role::Text));
+            }
+            if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
+                (shown.wait, ink.waiting(shown.wait))
+            {
+                out.push(gap());
+                out.extend(waiting);
+            }
+        }
+    }
+    out.extend(definition(ink, &shown));
+    said(ink, &shown, &mut out);
+    Box::new(out)
+}
+
+/// The verdict that is shown: the result's, or the one just read from a reply.
+pub(crate) fn of<'a>(shown: &Shown<'a>) -> Option<&'a Verdict> {
+    let result = shown.result.and_then(|result| result.verdict.as_deref());
+    result.or_else(|| shown.turns().last()?.verdict.as_ref())
+}
+
+/// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
+fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
+    let done = match (shown.result, &shown.slot.state) {
+        (Some(result), _) => Some((result.outcome, result.score)),
+        (None, SlotState::Done { outcome, score, .. }) => Some((*outcome, *score)),
+        (None, _) => None,
+    };
+    let Some((outcome, score)) = done else {
+        let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
+        let phase = phase.unwrap_or_else(|| "no result".to_owned());
+        let label = shown
+            .row
+            .label
+            .map(|label| format!("   label {}", ink.mark(Outcome::of(label)).0));
+        return rich([
+            (phase.as_str(), Role::Live),
+            (label.as_deref().unwrap_or_default(), Role::Label),
+        ]);
+    };
+    let (mark, role) = ink.mark(outcome);
+    let score = score
+        .map(|score| format!(" {score:.2}"))
+        .unwrap_or_default();
+    let needs = needs(shown)
+        .map(|needs| format!(" ({needs})"))
+        .unwrap_or_default();
+    let (label, agrees, judged) = label(ink, shown, outcome);
+    rich([
+        (format!("{mark} {}", words(outcome)).as_str(), role),
+        (score.as_str(), role),
+        (needs.as_str(), Role::Muted),
+        (label.as_str(), Role::Label),
+        (agrees, judged),
+    ])
+}
+
+/// The human's verdict, and whether this one is the same.
+fn label(ink: &Ink<'_>, shown: &Shown<'_>, outcome: Outcome) -> (String, &'static str, Role) {
+    let Some(label) = shown.row.label else {
+        return (String::new(), "", Role::Text);
+    };
+    let text = format!("   label {} ", ink.mark(Outcome::of(label)).0);
+    match outcome.passed() {
+        Some(passed) if passed == label => (text, "agrees", Role::Towards),
+        Some(_) => (text, "disagrees", Role::Away),
+        None => (text, "", Role::Text),
+    }
+}
+
+fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
+    let (mark, _) = ink.mark(Outcome::of(shown.row.label?));
+    Some(Block::new(format!("label {mark}"), Role::Label))
+}
+
+/// What only decides, of the run that decided.
+fn needs(shown: &Shown<'_>) -> Option<String> {
+    let decides = &shown.spec()?.decides;
+    let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
+    match (number("min_score"), number("max_score")) {
+        (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),
+        (Some(min), None) => Some(format!("needs {min:.2}")),
+        (None, Some(max)) => Some(format!("at most {max:.2}")),
+        (None, None) => None,
+    }
+}
+
+fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
+    let why = match shown.row.stale? {
+        Stale::Eval => "the eval changed since",
+        Stale::Judge => "the judge changed since",
+        Stale::Transcript => "the transcript changed since",
+    };
+    Some(rich([
+        ("stale: ", Role::Stale),
+        (why, Role::Stale),
+        ("; ", Role::Muted),
+        ("r", Role::Key),
+        (" judges it again", Role::Muted),
+    ]))
+}
+
+/// `⇄ was ✓ pass 0.90: why`.
+fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
+    let before = shown.row.flipped.as_ref()?;
+    let (mark, role) = ink.mark(before.outcome);
+    let score = before
+        .score
+        .map(|score| format!(" {score:.2}"))
+        .unwrap_or_default();
+    let why = if before.why.is_empty() { "" } else { ": " };
+    Some(rich([
+        (
+            format!("{} was ", ink.glyphs().flipped).as_str(),
+            Role::Flipped,
+        ),
+        (
+            format!("{mark} {}{score}", words(before.outcome)).as_str(),
+            role,
+        ),
+        (why, Role::Muted),
+        (&*before.why, Role::Muted),
+    ]))
+}
+
+/// The cells of a decision that has several, and what they decided together.
+fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
+    let slots = &shown.row.slots;
+    if slots.len() < 2 {
+        return Vec::new();
+    }
+    let desk = ink.model.desk();
+    let mut out = Vec::new();
+    if let Some(decision) = &shown.row.decision {
+        let (mark, role) = ink.mark(decision.outcome);
+        let votes = decision.votes;
+        out.push(rich([
+            (
+                format!("by vote {mark} {}", words(decision.outcome)).as_str(),
+                role,
+            ),
+            (
+                format!(
+                    ": {} pass, {} fail, {} not applicable, {} without a verdict",
+                    votes.pass, votes.fail, votes.na, votes.error
+                )
+                .as_str(),
+                Role::Muted,
+            ),
+        ]));
+    }
+    for (at, slot) in slots.iter().enumerate() {
+        let judge = slot
+            .judge
+            .and_then(|judge| desk.cells.judges.get(judge as usize));
+        let (mark, role, score) = match &slot.state {
+            SlotState::Never => (ink.glyphs().never, Role::Muted, None),
+            SlotState::Live => (ink.glyphs().live[0], Role::Live, None),
+            SlotState::Done { outcome, score, .. } => {
+                let (mark, role) = ink.mark(*outcome);
+                (mark, role, *score)
+            }
+        };
+        let score = score
+            .map(|score| format!(" {score:.2}"))
+            .unwrap_or_default();
+        let open = at == usize::from(desk.trace.slot);
+        out.push(Block {
+            indent: 2,
+            lead: if open { ink.glyphs().cursor } else { "" }.into(),
+            ..rich([
+                (format!("#{} ", at + 1).as_str(), Role::Muted),
+                (judge.map_or("", |(name, _)| name), Role::Text),
+                (format!(" {mark}{score}").as_str(), role),
+            ])
+        });
+    }
+    out
+}
+
+fn decided<'a>(
+    ink: &mut Ink<'a>,
+    shown: &Shown<'a>,
+    result: &'a CellResult,
+    out: &mut Vec<Block<'a>>,
+) {
+    if let Some(error) = &result.error {
+        out.push(Block::new(error.as_str(), Role::Error));
+    }
+    if let Some(advice) = advice(result.outcome) {
+        out.push(Block::new(advice, Role::Muted));
+    }
+    let verdict = of(shown);
+    let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
+        verdict.reasoning.as_str()
+    });
+    if !reason.is_empty() {
+        out.push(Block::new(reason, Role::Text));
+    }
+    if let Some(verdict) = verdict {
+        // What was decided beside the reasoning: a cut-off score, say.
+        if !result.explanation.is_empty() && result.explanation != verdict.reasoning {
+            out.push(Block::new(result.explanation.as_str(), Role::Text));
+        }
+        stated(ink, verdict, out);
+    }
+    if let Some((why, raw)) = shown.turns().last().and_then(|turn| turn.unparsed.as_ref()) {
+        out.push(gap());
+        out.push(heading("no valid verdict"));
+        if result.error.as_deref() != Some(why.as_str()) {
+            out.push(Block::new(why.as_str(), Role::Error));
+        }
+        out.push(Block {
+            indent: 2,
+            ..match ink.text(raw) {
+                Text::Here(text, _) => Block::new(text, Role::Text),
+                Text::Reading(_) => Block::new("reading …", Role::Muted),
+                Text::Failed(why) => Block::new(why, Role::Error),
+            }
+        });
+    }
+    out.extend(facts(shown, result));
+}
+
+/// What the judge stated beside its reasoning.
+fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
+    let gone_to = ink.model.desk().trace.citation;
+    for (at, citation) in verdict.citations.iter().enumerate() {
+        out.push(cited(ink, citation, gone_to == Some(at)));
+    }
+    if !verdict.citations.is_empty() {
+        out.push(rich([
+            ("c", Role::Key),
+            (" goes to the next place cited", Role::Muted),
+        ]));
+    }
+    if let Some(raw) = verdict.raw_score {
+        out.push(Block::new(
+            format!("the judge's own score: {raw}"),
+            Role::Muted,
+        ));
+    }
+    if let Some(why) = &verdict.contradiction {
+        out.push(rich([
+            (
+                "the reason seems to contradict the verdict: ",
+                Role::Warning,
+            ),
+            (why.as_str(), Role::Text),
+        ]));
+    }
+    for change in &verdict.repaired {
+        out.push(rich([
+            ("repaired: ", Role::Warning),
+            (change.what.as_str(), Role::Text),
+        ]));
+    }
+}
+
+/// `“quote” message 4 found`.
+fn cited<'a>(ink: &Ink<'a>, citation: &'a Citation, gone_to: bool) -> Block<'a> {
+    let (found, role) = if citation.found {
+        ("found", Role::Found)
+    } else {
+        ("NOT FOUND", Role::Missing)
+    };
+    let quote = if gone_to { Role::Match } else { Role::Text };
+    Block {
+        indent: 2,
+        lead: if gone_to { ink.glyphs().cursor } else { "" }.into(),
+        ..rich([
+            (format!("“{}”", citation.quote).as_str(), quote),
+            (format!(" {} ", citation.source).as_str(), Role::Muted),
+            (found, role),
+        ])
+    }
+}
+
+/// What it took, and where it comes from.
+fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
+    let mut facts = Vec::new();
+    if let Some(run) = &result.cached {
+        facts.push(format!("taken from run {}", run.letters()));
+    }
+    if result.by_human {
+        facts.push("a person changed something on the way".to_owned());
+    }
+    if let Some(usage) = result.usage {
+        facts.push(took(usage, result));
+    }
+    if result.duration_ms.0 > 0 {
+        facts.push(result.duration_ms.to_string());
+    }
+    if let Some(run) = shown.run {
+        facts.push(format!("run {}", run.letters()));
+    }
+    let label = shown
+        .header
+        .map(|header| header.label.as_str())
+        .unwrap_or_default();
+    let mut out = vec![gap(), Block::new(facts.join(" · "), Role::Muted)];
+    if !label.is_empty() {
+        out.push(Block::new(label, Role::Muted));
+    }
+    out
+}
+
+fn took(usage: Usage, result: &CellResult) -> String {
+    let tokens = match (usage.input, usage.output) {
+        (Some(input), Some(output)) => format!("{input} + {output} tokens"),
+        _ => "tokens unknown".to_owned(),
+    };
+    let cost = match result.cost_usd {
+        Some(0.0) => "free".to_owned(),
+        Some(cost) => format!("${cost:.4}"),
+        None => "cost unknown".to_owned(),
+    };
+    format!("{} · {tokens} · {cost}", counted(usage.calls, "judge call"))
+}
+
+/// What to do about an outcome that is no verdict.
+fn advice(outcome: Outcome) -> Option<&'static str> {
+    Some(match outcome {
+        Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::Skipped => return None,
+        Outcome::CheckError => {
+            "not a fail: the check could not decide. e opens it; 6 shows what it was given"
+        }
+        Outcome::JudgeError => "not a fail: the judge could not be asked. r asks again",
+        Outcome::Unparsed => {
+            "not a fail: no verdict could be read. r asks again; what the judge wrote is below"
+        }
+        Outcome::TurnLimit => {
+            "not a fail: raise the judge's max_turns, or ask for less in the criteria"
+        }
+        Outcome::Truncated => {
+            "not a fail: raise the judge's max_output_tokens, or ask again with r"
+        }
+        Outcome::Timeout => "not a fail: raise the judge's timeout_s, or ask again with r",
+        Outcome::Budget => "not a fail: a limit of dicta.yaml was reached before it was judged",
+        Outcome::Cancelled => "not a fail: it was stopped. r runs it again",
+    })
+}
+
+/// A check that dicta decides itself, as its rubric states it.
+fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
+    let desk = ink.model.desk();
+    let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
+        return Vec::new();
+    };
+    if info.judged {
+        return Vec::new();
+    }
+    let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];
+    let rubrics = ink.model.workspace().map(|workspace| &workspace.rubrics);
+    let rubric = rubrics.and_then(|all| all.iter().find(|rubric| rubric.id == info.rubric));
+    let eval = rubric.and_then(|rubric| {
+        let eval = rubric.evals.iter().find(|eval| eval.id == info.id)?;
+        Some((eval, source_of(&rubric.source, eval)))
+    });
+    match eval {
+        Some((eval, text)) => {
+            if !same_eval(shown, &eval.digest) {
+                let note = "this is the eval as it is now; the verdict above is of an earlier one";
+                out.push(Block::new(note, Role::Stale));
+            }
+            out.push(ink.code(text, Lang::Yaml, None));
+        }
+        None => out.push(Block::new("its rubric is not open here", Role::Muted)),
+    }
+    out
+}
+
+/// An eval's lines in its rubric: from where it begins to where the next entry of its list does.
+fn source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
+    /// An eval is a few lines; one that goes on is cut.
+    const LINES: usize = 200;
+    let at = eval.span.bytes.start.min(source.len());
+    let from = source
+        .get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |nl| nl + 1);
+    let rest = source.get(from..).unwrap_or_default();
+    let deep = |line: &str| line.len() - line.trim_start().len();
+    let own = deep(rest);
+    let mut end = 0;
+    for (number, line) in rest.split_inclusive('\n').enumerate() {
+        let blank = line.trim().is_empty();
+        if number > 0 && !blank && deep(line) <= own || number == LINES {
+            break;
+        }
+        end += line.len();
+    }
+    rest[..end].trim_end()
+}
+
+/// What the judge wrote in the shown turn: as it comes, and afterwards.
+fn said<'a>(ink: &Ink<'a>, shown: &Shown<'a>, out: &mut Vec<Block<'a>>) {
+    let turns = shown.turns();
+    let Some(turn) = turn_at(&ink.model.desk().trace, turns).and_then(|at| turns.get(at)) else {
+        return;
+    };
+    let (thought, text) = match (&turn.finished, attempt(turn)) {
+        (Some((_, reply)), _) => (reply.thought.as_str(), reply.text.as_str()),
+        (None, Some(attempt)) => (attempt.thought.as_str(), attempt.text.as_str()),
+        (None, None) => return,
+    };
+    if !thought.trim().is_empty() {
+        out.push(gap());
+        out.push(heading("thinking"));
+        out.push(Block::new(thought.trim_end(), Role::Thought));
+    }
+    let live = turn.finished.is_none();
+    if let Some(attempt) = attempt(turn).filter(|_| live) {
+        for args in attempt.args.values() {
+            reasoning(args, out);
+        }
+    }
+    if !text.trim().is_empty() && !(live && reasoning(text, out)) && (live || of(shown).is_none()) {
+        out.push(gap());
+        out.push(heading("reply"));
+        out.push(Block::new(text.trim_end(), Role::Text));
+    }
+}
+
+/// The newest attempt that has not failed.
+fn attempt(turn: &TurnState) -> Option<&AttemptState> {
+    turn.attempts
+        .values()
+        .last()
+        .filter(|attempt| attempt.failed.is_none())
+}
+
+/// The reasoning within a verdict whose JSON is still coming. Whether the text is such JSON.
+fn reasoning(json: &str, out: &mut Vec<Block<'_>>) -> bool {
+    /// A verdict is short; what is longer is shown as it comes.
+    const READ: usize = 64 << 10;
+    let Some(reasoning) = (json.len() <= READ).then(|| reasoning_in(json)).flatten() else {
+        return false;
+    };
+    if !reasoning.is_empty() {
+        out.push(gap());
+        out.push(heading("reasoning"));
+        out.push(Block::new(reasoning, Role::Text));
+    }
+    true
 }

@@ -2,14 +2,35 @@
 //!
 //! Owns rows and their selection. Fed by the same facts from three sources: the outline of what a run would decide, the
 //! board of past runs, and live or replayed runs. Refuses to hold traces: a row says where its trace stands.
+//!
+//! - [`known`]: evals, judges, transcripts and labels, as the newest header has them; what is stale.
+//! - [`lay`]: the board's results under rows no run of this session touched.
+//! - [`live`]: cells that begin, end, or are left by a cancelled run; flips. Of two runs with the same cell the newer wins.
+//! - [`order`]: groups with their counts, sorted and filtered rows. Only groups in which something moved are sorted anew.
+//! - [`query`]: the filter's language. [`travel`]: moving the cursor.
+
+mod known;
+mod lay;
+mod live;
+mod order;
+pub(crate) mod query;
+mod travel;
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{CellKey, RunHeader};
-use crate::model::{CellIx, CellName, CellResult, Decision, Digest, Outcome, RunId, TranscriptRef};
+use crate::event::RunHeader;
+use crate::model::{
+    CellIx, CellName, CellNameRef, Decision, Digest, Label, Outcome, RunId, TranscriptRef,
+};
 use crate::record::Board;
 use crate::tui::widget::list::List;
+pub(crate) use known::Origin;
+pub(crate) use order::{Counts, Group, Mark};
+use query::Query;
 
 /// A decision: a row of the pane. Dense and stable while a desk lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +46,12 @@ pub(crate) struct Names {
     pub(crate) evals: Vec<u32>,
     /// Our judge, by the header's.
     pub(crate) judges: Vec<u32>,
+    /// What the evals were made of, by the header's number.
+    pub(crate) eval_marks: Vec<u64>,
+    /// The judges, likewise.
+    pub(crate) judge_marks: Vec<u64>,
+    /// The run was told to ask another judge than the rubrics name.
+    pub(crate) aside: bool,
 }
 
 /// An eval, as known from the newest header.
@@ -38,7 +65,7 @@ pub(crate) struct EvalInfo {
 }
 
 /// One cell of a decision.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Slot {
     /// Position in [`Cells::judges`], for judge cells.
     pub(crate) judge: Option<u32>,
@@ -48,12 +75,15 @@ pub(crate) struct Slot {
     /// The run whose trace stands behind it, where the result was taken from a past run.
     pub(crate) cached: Option<RunId>,
     pub(crate) state: SlotState,
+    /// What it was judged with.
+    pub(crate) origin: Origin,
 }
 
 /// Where a cell stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) enum SlotState {
     /// Never run.
+    #[default]
     Never,
     /// Planned or judged right now; the phase stands in the run's state.
     Live,
@@ -76,6 +106,17 @@ pub(crate) enum Stale {
     Transcript,
 }
 
+impl Stale {
+    /// The reason, for people.
+    pub(crate) const fn why(self) -> &'static str {
+        match self {
+            Self::Eval => "stale: the eval changed since",
+            Self::Judge => "stale: the judge changed since",
+            Self::Transcript => "stale: the transcript changed since",
+        }
+    }
+}
+
 /// What a decision was before it flipped.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Side {
@@ -85,7 +126,7 @@ pub(crate) struct Side {
 }
 
 /// A decision.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Row {
     /// Position in [`Cells::transcripts`].
     pub(crate) transcript: u32,
@@ -102,6 +143,35 @@ pub(crate) struct Row {
     pub(crate) flipped: Option<Side>,
     /// The human's verdict.
     pub(crate) label: Option<bool>,
+    /// What only this module looks at.
+    pub(crate) keep: Keep,
+}
+
+/// The part of a row that only the cells pane looks at.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Keep {
+    /// Its place in the order of the files.
+    seat: u32,
+    /// The outline it was last seen in.
+    epoch: u32,
+    /// No outline or run knows it any more.
+    gone: bool,
+    /// How it is sorted; stays while it is judged anew, so that it does not jump away.
+    class: u8,
+    /// The rank of the newest run of this session that planned it; 0: none.
+    rank: u64,
+    /// The cells the outline planned: by whom, and how many repeats (0: not repeated).
+    expected: Option<(Option<u32>, u32)>,
+    /// What it was before the run that judges it now, in case that one leaves it.
+    past: Option<Box<Past>>,
+}
+
+/// A row before a run took it.
+#[derive(Debug, Clone, PartialEq)]
+struct Past {
+    slots: Vec<Slot>,
+    flipped: Option<Side>,
+    rank: u64,
 }
 
 /// How the rows are ordered.
@@ -137,9 +207,23 @@ pub(crate) struct Cells {
     pub(crate) sort: Sort,
     /// As typed; empty: everything.
     pub(crate) filter: String,
+    /// Why the filter as typed cannot be read; what is shown is then the one before.
+    pub(crate) filter_problem: Option<String>,
     /// Whether the outline is complete.
     pub(crate) complete: bool,
+    /// All decisions, by where they stand.
+    pub(crate) total: Counts,
+    /// Decisions that the filter lets through.
+    pub(crate) matching: usize,
+    /// By position of the eval.
+    pub(crate) groups: Vec<Group>,
+    /// The judges of the newest header: those that `R` would ask.
+    pub(crate) seated: Vec<u32>,
     index: HashMap<(u32, u32, Option<u32>), RowId>,
+    names: known::Known,
+    board: Option<lay::Laid>,
+    query: Query,
+    order: order::Order,
 }
 
 /// A verdict that arrived and is another than the one before.
@@ -153,49 +237,46 @@ pub(crate) struct Flip {
 }
 
 impl Cells {
-    /// Learns a header's evals and judges (the newest digests win if `current`), and says which of ours they are.
-    pub(crate) fn meet(&mut self, _header: &RunHeader, _current: bool) -> Names {
-        Names::default()
-    }
-
-    /// Learns a transcript's cells; the places of the keys, in order.
-    pub(crate) fn plan(
-        &mut self,
-        _names: &Names,
-        _transcript: &TranscriptRef,
-        _keys: &[CellKey],
-    ) -> Vec<Option<SlotAt>> {
-        Vec::new()
-    }
-
-    /// Lays the board under what is known: rows that no live run has touched take its results, stale where digests differ.
-    pub(crate) fn lay(&mut self, _board: &Board) {}
-
-    /// A live cell began anew: its slot is live.
-    pub(crate) fn began(&mut self, _at: SlotAt, _run: &RunId, _cell: CellIx) {}
-
-    /// A cell ended. The flip, where its decision is complete and another verdict than before.
-    pub(crate) fn ended(
-        &mut self,
-        _at: SlotAt,
-        _run: &RunId,
-        _cell: CellIx,
-        _result: &CellResult,
-    ) -> Option<Flip> {
-        None
-    }
-
-    /// Works out [`Cells::shown`] anew, keeping the selection; cheap enough for every batch of events (skipped if nothing moved).
-    pub(crate) fn settle(&mut self) {}
-
     /// The name of a row's decision: without judge and repeat.
-    pub(crate) fn name(&self, _row: RowId) -> Option<CellName> {
-        None
+    pub(crate) fn name(&self, row: RowId) -> Option<CellName> {
+        let row = self.row(row)?;
+        self.name_with(row, None, None).map(CellNameRef::to_owned)
+    }
+
+    /// The name of one cell of a row.
+    pub(crate) fn cell_name(&self, (row, slot): SlotAt) -> Option<CellName> {
+        let row = self.row(row)?;
+        let slot = row.slots.get(usize::from(slot))?;
+        self.name_with(row, slot.judge, slot.repeat)
+            .map(CellNameRef::to_owned)
+    }
+
+    fn name_with(
+        &self,
+        row: &Row,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+    ) -> Option<CellNameRef<'_>> {
+        let eval = self.evals.get(row.eval as usize)?;
+        let judge = match judge {
+            Some(judge) => Some(self.judges.get(judge as usize)?.0.as_str()),
+            None => None,
+        };
+        Some(CellNameRef {
+            transcript: &self.transcripts.get(row.transcript as usize)?.id,
+            rubric: &eval.rubric,
+            eval: &eval.id,
+            message: row.message,
+            judge,
+            repeat,
+        })
     }
 
     /// The row of a decision's name.
-    pub(crate) fn row_of(&self, _name: &CellName) -> Option<RowId> {
-        None
+    pub(crate) fn row_of(&self, name: &CellName) -> Option<RowId> {
+        let transcript = self.names.transcript(&name.transcript)?;
+        let eval = self.names.eval(&name.rubric, &name.eval)?;
+        self.index.get(&(transcript, eval, name.message)).copied()
     }
 
     /// The row under the cursor.
@@ -209,5 +290,57 @@ impl Cells {
     /// A row.
     pub(crate) fn row(&self, row: RowId) -> Option<&Row> {
         self.rows.get(row.0 as usize)
+    }
+
+    /// The judge of a row's cells, for judged evals.
+    pub(crate) fn judge_of(&self, row: &Row) -> Option<&str> {
+        let judge = row.slots.first()?.judge?;
+        Some(self.judges.get(judge as usize)?.0.as_str())
+    }
+
+    /// Learns a header's evals and judges (the newest digests win if `current`), and says which of ours they are.
+    pub(crate) fn meet(&mut self, header: &RunHeader, current: bool) -> Names {
+        self.learn(header, current)
+    }
+
+    /// Human verdicts, old ones aside.
+    pub(crate) fn label(&mut self, labels: &[Label]) {
+        self.set_labels(labels);
+    }
+
+    /// Lays the board under what is known: rows that no live run has touched take its results, stale where digests differ.
+    pub(crate) fn lay(&mut self, board: &Arc<Board>) {
+        self.lay_board(board);
+    }
+}
+
+impl Row {
+    /// Whether a judge works on it, or is about to.
+    pub(crate) fn is_live(&self) -> bool {
+        self.slots.iter().any(|slot| slot.state == SlotState::Live)
+    }
+
+    /// Whether one should look at it: it failed, flipped or is in error.
+    pub(crate) fn is_problem(&self) -> bool {
+        self.flipped.is_some()
+            || self
+                .decision
+                .as_ref()
+                .is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
+    }
+
+    /// Why it was decided so: what the first cell says that voted so.
+    pub(crate) fn why(&self) -> Option<&Arc<str>> {
+        let wanted = self.decision.as_ref()?.outcome;
+        let mut first = None;
+        for slot in &self.slots {
+            if let SlotState::Done { outcome, why, .. } = &slot.state {
+                if *outcome == wanted {
+                    return Some(why);
+                }
+                first.get_or_insert(why);
+            }
+        }
+        first
     }
 }

@@ -1,16 +1,20 @@
 //! The judged transcript, as a text to scroll through.
+//!
+//! Owns [`Doc`], which is built once off the screen's thread, and what is marked in it. Refuses to read files and to
+//! wrap lines: a piece is a place in one text, so that a million messages are a few vectors.
 
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::model::TranscriptRef;
+use crate::model::{Message, Part, Role, Transcript, TranscriptRef};
 use crate::tui::widget::flow::Scroll;
 
 /// A transcript, read once and kept as one text with places in it, so that a million messages are a few vectors.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Doc {
     pub(crate) id: String,
-    /// All texts, one after another.
+    /// All texts, one after another, each with its heading in front.
     pub(crate) text: String,
     /// In reading order: a call is followed by its result.
     pub(crate) pieces: Vec<Piece>,
@@ -24,7 +28,9 @@ pub(crate) struct Piece {
     /// 0-based message it is from.
     pub(crate) message: u32,
     pub(crate) kind: PieceKind,
-    /// Where its text stands in [`Doc::text`].
+    /// So many bytes before its text are its heading: who speaks.
+    pub(crate) head: u16,
+    /// Where its text stands in [`Doc::text`], the heading left out.
     pub(crate) range: Range<usize>,
 }
 
@@ -37,7 +43,7 @@ pub(crate) enum PieceKind {
     /// A role of another name.
     Other,
     Reasoning,
-    /// A call: its text is the name, a newline, the arguments.
+    /// A call: its text is `name(arguments)`, as judges quote it.
     Call,
     /// The answer of the call before it (or of none).
     Result {
@@ -55,6 +61,17 @@ pub(crate) struct Document {
     pub(crate) scroll: Scroll,
     /// The quote that was gone to: which piece, which bytes of it.
     pub(crate) quoted: Option<(usize, Range<usize>)>,
+    /// Every quote of the shown verdict that stands here: piece, bytes of it. Sorted.
+    pub(crate) quotes: Vec<(usize, Range<usize>)>,
+    /// Which verdict [`Document::quotes`] are of.
+    pub(crate) quotes_of: Option<QuotesOf>,
+}
+
+/// What quotes were looked up for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QuotesOf {
+    pub(crate) id: String,
+    pub(crate) sources: Vec<(String, String)>,
 }
 
 /// How far it is read.
@@ -70,3 +87,266 @@ pub(crate) enum Shown {
     /// Cannot be read.
     Failed(String),
 }
+
+impl Document {
+    /// The transcript, if it is here.
+    pub(crate) fn here(&self) -> Option<&Arc<Doc>> {
+        match &self.doc {
+            Shown::Here(doc) => Some(doc),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a heading, at most: a role is a word.
+const HEAD: usize = 48;
+
+impl Doc {
+    /// A transcript as a document; `Doc::id` is its own id until the reader knows a unique one.
+    pub(crate) fn of(transcript: &Transcript<'_>) -> Self {
+        let mut doc = Self {
+            id: transcript.id.to_string(),
+            messages: vec![0; transcript.messages.len()],
+            ..Self::default()
+        };
+        let joined = Joined::of(&transcript.messages);
+        for (at, message) in transcript.messages.iter().enumerate() {
+            doc.message(at, message, &transcript.messages, &joined);
+        }
+        doc
+    }
+
+    /// A piece's text.
+    pub(crate) fn text_of(&self, piece: &Piece) -> &str {
+        self.text.get(piece.range.clone()).unwrap_or_default()
+    }
+
+    /// A piece's text with its heading.
+    pub(crate) fn whole(&self, piece: &Piece) -> &str {
+        let from = piece.range.start - usize::from(piece.head);
+        self.text.get(from..piece.range.end).unwrap_or_default()
+    }
+
+    /// Whether a piece is the first of its message.
+    pub(crate) fn leads(&self, at: usize) -> bool {
+        let first = |piece: &Piece| self.messages.get(piece.message as usize).copied();
+        self.pieces
+            .get(at)
+            .and_then(first)
+            .is_some_and(|first| first as usize == at)
+    }
+
+    /// A message's pieces: those from its first one on that are its own.
+    pub(crate) fn pieces_of(&self, message: usize) -> impl Iterator<Item = (usize, &Piece)> {
+        let first = self.messages.get(message).copied();
+        let from = first.map_or(self.pieces.len(), |first| first as usize);
+        // Only joined results stand between the pieces of a message.
+        let near = move |piece: &&Piece| {
+            piece.message as usize == message
+                || matches!(piece.kind, PieceKind::Result { joined: true, .. })
+        };
+        (from..)
+            .zip(&self.pieces[from.min(self.pieces.len())..])
+            .take_while(move |(_, piece)| near(piece))
+            .filter(move |(_, piece)| piece.message as usize == message)
+    }
+
+    /// What a message says, its pieces on lines of their own.
+    pub(crate) fn message_text(&self, message: usize) -> String {
+        let texts: Vec<&str> = self
+            .pieces_of(message)
+            .map(|(_, piece)| self.text_of(piece))
+            .collect();
+        texts.join("\n")
+    }
+
+    fn message(&mut self, at: usize, message: &Message<'_>, all: &[Message<'_>], joined: &Joined) {
+        let mut own = 0;
+        for (number, part) in message.parts.iter().enumerate() {
+            if joined.results.contains_key(&(at, number)) {
+                own += 1;
+                continue;
+            }
+            self.part(at, &message.role, part, own == 0);
+            own += 1;
+            if let Some(&(from, result)) = joined.calls.get(&(at, number))
+                && let Some(Part::ToolResult(result)) =
+                    all.get(from).and_then(|m| m.parts.get(result))
+            {
+                let error = result.is_error == Some(true);
+                let head = if error { "error" } else { "result" };
+                let kind = PieceKind::Result {
+                    error,
+                    joined: true,
+                };
+                let piece = self.push(from, kind, head, &result.content);
+                if let Some(first) = self.messages.get_mut(from)
+                    && *first == 0
+                {
+                    *first = piece;
+                }
+            }
+        }
+        if own == 0 {
+            let kind = kind_of(&message.role);
+            let piece = self.push(at, kind, message.role.as_str(), "");
+            self.messages[at] = piece;
+        }
+    }
+
+    fn part(&mut self, at: usize, role: &Role<'_>, part: &Part<'_>, first: bool) {
+        let who = role.as_str();
+        let (kind, head, text) = match part {
+            Part::Text(text) => (kind_of(role), heading(who, "", first), text.to_string()),
+            Part::Reasoning(text) => (
+                PieceKind::Reasoning,
+                heading(who, "thinks", first),
+                text.to_string(),
+            ),
+            Part::ToolCall(call) => (
+                PieceKind::Call,
+                heading(who, "calls", first),
+                format!("{}({})", &*call.name, &*call.arguments),
+            ),
+            Part::ToolResult(result) => {
+                let error = result.is_error == Some(true);
+                let kind = PieceKind::Result {
+                    error,
+                    joined: false,
+                };
+                let what = if error { "error" } else { "result" };
+                (kind, heading(who, what, first), result.content.to_string())
+            }
+            Part::Media { kind, .. } => (
+                PieceKind::Media,
+                heading(who, "attaches", first),
+                format!("{}, not shown", &**kind),
+            ),
+            Part::Other(raw) => (
+                PieceKind::Media,
+                heading(who, "a part of another kind", first),
+                raw.get().to_owned(),
+            ),
+        };
+        let piece = self.push(at, kind, &head, &text);
+        if first {
+            self.messages[at] = piece;
+        }
+    }
+
+    /// Adds a piece; its position.
+    fn push(&mut self, message: usize, kind: PieceKind, head: &str, text: &str) -> u32 {
+        let mut cut = head.len().min(HEAD);
+        while !head.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let begin = self.text.len();
+        self.text.push_str(&head[..cut]);
+        if cut > 0 {
+            self.text.push_str("  ");
+        }
+        let from = self.text.len();
+        self.text.push_str(text);
+        let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+        self.pieces.push(Piece {
+            message: u32::try_from(message).unwrap_or(u32::MAX),
+            kind,
+            head: u16::try_from(from - begin).unwrap_or(0),
+            range: from..self.text.len(),
+        });
+        at
+    }
+}
+
+/// `assistant calls`, or `calls` where the speaker stands above.
+fn heading(who: &str, does: &str, first: bool) -> String {
+    match (first, does.is_empty()) {
+        (true, true) => who.to_owned(),
+        (true, false) => format!("{who} {does}"),
+        (false, _) => does.to_owned(),
+    }
+}
+
+fn kind_of(role: &Role<'_>) -> PieceKind {
+    match role {
+        Role::System => PieceKind::System,
+        Role::User => PieceKind::User,
+        Role::Assistant => PieceKind::Assistant,
+        Role::Tool => PieceKind::Result {
+            error: false,
+            joined: false,
+        },
+        Role::Other(_) => PieceKind::Other,
+    }
+}
+
+/// A message and one of its parts.
+type At = (usize, usize);
+
+/// Which result answers which call: by id, each result the next call of its id before it.
+#[derive(Default)]
+struct Joined {
+    calls: HashMap<At, At>,
+    results: HashMap<At, At>,
+}
+
+impl Joined {
+    fn of(messages: &[Message<'_>]) -> Self {
+        let mut open: HashMap<&str, VecDeque<At>> = HashMap::new();
+        let mut joined = Self::default();
+        for (at, message) in messages.iter().enumerate() {
+            for (number, part) in message.parts.iter().enumerate() {
+                match part {
+                    Part::ToolCall(call) if !call.id.is_empty() => {
+                        open.entry(&call.id).or_default().push_back((at, number));
+                    }
+                    Part::ToolResult(result) => {
+                        let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
+                        // A message with more than its result stays where it is: what else it says has a place in order.
+                        if let Some(call) = call.filter(|_| message.parts.len() == 1) {
+                            joined.calls.insert(call, (at, number));
+                            joined.results.insert((at, number), call);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        joined
+    }
+}
+
+/// Where a quote stands in a text: verbatim but for white space, as judges' citations are checked.
+pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
+    let mut words = quote.split_whitespace();
+    let first = words.next()?;
+    let words: Vec<&str> = words.collect();
+    let finder = memchr::memmem::Finder::new(first);
+    let mut from = 0;
+    // Each place in turn, overlapping ones too: `aa b` stands in `aaa b`.
+    while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
+        let begin = from + at;
+        if let Some(end) = go_on(text, begin + first.len(), &words) {
+            return Some(begin..end);
+        }
+        from = begin + 1;
+    }
+    None
+}
+
+/// Where the words end that stand behind a place, white space between them.
+fn go_on(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
+    for word in words {
+        let rest = text.get(end..)?;
+        let gap = rest.len() - rest.trim_start().len();
+        if gap == 0 || !rest[gap..].starts_with(word) {
+            return None;
+        }
+        end += gap + word.len();
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

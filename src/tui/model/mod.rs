@@ -1,12 +1,15 @@
 //! The workbench as data: one sub-state a subject, a map of runs, a stack of overlays. No I/O, no clock, no terminal.
 
+pub(crate) mod bare;
 pub(crate) mod cells;
 pub(crate) mod desk;
 pub(crate) mod document;
+pub(crate) mod follow;
 pub(crate) mod notices;
 pub(crate) mod overlay;
 pub(crate) mod pane;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod runs;
 pub(crate) mod saves;
 pub(crate) mod texts;
@@ -20,19 +23,26 @@ use ratatui::layout::Size;
 
 use super::keymap::Chord;
 use super::widget::canvas::Hits;
+use super::widget::flow::Find;
 use super::widget::input::Input;
 use crate::model::Millis;
 use crate::theme::Theme;
 use crate::workspace::Workspace;
+use bare::Bare;
 use desk::Desk;
 use notices::Notices;
 use overlay::Overlay;
 use pane::{Divider, Layout, Pane, Splits, Wish};
-use replay::Replay;
+use replay::{Opening, Replay};
 use runs::{Runs, Ticket};
 use saves::Saves;
 use texts::Texts;
 use tour::Tour;
+
+/// How long after the first key of several the others are shown.
+pub(crate) const WHICH_KEY: Millis = Millis(300);
+/// The turning mark turns so often.
+pub(crate) const TURN: Millis = Millis(125);
 
 /// What was opened.
 #[derive(Debug, Clone)]
@@ -56,6 +66,10 @@ pub(crate) struct Model {
     /// The live desk.
     pub(crate) live: Desk,
     pub(crate) replay: Option<Replay>,
+    /// How the next recording that is read opens.
+    pub(crate) opening: Opening,
+    /// The transcripts of a bare file.
+    pub(crate) bare: Bare,
     pub(crate) saves: Saves,
     pub(crate) texts: Texts,
     pub(crate) overlays: Vec<Overlay>,
@@ -89,6 +103,8 @@ pub(crate) struct Ui {
     pub(crate) pending_since: Millis,
     /// The line being typed.
     pub(crate) typing: Option<Typing>,
+    /// A search in a large text that goes on at the next wake: where, and whether onwards.
+    pub(crate) searching: Option<(Pane, bool)>,
     pub(crate) drag: Option<Divider>,
     /// What lay where when the last frame was drawn.
     pub(crate) hits: Hits,
@@ -99,10 +115,18 @@ pub(crate) struct Ui {
 /// The line being typed in the footer.
 #[derive(Debug, Clone)]
 pub(crate) enum Typing {
-    /// A filter of the cells; what it was before.
-    Filter { input: Input, before: String },
-    /// A search in a pane.
-    Search { input: Input, pane: Pane },
+    /// A filter of the cells; what it was before, and why what is typed is no filter.
+    Filter {
+        input: Input,
+        before: String,
+        problem: Option<String>,
+    },
+    /// A search in a pane; what was searched for before.
+    Search {
+        input: Input,
+        pane: Pane,
+        before: Option<Find>,
+    },
 }
 
 impl Model {
@@ -118,6 +142,8 @@ impl Model {
             generation: 0,
             live: Desk::default(),
             replay: None,
+            opening: Opening::default(),
+            bare: Bare::default(),
             saves: Saves::default(),
             texts: Texts::default(),
             overlays: Vec::new(),
@@ -135,6 +161,7 @@ impl Model {
                 pending: Vec::new(),
                 pending_since: Millis(0),
                 typing: None,
+                searching: None,
                 drag: None,
                 hits: Hits::default(),
                 frame: 0,
@@ -192,7 +219,30 @@ impl Model {
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
     pub(crate) fn next_wake(&self) -> Option<Millis> {
-        None
+        let toast = self.notices.until.filter(|until| *until > self.now);
+        let which_key = (!self.ui.pending.is_empty())
+            .then(|| self.ui.pending_since + WHICH_KEY)
+            .filter(|at| *at > self.now);
+        let mark = self
+            .runs()
+            .live()
+            .next()
+            .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
+        [toast, which_key, mark, self.next_work()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Of these, the next one that does more than to draw something anew.
+    pub(crate) fn next_work(&self) -> Option<Millis> {
+        let saved = self.saves.waiting.as_ref().map(|waiting| waiting.due);
+        let played = self
+            .replay
+            .as_ref()
+            .and_then(|replay| replay.next_wake(self.now));
+        let search = self.ui.searching.map(|_| self.now);
+        [saved, played, search].into_iter().flatten().min()
     }
 
     /// The runs of what one looks at.

@@ -18,8 +18,17 @@ pub(crate) struct Notice {
     pub(crate) text: String,
 }
 
-/// How long a toast stands.
-pub(crate) const TOAST: Millis = Millis(6000);
+impl Level {
+    /// How long it stands in the footer: what went wrong takes longer to read.
+    pub(crate) const fn stands(self) -> Millis {
+        match self {
+            Self::Info => Millis(6000),
+            Self::Warning => Millis(9000),
+            Self::Error => Millis(15_000),
+        }
+    }
+}
+
 /// How many messages are kept.
 const KEPT: usize = 1000;
 
@@ -42,12 +51,41 @@ impl Notices {
             level,
             text: text.into(),
         });
-        self.until = Some(now + TOAST);
+        self.until = Some(now + level.stands());
+    }
+
+    /// The newest has been seen.
+    pub(crate) fn dismiss(&mut self) {
+        self.until = None;
     }
 
     /// What is shown now.
     pub(crate) fn toast(&self, now: Millis) -> Option<&Notice> {
         self.until.filter(|until| now < *until)?;
         self.log.last()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_stands_longer_and_everything_is_kept() {
+        let mut notices = Notices::default();
+        notices.tell(Millis(0), Level::Error, "no such file");
+        assert!(notices.toast(Millis(14_999)).is_some());
+        assert!(notices.toast(Millis(15_000)).is_none());
+        notices.tell(Millis(20_000), Level::Info, "copied");
+        assert_eq!(
+            notices.toast(Millis(20_001)).map(|n| n.text.as_str()),
+            Some("copied")
+        );
+        assert!(notices.toast(Millis(26_000)).is_none());
+        assert_eq!(notices.log.len(), 2);
+        for at in 0..2000 {
+            notices.tell(Millis(at), Level::Info, "again");
+        }
+        assert_eq!(notices.log.len(), KEPT);
     }
 }

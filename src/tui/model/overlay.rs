@@ -1,10 +1,16 @@
 //! What stands on top and takes the keys first: one at a time answers, the ones under it wait.
 
+use std::sync::Arc;
+
+use super::Model;
 use super::cells::RowId;
-use crate::model::JudgeConfig;
+use super::notices::Level;
+use crate::model::{JudgeConfig, counted};
 use crate::run::Preview;
+use crate::theme::{Role, Theme};
+use crate::tui::command::{COMMANDS, CommandSpec};
 use crate::tui::effect::RunOrder;
-use crate::tui::widget::flow::Scroll;
+use crate::tui::widget::flow::{Block, Scroll};
 use crate::tui::widget::input::Input;
 
 /// An overlay.
@@ -15,7 +21,7 @@ pub(crate) enum Overlay {
     /// Messages and errors so far.
     Log { scroll: Scroll },
     /// Themes; moving shows them at once, esc goes back to `before`.
-    Themes { selected: usize, before: String },
+    Themes { selected: usize, before: Arc<Theme> },
     /// Judges at hand for a cell. `None`: being looked for.
     Judges {
         row: RowId,
@@ -40,4 +46,139 @@ pub(crate) struct AtHand {
     pub(crate) judge: Option<JudgeConfig>,
     /// What the cell would cost, or why it cannot be asked.
     pub(crate) note: String,
+}
+
+/// The commands help lists for a search: every word must stand in keys, title, sentence or heading.
+pub(crate) fn help(search: &str) -> Vec<&'static CommandSpec> {
+    let search = search.to_lowercase();
+    let words: Vec<&str> = search.split_whitespace().collect();
+    COMMANDS
+        .iter()
+        .filter(|spec| {
+            let all = format!(
+                "{} {} {} {}",
+                spec.keys_text(),
+                spec.title,
+                spec.help,
+                spec.group
+            )
+            .to_lowercase();
+            words.iter().all(|word| all.contains(word))
+        })
+        .collect()
+}
+
+/// The log as a text: when, how grave, what.
+pub(crate) fn log(model: &Model) -> Vec<Block<'_>> {
+    let blocks: Vec<Block<'_>> = model
+        .notices
+        .log
+        .iter()
+        .map(|notice| {
+            let (mark, role) = match notice.level {
+                Level::Info => ("", Role::Text),
+                Level::Warning => ("warning: ", Role::Warning),
+                Level::Error => ("error: ", Role::Error),
+            };
+            let seconds = notice.at.0 / 1000;
+            Block {
+                lead: format!("{:>3}:{:02}", seconds / 60, seconds % 60).into(),
+                indent: 8,
+                ..Block::new(format!("{mark}{}", notice.text), role)
+            }
+        })
+        .collect();
+    if blocks.is_empty() {
+        return vec![Block::new("nothing was told yet", Role::Muted)];
+    }
+    blocks
+}
+
+/// What an order would cost in all; `None` where a judge has no prices.
+pub(crate) fn cost(preview: &Preview) -> Option<f64> {
+    preview.judges.values().map(|judge| judge.cost_usd).sum()
+}
+
+/// The question about money, as sentences.
+pub(crate) fn money(preview: &Preview) -> Vec<String> {
+    let judges = || preview.judges.values();
+    let least: u64 = judges().map(|j| j.calls_least).sum();
+    let most: u64 = judges().map(|j| j.calls_most).sum();
+    let cached: u64 = judges().map(|j| j.cached).sum();
+    let calls = if least == most {
+        counted(least, "model call")
+    } else {
+        format!("{least} to {most} model calls")
+    };
+    let mut lines = vec![format!(
+        "{}: {calls}, {cached} judged before and taken from past runs",
+        counted(preview.cells, "cell")
+    )];
+    for (name, judge) in &preview.judges {
+        let (calls, input, output) = (judge.calls_least, judge.input_tokens, judge.output_tokens);
+        let cost = match judge.cost_usd {
+            Some(usd) if usd <= 0.0 => "free".to_owned(),
+            Some(usd) => format!("about ${usd:.2}"),
+            None => "cost unknown: its prices are not in dicta.yaml".to_owned(),
+        };
+        let calls = counted(calls, "call");
+        lines.push(format!(
+            "{name}: at least {calls}, about {input} + {output} tokens, {cost}"
+        ));
+    }
+    lines.push(match cost(preview) {
+        Some(usd) => format!("in all about ${usd:.2}, more if judges use all their turns"),
+        None => "what it costs in all is unknown".to_owned(),
+    });
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::JudgePreview;
+
+    #[test]
+    fn help_is_searched_by_words() {
+        assert_eq!(help("").len(), COMMANDS.len());
+        let found: Vec<&str> = help("copy NAME").iter().map(|spec| spec.id).collect();
+        assert_eq!(found, ["copy.name"]);
+    }
+
+    #[test]
+    fn money_says_what_is_known_and_what_is_not() {
+        let judge = JudgePreview {
+            cells: 12,
+            cached: 3,
+            at_most_more: 0,
+            calls_least: 9,
+            calls_most: 45,
+            input_tokens: 21_000,
+            output_tokens: 2700,
+            cost_usd: Some(0.134),
+        };
+        let mut preview = Preview {
+            cells: 12,
+            ..Preview::default()
+        };
+        preview.judges.insert("gemini".into(), judge.clone());
+        assert_eq!(
+            money(&preview),
+            [
+                "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
+                "gemini: at least 9 calls, about 21000 + 2700 tokens, about $0.13",
+                "in all about $0.13, more if judges use all their turns",
+            ]
+        );
+        let unpriced = JudgePreview {
+            cost_usd: None,
+            ..judge
+        };
+        preview.judges.insert("house".into(), unpriced);
+        assert_eq!(cost(&preview), None);
+        assert_eq!(
+            money(&preview).last().map(String::as_str),
+            Some("what it costs in all is unknown")
+        );
+    }
 }

@@ -1,6 +1,10 @@
 //! The panes, and where they stand at each size.
 
-use ratatui::layout::{Rect, Size};
+mod arrange;
+#[cfg(test)]
+mod tests;
+
+use ratatui::layout::{Position, Rect, Size};
 
 /// A pane; its number is its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,9 +51,30 @@ impl Pane {
         }
     }
 
+    /// The title where there is no room for it.
+    pub(crate) const fn short(self) -> &'static str {
+        match self {
+            Self::Cells => "cells",
+            Self::Prompt => "prompt",
+            Self::FunctionCall => "call",
+            Self::FetchedContent => "page",
+            Self::Verdict => "verdict",
+            Self::Transcript => "talk",
+            Self::Changes => "diff",
+        }
+    }
+
     /// From 1.
     pub(crate) const fn number(self) -> usize {
         self as usize + 1
+    }
+
+    /// Whether it shows a step of the focused trace: the strip belongs to it.
+    pub(crate) const fn is_trace(self) -> bool {
+        matches!(
+            self,
+            Self::Prompt | Self::FunctionCall | Self::FetchedContent | Self::Verdict
+        )
     }
 }
 
@@ -58,8 +83,12 @@ impl Pane {
 pub(crate) enum Divider {
     /// Between the cells' column and the trace.
     Main,
-    /// Between the cells and the transcript under them (or, at 200 columns, between trace and transcript).
+    /// The same at 180 columns and more, where the transcript has a column of its own.
+    WideMain,
+    /// Between the cells and the transcript under them.
     Left,
+    /// Between the trace and the transcript's column.
+    Third,
     /// Between prompt | function call and fetched content | verdict: the upright one.
     TraceUpright,
     /// The level one.
@@ -72,7 +101,9 @@ pub(crate) enum Divider {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Splits {
     pub(crate) main: u16,
+    pub(crate) wide_main: u16,
     pub(crate) left: u16,
+    pub(crate) third: u16,
     pub(crate) upright: u16,
     pub(crate) level: u16,
     pub(crate) changes: u16,
@@ -82,10 +113,45 @@ impl Default for Splits {
     fn default() -> Self {
         Self {
             main: 330,
+            wide_main: 250,
             left: 600,
+            third: 600,
             upright: 500,
             level: 500,
             changes: 650,
+        }
+    }
+}
+
+impl Divider {
+    /// Whether it stands upright: dragged to the left and right.
+    pub(crate) const fn upright(self) -> bool {
+        matches!(
+            self,
+            Self::Main | Self::WideMain | Self::Third | Self::TraceUpright
+        )
+    }
+}
+
+impl Splits {
+    /// Puts a divider where a pointer is, within the area it divides.
+    pub(crate) fn drag(&mut self, divider: Divider, area: Rect, column: u16, row: u16) {
+        let (at, length) = if divider.upright() {
+            (column.saturating_sub(area.x), area.width)
+        } else {
+            (row.saturating_sub(area.y), area.height)
+        };
+        let length = u32::from(length.max(1));
+        let part = (u32::from(at) * 1000 + length / 2) / length;
+        let part = u16::try_from(part.clamp(100, 900)).unwrap_or(500);
+        match divider {
+            Divider::Main => self.main = part,
+            Divider::WideMain => self.wide_main = part,
+            Divider::Left => self.left = part,
+            Divider::Third => self.third = part,
+            Divider::TraceUpright => self.upright = part,
+            Divider::TraceLevel => self.level = part,
+            Divider::Changes => self.changes = part,
         }
     }
 }
@@ -109,7 +175,7 @@ pub(crate) struct Layout {
     pub(crate) replay: Rect,
     /// One row: hints, or the typed line.
     pub(crate) footer: Rect,
-    /// Dividers that can be dragged, with the areas they divide.
+    /// Dividers that can be dragged: where to take hold of them, and the areas they divide.
     pub(crate) dividers: Vec<(Divider, Rect, Rect)>,
 }
 
@@ -131,8 +197,27 @@ pub(crate) struct Wish {
 
 impl Layout {
     /// The layout for a wish. Pure.
-    pub(crate) fn of(_wish: &Wish) -> Self {
-        Self::default()
+    pub(crate) fn of(wish: &Wish) -> Self {
+        arrange::arrange(wish)
+    }
+
+    /// The divider at a position, with the area it divides.
+    pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<(Divider, Rect)> {
+        let position = Position::new(column, row);
+        self.dividers
+            .iter()
+            .find(|(_, hold, _)| hold.contains(position))
+            .map(|(divider, _, area)| (*divider, *area))
+    }
+
+    /// The pane at a position.
+    pub(crate) fn pane_at(&self, column: u16, row: u16) -> Option<Pane> {
+        let position = Position::new(column, row);
+        self.panes
+            .iter()
+            .rev()
+            .find(|(_, area)| area.contains(position))
+            .map(|(pane, _)| *pane)
     }
 
     /// A pane's outer area, if it is shown.

@@ -5,12 +5,17 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
-use crate::event::{ParentCause, RunState};
-use crate::model::{Millis, RunId};
+use crate::event::{CellState, Kind, ParentCause, Phase, RunEvent, RunState, StopKind};
+use crate::model::{CellResult, Millis, RunId};
 
 /// Names a run before it has an id; counts up over the program's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
+
+/// Ended runs that are kept in memory; older ones are read from disk again when they are looked at.
+const KEPT: usize = 8;
+/// Judged cells after which the time left is worth telling.
+const ENOUGH: u64 = 3;
 
 /// A run on the screen.
 #[derive(Debug, Default)]
@@ -32,6 +37,21 @@ pub(crate) struct Run {
     pub(crate) stage: Stage,
     /// Cells with a result.
     pub(crate) done: u64,
+    /// Decisions that are complete.
+    pub(crate) decided: u64,
+    /// It is over everything.
+    pub(crate) whole: bool,
+    /// The model's time at which the run's own began.
+    pub(crate) origin: Option<Millis>,
+    /// Cells that a judge began in this run.
+    pub(crate) begun: u64,
+    /// Cells that a judge decided in this run, and when the first of them began.
+    pub(crate) judged: u64,
+    pub(crate) judging_since: Option<Millis>,
+    /// USD so far, of the cells whose cost is known.
+    pub(crate) cost: Option<f64>,
+    /// Some cell's cost is not known.
+    pub(crate) unpriced: bool,
 }
 
 /// How far a run is.
@@ -54,17 +74,172 @@ pub(crate) struct Runs {
     pub(crate) map: IndexMap<Ticket, Run>,
 }
 
+impl Run {
+    /// Folds an event, and counts what it brought.
+    pub(crate) fn apply(&mut self, event: &RunEvent) {
+        self.state.apply(event);
+        match &event.kind {
+            Kind::CellsSettled(settled) => {
+                for one in settled {
+                    self.ended(&one.1);
+                }
+            }
+            Kind::CellStarted { .. } => {
+                self.begun += 1;
+                self.judging_since.get_or_insert(event.at);
+            }
+            Kind::CellFinished { result, .. } => {
+                self.judged += 1;
+                self.ended(result);
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, result: &CellResult) {
+        self.done += 1;
+        let asked = result.usage.is_some_and(|usage| usage.calls > 0);
+        match result.cost_usd {
+            Some(usd) => self.cost = Some(self.cost.unwrap_or(0.0) + usd),
+            None => self.unpriced |= asked,
+        }
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_live(&self) -> bool {
+        !matches!(self.stage, Stage::Ended(_))
+    }
+
+    /// Cells that judges work on right now.
+    pub(crate) fn traces(&self) -> u64 {
+        self.begun.saturating_sub(self.judged)
+    }
+
+    /// Cells planned so far.
+    pub(crate) fn planned(&self) -> u64 {
+        self.state.cells.len() as u64
+    }
+
+    /// USD so far; `None`: nothing was asked that costs. Whether some of it is not known.
+    pub(crate) fn cost(&self) -> (Option<f64>, bool) {
+        (self.cost, self.unpriced)
+    }
+
+    /// The run's own time at a moment of the model.
+    pub(crate) fn clock(&self, now: Millis) -> Millis {
+        let last = self.state.last.map_or(Millis(0), |(_, at)| at);
+        match self.origin {
+            Some(origin) if self.is_live() => now.since(origin).max(last),
+            _ => last,
+        }
+    }
+
+    /// Judged cells a second, once there are enough to tell.
+    pub(crate) fn rate(&self, now: Millis) -> Option<f64> {
+        let took = self.clock(now).since(self.judging_since?);
+        (self.judged >= ENOUGH && took.0 > 0).then(|| self.judged as f64 * 1000.0 / took.0 as f64)
+    }
+
+    /// About how long it still takes; `None` while nothing can be said.
+    pub(crate) fn eta(&self, now: Millis) -> Option<Millis> {
+        let rest = self.planned().saturating_sub(self.done);
+        if rest == 0 || !self.is_live() {
+            return None;
+        }
+        Some(Millis::from_secs_f64(rest as f64 / self.rate(now)?))
+    }
+
+    /// Whether a model call was made, so that ending it throws something away.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.state.cells.iter().any(|cell| !cell.trace.is_empty())
+    }
+}
+
 impl Runs {
     /// Runs that have not ended.
     pub(crate) fn live(&self) -> impl Iterator<Item = (Ticket, &Run)> {
         self.map
             .iter()
-            .filter(|(_, run)| !matches!(run.stage, Stage::Ended(_)))
+            .filter(|(_, run)| run.is_live())
             .map(|(ticket, run)| (*ticket, run))
     }
 
     /// The run of an id, if it is held in memory.
     pub(crate) fn of(&self, id: &RunId) -> Option<&Run> {
         self.map.values().find(|run| run.id.as_ref() == Some(id))
+    }
+
+    /// Drops the oldest ended runs beyond those that are kept, but none that is looked at.
+    pub(crate) fn trim(&mut self, looked_at: impl Fn(&RunId) -> bool) {
+        let ended = |run: &Run| !run.is_live();
+        let mut many = self.map.values().filter(|run| ended(run)).count();
+        self.map.retain(|_, run| {
+            let kept = many <= KEPT || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
+            many -= usize::from(!kept);
+            kept
+        });
+    }
+
+    /// The newest run that has begun: what a child run names as its parent.
+    pub(crate) fn newest(&self) -> Option<&RunId> {
+        self.map.values().rev().find_map(|run| run.id.as_ref())
+    }
+}
+
+/// Where a cell is, in a few words. `now` is the run's own time.
+pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
+    match phase {
+        Phase::Planned => "queued".to_owned(),
+        Phase::Waiting => "waiting".to_owned(),
+        Phase::Streaming => "streaming".to_owned(),
+        Phase::RunningTools(1) => "running a tool".to_owned(),
+        Phase::RunningTools(n) => format!("running {n} tools"),
+        Phase::BackingOff { until } => {
+            format!("backing off {} s", until.since(now).0.div_ceil(1000))
+        }
+        Phase::Paused(at) => format!("paused {}", boundary(*at)),
+        Phase::Done => "done".to_owned(),
+    }
+}
+
+/// The same of a whole cell: a tool that runs is named.
+pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
+    if let Phase::RunningTools(n) = cell.phase {
+        let mut running = cell
+            .trace
+            .last()
+            .into_iter()
+            .flat_map(|turn| &turn.calls)
+            .filter(|call| call.started && call.finished.is_none());
+        if let Some(call) = running.next() {
+            let more = match n {
+                0 | 1 => String::new(),
+                n => format!(" +{}", n - 1),
+            };
+            return format!("{}…{more}", call.name);
+        }
+    }
+    phase_text(&cell.phase, now)
+}
+
+const fn boundary(at: StopKind) -> &'static str {
+    match at {
+        StopKind::BeforeTurn => "before a model call",
+        StopKind::Call => "before a tool call",
+        StopKind::Rejected => "after a refused call",
+        StopKind::Answered => "after an answer",
+        StopKind::Verdict => "after the verdict",
+        StopKind::Ended => "at the end",
+    }
+}
+
+/// An amount of money: `$0.12`, `$0.0031`, `$0`.
+pub(crate) fn usd(amount: f64) -> String {
+    if amount == 0.0 {
+        "$0".to_owned()
+    } else if amount < 0.1 {
+        format!("${amount:.4}")
+    } else {
+        format!("${amount:.2}")
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
+mod copy;
 mod files;
 mod focus;
 mod keys;
@@ -12,6 +13,7 @@ mod replay;
 mod runs;
 mod saves;
 mod tour;
+mod typing;
 
 use super::effect::Effect;
 use super::model::Model;
@@ -33,6 +35,14 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::FocusGained => vec![Effect::LookAgain],
         Msg::TimePassed => time_passed(model),
         Msg::Signalled(number) => keys::signalled(model, number),
+        Msg::WorkerPanicked(what) => {
+            model.notices.tell(model.now, Level::Error, what);
+            Vec::new()
+        }
+        Msg::Refused(why) => {
+            model.notices.tell(model.now, Level::Warning, why);
+            Vec::new()
+        }
         Msg::Drawn(hits) => {
             model.ui.hits = hits;
             Vec::new()
@@ -60,6 +70,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
         Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
         Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
+        Msg::RequestRead { key, request } => focus::request_read(model, &key, request),
         Msg::Highlighted { key, spans, .. } => focus::highlighted(model, key, spans),
         Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
         Msg::ReplayRead {
@@ -69,6 +80,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             warnings,
         } => replay::read(model, run, dir, log, warnings),
         Msg::JudgesFound { row, judges } => overlay::judges_found(model, row, judges),
+        Msg::TranscriptsListed { file, listed } => files::listed(model, &file, listed),
         Msg::WorkspaceMade(made) => files::made(model, made),
         Msg::EditorClosed(how) => saves::editor_closed(model, how),
         Msg::Copied(how) => {
@@ -81,6 +93,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     };
     // Whatever happened may have moved the focus, or made readable what is focused.
     effects.extend(focus::look(model));
+    effects.extend(files::near_the_end(model));
     tour::tick(model);
     effects
 }
@@ -90,5 +103,6 @@ fn time_passed(model: &mut Model) -> Vec<Effect> {
     let mut effects = saves::time_passed(model);
     effects.extend(replay::time_passed(model));
     panes::time_passed(model);
+    runs::time_passed(model);
     effects
 }

@@ -3,65 +3,506 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::event::{Kind, RunEvent};
-use crate::model::RunId;
+use crate::event::{Kind, Parent, ParentCause, RunEvent};
+use crate::model::{JudgeConfig, Millis, Outcome, RunId, counted};
 use crate::record::Board;
-use crate::tui::effect::Effect;
+use crate::run::CachePolicy;
+use crate::tui::effect::{Effect, RunOrder};
 use crate::tui::model::Model;
-use crate::tui::model::cells::Flip;
+use crate::tui::model::cells::{Cells, Flip, RowId};
 use crate::tui::model::desk::Desk;
-use crate::tui::model::runs::Ticket;
+use crate::tui::model::notices::Level;
+use crate::tui::model::runs::{Run, Stage, Ticket, usd};
+use crate::tui::model::saves::Report;
+
+/// Notes of a run that are told one by one.
+const NOTES: usize = 10;
 
 /// More of the outline.
-pub(super) fn outlined(_model: &mut Model, _generation: u64, _facts: Vec<Kind>) -> Vec<Effect> {
+pub(super) fn outlined(model: &mut Model, generation: u64, facts: Vec<Kind>) -> Vec<Effect> {
+    if generation != model.generation {
+        return Vec::new();
+    }
+    let labels = model.workspace().map(Arc::clone);
+    let desk = &mut model.live;
+    for fact in facts {
+        match fact {
+            Kind::RunStarted(header) => {
+                desk.cells.outline_began();
+                if let Some(workspace) = &labels {
+                    desk.cells.label(&workspace.labels);
+                }
+                desk.outline = desk.cells.meet(&header, true);
+            }
+            Kind::CellsPlanned {
+                transcript, keys, ..
+            } => {
+                desk.cells.plan(&desk.outline, &transcript, &keys);
+            }
+            _ => {}
+        }
+    }
+    desk.cells.settle_at(model.now);
     Vec::new()
 }
 
 /// All of the outline.
 pub(super) fn outline_ended(
-    _model: &mut Model,
-    _generation: u64,
-    _problem: Option<String>,
+    model: &mut Model,
+    generation: u64,
+    problem: Option<String>,
 ) -> Vec<Effect> {
+    if generation != model.generation {
+        return Vec::new();
+    }
+    match problem {
+        None => model.live.cells.outline_ended(),
+        Some(why) => {
+            let why = format!("the cells are not all known: {why}");
+            model.notices.tell(model.now, Level::Error, why);
+        }
+    }
+    model.live.cells.settle();
     Vec::new()
 }
 
 /// The board of past runs.
 pub(super) fn board_read(
-    _model: &mut Model,
-    _generation: u64,
-    _board: &Arc<Board>,
-    _problems: Vec<String>,
+    model: &mut Model,
+    generation: u64,
+    board: &Arc<Board>,
+    problems: Vec<String>,
 ) -> Vec<Effect> {
+    if generation != model.generation {
+        return Vec::new();
+    }
+    model.live.cells.lay(board);
+    model.live.cells.settle();
+    for problem in problems {
+        let said = format!("a past run is left out: {problem}");
+        model.notices.tell(model.now, Level::Warning, said);
+    }
     Vec::new()
 }
 
 /// A run has an id.
-pub(super) fn started(
-    _model: &mut Model,
-    _ticket: Ticket,
-    _run: RunId,
-    _dir: PathBuf,
-) -> Vec<Effect> {
+pub(super) fn started(model: &mut Model, ticket: Ticket, run: RunId, dir: PathBuf) -> Vec<Effect> {
+    let now = model.now;
+    model.live.cells.enrol(&run, ticket.0);
+    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
+        since: now,
+        ..Run::default()
+    });
+    known.id = Some(run);
+    known.dir = Some(dir);
+    if known.stage == Stage::Ordered {
+        known.stage = Stage::Running;
+    }
     Vec::new()
 }
 
 /// A run could not begin.
-pub(super) fn refused(_model: &mut Model, _ticket: Ticket, _why: String) -> Vec<Effect> {
+pub(super) fn refused(model: &mut Model, ticket: Ticket, why: String) -> Vec<Effect> {
+    model.live.runs.map.shift_remove(&ticket);
+    no_longer_running(model, ticket);
+    let why = format!("nothing was started: {why}");
+    model.notices.tell(model.now, Level::Error, why);
     Vec::new()
 }
 
 /// More of a live run.
-pub(super) fn events(_model: &mut Model, _ticket: Ticket, _events: &[RunEvent]) -> Vec<Effect> {
+pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> Vec<Effect> {
+    let now = model.now;
+    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
+        since: now,
+        ..Run::default()
+    });
+    if known.origin.is_none() {
+        known.origin = events.last().map(|event| now.since(event.at));
+    }
+    let before = known.decided;
+    let flips = feed(&mut model.live, ticket, events);
+    let decided = model
+        .live
+        .runs
+        .map
+        .get(&ticket)
+        .map_or(0, |run| run.decided - before);
+    report(model, ticket, flips, decided);
+    model.live.cells.settle_at(now);
     Vec::new()
 }
 
 /// A live run ended.
-pub(super) fn ended(_model: &mut Model, _ticket: Ticket, _problem: Option<String>) -> Vec<Effect> {
+pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
+    let desk = &mut model.live;
+    let Some(run) = desk.runs.map.get_mut(&ticket) else {
+        return Vec::new();
+    };
+    run.stage = Stage::Ended(problem.clone());
+    if let Some(id) = &run.id {
+        desk.cells.left(id, &run.places);
+    }
+    desk.cells.settle();
+    let (said, notes, of_save) = (summary(run), notes(run), run.save.is_some());
+    let id = run.id.clone();
+    let focused: Vec<RunId> = looked_at(&desk.cells);
+    desk.runs.trim(|run| focused.contains(run));
+    no_longer_running(model, ticket);
+    for note in notes {
+        if !model.notices.log.iter().any(|notice| notice.text == note) {
+            model.notices.tell(model.now, Level::Warning, note);
+        }
+    }
+    match problem {
+        Some(why) => {
+            let name = id.map_or_else(String::new, |id| format!(" {}", id.letters()));
+            let said = format!("run{name} did not end well: {why}");
+            model.notices.tell(model.now, Level::Error, said);
+        }
+        // What a save brought about is told as what it moved.
+        None if of_save => {}
+        None => model.notices.tell(model.now, Level::Info, said),
+    }
     Vec::new()
 }
 
-/// Feeds events to a desk; the flips they made. The one way in, for live and replayed runs.
-pub(super) fn feed(_desk: &mut Desk, _ticket: Ticket, _events: &[RunEvent]) -> Vec<Flip> {
-    Vec::new()
+/// A moment came: order that lagged behind results is worked out.
+pub(super) fn time_passed(model: &mut Model) {
+    let now = model.now;
+    model.desk_mut().cells.settle_at(now);
 }
+
+/// Feeds events to a desk; the flips they made. The one way in, for live and replayed runs.
+///
+/// The caller settles the cells afterwards: once a batch, not once an event.
+pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<Flip> {
+    let newest = desk.runs.map.keys().all(|other| *other <= ticket);
+    let run = desk.runs.map.entry(ticket).or_default();
+    let cells = &mut desk.cells;
+    let mut flips = Vec::new();
+    for event in events {
+        run.apply(event);
+        match &event.kind {
+            Kind::RunStarted(header) => {
+                cells.enrol(&header.run, ticket.0);
+                // The newest run knows the newest rubrics, an outline or none.
+                run.names = cells.meet(header, newest);
+                run.id = Some(header.run.clone());
+                if run.stage == Stage::Ordered {
+                    run.stage = Stage::Running;
+                }
+            }
+            Kind::CellsPlanned {
+                transcript,
+                first,
+                keys,
+            } => {
+                // Numbers rise without gaps; a log with holes has cells without a place.
+                let reached = run.state.cells.len().saturating_sub(keys.len());
+                if let Some(id) = &run.id
+                    && reached == first.index()
+                {
+                    run.places.resize(reached, None);
+                    let places = cells.take(id, &run.names, transcript, *first, keys);
+                    run.places.extend(places);
+                }
+            }
+            Kind::CellsSettled(settled) => {
+                for one in settled {
+                    end(run, cells, &mut flips, one.0, &one.1);
+                }
+            }
+            Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
+            _ => {}
+        }
+    }
+    flips
+}
+
+fn end(
+    run: &mut Run,
+    cells: &mut Cells,
+    flips: &mut Vec<Flip>,
+    cell: crate::model::CellIx,
+    result: &crate::model::CellResult,
+) {
+    let place = run.places.get(cell.index()).copied().flatten();
+    if let (Some(at), Some(id)) = (place, &run.id) {
+        let ended = cells.ended(at, id, cell, result);
+        run.decided += u64::from(ended.decided);
+        flips.extend(ended.flip);
+    }
+}
+
+/// Puts what a run moved into the report it belongs to.
+fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, decided: u64) {
+    let save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
+    let number = save.unwrap_or(0);
+    let of_this = |report: &Report| match save {
+        Some(number) => report.number == number,
+        None => report.number == 0 && report.running.contains(&ticket),
+    };
+    let known = model.saves.report.as_ref().is_some_and(of_this);
+    if !known && save.is_none() && !flips.is_empty() {
+        model.saves.selected = 0;
+        model.saves.report = Some(Report {
+            number,
+            at: model.now,
+            running: vec![ticket],
+            ..Report::default()
+        });
+    }
+    if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
+        report.judged += decided;
+        report.flips.extend(flips);
+    }
+}
+
+fn no_longer_running(model: &mut Model, ticket: Ticket) {
+    if let Some(report) = &mut model.saves.report {
+        report.running.retain(|one| *one != ticket);
+    }
+}
+
+/// The runs behind the focused row: their traces may be on the screen.
+fn looked_at(cells: &Cells) -> Vec<RunId> {
+    let row = cells.selected().and_then(|row| cells.row(row));
+    let slots = row.into_iter().flat_map(|row| &row.slots);
+    slots
+        .filter_map(|slot| cells.runs.get(slot.at?.0 as usize).cloned())
+        .collect()
+}
+
+/// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
+fn summary(run: &Run) -> String {
+    let name = run.id.as_ref().map_or("?", RunId::letters);
+    let Some(totals) = &run.state.totals else {
+        return format!(
+            "run {name} ended, {} of {} cells judged",
+            run.done,
+            run.planned()
+        );
+    };
+    let count = |wanted: fn(Outcome) -> bool| -> u64 {
+        let of = totals.outcomes.iter();
+        of.filter(|(outcome, _)| wanted(**outcome))
+            .map(|(_, n)| n)
+            .sum()
+    };
+    let mut marks = Vec::new();
+    for (mark, n) in [
+        ('✓', count(|o| o == Outcome::Pass)),
+        ('✗', count(|o| o == Outcome::Fail)),
+        ('!', count(Outcome::is_error)),
+        ('–', count(|o| o == Outcome::NotApplicable)),
+        ('·', count(|o| o == Outcome::Skipped)),
+    ] {
+        if n > 0 {
+            marks.push(format!("{mark} {n}"));
+        }
+    }
+    let mut said = vec![
+        if marks.is_empty() {
+            "nothing decided".to_owned()
+        } else {
+            marks.join(" ")
+        },
+        counted(totals.cells, "cell"),
+        totals.duration_ms.to_string(),
+    ];
+    if totals.pending > 0 {
+        said.insert(2, format!("{} not judged", totals.pending));
+    }
+    if let Some(amount) = totals.cost_usd.filter(|usd| *usd > 0.0) {
+        said.push(usd(amount));
+    }
+    let how = if totals.cancelled { " cancelled" } else { "" };
+    format!("run {name}{how}: {}", said.join(", "))
+}
+
+fn notes(run: &Run) -> Vec<String> {
+    let all = &run.state.notes;
+    let mut told: Vec<String> = all
+        .iter()
+        .take(NOTES)
+        .map(|(_, text)| text.clone())
+        .collect();
+    if all.len() > NOTES {
+        told.push(format!(
+            "{} more notes stand in the run's log",
+            all.len() - NOTES
+        ));
+    }
+    told
+}
+
+/// An order over the open workspace; `None` where none is open.
+pub(super) fn order(
+    model: &mut Model,
+    only: Option<Vec<String>>,
+    judge: Option<JudgeConfig>,
+    cache: CachePolicy,
+    cause: Option<ParentCause>,
+) -> Option<RunOrder> {
+    let workspace = Arc::clone(model.workspace()?);
+    let parent = cause.and_then(|cause| {
+        Some(Parent {
+            run: model.live.runs.newest()?.clone(),
+            cell: None,
+            turn: None,
+            cause,
+        })
+    });
+    Some(RunOrder {
+        ticket: model.ticket(),
+        workspace,
+        only: only.map(Arc::new),
+        judge,
+        cache,
+        frozen: None,
+        parent,
+    })
+}
+
+/// Starts an order: the run is known from now on.
+pub(super) fn launch(model: &mut Model, order: RunOrder, save: Option<u64>) -> Effect {
+    let cause = order.parent.as_ref().map(|parent| parent.cause);
+    model.live.runs.map.insert(
+        order.ticket,
+        Run {
+            since: model.now,
+            cause: cause.or((order.cache == CachePolicy::Refresh).then_some(ParentCause::Refresh)),
+            save,
+            whole: order.only.is_none() && save.is_none(),
+            ..Run::default()
+        },
+    );
+    Effect::StartRun(order)
+}
+
+/// `r`: judges the focused cell again, past verdicts aside; on a group all of it, from past verdicts where unchanged.
+pub(super) fn run_focused(model: &mut Model) -> Vec<Effect> {
+    if not_now(model) {
+        return Vec::new();
+    }
+    let cells = &model.live.cells;
+    let rows: Vec<RowId> = match (cells.selected(), cells.group_rows()) {
+        (Some(row), _) => vec![row],
+        (None, Some(rows)) => rows.to_vec(),
+        (None, None) => {
+            let why = "select a cell first (j, k)";
+            model.notices.tell(model.now, Level::Info, why);
+            return Vec::new();
+        }
+    };
+    let alone = cells.selected();
+    let judged = alone.and_then(|row| {
+        let row = cells.row(row)?;
+        Some(cells.evals.get(row.eval as usize)?.judged)
+    });
+    if alone
+        .and_then(|row| cells.row(row))
+        .is_some_and(|row| row.is_live())
+    {
+        let why = "this cell is being judged (ctrl-c cancels)";
+        model.notices.tell(model.now, Level::Info, why);
+        return Vec::new();
+    }
+    let names = rows.iter().filter_map(|row| cells.name(*row));
+    let names = names.map(|name| name.to_string()).collect();
+    let cache = match judged {
+        Some(true) => CachePolicy::Refresh,
+        _ => CachePolicy::Use,
+    };
+    let costs = alone.is_none() && costs(model);
+    let Some(order) = order(model, Some(names), None, cache, None) else {
+        return Vec::new();
+    };
+    start_or_ask(model, order, costs)
+}
+
+/// `R`: judges every cell; asks first where that costs.
+pub(super) fn run_all(model: &mut Model) -> Vec<Effect> {
+    if not_now(model) {
+        return Vec::new();
+    }
+    if model.live.runs.live().any(|(_, run)| run.whole) {
+        let why = "everything is being judged already (ctrl-c cancels)";
+        model.notices.tell(model.now, Level::Info, why);
+        return Vec::new();
+    }
+    let costs = costs(model);
+    let Some(order) = order(model, None, None, CachePolicy::Use, None) else {
+        return Vec::new();
+    };
+    start_or_ask(model, order, costs)
+}
+
+fn start_or_ask(model: &mut Model, order: RunOrder, costs: bool) -> Vec<Effect> {
+    if costs {
+        model.previewing.push(order.clone());
+        return vec![Effect::Preview(order)];
+    }
+    vec![launch(model, order, None)]
+}
+
+/// `ctrl-c`: ends all runs. Empty: none was live.
+pub(super) fn cancel(model: &mut Model) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for (ticket, run) in &mut model.live.runs.map {
+        if run.is_live() {
+            run.stage = Stage::Cancelling;
+            effects.push(Effect::CancelRun(*ticket));
+        }
+    }
+    if !effects.is_empty() {
+        let what = counted(effects.len() as u64, "run");
+        let said = format!("cancelling {what}; what is judged stays");
+        model.notices.tell(model.now, Level::Info, said);
+    }
+    effects
+}
+
+/// Whether nothing can be run now; says why.
+fn not_now(model: &mut Model) -> bool {
+    let why = if model.replay.is_some() {
+        "this is a replay: q goes back, then it can be run"
+    } else if model.workspace().is_none() {
+        "there is no rubric to judge by: W makes a workspace around this file"
+    } else {
+        return false;
+    };
+    model.notices.tell(model.now, Level::Info, why);
+    true
+}
+
+/// Whether a judge that would be asked costs something.
+fn costs(model: &Model) -> bool {
+    let Some(workspace) = model.workspace() else {
+        return false;
+    };
+    let cells = &model.live.cells;
+    let paid = |name: &str| {
+        workspace
+            .judges
+            .get(name)
+            .is_some_and(|judge| !judge.is_free())
+    };
+    if cells.evals.is_empty() {
+        // Not known yet who would be asked: better asked once too often.
+        return workspace.judges.keys().any(|name| paid(name));
+    }
+    let seated = cells.seated.iter();
+    seated
+        .filter_map(|at| cells.judges.get(*at as usize))
+        .any(|(name, _)| paid(name))
+}
+
+/// Never before this moment is there anything to do for the cells.
+pub(super) fn next_wake(model: &Model) -> Option<Millis> {
+    model.desk().cells.due()
+}
+
+#[cfg(test)]
+mod tests;

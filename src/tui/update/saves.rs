@@ -31,3 +31,8 @@ pub(super) fn time_passed(_model: &mut Model) -> Vec<Effect> {
 pub(super) fn editor_closed(_model: &mut Model, _how: Result<(), String>) -> Vec<Effect> {
     Vec::new()
 }
+
+/// `A`: whether a save judges again.
+pub(super) fn toggle_auto(_model: &mut Model) -> Vec<Effect> {
+    Vec::new()
+}

@@ -1,9 +1,366 @@
-//! The cells pane.
+//! The cells pane: groups with their counts, decisions with their marks. Only visible rows are looked at.
+
+use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
-use crate::tui::model::Model;
+use crate::model::{Millis, Outcome};
+use crate::theme::{Glyphs, Role};
+use crate::tui::model::cells::{self, Cells, Entry, Mark, RowId, SlotState, Sort};
+use crate::tui::model::desk::Desk;
+use crate::tui::model::pane::Pane;
+use crate::tui::model::runs::cell_phase;
+use crate::tui::model::{Model, Place};
+use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::line::{self, Row};
+
+/// Votes that are drawn one by one.
+const VOTES: usize = 7;
+/// Bytes at each end of a name that are looked at.
+const ENDS: usize = 400;
 
 /// Draws it.
-pub(super) fn draw(_canvas: &mut Canvas<'_>, _area: Rect, _model: &Model) {}
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+    let desk = model.desk();
+    let cells = &desk.cells;
+    let focused = model.ui.focus == Pane::Cells;
+    let mut title = Row::of(
+        format!("{} {}", Pane::Cells.number(), Pane::Cells.title()),
+        Role::Title,
+    );
+    if !cells.filter.is_empty() {
+        title = title.with(format!(" /{}", cells.filter), Role::Match);
+    }
+    let mut inside = canvas.frame(area, &title, focused, Target::Pane(Pane::Cells));
+    canvas.corner(area, &corner(cells));
+    if let Some(why) = &cells.filter_problem
+        && inside.height > 1
+    {
+        let row = Row::of(why.as_str(), Role::Warning);
+        line::draw(
+            canvas,
+            Rect {
+                height: 1,
+                ..inside
+            },
+            &row,
+            None,
+        );
+        inside.y += 1;
+        inside.height -= 1;
+    }
+    if cells.shown.is_empty() {
+        return empty(canvas, inside, model);
+    }
+    let view = View {
+        desk,
+        glyphs: canvas.glyphs(),
+        width: usize::from(inside.width),
+        frame: model.ui.frame,
+        now: model.now,
+        replayed: model
+            .replay
+            .as_ref()
+            .map(|replay| replay.player.at(model.now)),
+        several: cells
+            .evals
+            .iter()
+            .any(|eval| eval.rubric != cells.evals[0].rubric),
+    };
+    for (at, y) in cells.visible(usize::from(inside.height)).zip(inside.y..) {
+        let Some(entry) = cells.shown.get(at) else {
+            break;
+        };
+        let selected = cells.list.selected == Some(*entry);
+        let over = match (selected, focused) {
+            (true, true) => Some(Role::Selected),
+            (true, false) => Some(Role::SelectedUnfocused),
+            (false, _) => None,
+        };
+        let area = Rect::new(inside.x, y, inside.width, 1);
+        let (left, right, target) = match entry {
+            Entry::Group(eval) => {
+                let (left, right) = view.group(*eval, selected);
+                (left, right, Target::Group(*eval))
+            }
+            Entry::Row(id) => {
+                let (left, right) = view.row(*id, selected);
+                (left, right, Target::Row(*id))
+            }
+        };
+        line::draw_ends(canvas, area, &left, &right, over);
+        canvas.hit(area, target);
+    }
+}
+
+/// `12/240`, and how it is sorted if not as usual.
+fn corner(cells: &Cells) -> Row<'static> {
+    let mut said = match (cells.matching, cells.total.rows) {
+        (_, 0) => String::new(),
+        (some, all) if some == all => format!("{all}"),
+        (some, all) => format!("{some}/{all}"),
+    };
+    if cells.sort == Sort::FileOrder {
+        said.push_str(" in file order");
+    }
+    Row::of(said, Role::Muted)
+}
+
+/// Says what would fill the pane, and which key does that.
+fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+    let cells = &model.desk().cells;
+    let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
+    let lines: [&str; 2] = if filtered {
+        ["No cell matches the filter.", "esc clears it, / changes it"]
+    } else if model.replay.is_some() {
+        ["Nothing was planned yet.", "space plays on"]
+    } else if let Place::Bare(_) = model.place {
+        [
+            "No rubric judges this file yet.",
+            "W makes a workspace around it",
+        ]
+    } else if !cells.complete {
+        ["Reading the transcripts …", ""]
+    } else {
+        [
+            "No transcript is here for any rubric.",
+            "list files under transcripts: in dicta.yaml",
+        ]
+    };
+    for (text, y) in lines.iter().zip(area.y..area.bottom()) {
+        let role = if y == area.y { Role::Text } else { Role::Muted };
+        canvas.text(Rect::new(area.x, y, area.width, 1), text, role);
+    }
+}
+
+/// What drawing a line takes.
+struct View<'v> {
+    desk: &'v Desk,
+    glyphs: &'v Glyphs,
+    width: usize,
+    frame: usize,
+    now: Millis,
+    /// The recording's own time, in a replay.
+    replayed: Option<Millis>,
+    /// There is more than one rubric, so that an eval's name alone may not tell.
+    several: bool,
+}
+
+type Ends<'r> = (Row<'r>, Row<'r>);
+
+impl View<'_> {
+    fn turning(&self) -> &'static str {
+        self.glyphs.live[self.frame % self.glyphs.live.len()]
+    }
+
+    fn cursor(&self, selected: bool) -> (Cow<'static, str>, Role) {
+        let mark = if selected { self.glyphs.cursor } else { " " };
+        (mark.into(), Role::Accent)
+    }
+
+    fn group(&self, at: u32, selected: bool) -> Ends<'_> {
+        let cells = &self.desk.cells;
+        let (Some(eval), Some(group)) =
+            (cells.evals.get(at as usize), cells.groups.get(at as usize))
+        else {
+            return Ends::default();
+        };
+        let glyphs = self.glyphs;
+        let fold = if group.open {
+            glyphs.open
+        } else {
+            glyphs.closed
+        };
+        let counts = &group.counts;
+        // By how soon one misses it.
+        let mut tallies = vec![
+            (counts.live, self.turning(), Role::Live, 3),
+            (counts.pass, glyphs.pass, Role::Pass, 4),
+            (counts.fail, glyphs.fail, Role::Fail, 0),
+            (counts.error, glyphs.error, Role::Error, 1),
+            (counts.flipped, glyphs.flipped, Role::Flipped, 2),
+            (counts.stale, glyphs.stale, Role::Stale, 5),
+            (counts.never, glyphs.never, Role::Muted, 6),
+            (
+                counts.not_applicable,
+                glyphs.not_applicable,
+                Role::NotApplicable,
+                7,
+            ),
+            (counts.skipped, glyphs.skipped, Role::Skipped, 8),
+        ];
+        tallies.retain(|(n, ..)| *n > 0);
+        let text =
+            |(n, mark, role, _): &(usize, &'static str, Role, u8)| (format!(" {mark} {n}"), *role);
+        let wide = |tallies: &[_]| -> usize {
+            tallies.iter().map(|one| text(one).0.chars().count()).sum()
+        };
+        let name = Row::of(eval.id.as_str(), Role::Title).width();
+        let room = self
+            .width
+            .saturating_sub((name + 3).min(self.width * 6 / 10));
+        while wide(&tallies) > room
+            && let Some(worst) = tallies.iter().map(|(.., rank)| *rank).max()
+            && tallies.len() > 1
+        {
+            tallies.retain(|(.., rank)| *rank != worst);
+        }
+        let right = wide(&tallies);
+        let mut left = Row(vec![self.cursor(selected)])
+            .with(format!("{fold} "), Role::Muted)
+            .with(
+                middle(
+                    &eval.id,
+                    self.width.saturating_sub(right + 4),
+                    glyphs.ellipsis,
+                ),
+                Role::Title,
+            );
+        if self.several && left.width() + right + eval.rubric.len() + 3 < self.width {
+            left = left.with(format!("  {}", eval.rubric), Role::Muted);
+        }
+        let row = Row(tallies
+            .iter()
+            .map(text)
+            .map(|(text, role)| (text.into(), role))
+            .collect());
+        (left, row.with(" ", Role::Text))
+    }
+
+    fn row(&self, id: RowId, selected: bool) -> Ends<'_> {
+        let cells = &self.desk.cells;
+        let Some(row) = cells.row(id) else {
+            return Ends::default();
+        };
+        let glyphs = self.glyphs;
+        let (mark, mut role) = match row.mark() {
+            Mark::Never => (glyphs.never, Role::Muted),
+            Mark::Live => (self.turning(), Role::Live),
+            Mark::Decided(outcome) => look(outcome, glyphs),
+        };
+        let (before, before_role) = match (row.flipped.is_some(), row.stale.is_some()) {
+            (_, true) => (glyphs.stale, Role::Stale),
+            (true, false) => (glyphs.flipped, Role::Flipped),
+            (false, false) => (" ", Role::Text),
+        };
+        if row.stale.is_some() {
+            role = Role::Stale;
+        }
+        let right = self.details(row);
+        let name = cells
+            .transcripts
+            .get(row.transcript as usize)
+            .map_or("?", |transcript| transcript.id.as_str());
+        let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
+        let room = self
+            .width
+            .saturating_sub(6 + message.len() + right.width())
+            .max(4);
+        let text = middle(name, room, glyphs.ellipsis);
+        let text_role = if row.stale.is_some() {
+            Role::Stale
+        } else {
+            Role::Text
+        };
+        let left = Row(vec![self.cursor(selected)])
+            .with(format!(" {before}"), before_role)
+            .with(format!("{mark} "), role)
+            .with(text, text_role)
+            .with(message, Role::Muted);
+        (left, right)
+    }
+
+    /// What stands at the right: the phase, or score and votes; and whether the human says the same.
+    fn details(&self, row: &cells::Row) -> Row<'static> {
+        let mut out = Row::default();
+        if row.is_live() {
+            out = out.with(format!(" {}", self.phase(row)), Role::Live);
+        }
+        let score = row.decision.as_ref().and_then(|decision| decision.score);
+        if let Some(score) = score {
+            out = out.with(format!(" {score:.2}"), Role::Muted);
+        }
+        if row.slots.len() > 1 {
+            out = out.with(" ", Role::Text);
+            for slot in row.slots.iter().take(VOTES) {
+                let (mark, role) = match &slot.state {
+                    SlotState::Never => (self.glyphs.never, Role::Muted),
+                    SlotState::Live => (self.turning(), Role::Live),
+                    SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
+                };
+                out = out.with(mark, role);
+            }
+            if row.slots.len() > VOTES {
+                out = out.with(self.glyphs.ellipsis, Role::Muted);
+            }
+        }
+        if let Some(label) = row.label {
+            let (mark, _) = look(Outcome::of(label), self.glyphs);
+            let said = row.decision.as_ref().and_then(|d| d.outcome.passed());
+            let (sign, role) = match said.map(|said| said == label) {
+                Some(true) => ("=", Role::Label),
+                Some(false) if self.glyphs.ascii => ("!=", Role::Away),
+                Some(false) => ("≠", Role::Away),
+                None => ("?", Role::Label),
+            };
+            out = out.with(format!(" {sign}{mark}"), role);
+        }
+        out.with(" ", Role::Text)
+    }
+
+    /// Where the first live cell is.
+    fn phase(&self, row: &cells::Row) -> String {
+        let live = row.slots.iter().find(|slot| slot.state == SlotState::Live);
+        let at = live.and_then(|slot| slot.at);
+        let found = at.and_then(|(run, cell)| {
+            let run = self.desk.runs.of(self.desk.cells.runs.get(run as usize)?)?;
+            let now = self.replayed.unwrap_or_else(|| run.clock(self.now));
+            Some(cell_phase(run.state.cells.get(cell.index())?, now))
+        });
+        found.unwrap_or_else(|| "queued".to_owned())
+    }
+}
+
+/// The mark and role of an outcome.
+fn look(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
+    match outcome {
+        Outcome::Pass => (glyphs.pass, Role::Pass),
+        Outcome::Fail => (glyphs.fail, Role::Fail),
+        Outcome::NotApplicable => (glyphs.not_applicable, Role::NotApplicable),
+        Outcome::Skipped => (glyphs.skipped, Role::Skipped),
+        _ => (glyphs.error, Role::Error),
+    }
+}
+
+/// A name in so many columns: where it is too long its middle is left out, since names differ at their ends.
+fn middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
+    if name.len() <= ENDS && Row::of(name, Role::Text).width() <= room {
+        return name.into();
+    }
+    let wide = |c: char| {
+        let mut buffer = [0; 4];
+        Row::of(&*c.encode_utf8(&mut buffer), Role::Text).width()
+    };
+    let half = room.saturating_sub(1);
+    let (head, tail) = (half.div_ceil(2), half / 2);
+    let take = |chars: &mut dyn Iterator<Item = char>, room: usize| -> Vec<char> {
+        let mut used = 0;
+        chars
+            .take_while(|c| {
+                used += wide(*c);
+                used <= room
+            })
+            .collect()
+    };
+    let front = take(&mut name.chars(), head);
+    let mut back = take(&mut name.chars().rev(), tail);
+    back.reverse();
+    let mut out: String = front.into_iter().collect();
+    out.push_str(ellipsis);
+    out.extend(back);
+    out.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,273 @@
 //! The replay's bar: where it is, how fast, what the keys do.
+//!
+//! One row. What has no room is left out, least needed first; the badge, the clock and the bar always stay.
 
 use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr as _;
 
+use crate::model::{Millis, visible};
+use crate::record::Speed;
+use crate::theme::{Glyphs, Role};
+use crate::tui::command::{COMMANDS, Command};
 use crate::tui::model::Model;
+use crate::tui::model::replay::Replay;
+use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::line::{self, Row};
+
+/// What the bar's row offers, most wanted first.
+const HINTS: &[(Command, &str)] = &[
+    (Command::PlayPause, ""),
+    (Command::NextFailure, "next failure"),
+    (Command::StepEvent, "event"),
+    (Command::StepTurn, "turn"),
+    (Command::StepCell, "cell"),
+    (Command::SeekTo, "go to"),
+    (Command::Faster, "faster"),
+    (Command::Slower, "slower"),
+];
+
+/// The bar is never narrower, and not wider than is useful.
+const BAR: std::ops::RangeInclusive<usize> = 6..=40;
+
+/// A piece of the row, and what a click on it means.
+type Piece = (String, Role, Option<Target>);
 
 /// Draws it.
-pub(super) fn draw(_canvas: &mut Canvas<'_>, _area: Rect, _model: &Model) {}
+pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+    let Some(replay) = &model.replay else { return };
+    if area.is_empty() {
+        return;
+    }
+    let pieces = pieces(replay, model.now, canvas.glyphs(), usize::from(area.width));
+    let mut row = Row::default();
+    let mut x = area.x;
+    let mut bar: Option<Rect> = None;
+    for (text, role, target) in pieces {
+        let width = u16::try_from(text.width()).unwrap_or(u16::MAX);
+        let width = width.min(area.right().saturating_sub(x));
+        let part = Rect::new(x, area.y, width, 1);
+        match target {
+            // Its two parts are one thing to a click.
+            Some(Target::Progress) => bar = Some(bar.map_or(part, |first| first.union(part))),
+            Some(target) => canvas.hit(part, target),
+            None => {}
+        }
+        x = x.saturating_add(width);
+        row = row.with(text, role);
+    }
+    if let Some(bar) = bar {
+        canvas.hit(bar, Target::Progress);
+    }
+    line::draw(canvas, area, &row, None);
+}
+
+fn pieces(replay: &Replay, now: Millis, glyphs: &Glyphs, width: usize) -> Vec<Piece> {
+    let (at, length) = replay.clock(now);
+    let plain = |text: String, role| -> Piece { (text, role, None) };
+    let letters = visible(replay.run.letters(), false).into_owned();
+    let mut before = vec![
+        plain(" REPLAY ".to_owned(), Role::Badge),
+        plain(format!(" {letters}"), Role::Title),
+    ];
+    let date = plain(format!(" {}", replay.recorded), Role::Muted);
+    let state = plain(format!("  {}", state(replay, glyphs)), Role::Accent);
+    let clock = plain(
+        format!("  {} / {}  ", tenths(at), whole(length)),
+        Role::Text,
+    );
+    let events = format!(
+        "  event {}/{}",
+        replay.player.position(),
+        replay.player.len()
+    );
+    let events = plain(events, Role::Muted);
+
+    let taken: usize = before.iter().chain([&state, &clock]).map(columns).sum();
+    let mut left = width.saturating_sub(taken);
+    let mut fits = |piece: &Piece, least: usize| {
+        let fits = left >= columns(piece) + least;
+        if fits {
+            left -= columns(piece);
+        }
+        fits
+    };
+    let mut after = Vec::new();
+    if fits(&events, *BAR.start()) {
+        after.push(events);
+    }
+    if !replay.recorded.is_empty() && fits(&date, 12) {
+        before.push(date);
+    }
+    for (nth, (command, title)) in HINTS.iter().enumerate() {
+        let title = match command {
+            Command::PlayPause if replay.playing() => "pause",
+            Command::PlayPause => "play",
+            _ => title,
+        };
+        let gap = if nth == 0 { "   " } else { "  " };
+        let hint = (
+            format!("{gap}{} {title}", key(*command)),
+            Role::Key,
+            Some(Target::Command(*command)),
+        );
+        if !fits(&hint, 12) {
+            break;
+        }
+        after.push(hint);
+    }
+    before.extend([state, clock]);
+    let room = left.min(*BAR.end());
+    if room > 0 {
+        before.extend(bar(at, length, room, glyphs));
+    }
+    before.extend(after);
+    before
+}
+
+fn columns(piece: &Piece) -> usize {
+    piece.0.width()
+}
+
+/// The bar's two parts.
+fn bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Piece; 2] {
+    let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
+    let full = match length.0 {
+        0 => room_wide,
+        length => at.0.min(length).saturating_mul(room_wide) / length,
+    };
+    let full = usize::try_from(full).unwrap_or(room).min(room);
+    let (filled, empty) = glyphs.bar;
+    [
+        (filled.repeat(full), Role::Accent, Some(Target::Progress)),
+        (
+            empty.repeat(room - full),
+            Role::Border,
+            Some(Target::Progress),
+        ),
+    ]
+}
+
+fn state(replay: &Replay, glyphs: &Glyphs) -> String {
+    if replay.seeking() {
+        return format!("seeking{}", glyphs.ellipsis);
+    }
+    if replay.player.is_over() {
+        return match replay.whole {
+            true => "end".to_owned(),
+            false => "stops without an end".to_owned(),
+        };
+    }
+    let (play, times) = if glyphs.ascii {
+        (">", "x")
+    } else {
+        ("▶", "×")
+    };
+    let pause = if glyphs.ascii { "||" } else { "‖" };
+    let mark = if replay.playing() { play } else { pause };
+    format!("{mark} {times}{}", factor(replay.speed))
+}
+
+fn factor(speed: Speed) -> String {
+    let times = speed.times();
+    if times.is_finite() {
+        format!("{times}")
+    } else {
+        "all".to_owned()
+    }
+}
+
+fn key(command: Command) -> &'static str {
+    let spec = COMMANDS.iter().find(|spec| spec.command == command);
+    spec.and_then(|spec| spec.keys.first())
+        .copied()
+        .unwrap_or_default()
+}
+
+/// `0:12.3`
+fn tenths(at: Millis) -> String {
+    format!("{}.{}", whole(at), at.0 % 1000 / 100)
+}
+
+/// `1:05`, `1:02:03`
+fn whole(at: Millis) -> String {
+    let seconds = at.0 / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::{Kind, RunEvent};
+    use crate::model::RunId;
+    use crate::tui::model::runs::Ticket;
+
+    fn replay() -> Replay {
+        let note = |seq: u64| RunEvent {
+            seq,
+            at: Millis(seq * 650),
+            kind: Kind::Note {
+                cell: None,
+                text: String::new(),
+            },
+        };
+        let log = Arc::new((0..=100).map(note).collect());
+        let run = RunId("20261120-170203-k3f9".to_owned());
+        let mut replay = Replay::new(run, "/r".into(), log, Ticket(1), false);
+        replay.recorded = "2026-11-20 17:02".to_owned();
+        let _first = replay.player.seek(20);
+        replay.told = 20;
+        replay.speed = Speed::new(4.0);
+        replay
+    }
+
+    fn text(replay: &Replay, now: u64, glyphs: &Glyphs, width: usize) -> String {
+        let pieces = pieces(replay, Millis(now), glyphs, width);
+        pieces.iter().map(|piece| piece.0.as_str()).collect()
+    }
+
+    #[test]
+    fn it_says_what_plays_and_how_far_it_is() {
+        let mut replay = replay();
+        replay.player.play(Millis(0), Speed::new(4.0));
+        assert_eq!(
+            text(&replay, 50, &Glyphs::UNICODE, 140),
+            " REPLAY  k3f9 2026-11-20 17:02  ▶ ×4  0:12.5 / 1:05  ███░░░░░░░░░░░░░░░  event 20/101   space pause  F next failure  > event  t turn  C cell"
+        );
+        assert_eq!(
+            text(&replay, 50, &Glyphs::ASCII, 80),
+            " REPLAY  k3f9 2026-11-20 17:02  > x4  0:12.5 / 1:05  ##...........  event 20/101"
+        );
+    }
+
+    #[test]
+    fn it_fits_any_width_and_the_narrow_ones_keep_the_badge_and_the_clock() {
+        let replay = replay();
+        assert_eq!(
+            text(&replay, 0, &Glyphs::UNICODE, 42),
+            " REPLAY  k3f9  ‖ ×4  0:12.3 / 1:05  █░░░░░"
+        );
+        for width in 42..250 {
+            let text = text(&replay, 0, &Glyphs::UNICODE, width);
+            assert!(text.width() <= width, "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_none_says_so() {
+        let mut replay = replay();
+        let _all = replay.player.seek(101);
+        assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("seeking…"));
+        replay.told = 101;
+        assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("stops without an end"));
+        replay.whole = true;
+        assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("  end  1:05.0 / 1:05"));
+    }
+}

@@ -1,13 +1,320 @@
-//! The four panes of a trace, and the strip of its turns.
+//! The four panes of a trace, and the strip of its steps.
+
+use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
+use crate::event::{CallState, TurnState};
+use crate::model::{Outcome, SUBMIT};
+use crate::report::size;
+use crate::theme::{Glyphs, Role};
+use crate::tui::content;
 use crate::tui::model::Model;
+use crate::tui::model::cells::SlotState;
 use crate::tui::model::pane::Pane;
+use crate::tui::model::trace::{Shown, Step, call_at, phase_line, shown, step, steps, turn_at};
+use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow::{self, Drawn};
+use crate::tui::widget::line::{self, Row};
 
 /// Draws one of the four.
-pub(super) fn draw(_canvas: &mut Canvas<'_>, _pane: Pane, _area: Rect, _model: &Model) {}
+pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, model: &Model) {
+    text_pane(canvas, pane, area, model, subtitle(pane, model));
+}
 
-/// Draws the strip.
-pub(super) fn strip(_canvas: &mut Canvas<'_>, _area: Rect, _model: &Model) {}
+/// Draws a pane that scrolls a text, in its frame.
+pub(super) fn text_pane(
+    canvas: &mut Canvas<'_>,
+    pane: Pane,
+    area: Rect,
+    model: &Model,
+    subtitle: String,
+) {
+    let focused = model.ui.focus == pane;
+    let number = format!("{} {}", pane.number(), pane.title());
+    let mut title = Row::of(number, Role::Title);
+    if !subtitle.is_empty() {
+        title = title.with("  ", Role::Muted).with(subtitle, Role::Muted);
+    }
+    let inside = canvas.frame(area, &title, focused, Target::Pane(pane));
+    let Some(scroll) = content::scroll(model, pane) else {
+        return;
+    };
+    let source = content::of(model, pane);
+    let drawn = flow::draw(canvas, inside, &*source, scroll);
+    let edge = Rect::new(area.x, inside.y, area.width, inside.height);
+    canvas.scrollbar(edge, drawn.from, drawn.to);
+    canvas.corner(area, &position(drawn, canvas.glyphs()));
+}
+
+/// How far down one is; nothing where all is seen.
+fn position(drawn: Drawn, glyphs: &Glyphs) -> Row<'static> {
+    let all = drawn.from <= 0.0 && !drawn.more_below;
+    if all {
+        return Row::default();
+    }
+    if drawn.more_below {
+        let part = format!("{:.0}% ", (drawn.to * 100.0).clamp(0.0, 99.0));
+        return Row::of(part, Role::Muted).with(format!("{} more", glyphs.down), Role::Accent);
+    }
+    Row::of("end", Role::Muted)
+}
+
+/// `turn 2 of 5 · gemini`: what of the trace a pane shows.
+fn subtitle(pane: Pane, model: &Model) -> String {
+    let Some(shown) = shown(model) else {
+        return String::new();
+    };
+    let trace = &model.desk().trace;
+    let turns = shown.turns();
+    match pane {
+        Pane::Prompt => {
+            let Some(turn) = turn_at(trace, turns) else {
+                return String::new();
+            };
+            let raw = if trace.raw { " · raw" } else { "" };
+            let judge = judge(&shown).map_or(String::new(), |judge| format!(" · {judge}"));
+            format!("turn {} of {}{judge}{raw}", turn + 1, turns.len())
+        }
+        Pane::FunctionCall | Pane::FetchedContent => {
+            call_at(trace, turns).map_or(String::new(), |(turn, call)| {
+                let count = turns.get(turn).map_or(0, |turn| turn.calls.len());
+                let which = if count > 1 {
+                    format!(", call {} of {count}", call + 1)
+                } else {
+                    String::new()
+                };
+                format!("turn {}{which}", turn + 1)
+            })
+        }
+        Pane::Verdict => {
+            let slots = shown.row.slots.len();
+            let which = if slots > 1 {
+                format!("#{} of {slots} ", usize::from(trace.slot) + 1)
+            } else {
+                String::new()
+            };
+            format!("{which}{}", judge(&shown).unwrap_or_default())
+        }
+        Pane::Cells | Pane::Transcript | Pane::Changes => String::new(),
+    }
+}
+
+/// The judge's name, and its model where that says more.
+fn judge(shown: &Shown<'_>) -> Option<String> {
+    let config = &shown.judge()?.config;
+    Some(if config.model.is_empty() || config.model == config.name {
+        config.name.clone()
+    } else {
+        format!("{} {}", config.name, config.model)
+    })
+}
+
+/// A place of the strip.
+struct Stop<'a> {
+    text: Cow<'a, str>,
+    role: Role,
+    /// What a click selects.
+    at: Option<usize>,
+    selected: bool,
+}
+
+impl<'a> Stop<'a> {
+    fn note(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
+        Self {
+            text: text.into(),
+            role,
+            at: None,
+            selected: false,
+        }
+    }
+}
+
+/// Draws the strip: what the judge did, step by step, and what it does now.
+pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+    if area.is_empty() {
+        return;
+    }
+    let Some(shown) = shown(model) else {
+        return;
+    };
+    let stops = stops(&shown, model, canvas.glyphs());
+    let link = if canvas.glyphs().ascii {
+        " - "
+    } else {
+        " ─ "
+    };
+    let link_width = 3;
+    let width = |stop: &Stop<'_>| Row::of(&*stop.text, stop.role).width();
+    // So far to the left that the selected one is seen, and some of what comes after it.
+    let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
+    let room = usize::from(area.width).saturating_sub(2);
+    let mut from = 0;
+    let mut used: usize = stops[..stops.len().min(selected + 2)]
+        .iter()
+        .map(|stop| width(stop) + link_width)
+        .sum();
+    while used > room && from < selected {
+        used -= width(&stops[from]) + link_width;
+        from += 1;
+    }
+    let mut x = area.x + 1;
+    if from > 0 {
+        x += canvas.text(
+            Rect {
+                x,
+                width: area.right().saturating_sub(x),
+                ..area
+            },
+            canvas.glyphs().ellipsis,
+            Role::Muted,
+        );
+    }
+    for (at, stop) in stops.iter().enumerate().skip(from) {
+        let rest = |x: u16| Rect {
+            x,
+            width: area.right().saturating_sub(x),
+            ..area
+        };
+        if at > 0 && rest(x).width > 0 {
+            x += canvas.text(rest(x), link, Role::Muted);
+        }
+        let room = rest(x);
+        if room.width == 0 {
+            break;
+        }
+        let over = stop.selected.then_some(Role::Selected);
+        let wide = u16::try_from(width(stop))
+            .unwrap_or(room.width)
+            .min(room.width);
+        let spot = Rect {
+            width: wide,
+            ..room
+        };
+        line::draw(canvas, spot, &Row::of(&*stop.text, stop.role), over);
+        if let Some(step) = stop.at {
+            canvas.hit(spot, Target::Step(step));
+        }
+        x += wide;
+    }
+}
+
+fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>> {
+    let trace = &model.desk().trace;
+    let turns = shown.turns();
+    let selected = step(trace, turns);
+    let all: Vec<Step> = steps(turns).collect();
+    let mut stops = Vec::new();
+    let slots = &shown.row.slots;
+    if slots.len() > 1 {
+        stops.extend(slots.iter().enumerate().map(|(at, slot)| {
+            let (mark, role) = match &slot.state {
+                SlotState::Never => (glyphs.never, Role::Muted),
+                SlotState::Live => (glyphs.live[0], Role::Live),
+                SlotState::Done { outcome, .. } => content::mark(*outcome, glyphs),
+            };
+            let open = if at == usize::from(trace.slot) {
+                glyphs.cursor
+            } else {
+                ""
+            };
+            Stop {
+                text: format!("{open}#{}{mark}", at + 1).into(),
+                role,
+                at: Some(all.len() + at),
+                selected: false,
+            }
+        }));
+    }
+    for (at, place) in all.iter().enumerate() {
+        let stop = |text: String, role| Stop {
+            text: text.into(),
+            role,
+            at: Some(at),
+            selected: selected == Some(*place),
+        };
+        match *place {
+            Step::Turn(number) => {
+                let Some(turn) = turns.get(number) else {
+                    continue;
+                };
+                stops.push(stop(
+                    format!("{} prompt", circled(number + 1, glyphs)),
+                    Role::Text,
+                ));
+                stops.extend(failures(turn, glyphs));
+            }
+            Step::Call(turn, call) => {
+                let Some(call) = turns.get(turn).and_then(|turn| turn.calls.get(call)) else {
+                    continue;
+                };
+                let (text, role) = call_text(shown, call, glyphs);
+                stops.push(stop(text, role));
+            }
+        }
+    }
+    let submitted = turns
+        .last()
+        .is_some_and(|turn| turn.calls.iter().any(|call| call.name == SUBMIT));
+    match (shown.is_live(), outcome(shown, glyphs)) {
+        (true, _) => {
+            let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
+            let frame = glyphs.live[model.ui.frame % glyphs.live.len()];
+            stops.extend(phase.map(|phase| Stop::note(format!("{frame} {phase}"), Role::Live)));
+        }
+        (false, Some((text, role))) if !submitted => stops.push(Stop::note(text, role)),
+        (false, _) => {}
+    }
+    stops
+}
+
+/// Attempts that failed: `↻ 429`.
+fn failures<'a>(turn: &TurnState, glyphs: &Glyphs) -> impl Iterator<Item = Stop<'a>> {
+    let again = if glyphs.ascii { "retry" } else { "↻" };
+    turn.attempts.values().filter_map(move |attempt| {
+        let (status, _, _) = attempt.failed.as_ref()?;
+        let status = status.map_or_else(|| "cut".to_owned(), |status| status.to_string());
+        Some(Stop::note(format!("{again} {status}"), Role::Warning))
+    })
+}
+
+fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, Role) {
+    if call.name == SUBMIT
+        && let Some(text) = outcome(shown, glyphs)
+    {
+        return text;
+    }
+    // A model may name anything: a few words of it are enough here.
+    let name: String = call.name.chars().take(32).collect();
+    match (&call.rejected, &call.finished) {
+        (Some(_), _) => (format!("{name} {} refused", glyphs.error), Role::Error),
+        (None, Some((answer, _, _))) if answer.is_error => {
+            (format!("{name} {} error", glyphs.fail), Role::Error)
+        }
+        (None, Some(_)) if call.name == SUBMIT => (name, Role::Tool),
+        (None, Some((answer, _, _))) => (format!("{name} {}", size(answer.bytes)), Role::Tool),
+        (None, None) => (format!("{name} {}", glyphs.ellipsis), Role::Live),
+    }
+}
+
+/// `✗ 0.30`.
+fn outcome(shown: &Shown<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
+    let result = shown.result?;
+    let (mark, role) = content::mark(result.outcome, glyphs);
+    let rest = match result.score {
+        Some(score) => format!("{score:.2}"),
+        None if result.outcome == Outcome::Pass || result.outcome == Outcome::Fail => String::new(),
+        None => crate::report::words(result.outcome).to_owned(),
+    };
+    Some((format!("{mark} {rest}").trim_end().to_owned(), role))
+}
+
+/// A turn's number, circled where there is such a character.
+fn circled(number: usize, glyphs: &Glyphs) -> String {
+    match u32::try_from(number) {
+        Ok(n @ 1..=20) if !glyphs.ascii => char::from_u32(0x245F + n).map(String::from),
+        _ => None,
+    }
+    .unwrap_or_else(|| format!("({number})"))
+}

@@ -1,10 +1,15 @@
 //! Where views draw: the buffer, the theme, and the places a click would hit.
+//!
+//! Everything clips: an area may be empty, or lie partly or wholly beyond the screen.
 
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use super::super::msg::Target;
+use super::glyph::{Shown, Unit};
+use super::line::{self, Row};
+use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
 /// What lies where, in drawing order; the last one wins.
@@ -32,6 +37,17 @@ pub(crate) struct Canvas<'a> {
     pub(crate) hits: Hits,
 }
 
+/// Corners (top left, top right, bottom left, bottom right), then horizontal and vertical. The focused frame differs
+/// without colour too.
+fn borders(ascii: bool, focused: bool) -> [&'static str; 6] {
+    match (ascii, focused) {
+        (false, false) => ["┌", "┐", "└", "┘", "─", "│"],
+        (false, true) => ["┏", "┓", "┗", "┛", "━", "┃"],
+        (true, false) => ["+", "+", "+", "+", "-", "|"],
+        (true, true) => ["#", "#", "#", "#", "=", "#"],
+    }
+}
+
 impl<'a> Canvas<'a> {
     /// A canvas over a buffer.
     pub(crate) fn new(buffer: &'a mut Buffer, theme: &'a Theme) -> Self {
@@ -56,4 +72,256 @@ impl<'a> Canvas<'a> {
     pub(crate) fn hit(&mut self, area: Rect, target: Target) {
         self.hits.0.push((area, target));
     }
+
+    /// The part of an area that is on the screen.
+    pub(crate) fn clip(&self, area: Rect) -> Rect {
+        area.intersection(self.buffer.area)
+    }
+
+    /// Draws one row of text, cut with an ellipsis. Returns the columns used.
+    pub(crate) fn text(&mut self, area: Rect, text: &str, role: Role) -> u16 {
+        line::draw(self, area, &Row::of(text, role), None)
+    }
+
+    /// Lays a role's look over an area, whatever stands in it.
+    pub(crate) fn fill(&mut self, area: Rect, role: Role) {
+        let area = self.clip(area);
+        let style = self.style(role);
+        self.buffer.set_style(area, style);
+    }
+
+    /// Empties an area, half-covered wide characters at its left edge included.
+    pub(crate) fn clear(&mut self, area: Rect) {
+        let area = self.clip(area);
+        for y in area.top()..area.bottom() {
+            self.uncover(area.x, y);
+            for x in area.left()..area.right() {
+                if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                    cell.reset();
+                }
+            }
+        }
+        self.fill(area, Role::Text);
+    }
+
+    /// Draws a box with its title in the top border; a click on any of it means `hit`. Returns the inside.
+    pub(crate) fn frame(
+        &mut self,
+        area: Rect,
+        title: &Row<'_>,
+        focused: bool,
+        hit: Target,
+    ) -> Rect {
+        let area = self.clip(area);
+        if area.is_empty() {
+            return area;
+        }
+        self.hit(area, hit);
+        let role = if focused {
+            Role::BorderFocus
+        } else {
+            Role::Border
+        };
+        let style = self.style(role);
+        let [tl, tr, bl, br, across, down] = borders(self.glyphs().ascii, focused);
+        let (right, bottom) = (area.right() - 1, area.bottom() - 1);
+        for x in area.left()..area.right() {
+            self.put(x, bottom, across, 1, style);
+            self.put(x, area.y, across, 1, style);
+        }
+        for y in area.top()..area.bottom() {
+            self.put(area.x, y, down, 1, style);
+            self.put(right, y, down, 1, style);
+        }
+        self.put(right, bottom, br, 1, style);
+        self.put(area.x, bottom, bl, 1, style);
+        self.put(right, area.y, tr, 1, style);
+        self.put(area.x, area.y, tl, 1, style);
+        if area.width > 4 && title.width() > 0 {
+            let at = Rect::new(area.x + 2, area.y, area.width - 4, 1);
+            self.gap(at.x - 1, at.y, style);
+            let used = line::draw(self, at, title, None);
+            self.gap(at.x + used, at.y, style);
+        }
+        if area.width < 3 || area.height < 3 {
+            return Rect::new(area.x, area.y, 0, 0);
+        }
+        Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
+    }
+
+    /// Writes at the right end of a frame's bottom border, such as `12/240`.
+    pub(crate) fn corner(&mut self, frame: Rect, note: &Row<'_>) {
+        let frame = self.clip(frame);
+        let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);
+        if wide == 0 || frame.height < 2 || frame.width < 6 {
+            return;
+        }
+        let wide = wide.min(frame.width - 4);
+        let at = Rect::new(frame.right() - 2 - wide, frame.bottom() - 1, wide, 1);
+        self.gap(at.x - 1, at.y, Style::new());
+        self.gap(at.right(), at.y, Style::new());
+        self.blank(at);
+        line::draw(self, at, note, None);
+    }
+
+    /// Makes room in the middle of the screen, never more than there is: emptied, and clicks do not fall through.
+    pub(crate) fn popup(&mut self, width: u16, height: u16) -> Rect {
+        let screen = self.buffer.area;
+        let (width, height) = (width.min(screen.width), height.min(screen.height));
+        let area = Rect::new(
+            screen.x + (screen.width - width) / 2,
+            screen.y + (screen.height - height) / 2,
+            width,
+            height,
+        );
+        self.clear(area);
+        self.hit(area, Target::Nothing);
+        area
+    }
+
+    /// Draws which part of the whole is visible into the area's last column (a frame's right border, say); nothing where
+    /// all is.
+    pub(crate) fn scrollbar(&mut self, area: Rect, from: f64, to: f64) {
+        let area = self.clip(area);
+        if area.is_empty() || (from <= 0.0 && to >= 1.0) || !from.is_finite() || !to.is_finite() {
+            return;
+        }
+        let height = f64::from(area.height);
+        let place = |part: f64| rows(part.clamp(0.0, 1.0) * height);
+        let first = place(from).min(area.height - 1);
+        let last = place(to).max(first + 1).min(area.height);
+        let style = self.style(Role::Bar);
+        let symbol = self.glyphs().bar.0;
+        for y in first..last {
+            self.put(area.right() - 1, area.y + y, symbol, 1, style);
+        }
+    }
+
+    /// Holds the screen to what may be sent to a terminal; called when everything is drawn.
+    ///
+    /// The last line of defence, for cells someone wrote past [`line`] and [`super::flow`]: no control, bidi or zero-width
+    /// character is left, joiners included (no cluster drawn here needs one), and none wider than the room at the right
+    /// edge. In ASCII mode our own marks become ASCII too; what a text itself says stays.
+    pub(crate) fn seal(&mut self) {
+        let area = self.buffer.area;
+        let ascii = self.glyphs().ascii;
+        let width = usize::from(area.width).max(1);
+        for (at, cell) in self.buffer.content.iter_mut().enumerate() {
+            let symbol = cell.symbol();
+            if let [byte] = symbol.as_bytes() {
+                if !(b' '..=b'~').contains(byte) {
+                    cell.set_symbol("?");
+                }
+                continue;
+            }
+            let hostile = symbol.chars().any(|c| c.is_control() || is_invisible(c));
+            let room = width - at % width;
+            let replaced = if symbol.is_empty() {
+                Some(" ")
+            } else if hostile || symbol.cell_width() == 0 || usize::from(symbol.cell_width()) > room
+            {
+                Some(if ascii { "?" } else { "\u{FFFD}" })
+            } else if ascii {
+                own_mark_in_ascii(symbol)
+            } else {
+                None
+            };
+            if let Some(symbol) = replaced {
+                cell.set_symbol(symbol);
+            }
+        }
+    }
+
+    /// Draws a unit at a column of an area that lies within the buffer; what does not fit is left out.
+    pub(super) fn unit(
+        &mut self,
+        area: Rect,
+        column: usize,
+        unit: &Unit<'_>,
+        style: Style,
+        hostile: Style,
+    ) {
+        let room = usize::from(area.width);
+        let x = |column: usize| area.x + u16::try_from(column).unwrap_or(u16::MAX - area.x);
+        let width = unit.width(column);
+        match &unit.shown {
+            Shown::Symbol(symbol, wide) if column + wide <= room => {
+                let wide = u16::try_from(*wide).unwrap_or(1);
+                self.put(x(column), area.y, symbol, wide, style);
+            }
+            Shown::Symbol(..) => {}
+            Shown::Mark(mark) => {
+                let mut buffer = [0; 4];
+                for (column, c) in (column..room).zip(mark.chars()) {
+                    self.put(x(column), area.y, c.encode_utf8(&mut buffer), 1, hostile);
+                }
+            }
+            Shown::Tab => {
+                for column in column..(column + width).min(room) {
+                    self.put(x(column), area.y, " ", 1, style);
+                }
+            }
+        }
+    }
+
+    /// Writes one symbol; what it half covers is emptied.
+    pub(super) fn put(&mut self, x: u16, y: u16, symbol: &str, width: u16, style: Style) {
+        self.uncover(x, y);
+        let Some(cell) = self.buffer.cell_mut((x, y)) else {
+            return;
+        };
+        cell.set_symbol(symbol).set_style(style);
+        for x in x.saturating_add(1)..x.saturating_add(width) {
+            if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                cell.set_symbol(" ").set_style(style);
+            }
+        }
+    }
+
+    /// Spaces over what stands in a row; looks stay.
+    pub(super) fn blank(&mut self, area: Rect) {
+        for x in area.left()..area.right() {
+            self.put(x, area.y, " ", 1, Style::new());
+        }
+    }
+
+    fn gap(&mut self, x: u16, y: u16, style: Style) {
+        self.put(x, y, " ", 1, style);
+    }
+
+    /// A wide character just left of `x` loses its second half to what comes: it goes.
+    fn uncover(&mut self, x: u16, y: u16) {
+        if let Some(left) = x.checked_sub(1)
+            && let Some(cell) = self.buffer.cell_mut((left, y))
+            && cell.symbol().len() > 1
+            && cell.symbol().cell_width() > 1
+        {
+            cell.set_symbol(" ");
+        }
+    }
 }
+
+/// Rows a height takes, as drawn.
+fn rows(height: f64) -> u16 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and a screen's height"
+    )]
+    let rows = height.round() as u16;
+    rows
+}
+
+/// The ASCII form of a mark that this program made.
+fn own_mark_in_ascii(symbol: &str) -> Option<&'static str> {
+    let mut chars = symbol.chars();
+    match (chars.next(), chars.next()) {
+        (Some('‹'), None) => Some("<"),
+        (Some('›'), None) => Some(">"),
+        (Some('\u{2400}'..='\u{2421}'), None) => Some("^"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

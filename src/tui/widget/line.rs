@@ -1,17 +1,28 @@
 //! One row of text made of pieces, each with a role.
+//!
+//! Refuses to look at more of a piece than a screen could show, so that a hostile title of any length costs nothing.
 
 use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
+use super::glyph;
 use crate::theme::Role;
+
+/// Bytes of a piece that are looked at.
+const SEEN: usize = 4096;
 
 /// A row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row<'a>(pub(crate) Vec<(Cow<'a, str>, Role)>);
 
 impl<'a> Row<'a> {
+    /// A row of one piece.
+    pub(crate) fn of(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
+        Self::default().with(text, role)
+    }
+
     /// Adds a piece.
     #[must_use]
     pub(crate) fn with(mut self, text: impl Into<Cow<'a, str>>, role: Role) -> Self {
@@ -19,18 +30,136 @@ impl<'a> Row<'a> {
         self
     }
 
-    /// Columns it takes, marks for hostile characters included.
+    /// Columns it takes, marks for hostile characters included. Of a piece of many kilobytes only the beginning counts.
     pub(crate) fn width(&self) -> usize {
-        0
+        let mut column = 0;
+        for (text, _) in &self.0 {
+            let (seen, cut) = seen(text);
+            for unit in glyph::units(seen) {
+                column += unit.width(column);
+            }
+            if cut {
+                return column + 1;
+            }
+        }
+        column
     }
 }
 
-/// Draws a row from the left edge, cut with an ellipsis; `over` is laid over every piece (selection). Returns the columns used.
-pub(crate) fn draw(
-    _canvas: &mut Canvas<'_>,
-    _area: Rect,
-    _row: &Row<'_>,
-    _over: Option<Role>,
-) -> u16 {
-    0
+/// What is looked at of a piece, and whether that is not all.
+fn seen(text: &str) -> (&str, bool) {
+    let end = text.floor_char_boundary(SEEN);
+    (&text[..end], end < text.len())
 }
+
+/// Draws a row from the left edge, cut with an ellipsis; `over` is laid over every piece (selection). Returns the columns used.
+pub(crate) fn draw(canvas: &mut Canvas<'_>, area: Rect, row: &Row<'_>, over: Option<Role>) -> u16 {
+    let area = canvas.clip(area);
+    if area.is_empty() {
+        return 0;
+    }
+    let used = pieces(canvas, area, row);
+    if let Some(role) = over {
+        let style = canvas.style(role);
+        canvas.buffer.set_style(Rect { height: 1, ..area }, style);
+    }
+    used
+}
+
+/// Draws one row at both ends: `right` ends at the right edge, `left` is cut before it. Where both do not fit, `left` has
+/// at least half of the room. Returns the columns `left` used.
+pub(crate) fn draw_ends(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    left: &Row<'_>,
+    right: &Row<'_>,
+    over: Option<Role>,
+) -> u16 {
+    let area = canvas.clip(area);
+    if area.is_empty() {
+        return 0;
+    }
+    let room = usize::from(area.width);
+    let (wants, tail) = (left.width(), right.width());
+    let tail = if tail == 0 || wants + 1 + tail <= room {
+        tail
+    } else {
+        tail.min(room - (wants + 1).min(room.div_ceil(2)))
+    };
+    let tail = u16::try_from(tail).unwrap_or(area.width);
+    let head = area.width - tail;
+    let used = pieces(
+        canvas,
+        Rect {
+            width: head.saturating_sub(u16::from(tail > 0)),
+            ..area
+        },
+        left,
+    );
+    pieces(
+        canvas,
+        Rect {
+            x: area.x + head,
+            width: tail,
+            ..area
+        },
+        right,
+    );
+    if let Some(role) = over {
+        let style = canvas.style(role);
+        canvas.buffer.set_style(Rect { height: 1, ..area }, style);
+    }
+    used
+}
+
+/// Draws the pieces into an area that lies within the buffer.
+fn pieces(canvas: &mut Canvas<'_>, area: Rect, row: &Row<'_>) -> u16 {
+    if area.is_empty() {
+        return 0;
+    }
+    let room = usize::from(area.width);
+    let mut column = 0;
+    // The last place where the ellipsis still fits, for a row that turns out too long.
+    let mut cut = (0, Role::default());
+    for (text, role) in &row.0 {
+        let style = canvas.style(*role);
+        let hostile = style.patch(canvas.style(Role::Hostile));
+        let (seen, more) = seen(text);
+        for unit in glyph::units(seen) {
+            let width = unit.width(column);
+            if column + width > room {
+                return ellipsis(canvas, area, cut);
+            }
+            canvas.unit(area, column, &unit, style, hostile);
+            column += width;
+            if column < room {
+                cut = (column, *role);
+            }
+        }
+        if more {
+            return ellipsis(canvas, area, cut);
+        }
+    }
+    u16::try_from(column).unwrap_or(area.width)
+}
+
+/// Ends a row that is longer than its room.
+fn ellipsis(canvas: &mut Canvas<'_>, area: Rect, (column, role): (usize, Role)) -> u16 {
+    let from = u16::try_from(column)
+        .unwrap_or(area.width)
+        .min(area.width - 1);
+    let rest = Rect {
+        x: area.x + from,
+        width: area.width - from,
+        height: 1,
+        ..area
+    };
+    canvas.blank(rest);
+    let style = canvas.style(role);
+    let symbol = canvas.glyphs().ellipsis;
+    canvas.put(rest.x, rest.y, symbol, 1, style);
+    from + 1
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 
 pub(crate) mod canvas;
 pub(crate) mod flow;
+mod glyph;
 pub(crate) mod input;
 pub(crate) mod line;
 pub(crate) mod list;

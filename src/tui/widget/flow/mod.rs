@@ -4,13 +4,23 @@
 //! point before it (a line's start, or every few kilobytes of a line that is longer). So a jump, a resize and an appended
 //! piece cost what is visible, whatever the size. A pane follows its tail until the user scrolls up.
 
+mod draw;
+mod seek;
+mod walk;
+mod wrap;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use ratatui::layout::{Rect, Size};
 
+use self::seek::Seeking;
+use self::walk::{Walker, window};
 use super::canvas::Canvas;
 use crate::theme::Role;
+
+/// Rows one move may go: further, [`Scroll::home`], [`Scroll::end`] and [`Scroll::show`] go without walking.
+const FAR: u64 = 10_000;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Default)]
@@ -68,12 +78,14 @@ pub(crate) struct Place {
 /// Where a pane stands in its source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scroll {
-    /// A place in the topmost visible row.
+    /// A place in the topmost visible row; means nothing while it follows ([`Scroll::row`] tells).
     pub(crate) top: Place,
     /// Shows the end, and goes with it.
     pub(crate) follow: bool,
     /// What is searched for, and the match last gone to.
     pub(crate) find: Option<Find>,
+    /// A search that is not finished; set to `None` to give it up.
+    pub(crate) seeking: Option<Seeking>,
 }
 
 /// A search.
@@ -113,7 +125,23 @@ impl Scroll {
     }
 
     /// Moves by rows; at the end it follows again, upwards it stops following.
-    pub(crate) fn by(&mut self, _source: &dyn Source, _area: Size, _rows: i64) {}
+    pub(crate) fn by(&mut self, source: &dyn Source, area: Size, rows: i64) {
+        let Some((mut top, mut bottom)) = window(source, area, self) else {
+            return;
+        };
+        let count = rows.unsigned_abs().min(FAR);
+        if rows > 0 {
+            self.follow = !(0..count).all(|_| bottom.down() && top.down()) || !bottom.has_next();
+        } else if rows < 0 {
+            for _ in 0..count {
+                if !top.up() {
+                    break;
+                }
+            }
+            self.follow = false;
+        }
+        self.top = top.place();
+    }
 
     /// To the first row.
     pub(crate) fn home(&mut self) {
@@ -127,14 +155,36 @@ impl Scroll {
     }
 
     /// Makes a place visible, a third from the top unless it is visible already.
-    pub(crate) fn show(&mut self, _source: &dyn Source, _area: Size, place: Place) {
-        self.top = place;
+    pub(crate) fn show(&mut self, source: &dyn Source, area: Size, place: Place) {
+        let rows = window(source, area, self).zip(Walker::new(source, area.width, place));
+        let Some(((top, bottom), mut row)) = rows else {
+            // Nothing to measure with yet: the place is shown as soon as there is.
+            self.top = place;
+            self.follow = false;
+            return;
+        };
+        if (top.place()..=bottom.place()).contains(&row.place()) {
+            return;
+        }
+        for _ in 0..area.height / 3 {
+            if !row.up() {
+                break;
+            }
+        }
+        self.top = row.place();
         self.follow = false;
     }
 
-    /// Goes to the next (or previous) match of [`Scroll::find`].
-    pub(crate) fn seek(&mut self, _source: &dyn Source, _area: Size, _forward: bool) -> Found {
-        Found::Nowhere
+    /// Goes to the next (or previous) match of [`Scroll::find`]; without one gone to before, from what is visible on.
+    /// Looks at 16 MB at most: on [`Found::NotYet`] call again with the same direction.
+    pub(crate) fn seek(&mut self, source: &dyn Source, area: Size, forward: bool) -> Found {
+        seek::seek(self, source, area, forward, seek::BUDGET)
+    }
+
+    /// Where the row begins that is drawn so many rows below the top; `None` where no row is.
+    pub(crate) fn row(&self, source: &dyn Source, area: Size, below: u16) -> Option<Place> {
+        let (mut top, _) = window(source, area, self)?;
+        (0..below).all(|_| top.down()).then(|| top.place())
     }
 }
 
@@ -151,10 +201,13 @@ pub(crate) struct Drawn {
 
 /// Draws what is visible.
 pub(crate) fn draw(
-    _canvas: &mut Canvas<'_>,
-    _area: Rect,
-    _source: &dyn Source,
-    _scroll: &Scroll,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    source: &dyn Source,
+    scroll: &Scroll,
 ) -> Drawn {
-    Drawn::default()
+    draw::draw(canvas, area, source, scroll)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The workbench: what it opens, and how it looks.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Cx;
+use super::args::{Look, Place};
+use super::trouble::Trouble;
+use super::workspace::{open as open_workspace, store};
+use crate::handlers::Registry;
+use crate::record::{Run, RunStore};
+use crate::theme::{Depth, Theme, ThemeError};
+use crate::tui::{self, Open, Setup};
+use crate::workspace::{self, CONFIG};
+
+/// Why there can be no screen, if so.
+pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
+    if !cx.streams.out.terminal || !io::stdin().is_terminal() {
+        Some("no terminal")
+    } else if cx.env.get("TERM") == Some("dumb") {
+        Some("this terminal is too plain for the workbench (TERM=dumb)")
+    } else {
+        None
+    }
+}
+
+/// `dicta`: the workbench on the workspace found here or above, else on the demo.
+pub(super) fn here(look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+    let opened = open_workspace(None, cx)?;
+    show(Open::Workspace(opened.workspace), look, cx)
+}
+
+/// `dicta open PATH`: a workspace, a file in one, a file of transcripts, a run.
+pub(super) fn open(path: Option<&Path>, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+    let what = match path {
+        None => return here(look, cx),
+        Some(path) => what_is(path, cx)?,
+    };
+    show(what, look, cx)
+}
+
+/// `dicta replay RUN`: plays it on the screen.
+pub(super) fn replay(
+    run: &str,
+    speed: f64,
+    look: &Look,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
+    show(recording(run, Some(speed)), look, cx)
+}
+
+fn recording(run: Run, speed: Option<f64>) -> Open {
+    Open::Run {
+        run: run.id,
+        dir: run.dir,
+        speed,
+    }
+}
+
+/// What a path on the command line is.
+fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
+    let text = path.to_string_lossy();
+    if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
+        // A run by its name, where no file has that name; a path to one is found without a workspace.
+        let store = if path.exists() {
+            RunStore {
+                dir: path.to_owned(),
+                also: Vec::new(),
+            }
+        } else {
+            store(None, cx)?
+        };
+        let name = if path.exists() && !text.contains('/') {
+            format!("./{text}")
+        } else {
+            text.into_owned()
+        };
+        let run = store.resolve(&name).map_err(|error| {
+            if path.exists() {
+                Trouble::from(error)
+            } else {
+                Trouble::usage(format!("{} does not exist, and {error}", path.display()))
+            }
+        })?;
+        return Ok(recording(run, None));
+    }
+    let Some(root) = workspace::discover(path) else {
+        if path.is_dir() {
+            return Err(Trouble::usage(format!(
+                "there is no {CONFIG} at or above {}; `dicta init DIR` makes a workspace",
+                path.display()
+            )));
+        }
+        return Ok(Open::File(path.to_owned()));
+    };
+    let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let belongs = path.is_dir()
+        || loaded.transcripts.iter().any(|file| *file == real)
+        || loaded
+            .files
+            .iter()
+            .any(|(file, _)| root.join(file) == real || *file == real)
+        || real
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml");
+    if belongs {
+        Ok(Open::Workspace(Arc::new(loaded)))
+    } else {
+        Ok(Open::File(path.to_owned()))
+    }
+}
+
+fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
+    if let Some(why) = no_screen(cx) {
+        return Err(Trouble::usage(format!(
+            "{why}: `dicta run`, `dicta show` and `dicta replay --print` work without one"
+        )));
+    }
+    let no_colour = cx.env.get("NO_COLOR").is_some();
+    let left = tui::open(Setup {
+        open: what,
+        env: cx.env.clone(),
+        clock: Arc::clone(&cx.clock),
+        theme: chosen(look, no_colour, cx)?,
+        no_colour,
+    })
+    .map_err(Trouble::usage)?;
+    cx.streams.tell(&left.line);
+    if let Some(problem) = left.problem {
+        cx.streams.tell(&format!("dicta: {problem}"));
+    }
+    Ok(left.code)
+}
+
+/// The theme that was asked for, as the terminal can show it.
+fn chosen(look: &Look, no_colour: bool, cx: &Cx) -> Result<Theme, Trouble> {
+    let depth = Depth::of(cx.env.get("COLORTERM"), cx.env.get("TERM"));
+    let theme = match &look.theme {
+        Some(name) => Theme::named(name),
+        None => Theme::bundled(Theme::default_for(depth)),
+    };
+    let theme = theme
+        .map_err(|error| match error {
+            ThemeError::Unknown(why) => Trouble::usage(why),
+            ThemeError::Refused(faults) => Trouble::files(faults),
+        })?
+        .for_depth(depth);
+    let theme = if no_colour {
+        theme.without_colour()
+    } else {
+        theme
+    };
+    Ok(if look.ascii { theme.in_ascii() } else { theme })
+}

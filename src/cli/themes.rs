@@ -1,0 +1,64 @@
+//! `dicta themes`: the bundled themes, and their files to start one's own from.
+
+use std::fmt::Write as _;
+
+use super::Cx;
+use super::trouble::Trouble;
+use crate::report::wrap;
+use crate::theme::{Theme, ThemeError, names, source};
+
+/// Lists the bundled themes with a line each, or prints the file of one.
+pub(super) fn themes(name: Option<&str>, cx: &Cx) -> Result<u8, Trouble> {
+    let text = match name {
+        None => list(cx.streams.out.width)?,
+        Some(name) => {
+            Theme::bundled(name).map_err(trouble)?;
+            source(name).unwrap_or_default().to_owned()
+        }
+    };
+    cx.streams.print(&text);
+    Ok(0)
+}
+
+fn list(width: usize) -> Result<String, Trouble> {
+    let names = names();
+    let column = names.iter().map(|name| name.len()).max().unwrap_or(0) + 2;
+    let mut out = String::new();
+    for name in names {
+        let about = Theme::bundled(name).map_err(trouble)?.about;
+        let about = wrap(&about, column, column, width);
+        let _infallible = writeln!(out, "{name:column$}{about}");
+    }
+    out.push_str(
+        "\n`dicta themes NAME` prints a theme's file; a file of your own says `inherits: dark` and what differs.\n",
+    );
+    Ok(out)
+}
+
+fn trouble(error: ThemeError) -> Trouble {
+    match error {
+        ThemeError::Unknown(why) => Trouble::usage(why),
+        ThemeError::Refused(faults) => Trouble::files(faults),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_a_line_a_theme_and_says_how_to_make_ones_own() {
+        let text = list(0).expect("bundled themes load");
+        assert!(
+            text.starts_with(
+                "dark           soft colours on a dark ground; the default\nlight          dark ink"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("`inherits: dark` and what differs.\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), names().len() + 2, "{text}");
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+
+const CELL: Candidate<'static> = Candidate {
+    transcript: "refund-03",
+    tags: &["support", "refund"],
+    rubric: "beam-release",
+    eval: "grounded",
+    judge: Some("gemini"),
+    name: "refund-03/beam-release/grounded~gemini",
+    outcome: Some(Outcome::Fail),
+    says: "names 2.60, the page says 2.69",
+};
+
+fn selects(text: &str) -> bool {
+    Filter::parse(text).expect(text).matches(&CELL)
+}
+
+#[test]
+fn terms_select_by_property_glob_and_name() {
+    for (text, expected) in [
+        ("eval:grounded", true),
+        ("eval:ground", false),
+        ("eval:ground*", true),
+        ("eval:tone,grounded", true),
+        ("!eval:grounded", false),
+        ("rubric:beam-* tag:refund", true),
+        ("rubric:beam-* tag:travel", false),
+        ("tag:ref?nd", true),
+        ("judge:gemini", true),
+        ("judge:*", true),
+        ("!judge:gpt", true),
+        ("transcript:refund-0[1-4]", true),
+        ("outcome:fail", true),
+        ("outcome:pass,fail", true),
+        ("outcome:error", false),
+        ("!outcome:none", true),
+        ("refund", true),
+        ("REFUND ~gemini", true),
+        ("\"refund-03/beam\"", true),
+        ("!travel", true),
+        ("\"the PAGE says\"", true),
+    ] {
+        assert_eq!(selects(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_eval_without_a_judge_matches_no_judge() {
+    let plain = Candidate {
+        judge: None,
+        outcome: None,
+        ..CELL
+    };
+    let matches = |text: &str| Filter::parse(text).expect(text).matches(&plain);
+    assert!(!matches("judge:*"));
+    assert!(matches("!judge:*"));
+    assert!(matches("outcome:none"));
+    assert!(!matches("outcome:error"));
+}
+
+#[test]
+fn an_id_with_glob_characters_matches_itself() {
+    let odd = Candidate {
+        transcript: "a[1]",
+        ..CELL
+    };
+    assert!(
+        Filter::parse("transcript:a[1]")
+            .expect("parses")
+            .matches(&odd)
+    );
+}
+
+#[test]
+fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
+    for (text, expected) in [
+        (
+            "evals:x",
+            "--where: unknown key `evals`; did you mean `eval`? (to look for the text itself, quote it: \"evals:x\")",
+        ),
+        (
+            "support:3",
+            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag (to look for the text itself, quote it: \"support:3\")",
+        ),
+        (
+            "outcome:failed",
+            "--where: `failed` is no outcome; did you mean `fail`?",
+        ),
+        (
+            "eval:",
+            "--where: `eval:` has no value; write `eval:VALUE`, several with commas",
+        ),
+        (
+            "  ",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag)",
+        ),
+        ("\"a", "--where: the quote before `a` is not closed"),
+        (
+            "!",
+            "--where: an empty term selects nothing; put a word or `key:value` after `!` or between quotes",
+        ),
+    ] {
+        assert_eq!(
+            Filter::parse(text).expect_err(text).to_string(),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_pattern_that_selects_nothing_is_named_before_the_run() {
+    let filter = Filter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
+    assert_eq!(
+        filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"]),
+        ["--where: no eval is called `groundet`; did you mean `grounded`?"]
+    );
+}
+
+#[test]
+fn judges_are_needed_only_where_a_transcript_may_be_selected() {
+    let may = |text: &str| {
+        Filter::parse(text)
+            .expect(text)
+            .may_select("beam", "tone", Some("gemini"))
+    };
+    assert!(may("tag:x outcome:fail word eval:tone"));
+    assert!(!may("eval:other"));
+    assert!(!may("!judge:gemini"));
+    assert!(!may("rubric:x"));
+}
+
+#[test]
+fn names_select_these_decisions_whatever_judge_and_repeat() {
+    let filter = Filter::names(["refund-03/beam-release/grounded".to_owned()]);
+    assert!(filter.matches(&CELL));
+    let other = Candidate {
+        name: "refund-03/beam-release/grounded2~gemini",
+        ..CELL
+    };
+    assert!(!filter.matches(&other));
+    assert!(!filter.needs_board() && filter.is_named());
+    assert!(filter.may_select("beam-release", "grounded", Some("gemini")));
+    assert_eq!(filter.to_string(), "\"refund-03/beam-release/grounded\"");
+    let two = Filter::names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
+    assert_eq!(two.to_string(), "(2 decisions named)");
+    assert!(
+        !Filter::names([]).matches(&CELL),
+        "no names, nothing selected"
+    );
+}
+
+#[test]
+fn a_transcript_whose_id_gets_a_suffix_later_may_be_meant_until_it_has_one() {
+    let filter = Filter::names(["a%7E2/r/e".to_owned()]);
+    let early = Candidate {
+        name: "a/r/e",
+        ..CELL
+    };
+    assert!(filter.matches(&early));
+    assert!(!filter.names_exactly("a/r/e"));
+    assert!(filter.names_exactly("a%7E2/r/e"));
+    assert_eq!(unsuffixed("a%7Eb/r/e"), None);
+}
+
+#[test]
+fn only_outcomes_need_the_board() {
+    assert!(Filter::parse("outcome:fail").expect("parses").needs_board());
+    assert!(!Filter::parse("eval:x word").expect("parses").needs_board());
+}

@@ -1,0 +1,176 @@
+//! The outline of a run, and decisions chosen by name.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::support::{transcript, workspace};
+use crate::clock::{Clock, FakeClock, SystemClock};
+use crate::event::{Kind, RunEvent, RunState};
+use crate::handlers::Registry;
+use crate::model::{CellIx, Millis};
+use crate::run::{CachePolicy, Filter, RunOptions, outline, start};
+use crate::workspace::{Env, Workspace, demo, load};
+
+fn names(kinds: impl IntoIterator<Item = Kind>) -> Vec<String> {
+    let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent {
+        seq,
+        at: Millis(0),
+        kind,
+    });
+    let mut state = RunState::default();
+    events.for_each(|event| state.apply(&event));
+    let cells = (0..).map(CellIx).take(state.cells.len());
+    cells
+        .map(|cell| state.name(cell).expect("planned").to_string())
+        .collect()
+}
+
+fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<Kind>> {
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
+    let mut batches = Vec::new();
+    outline(
+        Arc::clone(workspace),
+        &Registry::builtin(),
+        env,
+        &clock,
+        &mut |batch| {
+            batches.push(batch);
+            true
+        },
+    )
+    .expect("an outline");
+    batches
+}
+
+async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<Kind> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let registry = Registry::builtin();
+    let mut handle =
+        start(Arc::clone(workspace), &registry, env, clock, options).expect("it starts");
+    let mut kinds = Vec::new();
+    while let Some(batch) = handle.events.recv().await {
+        kinds.extend(batch.iter().map(|event| event.kind.clone()));
+    }
+    handle.join.await.expect("no panic").expect("it ends well");
+    kinds
+}
+
+fn env(dir: &Path) -> Env {
+    let data = dir.to_string_lossy().into_owned();
+    Env([("DICTA_DATA_DIR".to_owned(), data)].into())
+}
+
+/// The cells a run numbers at first: those of the first plan of each transcript.
+fn first_plans(kinds: Vec<Kind>) -> Vec<Kind> {
+    let mut seen = std::collections::HashSet::new();
+    kinds
+        .into_iter()
+        .filter(|kind| match kind {
+            Kind::RunStarted(_) => true,
+            Kind::CellsPlanned { transcript, .. } => seen.insert(transcript.id.clone()),
+            _ => false,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn an_outline_of_the_demo_names_the_cells_of_a_run_in_its_order() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let env = env(dir.path());
+    let root = demo::unpack(dir.path()).expect("unpacked");
+    let workspace = Arc::new(load(&root, &env, &Registry::builtin()).expect("it loads"));
+    let batches = outlined(&workspace, &env);
+    assert!(batches.len() > 1, "the first transcripts come at once");
+    let kinds = run(&workspace, &env, RunOptions::default()).await;
+    let outline = names(batches.into_iter().flatten());
+    assert!(outline.len() > 50, "{}", outline.len());
+    assert_eq!(outline, names(first_plans(kinds)));
+}
+
+fn home(dir: &Path, ids: &[&str], rubric: &str) -> Arc<Workspace> {
+    let lines: Vec<String> = ids
+        .iter()
+        .map(|id| transcript(id, "hello") + "\n")
+        .collect();
+    fs::write(dir.join("t.jsonl"), lines.concat()).expect("written");
+    let mut workspace = workspace(dir, &[rubric]);
+    workspace.transcripts = vec![dir.join("t.jsonl")];
+    Arc::new(workspace)
+}
+
+const RUBRIC: &str = "
+id: r
+evals:
+  - id: any
+    type: contains
+    params: { patterns: [o] }
+  - id: greets
+    type: llm_judge
+    repeat: 3
+    params: { criteria: 'The answer mentions \"hello\".' }
+";
+
+#[test]
+fn of_repeats_only_those_that_are_certain_are_outlined_and_the_reader_may_stop() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let workspace = home(dir.path(), &["a", "a"], RUBRIC);
+    let all = names(outlined(&workspace, &env(dir.path())).into_iter().flatten());
+    assert_eq!(
+        all,
+        [
+            "a/r/any",
+            "a/r/greets~one#1",
+            "a/r/greets~one#2",
+            "a%7E2/r/any",
+            "a%7E2/r/greets~one#1",
+            "a%7E2/r/greets~one#2",
+        ]
+    );
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
+    let mut taken = 0;
+    let env = env(dir.path());
+    outline(workspace, &Registry::builtin(), &env, &clock, &mut |_| {
+        taken += 1;
+        false
+    })
+    .expect("stopped");
+    assert_eq!(taken, 1);
+}
+
+#[tokio::test]
+async fn a_decision_is_chosen_by_name_where_two_transcripts_had_the_same_id() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let workspace = home(dir.path(), &["a", "a"], RUBRIC);
+    for (chosen, cells) in [
+        ("a/r/any", vec!["a/r/any"]),
+        ("a%7E2/r/any", vec!["a%7E2/r/any"]),
+        (
+            "a%7E2/r/greets",
+            vec!["a%7E2/r/greets~one#1", "a%7E2/r/greets~one#2"],
+        ),
+    ] {
+        let options = RunOptions {
+            where_: Some(Filter::names([chosen.to_owned()])),
+            cache: CachePolicy::Off,
+            ..RunOptions::default()
+        };
+        let kinds = run(&workspace, &env(dir.path()), options).await;
+        assert_eq!(names(kinds), cells, "{chosen}");
+    }
+}
+
+#[test]
+#[ignore = "a measurement: cargo test --release --lib outline_of_ten_thousand -- --ignored --nocapture"]
+fn outline_of_ten_thousand_transcripts_is_quick() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let workspace = home(dir.path(), &ids, RUBRIC);
+    let clock = SystemClock::new();
+    let before = clock.now();
+    let batches = outlined(&workspace, &env(dir.path()));
+    let took = clock.now().since(before);
+    assert!(took < Millis(1000), "{took}");
+    assert!(batches.len() >= 40);
+}

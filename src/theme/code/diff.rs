@@ -1,0 +1,69 @@
+//! A unified diff, by hand: what a line is follows from its first byte, and from how many lines its hunk still has.
+
+use super::{LONGEST_LINE, Spans, bare, lines};
+use crate::theme::Role;
+
+/// How many lines of a hunk are still to come, of the old text and of the new one.
+#[derive(Clone, Copy)]
+struct Left(u64, u64);
+
+pub(super) fn highlight(text: &str) -> Spans {
+    let mut spans = Spans::new();
+    let mut left = Left(0, 0);
+    for (start, line) in lines(text) {
+        let line = bare(line);
+        let role = role(line, &mut left);
+        if let Some(role) = role
+            && (1..=LONGEST_LINE).contains(&line.len())
+        {
+            spans.push((start..start + line.len(), role));
+        }
+    }
+    spans
+}
+
+/// A removed `-- x` reads `--- x`, as a file's name does: only the hunk's count tells them apart.
+fn role(line: &str, left: &mut Left) -> Option<Role> {
+    if left.0 == 0 && left.1 == 0 {
+        if let Some(hunk) = counts(line) {
+            *left = hunk;
+            return Some(Role::Hunk);
+        }
+        let headers = ["--- ", "+++ ", "diff ", "index ", "Index: "];
+        if headers.iter().any(|header| line.starts_with(header)) {
+            return Some(Role::CodeHeading);
+        }
+    }
+    match line.as_bytes().first() {
+        Some(b'+') => {
+            left.1 = left.1.saturating_sub(1);
+            Some(Role::Added)
+        }
+        Some(b'-') => {
+            left.0 = left.0.saturating_sub(1);
+            Some(Role::Removed)
+        }
+        Some(b'\\') => Some(Role::Muted),
+        Some(b'@') if line.starts_with("@@") => {
+            // A hunk that came early: its count was wrong.
+            *left = counts(line).unwrap_or(Left(0, 0));
+            Some(Role::Hunk)
+        }
+        _ => {
+            *left = Left(left.0.saturating_sub(1), left.1.saturating_sub(1));
+            None
+        }
+    }
+}
+
+/// Of `@@ -1,7 +1,8 @@`: 7 and 8.
+fn counts(line: &str) -> Option<Left> {
+    let mut parts = line.strip_prefix("@@ -")?.split(' ');
+    let count = |range: &str| match range.split_once(',') {
+        Some((_, count)) => count.parse().ok(),
+        None => Some(1),
+    };
+    let old = count(parts.next()?)?;
+    let new = count(parts.next()?.strip_prefix('+')?)?;
+    Some(Left(old, new))
+}

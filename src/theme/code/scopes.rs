@@ -1,0 +1,111 @@
+//! Which scopes of a syntax are which role.
+
+use std::sync::OnceLock;
+
+use syntect::highlighting::{
+    Color, ScopeSelectors, Style, StyleModifier, Theme, ThemeItem, ThemeSettings,
+};
+
+use crate::theme::Role;
+
+/// The selector with the longest match on a piece's deepest scope says its role; those before only break a tie.
+const ROLES: &[(&str, Role)] = &[
+    ("comment, punctuation.definition.comment", Role::CodeComment),
+    ("string, punctuation.definition.string", Role::CodeString),
+    ("constant.numeric", Role::CodeNumber),
+    (
+        "constant.language, constant.character, constant.other, keyword, storage, support.constant",
+        Role::CodeKeyword,
+    ),
+    (
+        "punctuation, keyword.operator.assignment",
+        Role::CodePunctuation,
+    ),
+    (
+        "meta.structure.dictionary.key string, meta.structure.dictionary.key string punctuation.definition.string",
+        Role::CodeKey,
+    ),
+    (
+        "entity.name.function, support.type.property-name, support.function, variable.parameter",
+        Role::CodeKey,
+    ),
+    // A mapping's key is a tag to the YAML syntax, and may stand within a string.
+    (
+        "source.yaml entity.name.tag, source.yaml entity.name.tag constant.language, source.yaml entity.name.tag constant.numeric",
+        Role::CodeKey,
+    ),
+    (
+        "entity.name.other.anchor, variable.other.alias",
+        Role::CodeLink,
+    ),
+    ("entity.name.tag, meta.tag.sgml.doctype", Role::CodeTag),
+    ("entity.other.attribute-name", Role::CodeAttribute),
+    ("constant.character.entity punctuation", Role::CodeKeyword),
+    (
+        "markup.heading, entity.name.section, punctuation.definition.heading",
+        Role::CodeHeading,
+    ),
+    (
+        "markup.bold, markup.italic, punctuation.definition.bold, punctuation.definition.italic",
+        Role::CodeEmphasis,
+    ),
+    ("markup.underline.link", Role::CodeLink),
+    ("markup.raw, markup.raw punctuation", Role::CodeString),
+    ("markup.quote", Role::CodeComment),
+    ("invalid", Role::Error),
+];
+
+/// A theme whose colours are no colours: the red part of a foreground is the number of a role, 0 is text.
+pub(super) fn theme() -> &'static Theme {
+    static THEME: OnceLock<Theme> = OnceLock::new();
+    THEME.get_or_init(|| Theme {
+        settings: ThemeSettings {
+            foreground: Some(coded(Role::Text)),
+            ..ThemeSettings::default()
+        },
+        scopes: ROLES
+            .iter()
+            .filter_map(|(selectors, role)| {
+                let scope: ScopeSelectors = selectors.parse().ok()?;
+                let style = StyleModifier {
+                    foreground: Some(coded(*role)),
+                    ..StyleModifier::default()
+                };
+                Some(ThemeItem { scope, style })
+            })
+            .collect(),
+        ..Theme::default()
+    })
+}
+
+fn coded(role: Role) -> Color {
+    Color {
+        r: role as u8,
+        g: 0,
+        b: 0,
+        a: 0,
+    }
+}
+
+/// The role of a piece; `None` for plain text.
+pub(super) fn role(style: Style) -> Option<Role> {
+    let role = Role::ALL.get(usize::from(style.foreground.r)).copied();
+    role.filter(|role| *role != Role::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_selector_is_read_and_every_role_comes_back() {
+        assert_eq!(theme().scopes.len(), ROLES.len());
+        for role in Role::ALL.iter().skip(1) {
+            let style = Style {
+                foreground: coded(*role),
+                ..Style::default()
+            };
+            assert_eq!(super::role(style), Some(*role));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The one line that stays on the normal screen.
+
+use crate::model::{counted, visible};
+use crate::tui::runtime::Made;
+
+/// What was made, and where it is.
+pub(super) fn line(made: &[Made]) -> String {
+    let line = match made {
+        [] => "dicta: nothing was run".to_owned(),
+        [one] => format!(
+            "dicta: run {} is recorded in {} (dicta show {})",
+            one.run.letters(),
+            one.store.join(&one.run.0).display(),
+            one.run.letters()
+        ),
+        [.., last] => {
+            let same = made.iter().all(|run| run.store == last.store);
+            let place = if same {
+                format!(" in {}", last.store.display())
+            } else {
+                String::new()
+            };
+            format!(
+                "dicta: {} are recorded{place}, the last one is {} (dicta show {})",
+                counted(made.len() as u64, "run"),
+                last.run.letters(),
+                last.run.letters()
+            )
+        }
+    };
+    visible(&line, false).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RunId;
+
+    #[test]
+    fn what_was_made_is_told_in_one_line() {
+        let made = |letters: &str| Made {
+            run: RunId(format!("20260101T000000Z-{letters}")),
+            store: "/d/runs".into(),
+        };
+        assert_eq!(line(&[]), "dicta: nothing was run");
+        assert_eq!(
+            line(&[made("abcd")]),
+            "dicta: run abcd is recorded in /d/runs/20260101T000000Z-abcd (dicta show abcd)"
+        );
+        assert_eq!(
+            line(&[made("abcd"), made("wxyz")]),
+            "dicta: 2 runs are recorded in /d/runs, the last one is wxyz (dicta show wxyz)"
+        );
+    }
+}

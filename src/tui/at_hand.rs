@@ -1,0 +1,385 @@
+//! Real judges at hand for a cell that the `rules` judge could not read.
+//!
+//! Owns the look around, only when a user asks for it: judges of the workspace, keys in the environment, servers on this
+//! machine. What asking would take is worked out as a dry run would, with the tools of the cell's own judge, so that the
+//! same frozen pages answer. Asks no model anything, sends no key anywhere; what a local server says of itself is
+//! hostile text.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::effect::RunOrder;
+use super::model::overlay::AtHand;
+use crate::clock::Clock;
+use crate::handlers::Registry;
+use crate::model::{CellName, JudgeConfig, KeySource, Millis, ProviderKind, ToolUse, visible};
+use crate::net::{ModelClient, ReplyLimits, within};
+use crate::run::{CachePolicy, Filter, JudgePreview, RunOptions, preview};
+use crate::workspace::{Env, Workspace, resolve_key};
+
+/// Variables that hold keys, with the model a judge made of one asks. A user who wants another names it in dicta.yaml.
+const KEYS: &[(&str, &str, ProviderKind, &str)] = &[
+    (
+        "gemini",
+        "GEMINI_API_KEY",
+        ProviderKind::Gemini,
+        "gemini-2.5-pro",
+    ),
+    (
+        "gemini",
+        "GOOGLE_API_KEY",
+        ProviderKind::Gemini,
+        "gemini-2.5-pro",
+    ),
+    ("openai", "OPENAI_API_KEY", ProviderKind::Openai, "gpt-5"),
+];
+
+/// Variables whose providers this version does not speak to.
+const NOT_YET: &[(&str, &str)] = &[
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("openrouter", "OPENROUTER_API_KEY"),
+];
+
+/// Servers that people run, by their usual ports.
+const SERVERS: &[(&str, u16)] = &[
+    ("ollama", 11434),
+    ("lm-studio", 1234),
+    ("llama.cpp", 8080),
+    ("vllm", 8000),
+];
+
+/// A server on this machine answers at once, or is none.
+const DEADLINE: Millis = Millis(300);
+/// More models of one server than this are not offered.
+const MODELS: usize = 5;
+/// A longer name is no model's.
+const NAME: usize = 100;
+
+/// What is at hand, most likely first: the workspace's own judges, keys, local servers.
+pub(crate) async fn find(env: &Env, order: &RunOrder, clock: &Arc<dyn Clock>) -> Vec<AtHand> {
+    find_on(SERVERS, env, order, clock).await
+}
+
+async fn find_on(
+    servers: &[(&str, u16)],
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+) -> Vec<AtHand> {
+    let client = ModelClient::new(Arc::clone(clock));
+    let asked = servers
+        .iter()
+        .map(|(_, port)| ask_server(&client, clock, *port));
+    let served = futures_util::future::join_all(asked).await;
+    let own = own_judge(order);
+    let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
+
+    let workspace = &order.workspace;
+    let mut found = Vec::new();
+    for judge in workspace.judges.values() {
+        if judge.provider != ProviderKind::Rules {
+            found.push(of_workspace(judge, env));
+        }
+    }
+    let mut names: Vec<String> = workspace.judges.keys().cloned().collect();
+    found.extend(of_keys(env, workspace, &tools, &mut names));
+    for (name, served) in servers.iter().map(|(name, _)| *name).zip(served) {
+        let Some((base_url, models)) = served else {
+            continue;
+        };
+        found.extend(of_server(
+            name, &base_url, models, order, &tools, &mut names,
+        ));
+    }
+    let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
+    // Planning reads transcripts.
+    let priced = tokio::task::spawn_blocking(move || priced(found, &env, &order, &clock));
+    priced.await.unwrap_or_default()
+}
+
+/// The judge that the cell's own eval names.
+fn own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
+    if let Some(judge) = &order.judge {
+        return Some(judge);
+    }
+    let workspace = &order.workspace;
+    let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
+    let rubric = workspace.rubrics.iter().find(|r| r.id == name.rubric)?;
+    let eval = rubric.evals.iter().find(|eval| eval.id == name.eval)?;
+    let judge = eval.judge.as_ref().or(rubric.judge.as_ref());
+    let judge = judge.or(workspace.judge.as_ref())?;
+    workspace.judges.get(judge)
+}
+
+fn of_workspace(judge: &JudgeConfig, env: &Env) -> AtHand {
+    let model = if judge.model.is_empty() {
+        String::new()
+    } else {
+        format!(" · {}", judge.model)
+    };
+    let (key, problem) = match resolve_key(judge, env) {
+        Ok(Some(_)) => (format!(" · key in {}", key_place(&judge.key)), None),
+        Ok(None) => (String::new(), None),
+        Err(why) => (String::new(), Some(why)),
+    };
+    let title = format!("{}{model} · of this workspace{key}", judge.name);
+    AtHand {
+        title: visible(&title, false).into_owned(),
+        judge: problem.is_none().then(|| judge.clone()),
+        note: visible(&problem.unwrap_or_default(), false).into_owned(),
+    }
+}
+
+fn key_place(key: &KeySource) -> String {
+    match key {
+        KeySource::None => String::new(),
+        KeySource::Env(name) | KeySource::EnvIfSet(name) => name.clone(),
+        KeySource::File(path) => path.display().to_string(),
+    }
+}
+
+fn of_keys(
+    env: &Env,
+    workspace: &Workspace,
+    tools: &[ToolUse],
+    names: &mut Vec<String>,
+) -> Vec<AtHand> {
+    let mut found: Vec<AtHand> = Vec::new();
+    let mut providers: Vec<&str> = Vec::new();
+    for (name, variable, provider, model) in KEYS {
+        // A judge of the workspace that reads this key is listed already, as the user wants it.
+        let known = workspace.judges.values().any(|judge| {
+            matches!(&judge.key, KeySource::Env(of) | KeySource::EnvIfSet(of) if of == variable)
+                && judge.base_url.is_none()
+        });
+        if known || env.get(variable).is_none() || providers.contains(name) {
+            continue;
+        }
+        providers.push(name);
+        let judge = JudgeConfig {
+            model: (*model).to_owned(),
+            key: KeySource::Env((*variable).to_owned()),
+            tools: tools.to_vec(),
+            ..JudgeConfig::new(free_name(name, names), *provider)
+        };
+        let title = format!("{} · {model} · key in {variable}", judge.name);
+        let broken = resolve_key(&judge, env).err();
+        found.push(AtHand {
+            title,
+            judge: broken.is_none().then_some(judge),
+            note: broken.unwrap_or_default(),
+        });
+    }
+    for (name, variable) in NOT_YET {
+        if env.get(variable).is_some() {
+            found.push(AtHand {
+                title: format!("{name} · key in {variable}"),
+                judge: None,
+                note: "not in this version yet: it speaks to OpenAI's chat completions and Gemini"
+                    .to_owned(),
+            });
+        }
+    }
+    found
+}
+
+fn of_server(
+    name: &str,
+    base_url: &str,
+    models: Vec<String>,
+    order: &RunOrder,
+    tools: &[ToolUse],
+    names: &mut Vec<String>,
+) -> Vec<AtHand> {
+    let configured = |model: &str| {
+        order.workspace.judges.values().any(|judge| {
+            let same = judge
+                .base_url
+                .as_deref()
+                .map(|url| url.trim_end_matches('/'));
+            judge.model == model
+                && same.is_some_and(|url| url.replace("localhost", "127.0.0.1") == base_url)
+        })
+    };
+    let more = models.len().saturating_sub(MODELS);
+    let mut found: Vec<AtHand> = Vec::new();
+    for model in models.iter().take(MODELS) {
+        if configured(model) {
+            continue;
+        }
+        let title = format!("{name} · {} · {base_url}", visible(model, false));
+        let judge = JudgeConfig {
+            model: model.clone(),
+            base_url: Some(base_url.to_owned()),
+            tools: tools.to_vec(),
+            ..JudgeConfig::new(free_name(name, names), ProviderKind::Openai)
+        };
+        found.push(AtHand {
+            title,
+            judge: Some(judge),
+            note: String::new(),
+        });
+    }
+    if models.is_empty() {
+        found.push(AtHand {
+            title: format!("{name} · {base_url}"),
+            judge: None,
+            note: "it runs, and offers no model: load one first".to_owned(),
+        });
+    }
+    if more > 0 {
+        found.push(AtHand {
+            title: format!("{name} · {more} more models"),
+            judge: None,
+            note: "name the one you want in dicta.yaml".to_owned(),
+        });
+    }
+    found
+}
+
+/// A name no judge has.
+fn free_name(wanted: &str, names: &mut Vec<String>) -> String {
+    let mut name = wanted.to_owned();
+    let mut number = 2;
+    while names.contains(&name) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    names.push(name.clone());
+    name
+}
+
+#[derive(Deserialize)]
+struct Models {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
+}
+
+/// The base address and models of a server that speaks as OpenAI does; `None` for anything else on that port.
+async fn ask_server(
+    client: &ModelClient,
+    clock: &Arc<dyn Clock>,
+    port: u16,
+) -> Option<(String, Vec<String>)> {
+    let base_url = format!("http://127.0.0.1:{port}/v1");
+    let limits = ReplyLimits {
+        connect: DEADLINE,
+        first_byte: DEADLINE,
+        idle: DEADLINE,
+        total_bytes: 1 << 20,
+    };
+    let url = format!("{base_url}/models");
+    let asking = async {
+        let mut reply = client.get(&url, &[], limits).await.ok()?;
+        let mut body = Vec::new();
+        while let Some(chunk) = reply.chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
+        }
+        (reply.status == 200).then_some(body)
+    };
+    // All of it within the deadline, however slowly the pieces come.
+    let body = within(&**clock, DEADLINE, asking).await??;
+    let models: Models = serde_json::from_slice(&body).ok()?;
+    let names = models.data.into_iter().map(|model| model.id);
+    let names = names.filter(|id| !id.trim().is_empty() && id.chars().count() <= NAME);
+    Some((base_url, names.collect()))
+}
+
+/// What the cell would take with each judge that can be asked.
+fn priced(
+    mut found: Vec<AtHand>,
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+) -> Vec<AtHand> {
+    let registry = Registry::builtin();
+    // Judges with the same frame around the same cell are asked the same: one pass over the transcripts is enough.
+    let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
+    for one in &mut found {
+        let Some(judge) = &one.judge else { continue };
+        let tools = serde_json::to_string(&judge.tools).unwrap_or_default();
+        let alike = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
+        let taken = known
+            .entry(alike)
+            .or_insert_with(|| taken(judge, env, order, clock, &registry));
+        match taken {
+            Ok(taken) => one.note = note(judge, taken),
+            Err(why) => {
+                one.note = visible(why, false).into_owned();
+                one.judge = None;
+            }
+        }
+    }
+    found
+}
+
+fn taken(
+    judge: &JudgeConfig,
+    env: &Env,
+    order: &RunOrder,
+    clock: &Arc<dyn Clock>,
+    registry: &Registry,
+) -> Result<JudgePreview, String> {
+    let mut workspace = (*order.workspace).clone();
+    workspace.judges.insert(judge.name.clone(), judge.clone());
+    let options = RunOptions {
+        where_: order
+            .only
+            .as_ref()
+            .map(|only| Filter::names(only.iter().cloned())),
+        judge: Some(judge.name.clone()),
+        frozen: order.frozen.clone(),
+        cache: CachePolicy::Off,
+        ..RunOptions::default()
+    };
+    let mut preview = preview(Arc::new(workspace), registry, env, clock, options)
+        .map_err(|error| error.to_string())?;
+    let asked = preview.judges.swap_remove(&judge.name);
+    asked
+        .filter(|asked| asked.calls_least > 0)
+        .ok_or_else(|| "this cell asks no judge: code decides it, or it is skipped".to_owned())
+}
+
+/// `about 2,100 + 300 tokens, about $0.003`
+fn note(judge: &JudgeConfig, taken: &JudgePreview) -> String {
+    let mut note = format!(
+        "about {} + {} tokens",
+        thousands(taken.input_tokens),
+        thousands(taken.output_tokens)
+    );
+    if taken.calls_most > taken.calls_least {
+        note += &format!(" a call, up to {} calls", taken.calls_most);
+    }
+    let usd = judge.prices.map(|prices| {
+        let tokens = |count: u64, price: f64| count as f64 * price / 1e6;
+        tokens(taken.input_tokens, prices.input) + tokens(taken.output_tokens, prices.output)
+    });
+    note + &match (judge.is_free(), usd) {
+        (true, _) => ", free (local)".to_owned(),
+        (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),
+        (false, Some(usd)) => format!(", about ${usd:.3}"),
+        (false, None) => ", cost unknown (no prices)".to_owned(),
+    }
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "at_hand_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::tui::keymap::{Chord, chords};
+
+fn keys_of(scopes: &[Scope]) -> Vec<(Vec<Chord>, &'static str)> {
+    COMMANDS
+        .iter()
+        .filter(|spec| scopes.contains(&spec.scope))
+        .flat_map(|spec| spec.keys.iter().map(|keys| (*keys, spec.id)))
+        .map(|(keys, id)| (chords(keys).expect("tested in keymap"), id))
+        .collect()
+}
+
+#[test]
+fn ids_and_commands_are_unique_and_titles_short() {
+    let ids: HashSet<&str> = COMMANDS.iter().map(|spec| spec.id).collect();
+    let commands: HashSet<Command> = COMMANDS.iter().map(|spec| spec.command).collect();
+    assert_eq!(
+        (ids.len(), commands.len()),
+        (COMMANDS.len(), COMMANDS.len())
+    );
+    for spec in COMMANDS {
+        assert!(spec.title.len() <= 28, "{}", spec.id);
+        assert!(spec.help.ends_with('.'), "{}", spec.id);
+        assert!(!spec.keys.is_empty(), "{}", spec.id);
+    }
+}
+
+#[test]
+fn no_two_commands_share_a_key_where_both_work_and_none_begins_another() {
+    for chain in [
+        [Scope::Replay, Scope::Cells, Scope::Global],
+        [Scope::Replay, Scope::Transcript, Scope::Global],
+    ] {
+        let mut seen: HashMap<Vec<Chord>, &str> = HashMap::new();
+        let all = keys_of(&chain);
+        for (keys, id) in &all {
+            if let Some(other) = seen.insert(keys.clone(), id) {
+                panic!("{id} and {other} share a key in {chain:?}");
+            }
+        }
+        for (keys, id) in &all {
+            for (longer, other) in &all {
+                assert!(
+                    keys == longer || !longer.starts_with(keys),
+                    "{id} begins {other}"
+                );
+            }
+        }
+    }
+}
+
+/// Labels, the palette, comparison, marks: their keys are promised.
+#[test]
+fn keys_of_what_comes_later_are_free() {
+    for key in ["p", "f", "u", ":", "ctrl-p", "d", "space", "m", "b"] {
+        let chord: Chord = key.parse().expect("a key");
+        let scopes = [Scope::Global, Scope::Cells, Scope::Transcript];
+        let taken: Vec<&str> = keys_of(&scopes)
+            .into_iter()
+            .filter(|(keys, _)| keys[0] == chord)
+            .map(|(_, id)| id)
+            .collect();
+        assert_eq!(taken, Vec::<&str>::new(), "{key}");
+    }
+}
+
+#[test]
+fn the_readme_shows_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(path).expect("README.md is there");
+    let (_, after) = readme
+        .split_once("<!-- keys: made by `dicta keys --markdown` -->\n")
+        .expect("the README has a section Keys");
+    let (table, _) = after
+        .split_once("<!-- end of keys -->")
+        .expect("the section ends");
+    assert_eq!(
+        table,
+        markdown(),
+        "put `dicta keys --markdown` into the README"
+    );
+}

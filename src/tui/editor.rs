@@ -1,0 +1,169 @@
+//! Which program edits a file, and how it is told the line.
+
+use std::path::{Path, PathBuf};
+
+use crate::workspace::Env;
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EditorCommand {
+    /// The program, as it is named.
+    pub(crate) program: String,
+    /// What it is called with.
+    pub(crate) args: Vec<String>,
+}
+
+/// Where in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    /// From 1.
+    pub(crate) line: u32,
+    /// From 1.
+    pub(crate) column: u32,
+}
+
+/// The command that opens `path` there: `$VISUAL`, else `$EDITOR`, else one that is installed. The error is a sentence.
+pub(crate) fn command(
+    env: &Env,
+    path: &Path,
+    at: At,
+    installed: impl Fn(&Path) -> bool,
+) -> Result<EditorCommand, String> {
+    let set = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| Some((name, env.get(name)?.trim())))
+        .filter(|(_, value)| !value.is_empty());
+    let mut words = match set {
+        Some((name, value)) => {
+            words(value).map_err(|why| format!("${name} is `{value}`: {why}"))?
+        }
+        None => vec![fallback(env, installed)?],
+    };
+    if words.is_empty() {
+        return Err("$EDITOR names no program".to_owned());
+    }
+    let program = words.remove(0);
+    words.extend(place(&program, path, at));
+    Ok(EditorCommand {
+        program,
+        args: words,
+    })
+}
+
+/// Every system has one of these, or nearly.
+fn fallback(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
+    ["nano", "vi"]
+        .into_iter()
+        .find(|name| folders.iter().any(|folder| installed(&folder.join(name))))
+        .map(str::to_owned)
+        .ok_or_else(|| {
+            "no editor is known: set EDITOR to the command that edits a file, then press e again"
+                .to_owned()
+        })
+}
+
+/// The arguments that name the file and the line, in the editor's own way.
+fn place(program: &str, path: &Path, at: At) -> Vec<String> {
+    let file = path.display().to_string();
+    let At { line, column } = at;
+    let name = Path::new(program)
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
+    match name.as_str() {
+        "vi" | "vim" | "nvim" | "view" | "nano" | "pico" | "emacs" | "emacsclient" | "kak"
+        | "micro" | "jed" | "joe" | "mg" | "ne" => vec![format!("+{line}"), file],
+        "hx" | "helix" | "zed" | "subl" | "sublime_text" => {
+            vec![format!("{file}:{line}:{column}")]
+        }
+        "code" | "code-insiders" | "codium" | "vscodium" | "cursor" | "windsurf" => {
+            vec!["-g".to_owned(), format!("{file}:{line}:{column}")]
+        }
+        // One that we do not know might take `+3` for a file.
+        _ => vec![file],
+    }
+}
+
+/// Splits like a shell, without running one: quotes and backslashes, no variables.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            (_, Some(q)) if c == q => quote = None,
+            ('\\', None | Some('"')) => {
+                let escaped = chars.next().ok_or("it ends in a backslash")?;
+                word.get_or_insert_default().push(escaped);
+            }
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (_, None) if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!("a {quote} is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: At = At { line: 7, column: 3 };
+
+    fn called(editor: &str) -> Result<String, String> {
+        let env = Env([("EDITOR".to_owned(), editor.to_owned())].into());
+        let command = command(&env, Path::new("/w/a b.yaml"), AT, |_| false)?;
+        Ok(format!("{} {}", command.program, command.args.join("|")))
+    }
+
+    #[test]
+    fn each_editor_is_told_the_line_in_its_own_way() {
+        for (editor, told) in [
+            ("vim", "vim +7|/w/a b.yaml"),
+            ("/usr/bin/nvim -p", "/usr/bin/nvim -p|+7|/w/a b.yaml"),
+            ("emacs -nw", "emacs -nw|+7|/w/a b.yaml"),
+            ("hx", "hx /w/a b.yaml:7:3"),
+            ("code --wait", "code --wait|-g|/w/a b.yaml:7:3"),
+            ("'/opt/my ed' \"x y\"", "/opt/my ed x y|/w/a b.yaml"),
+            (r"my\ ed", "my ed /w/a b.yaml"),
+        ] {
+            assert_eq!(called(editor).as_deref(), Ok(told), "{editor}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_called_says_why() {
+        assert_eq!(
+            called("vim 'x"),
+            Err("$EDITOR is `vim 'x`: a ' is not closed".to_owned())
+        );
+        let none = command(&Env::default(), Path::new("/f"), AT, |_| false);
+        assert!(none.is_err_and(|why| why.contains("set EDITOR")));
+    }
+
+    #[test]
+    fn visual_comes_first_and_without_either_an_installed_one_is_found() {
+        let env = |pairs: &[(&str, &str)]| {
+            Env(pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect())
+        };
+        let both = env(&[("VISUAL", "hx"), ("EDITOR", "vi")]);
+        let program = |env: &Env| {
+            command(env, Path::new("/f"), AT, |path| path == Path::new("/b/vi"))
+                .map(|command| command.program)
+        };
+        assert_eq!(program(&both).as_deref(), Ok("hx"));
+        assert_eq!(program(&env(&[("PATH", "/a:/b")])).as_deref(), Ok("vi"));
+    }
+}

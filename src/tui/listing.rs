@@ -1,0 +1,182 @@
+//! The transcripts of a bare file, page by page, for rows that no rubric is about.
+//!
+//! Owns the walk: the first page's worth of records is parsed for ids and digests, all further ones are only counted, so
+//! that a file of a million records is shown at once and costs a row only where somebody looks. Blocks; for a thread
+//! of its own. Refuses to keep a transcript.
+
+use std::path::Path;
+
+use crate::model::{Digest, TranscriptRef};
+use crate::transcript::{Span, TranscriptFile, parse};
+
+/// So many records are listed at a time.
+pub(crate) const PAGE: u64 = 2000;
+/// So many are handed on at once: the first rows are there before the page is.
+const BATCH: usize = 200;
+/// Counting tells how far it is every so many records.
+const TOLD: u64 = 100_000;
+
+/// What was found since the last one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// Transcripts, in the order of the file; ids as written or made of the record's number, not yet unique.
+    pub(crate) refs: Vec<TranscriptRef>,
+    /// Records that are no transcripts, with the first one's reason.
+    pub(crate) bad: u64,
+    /// See `bad`.
+    pub(crate) why: Option<String>,
+    /// Records of the file so far.
+    pub(crate) counted: u64,
+    /// The page is complete: rows for more are asked for when one comes near.
+    pub(crate) page: bool,
+    /// All records are counted.
+    pub(crate) whole: bool,
+    /// The file cannot be read, or no further: a sentence.
+    pub(crate) problem: Option<String>,
+}
+
+/// Lists a page of a file's transcripts past its first `after` records, then counts the rest. Stops when `tell` returns
+/// `false`.
+pub(crate) fn list(file: &Path, after: u64, tell: &mut dyn FnMut(Listed) -> bool) {
+    let mut found = Listed::default();
+    match walk(file, after, &mut found, tell) {
+        Ok(Goes::On) => {
+            found.page = true;
+            found.whole = true;
+        }
+        Ok(Goes::Stopped) => return,
+        Err(why) => {
+            found.page = true;
+            found.whole = true;
+            found.problem = Some(why);
+        }
+    }
+    tell(found);
+}
+
+enum Goes {
+    On,
+    Stopped,
+}
+
+fn walk(
+    path: &Path,
+    after: u64,
+    found: &mut Listed,
+    tell: &mut dyn FnMut(Listed) -> bool,
+) -> Result<Goes, String> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut file = TranscriptFile::open(&path).map_err(|error| error.to_string())?;
+    let mut told = 0;
+    while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
+        for (span, bytes) in block.records() {
+            found.counted = span.number;
+            if span.number > after && span.number <= after.saturating_add(PAGE) {
+                take(found, &file, span, bytes);
+            }
+            let page = span.number == after.saturating_add(PAGE);
+            if page || found.refs.len() == BATCH || span.number - told >= TOLD {
+                told = span.number;
+                found.page = span.number >= after.saturating_add(PAGE);
+                let next = Listed {
+                    counted: found.counted,
+                    page: found.page,
+                    ..Listed::default()
+                };
+                if !tell(std::mem::replace(found, next)) {
+                    return Ok(Goes::Stopped);
+                }
+            }
+        }
+    }
+    Ok(Goes::On)
+}
+
+fn take(found: &mut Listed, file: &TranscriptFile, span: Span, bytes: &[u8]) {
+    match parse(bytes, span.number, &file.default_id(span.number)) {
+        Ok(transcript) => found.refs.push(TranscriptRef {
+            id: transcript.id.to_string(),
+            path: file.path().to_owned(),
+            offset: span.offset,
+            len: span.len,
+            digest: Digest::of(bytes),
+        }),
+        Err(bad) => {
+            found.bad += 1;
+            let why = format!("record {}: {}", bad.number, bad.why);
+            found.why.get_or_insert(why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn listed(file: &Path, after: u64) -> Vec<Listed> {
+        let mut all = Vec::new();
+        list(file, after, &mut |listed| {
+            all.push(listed);
+            true
+        });
+        all
+    }
+
+    fn ids(listed: &[Listed]) -> Vec<&str> {
+        let refs = listed.iter().flat_map(|listed| &listed.refs);
+        refs.map(|found| found.id.as_str()).collect()
+    }
+
+    #[test]
+    fn a_million_records_are_counted_and_a_page_of_them_listed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("many.jsonl");
+        let mut out = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
+        for _ in 0..1_000_000 {
+            out.write_all(b"{\"messages\":[]}\n").expect("written");
+        }
+        out.flush().expect("written");
+        let first = listed(&path, 0);
+        assert_eq!(first[0].refs.len(), BATCH, "rows come at once");
+        assert_eq!(ids(&first).len() as u64, PAGE, "and no more than a page");
+        let last = first.last().expect("an end");
+        assert_eq!((last.counted, last.whole), (1_000_000, true));
+        let page_at = first.iter().position(|listed| listed.page);
+        assert_eq!(
+            page_at,
+            Some(usize::try_from(PAGE).expect("small") / BATCH - 1)
+        );
+        let second = listed(&path, PAGE);
+        assert_eq!(ids(&second)[0], format!("many:{}", PAGE + 1));
+        assert_eq!(ids(&listed(&path, 999_999)), ["many:1000000"]);
+    }
+
+    #[test]
+    fn bad_records_are_counted_and_the_first_one_says_why() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("t.jsonl");
+        let text = "{\"id\":\"a\",\"messages\":[]}\n{\"messages\":3}\n{\"messages\":[]}\n";
+        std::fs::write(&path, text).expect("written");
+        let all = listed(&path, 0);
+        assert_eq!(ids(&all), ["a", "t:3"]);
+        assert_eq!((all[0].bad, all[0].counted), (1, 3));
+        assert!(
+            all[0]
+                .why
+                .as_deref()
+                .is_some_and(|why| why.starts_with("record 2: "))
+        );
+    }
+
+    #[test]
+    fn what_holds_no_transcripts_says_so() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("empty.jsonl");
+        std::fs::write(&path, "").expect("written");
+        let all = listed(&path, 0);
+        let problem = all[0].problem.as_deref().expect("a sentence");
+        assert!(problem.ends_with("it is empty"), "{problem}");
+        assert_eq!((all.len(), all[0].whole), (1, true));
+    }
+}

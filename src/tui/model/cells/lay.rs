@@ -1,0 +1,219 @@
+//! The board's results, under every row that no run of this session touched.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::known::mark;
+use super::live::{decided, side};
+use super::{Cells, Origin, RowId, Slot, SlotState};
+use crate::model::{CellName, CellResult, RunId, decide};
+use crate::record::{Board, BoardCell};
+
+/// More repeats than any eval asks for.
+const REPEATS: u32 = 1000;
+
+/// A board, kept so that rows an outline adds later find their results.
+#[derive(Debug, Clone)]
+pub(super) struct Laid {
+    board: Arc<Board>,
+    /// A judged decision's newest cell, by the decision's name: for rows that are judged otherwise now.
+    judged: HashMap<String, String>,
+    runs: HashMap<RunId, u32>,
+}
+
+impl Laid {
+    fn of(board: &Arc<Board>) -> Self {
+        let mut judged: HashMap<String, String> = HashMap::new();
+        for (name, cell) in board.iter() {
+            // Both characters stand for nothing else in a name.
+            let Some(end) = name.find(['~', '#']) else {
+                continue;
+            };
+            match judged.get_mut(&name[..end]) {
+                None => {
+                    judged.insert(name[..end].to_owned(), name.to_owned());
+                }
+                Some(known) => {
+                    let then = board.get(known).map(|cell| &cell.run);
+                    let newer = then < Some(&cell.run);
+                    if newer || (then == Some(&cell.run) && name < known.as_str()) {
+                        name.clone_into(known);
+                    }
+                }
+            }
+        }
+        Self {
+            board: Arc::clone(board),
+            judged,
+            runs: HashMap::new(),
+        }
+    }
+}
+
+impl Cells {
+    pub(super) fn lay_board(&mut self, board: &Arc<Board>) {
+        self.board = Some(Laid::of(board));
+        for row in (0..).map(RowId).take(self.rows.len()) {
+            self.lay_row(row);
+            self.restale(row);
+        }
+        self.reorder();
+    }
+
+    /// Gives a row what the board knows of it, unless a run of this session knows better.
+    pub(super) fn lay_row(&mut self, id: RowId) {
+        let Some(mut laid) = self.board.take() else {
+            return;
+        };
+        if let Some(row) = self.row(id)
+            && row.keep.rank == 0
+        {
+            let found = self.find(&mut laid, id);
+            if let Some((slots, verdicts)) = found {
+                self.change(id, |row| {
+                    row.slots = slots;
+                    row.decision = decided(row);
+                    row.flipped = None;
+                    row.verdict = match &row.decision {
+                        Some(now) if now.outcome.is_verdict() => side(row),
+                        _ => verdicts,
+                    };
+                });
+            }
+        }
+        self.board = Some(laid);
+    }
+
+    /// The slots of a row with their results, and the newest verdict where the newest results are none.
+    fn find(&mut self, laid: &mut Laid, id: RowId) -> Option<(Vec<Slot>, Option<super::Side>)> {
+        let row = self.row(id)?;
+        let mut slots = Vec::with_capacity(row.slots.len());
+        let mut verdicts = Vec::new();
+        let mut name = String::new();
+        let planned: Vec<(Option<u32>, Option<u32>)> =
+            row.slots.iter().map(|s| (s.judge, s.repeat)).collect();
+        let board = Arc::clone(&laid.board);
+        for (judge, repeat) in &planned {
+            self.write_name(&mut name, id, *judge, *repeat);
+            let cell = board.get(&name);
+            verdicts.extend(board.verdict(&name));
+            slots.push(self.slot(laid, *judge, *repeat, cell));
+        }
+        if let Some((judge, Some(last))) = planned.last().copied() {
+            // A vote that was split had more cells than are certain.
+            let run = |at: &Slot| at.at.map(|(run, _)| run);
+            for repeat in last + 1..REPEATS {
+                self.write_name(&mut name, id, judge, Some(repeat));
+                let Some(cell) = board.get(&name) else { break };
+                let slot = self.slot(laid, judge, Some(repeat), Some(cell));
+                if slots.first().is_none_or(|first| run(first) != run(&slot)) {
+                    break;
+                }
+                verdicts.extend(board.verdict(&name));
+                slots.push(slot);
+            }
+        }
+        if slots.iter().all(|slot| slot.at.is_none())
+            && let Some(other) = self.judged_otherwise(laid, &board, id)
+        {
+            slots = other;
+        }
+        let verdict = (verdicts.len() >= slots.len())
+            .then(|| verdict_of(&verdicts))
+            .flatten();
+        Some((slots, verdict))
+    }
+
+    /// What another judge, or another number of repeats, said before the eval asked for this one.
+    fn judged_otherwise(&mut self, laid: &mut Laid, board: &Board, id: RowId) -> Option<Vec<Slot>> {
+        let mut name = String::new();
+        self.write_name(&mut name, id, None, None);
+        let found: CellName = laid.judged.get(&name)?.parse().ok()?;
+        let newest = board.get(&found.to_string())?.run.clone();
+        let mut slots = Vec::new();
+        let mut next = found;
+        loop {
+            let Some(cell) = board.get(&next.to_string()).filter(|c| c.run == newest) else {
+                break;
+            };
+            let judge = match (&next.judge, &cell.judge) {
+                (Some(name), Some(digest)) => Some(self.judge_named(name, digest)),
+                _ => None,
+            };
+            slots.push(self.slot(laid, judge, next.repeat, Some(cell)));
+            let Some(repeat) = next.repeat else { break };
+            next.repeat = Some(repeat + 1);
+        }
+        Some(slots)
+    }
+
+    fn write_name(&self, into: &mut String, id: RowId, judge: Option<u32>, repeat: Option<u32>) {
+        into.clear();
+        let name = self
+            .row(id)
+            .and_then(|row| self.name_with(row, judge, repeat));
+        if let Some(name) = name {
+            let _infallible = write!(into, "{name}");
+        }
+    }
+
+    fn slot(
+        &mut self,
+        laid: &mut Laid,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+        cell: Option<&BoardCell>,
+    ) -> Slot {
+        let Some(cell) = cell else {
+            return Slot {
+                judge,
+                repeat,
+                ..Slot::default()
+            };
+        };
+        let run = match laid.runs.get(&cell.run) {
+            Some(run) => *run,
+            None => {
+                let run = self.run_number(&cell.run, 0);
+                laid.runs.insert(cell.run.clone(), run);
+                run
+            }
+        };
+        Slot {
+            judge,
+            repeat,
+            at: Some((run, cell.cell)),
+            cached: cell.cached.clone(),
+            state: SlotState::Done {
+                outcome: cell.outcome,
+                score: cell.score,
+                why: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
+            },
+            origin: Origin {
+                eval: mark(&cell.eval),
+                judge: cell.judge.as_ref().map_or(0, |digest| mark(digest)),
+                transcript: mark(&cell.transcript),
+                aside: false,
+            },
+        }
+    }
+}
+
+/// The verdict that some cells make together, if they make one.
+fn verdict_of(cells: &[&BoardCell]) -> Option<super::Side> {
+    let results: Vec<CellResult> = cells
+        .iter()
+        .map(|cell| CellResult {
+            score: cell.score,
+            ..CellResult::new(cell.outcome, "")
+        })
+        .collect();
+    let decision = decide(&results)?;
+    let said = cells.iter().find(|cell| cell.outcome == decision.outcome)?;
+    decision.outcome.is_verdict().then(|| super::Side {
+        outcome: decision.outcome,
+        score: decision.score,
+        why: Arc::from(said.explanation.as_str()),
+    })
+}

@@ -1,0 +1,332 @@
+//! Groups with their counts; sorted and filtered rows. Counts move with each row; a group is sorted and filtered anew only
+//! when something in it moved, and a large desk at most a few times a second while results stream in.
+
+use std::collections::HashMap;
+
+use super::{Cells, Entry, Row, RowId, Sort};
+use crate::model::{Millis, Outcome, RunId};
+
+/// The class of rows that need no look.
+pub(super) const LAST: u8 = 3;
+/// Up to so many rows, order is worked out with every batch.
+const SMALL: usize = 2000;
+/// How long a larger desk's order may lag behind results.
+const LAG: Millis = Millis(250);
+
+/// Where a row stands, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Never,
+    Live,
+    Decided(Outcome),
+}
+
+/// How many rows stand where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) rows: usize,
+    pub(crate) never: usize,
+    pub(crate) live: usize,
+    pub(crate) pass: usize,
+    pub(crate) fail: usize,
+    pub(crate) error: usize,
+    pub(crate) not_applicable: usize,
+    pub(crate) skipped: usize,
+    pub(crate) flipped: usize,
+    pub(crate) stale: usize,
+}
+
+/// The rows of one eval.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Group {
+    pub(crate) counts: Counts,
+    /// All of them, sorted.
+    rows: Vec<RowId>,
+    /// Those the filter lets through.
+    pub(super) matching: Vec<RowId>,
+    /// What the user chose; `None`: as it seems best.
+    pub(super) chosen: Option<bool>,
+    /// Its rows are shown.
+    pub(crate) open: bool,
+    /// Something to look at was in it since the desk was made.
+    worth: bool,
+    /// Rows must be sorted and filtered anew.
+    moved: bool,
+}
+
+/// What ordering remembers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Order {
+    /// Positions of evals, as the newest header has them.
+    pub(super) evals: Vec<u32>,
+    /// Something moved since the last settling.
+    moved: bool,
+    /// It must not wait.
+    urgent: bool,
+    settled: Option<Millis>,
+    /// The user moved the cursor.
+    pub(super) touched: bool,
+    /// What the user chose last; gone back to when a filter lets it through again.
+    pub(super) wish: Option<Entry>,
+    pub(super) ranks: Vec<u64>,
+    pub(super) run_numbers: HashMap<RunId, u32>,
+    /// Rows sorted or filtered so far, counted for tests.
+    #[cfg(test)]
+    pub(super) worked: usize,
+}
+
+/// All that counts and order depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stand {
+    mark: Mark,
+    flipped: bool,
+    stale: bool,
+    gone: bool,
+    class: u8,
+}
+
+impl Row {
+    /// Where it stands.
+    pub(crate) fn mark(&self) -> Mark {
+        match &self.decision {
+            Some(decision) => Mark::Decided(decision.outcome),
+            None if self.is_live() => Mark::Live,
+            None => Mark::Never,
+        }
+    }
+
+    fn stand(&self) -> Stand {
+        Stand {
+            mark: self.mark(),
+            flipped: self.flipped.is_some(),
+            stale: self.stale.is_some(),
+            gone: self.keep.gone,
+            class: self.keep.class,
+        }
+    }
+
+    fn class(&self) -> u8 {
+        match (&self.decision, self.flipped.is_some()) {
+            // While it is judged anew it stays where it is.
+            (None, _) if self.is_live() => self.keep.class,
+            (_, true) => 0,
+            (Some(d), false) if d.outcome == Outcome::Fail => 1,
+            (Some(d), false) if d.outcome.is_error() => 2,
+            _ => LAST,
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, stand: Stand, by: isize) {
+        if stand.gone {
+            return;
+        }
+        let count = |field: &mut usize| *field = field.saturating_add_signed(by);
+        count(&mut self.rows);
+        count(match stand.mark {
+            Mark::Never => &mut self.never,
+            Mark::Live => &mut self.live,
+            Mark::Decided(Outcome::Pass) => &mut self.pass,
+            Mark::Decided(Outcome::Fail) => &mut self.fail,
+            Mark::Decided(Outcome::NotApplicable) => &mut self.not_applicable,
+            Mark::Decided(Outcome::Skipped) => &mut self.skipped,
+            Mark::Decided(_) => &mut self.error,
+        });
+        if stand.flipped {
+            count(&mut self.flipped);
+        }
+        if stand.stale {
+            count(&mut self.stale);
+        }
+    }
+
+    /// Whether there is something one should look at.
+    pub(crate) fn has_problems(&self) -> bool {
+        self.fail + self.error + self.flipped > 0
+    }
+}
+
+impl Cells {
+    /// Changes a row, and all that is counted over rows.
+    pub(super) fn change<T>(&mut self, id: RowId, change: impl FnOnce(&mut Row) -> T) -> Option<T> {
+        let row = self.rows.get_mut(id.0 as usize)?;
+        let before = row.stand();
+        let out = change(row);
+        row.keep.class = row.class();
+        let after = row.stand();
+        let eval = row.eval as usize;
+        if before != after
+            && let Some(group) = self.groups.get_mut(eval)
+        {
+            for counts in [&mut group.counts, &mut self.total] {
+                counts.add(before, -1);
+                counts.add(after, 1);
+            }
+            // A row that is only judged anew does not move, unless a filter looks at that.
+            group.moved |= before.class != after.class || before.gone != after.gone;
+            group.moved |= !self.query.is_empty();
+            self.order.moved = true;
+        }
+        Some(out)
+    }
+
+    /// A new row is counted and will be ordered.
+    pub(super) fn joined(&mut self, id: RowId) {
+        let Some(row) = self.rows.get(id.0 as usize) else {
+            return;
+        };
+        if let Some(group) = self.groups.get_mut(row.eval as usize) {
+            group.counts.add(row.stand(), 1);
+            self.total.add(row.stand(), 1);
+            group.rows.push(id);
+            group.moved = true;
+            self.order.moved = true;
+        }
+    }
+
+    pub(super) fn set_order(&mut self, evals: &[u32]) {
+        if self.order.evals != evals {
+            self.order.evals = evals.to_vec();
+            self.order.moved = true;
+            self.order.urgent = true;
+        }
+    }
+
+    /// An eval no order names yet comes last.
+    pub(super) fn order_knows(&mut self, eval: u32) {
+        self.order.evals.push(eval);
+        self.order.moved = true;
+    }
+
+    /// Everything is to be ordered anew, at the next settling.
+    pub(super) fn reorder(&mut self) {
+        for group in &mut self.groups {
+            group.moved = true;
+        }
+        self.order.moved = true;
+        self.order.urgent = true;
+    }
+
+    /// The order must not wait: somebody asked for it.
+    pub(super) fn hurry(&mut self) {
+        self.order.moved = true;
+        self.order.urgent = true;
+    }
+
+    /// Rows sorted or filtered so far.
+    #[cfg(test)]
+    pub(crate) fn worked(&self) -> usize {
+        self.order.worked
+    }
+
+    /// The positions of the evals that are shown, in order.
+    pub(crate) fn eval_order(&self) -> &[u32] {
+        &self.order.evals
+    }
+
+    /// How the rows are ordered, from now on.
+    pub(crate) fn set_sort(&mut self, sort: Sort) {
+        self.sort = sort;
+        self.order.touched = true;
+        self.reorder();
+        self.settle();
+    }
+
+    /// Works out [`Cells::shown`] anew if something moved, but a large desk's not with every batch of results. When
+    /// it is due otherwise, if it waits.
+    pub(crate) fn settle_at(&mut self, now: Millis) -> Option<Millis> {
+        if !self.order.moved {
+            return None;
+        }
+        if let Some(last) = self.order.settled
+            && !self.order.urgent
+            && self.rows.len() > SMALL
+            && now < last + LAG
+        {
+            return Some(last + LAG);
+        }
+        self.order.settled = Some(now);
+        self.settle();
+        None
+    }
+
+    /// When order that lags behind is due.
+    pub(crate) fn due(&self) -> Option<Millis> {
+        self.order
+            .moved
+            .then_some(self.order.settled)?
+            .map(|last| last + LAG)
+    }
+
+    /// Works out [`Cells::shown`] anew, keeping the selection; skipped if nothing moved.
+    pub(crate) fn settle(&mut self) {
+        if !self.order.moved {
+            return;
+        }
+        self.order.moved = false;
+        self.order.urgent = false;
+        for at in 0..self.groups.len() {
+            if self.groups[at].moved {
+                self.arrange(at);
+            }
+        }
+        self.show();
+        self.place();
+    }
+
+    /// Sorts and filters a group.
+    fn arrange(&mut self, at: usize) {
+        let mut group = std::mem::take(&mut self.groups[at]);
+        let rows = &self.rows;
+        let key = |id: &RowId| {
+            let keep = &rows[id.0 as usize].keep;
+            let class = match self.sort {
+                Sort::ProblemsFirst => keep.class,
+                Sort::FileOrder => 0,
+            };
+            (class, keep.seat, *id)
+        };
+        group.rows.sort_unstable_by_key(key);
+        let passes = |id: &&RowId| !rows[id.0 as usize].keep.gone && self.lets_through(**id);
+        group.matching = group.rows.iter().filter(passes).copied().collect();
+        group.moved = false;
+        #[cfg(test)]
+        {
+            self.order.worked += group.rows.len();
+        }
+        self.groups[at] = group;
+    }
+
+    fn show(&mut self) {
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.clear();
+        self.matching = 0;
+        let anything = self.total.rows > self.total.never;
+        let mut first = true;
+        for eval in &self.order.evals {
+            let Some(group) = self.groups.get_mut(*eval as usize) else {
+                continue;
+            };
+            if group.matching.is_empty() {
+                continue;
+            }
+            self.matching += group.matching.len();
+            shown.push(Entry::Group(*eval));
+            // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
+            // is open, so that there is a cell to look at.
+            let judged = self
+                .evals
+                .get(*eval as usize)
+                .is_some_and(|eval| eval.judged);
+            group.worth |= group.counts.has_problems() || (judged && group.counts.live > 0);
+            let best = group.worth || !self.query.is_empty() || (first && !anything);
+            first = false;
+            group.open = group.chosen.unwrap_or(best);
+            if group.open {
+                shown.extend(group.matching.iter().map(|row| Entry::Row(*row)));
+            }
+        }
+        self.shown = shown;
+    }
+}

@@ -1,0 +1,253 @@
+//! Moving the cursor. It stands on an identity, not on a position: what is sorted or filtered anew takes it along.
+
+use super::{Cells, Entry, RowId};
+
+impl Cells {
+    /// Where the cursor stands in [`Cells::shown`].
+    pub(crate) fn position(&self) -> Option<usize> {
+        let selected = self.list.selected?;
+        self.find_shown(selected)
+    }
+
+    fn find_shown(&self, entry: Entry) -> Option<usize> {
+        if self.shown.get(self.list.near) == Some(&entry) {
+            return Some(self.list.near);
+        }
+        self.shown.iter().position(|one| *one == entry)
+    }
+
+    /// Which positions a pane of some height shows; the cursor is among them.
+    pub(crate) fn visible(&self, height: usize) -> std::ops::Range<usize> {
+        let mut top = self.list.top.min(self.shown.len().saturating_sub(height));
+        if let Some(at) = self.position() {
+            top = top.min(at).max((at + 1).saturating_sub(height));
+        }
+        top..(top + height).min(self.shown.len())
+    }
+
+    /// After the shown entries changed: the cursor stays on what it was on, on the same line of the screen; else on what
+    /// is nearest. Until the user moves it, it goes to the first thing to look at.
+    pub(super) fn place(&mut self) {
+        if self.shown.is_empty() {
+            self.list.near = 0;
+            self.list.top = 0;
+            return;
+        }
+        let line = self.list.near.saturating_sub(self.list.top);
+        let wish = self.order.wish.and_then(|wish| self.find_shown(wish));
+        let at = match (wish, self.position()) {
+            (Some(at), _) => at,
+            (None, _) if !self.order.touched => self.first_worth(),
+            (None, Some(at)) => at,
+            (None, None) => self
+                .group_of_selected()
+                .unwrap_or_else(|| self.list.near.min(self.shown.len() - 1)),
+        };
+        self.list.selected = self.shown.get(at).copied();
+        self.list.near = at;
+        self.list.top = match self.order.touched {
+            true => at.saturating_sub(line),
+            false => 0,
+        };
+    }
+
+    fn group_of_selected(&self) -> Option<usize> {
+        let row = self.row(self.selected()?)?;
+        self.find_shown(Entry::Group(row.eval))
+    }
+
+    /// The first problem, else the first row, else the first line.
+    fn first_worth(&self) -> usize {
+        // While cells are judged nothing jumps to what they turn out as.
+        if self.total.live > 0
+            && let Some(at) = self.position()
+        {
+            return at;
+        }
+        let mut first = None;
+        for (at, entry) in self.shown.iter().enumerate() {
+            if let Entry::Row(id) = entry {
+                first.get_or_insert(at);
+                if self.row(*id).is_some_and(super::Row::is_problem) {
+                    return at;
+                }
+            }
+        }
+        first.unwrap_or(0)
+    }
+
+    fn go(&mut self, at: usize, height: usize) {
+        let Some(entry) = self.shown.get(at) else {
+            return;
+        };
+        let top = self.visible(height).start;
+        self.list.selected = Some(*entry);
+        self.list.near = at;
+        self.list.top = top.min(at).max((at + 1).saturating_sub(height));
+        self.order.touched = true;
+        self.order.wish = Some(*entry);
+    }
+
+    /// Moves by rows, on a pane of some height.
+    pub(crate) fn move_by(&mut self, delta: isize, height: usize) {
+        let last = self.shown.len().saturating_sub(1);
+        let at = self.position().unwrap_or(0);
+        self.go(at.saturating_add_signed(delta).min(last), height);
+    }
+
+    /// Moves by a page: the pane's height less one, so that one row stays.
+    pub(crate) fn page(&mut self, forward: bool, height: usize) {
+        let rows = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
+        self.move_by(if forward { rows } else { -rows }, height);
+    }
+
+    /// To the first row.
+    pub(crate) fn first(&mut self, height: usize) {
+        self.go(0, height);
+    }
+
+    /// To the last row.
+    pub(crate) fn last(&mut self, height: usize) {
+        self.go(self.shown.len().saturating_sub(1), height);
+    }
+
+    /// Puts the cursor on a line of the pane.
+    pub(crate) fn select_entry(&mut self, entry: Entry, height: usize) {
+        if let Some(at) = self.find_shown(entry) {
+            self.go(at, height);
+        }
+    }
+
+    /// Puts the cursor on a row, opening its group; a filter that hides it is taken away. Whether there is such a row.
+    pub(crate) fn select(&mut self, row: RowId) -> bool {
+        let Some(eval) = self
+            .row(row)
+            .filter(|row| !row.keep.gone)
+            .map(|row| row.eval)
+        else {
+            return false;
+        };
+        if !self.lets_through(row) {
+            // An empty filter is no error.
+            let _cleared = self.set_filter("");
+        }
+        self.order.touched = true;
+        self.order.wish = Some(Entry::Row(row));
+        if let Some(group) = self.groups.get_mut(eval as usize)
+            && !group.open
+        {
+            group.chosen = Some(true);
+        }
+        self.hurry();
+        self.settle();
+        self.selected() == Some(row)
+    }
+
+    /// Opens or closes the group under the cursor, or the group of the row under it. Whether there was one.
+    pub(crate) fn toggle_group(&mut self) -> bool {
+        let eval = match self.list.selected {
+            Some(Entry::Group(eval)) => eval,
+            Some(Entry::Row(row)) => match self.row(row) {
+                Some(row) => row.eval,
+                None => return false,
+            },
+            None => return false,
+        };
+        let Some(group) = self.groups.get_mut(eval as usize) else {
+            return false;
+        };
+        group.chosen = Some(!group.open);
+        if group.open {
+            // Its rows are about to go: the cursor stays on the group.
+            self.list.selected = Some(Entry::Group(eval));
+        }
+        self.order.touched = true;
+        self.order.wish = self.list.selected;
+        self.hurry();
+        self.settle();
+        true
+    }
+
+    /// Whether the cursor stands on a group.
+    pub(crate) fn on_group(&self) -> bool {
+        matches!(self.list.selected, Some(Entry::Group(_)))
+    }
+
+    /// The rows of the group under the cursor that the filter lets through.
+    pub(crate) fn group_rows(&self) -> Option<&[RowId]> {
+        match self.list.selected {
+            Some(Entry::Group(eval)) => Some(&self.groups.get(eval as usize)?.matching),
+            _ => None,
+        }
+    }
+
+    /// To the next row that failed, flipped or is in error (or the one before), round the end, opening its group. Whether
+    /// there is one.
+    pub(crate) fn next_problem(&mut self, forward: bool) -> bool {
+        self.hurry();
+        self.settle();
+        let all: Vec<(usize, &[RowId])> = self.matching_groups().collect();
+        let (group, row) = match self.list.selected {
+            Some(Entry::Group(eval)) => (self.group_at(eval), None),
+            Some(Entry::Row(id)) => {
+                let eval = self.row(id).map(|row| row.eval);
+                let group = eval.and_then(|eval| self.group_at(eval));
+                let at =
+                    group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
+                (group, at)
+            }
+            None => (None, None),
+        };
+        let is_problem = |id: &&RowId| self.row(**id).is_some_and(super::Row::is_problem);
+        let group = group.unwrap_or(0);
+        let count = all.len();
+        // The rest of this group, the others in turn, then this group from its other end.
+        let mut found = None;
+        for turn in 0..=count {
+            let at = if forward {
+                (group + turn) % count.max(1)
+            } else {
+                (group + count.max(1) * 2 - turn) % count.max(1)
+            };
+            let Some((_, rows)) = all.get(at) else { break };
+            let rows: &[RowId] = match (turn, row, forward) {
+                (0, Some(row), true) => &rows[row + 1..],
+                (0, Some(row), false) => &rows[..row],
+                (0, None, false) => &[],
+                _ => rows,
+            };
+            found = if forward {
+                rows.iter().find(is_problem)
+            } else {
+                rows.iter().rev().find(is_problem)
+            };
+            if found.is_some() {
+                break;
+            }
+        }
+        match found.copied() {
+            Some(row) => self.select(row),
+            None => false,
+        }
+    }
+
+    fn matching_groups(&self) -> impl Iterator<Item = (usize, &[RowId])> {
+        let groups = self.eval_order().iter().filter_map(|eval| {
+            let group = self.groups.get(*eval as usize)?;
+            (!group.matching.is_empty()).then_some(&group.matching[..])
+        });
+        groups.enumerate()
+    }
+
+    fn group_at(&self, eval: u32) -> Option<usize> {
+        let shown = |eval: &&u32| {
+            self.groups
+                .get(**eval as usize)
+                .is_some_and(|group| !group.matching.is_empty())
+        };
+        self.eval_order()
+            .iter()
+            .filter(shown)
+            .position(|one| *one == eval)
+    }
+}

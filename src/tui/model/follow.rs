@@ -1,0 +1,232 @@
+//! Going with the judge: which cell is looked at while judges work and the user has not moved.
+
+use super::cells::Entry;
+use super::desk::Desk;
+use super::runs::Ticket;
+use super::trace::StepAt;
+use crate::event::{Kind, RunEvent};
+use crate::model::{CellIx, Millis};
+
+/// Going with the judge: the newest live judge cell is focused, until the user moves for themselves.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Follow {
+    armed: bool,
+    /// Judge cells that are at work, oldest first.
+    live: Vec<(Ticket, CellIx)>,
+    /// The cell gone to last, and since when it is over.
+    at: Option<(Ticket, CellIx)>,
+    over: Option<Millis>,
+    /// What was selected when it was last looked at: something else now means that the user moved.
+    put: Option<Entry>,
+    /// The newest run that was noticed.
+    known: Option<Ticket>,
+}
+
+/// How long a cell that ended stays in view before the next one takes its place: its verdict is what one waited for.
+const LINGER: Millis = Millis(1500);
+/// More judges at once than any run has: a log that starts cells and never ends them must not grow this list.
+const MOST_LIVE: usize = 1024;
+
+impl Desk {
+    /// Goes with the judges of a run that told these events. A run the user started is gone with from its beginning; one
+    /// that a save caused is not: whoever edits looks at flips.
+    pub(crate) fn follow(&mut self, now: Millis, ticket: Ticket, events: &[RunEvent]) {
+        if self.follow.known < Some(ticket) {
+            self.follow.known = Some(ticket);
+            let own = self
+                .runs
+                .map
+                .get(&ticket)
+                .is_some_and(|run| run.save.is_none());
+            if own {
+                self.go_along();
+            }
+        }
+        self.follow.note(ticket, events);
+        if self.going_along() {
+            self.to_the_newest(now);
+        }
+    }
+
+    /// From now on the newest live judge cell is focused.
+    pub(crate) fn go_along(&mut self) {
+        self.follow.armed = true;
+        self.follow.over = None;
+        self.follow.put = self.cells.list.selected;
+    }
+
+    /// Focuses a decision; that is a movement of its own, and ends going along.
+    pub(crate) fn look_at(&mut self, entry: Entry, slot: u16) {
+        self.follow.armed = false;
+        self.focus(entry, slot);
+    }
+
+    /// Whether it goes with the judge: it did, and the user has not moved since.
+    fn going_along(&mut self) -> bool {
+        let moved = self.follow.put.is_some() && self.follow.put != self.cells.list.selected;
+        self.follow.armed &= !moved;
+        self.follow.armed
+    }
+
+    fn to_the_newest(&mut self, now: Millis) {
+        if let Some(at) = self.follow.at {
+            if self.follow.live.contains(&at) {
+                return;
+            }
+            let over = *self.follow.over.get_or_insert(now);
+            if now.since(over) < LINGER {
+                return;
+            }
+        }
+        let Some(&(ticket, cell)) = self.follow.live.last() else {
+            return;
+        };
+        let place = self
+            .runs
+            .map
+            .get(&ticket)
+            .and_then(|run| *run.places.get(cell.index())?);
+        if let Some((row, slot)) = place {
+            self.follow.at = Some((ticket, cell));
+            self.follow.over = None;
+            self.focus(Entry::Row(row), slot);
+        }
+    }
+
+    fn focus(&mut self, entry: Entry, slot: u16) {
+        self.cells.list.selected = Some(entry);
+        self.follow.put = Some(entry);
+        // The first of a row's cells is what a selected row shows by itself.
+        if let (Entry::Row(row), 1..) = (entry, slot) {
+            self.trace.row = Some(row);
+            self.trace.slot = slot;
+            self.trace.step = StepAt::Newest;
+            self.trace.citation = None;
+            self.document.quoted = None;
+        }
+    }
+
+    /// Takes over what the user chose on another desk of the same recording: selection, order, filter, places in texts.
+    pub(crate) fn take_over(&mut self, old: &mut Self) {
+        let (new, was) = (&mut self.cells, &mut old.cells);
+        new.list = was.list.clone();
+        new.sort = was.sort;
+        new.filter = std::mem::take(&mut was.filter);
+        self.trace = std::mem::take(&mut old.trace);
+        self.document = std::mem::take(&mut old.document);
+        let live = std::mem::take(&mut self.follow.live);
+        self.follow = Follow {
+            live,
+            ..old.follow.clone()
+        };
+    }
+}
+
+impl Follow {
+    /// Keeps in mind who is at work; goes nowhere.
+    pub(crate) fn note(&mut self, ticket: Ticket, events: &[RunEvent]) {
+        for event in events {
+            match &event.kind {
+                Kind::CellStarted { cell, .. } => {
+                    if self.live.len() == MOST_LIVE {
+                        self.live.remove(0);
+                    }
+                    self.live.push((ticket, *cell));
+                }
+                Kind::CellFinished { cell, .. } => {
+                    self.live.retain(|live| *live != (ticket, *cell));
+                }
+                Kind::RunFinished(_) => self.live.retain(|(of, _)| *of != ticket),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the newest live judge cell is gone to.
+    pub(crate) fn armed(&self) -> bool {
+        self.armed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellResult, Outcome};
+    use crate::tui::model::cells::RowId;
+    use crate::tui::model::runs::Run;
+
+    fn row(n: u32) -> Entry {
+        Entry::Row(RowId(n))
+    }
+
+    /// A desk with one run whose cell `n` stands in row `n`.
+    fn desk() -> (Desk, Ticket) {
+        let mut desk = Desk::default();
+        let places = (0..4).map(|n| Some((RowId(n), 0))).collect();
+        let run = Run {
+            places,
+            ..Run::default()
+        };
+        desk.runs.map.insert(Ticket(1), run);
+        (desk, Ticket(1))
+    }
+
+    fn event(kind: Kind) -> RunEvent {
+        RunEvent {
+            seq: 0,
+            at: Millis(0),
+            kind,
+        }
+    }
+
+    fn started(n: u32) -> RunEvent {
+        event(Kind::CellStarted {
+            cell: CellIx(n),
+            key: None,
+        })
+    }
+
+    fn ended(n: u32) -> RunEvent {
+        event(Kind::CellFinished {
+            cell: CellIx(n),
+            result: Box::new(CellResult::new(Outcome::Pass, "")),
+        })
+    }
+
+    #[test]
+    fn the_newest_live_cell_is_shown_and_its_verdict_for_a_moment() {
+        let (mut desk, run) = desk();
+        desk.follow(Millis(0), run, &[started(0), started(1)]);
+        assert_eq!(desk.cells.list.selected, Some(row(1)));
+        desk.follow(Millis(10), run, &[started(2)]);
+        assert_eq!(desk.cells.list.selected, Some(row(1)), "it still works");
+        desk.follow(Millis(20), run, &[ended(1)]);
+        desk.follow(Millis(1000), run, &[]);
+        assert_eq!(desk.cells.list.selected, Some(row(1)), "one reads its end");
+        desk.follow(Millis(1520), run, &[]);
+        assert_eq!(desk.cells.list.selected, Some(row(2)));
+    }
+
+    #[test]
+    fn an_own_movement_ends_it_until_it_is_asked_for_again() {
+        let (mut desk, run) = desk();
+        desk.follow(Millis(0), run, &[started(0)]);
+        desk.cells.list.selected = Some(row(3));
+        desk.follow(Millis(5), run, &[ended(0), started(1)]);
+        desk.follow(Millis(9000), run, &[]);
+        assert_eq!(desk.cells.list.selected, Some(row(3)));
+        desk.go_along();
+        desk.follow(Millis(9001), run, &[]);
+        desk.follow(Millis(20_000), run, &[]);
+        assert_eq!(desk.cells.list.selected, Some(row(1)));
+    }
+
+    #[test]
+    fn a_run_that_a_save_caused_takes_nobody_along() {
+        let (mut desk, run) = desk();
+        desk.runs.map[&run].save = Some(1);
+        desk.cells.list.selected = Some(row(3));
+        desk.follow(Millis(0), run, &[started(0)]);
+        assert_eq!(desk.cells.list.selected, Some(row(3)));
+    }
+}

@@ -1,0 +1,198 @@
+//! What stands where, at every size.
+
+use proptest::prelude::*;
+use ratatui::layout::{Rect, Size};
+
+use super::{Divider, Layout, Pane, Splits, Wish};
+
+fn wish(width: u16, height: u16) -> Wish {
+    Wish {
+        size: Size::new(width, height),
+        focus: Pane::Cells,
+        tab: Pane::Verdict,
+        zoom: false,
+        splits: Splits::default(),
+        problems: 0,
+        replay: false,
+        changes: false,
+    }
+}
+
+fn panes(layout: &Layout) -> Vec<Pane> {
+    layout.panes.iter().map(|(pane, _)| *pane).collect()
+}
+
+fn all_areas(layout: &Layout) -> Vec<Rect> {
+    let rows = [
+        layout.header,
+        layout.footer,
+        layout.tabs,
+        layout.strip,
+        layout.problems,
+        layout.replay,
+    ];
+    layout
+        .panes
+        .iter()
+        .map(|(_, area)| *area)
+        .chain(rows)
+        .filter(|area| !area.is_empty())
+        .collect()
+}
+
+#[test]
+fn a_large_screen_has_three_columns() {
+    let layout = Layout::of(&wish(200, 60));
+    assert_eq!(
+        panes(&layout),
+        [
+            Pane::Cells,
+            Pane::Prompt,
+            Pane::FunctionCall,
+            Pane::FetchedContent,
+            Pane::Verdict,
+            Pane::Transcript
+        ]
+    );
+    assert_eq!(layout.area(Pane::Cells), Some(Rect::new(0, 1, 50, 58)));
+    assert_eq!(
+        layout.area(Pane::Transcript),
+        Some(Rect::new(140, 1, 60, 58))
+    );
+    assert_eq!(layout.strip, Rect::new(50, 1, 90, 1));
+    assert!(layout.tabs.is_empty());
+}
+
+#[test]
+fn a_common_screen_has_the_transcript_under_the_cells() {
+    let layout = Layout::of(&wish(120, 40));
+    assert_eq!(layout.area(Pane::Cells), Some(Rect::new(0, 1, 40, 23)));
+    assert_eq!(
+        layout.area(Pane::Transcript),
+        Some(Rect::new(0, 24, 40, 15))
+    );
+    assert_eq!(layout.area(Pane::Changes), None);
+    let changed = Layout::of(&Wish {
+        changes: true,
+        ..wish(120, 40)
+    });
+    let area = changed.area(Pane::Changes).expect("shown");
+    assert_eq!(area.bottom(), 39);
+    assert_eq!(area.width, 80);
+}
+
+#[test]
+fn a_small_screen_has_one_pane_beside_the_cells() {
+    let layout = Layout::of(&wish(80, 24));
+    assert_eq!(panes(&layout), [Pane::Cells, Pane::Verdict]);
+    assert_eq!(layout.tabs, Rect::new(0, 1, 80, 1));
+    assert_eq!(layout.area(Pane::Cells), Some(Rect::new(0, 2, 34, 21)));
+    let other = Layout::of(&Wish {
+        tab: Pane::Transcript,
+        ..wish(80, 24)
+    });
+    assert_eq!(panes(&other), [Pane::Cells, Pane::Transcript]);
+    assert!(other.strip.is_empty());
+}
+
+#[test]
+fn a_tiny_screen_has_one_pane_at_a_time_and_a_smaller_one_says_so() {
+    let layout = Layout::of(&Wish {
+        focus: Pane::Transcript,
+        ..wish(40, 12)
+    });
+    assert_eq!(layout.panes, [(Pane::Transcript, Rect::new(0, 2, 40, 9))]);
+    assert!(Layout::of(&wish(29, 12)).too_small);
+    assert!(Layout::of(&wish(40, 7)).too_small);
+}
+
+#[test]
+fn zoom_leaves_header_and_footer() {
+    let layout = Layout::of(&Wish {
+        zoom: true,
+        focus: Pane::Prompt,
+        replay: true,
+        problems: 3,
+        ..wish(120, 40)
+    });
+    assert_eq!(layout.panes, [(Pane::Prompt, Rect::new(0, 1, 120, 38))]);
+    assert_eq!(all_areas(&layout).len(), 3);
+}
+
+#[test]
+fn a_dragged_divider_stands_where_the_pointer_let_go() {
+    let mut wish = wish(120, 40);
+    for to in [40_u16, 52, 60] {
+        let layout = Layout::of(&wish);
+        let (_, hold, area) = layout
+            .dividers
+            .iter()
+            .find(|(divider, _, _)| *divider == Divider::Main)
+            .expect("shown");
+        assert_eq!(layout.divider_at(hold.x, 3), Some((Divider::Main, *area)));
+        wish.splits.drag(Divider::Main, *area, to, 3);
+        let cells = Layout::of(&wish).area(Pane::Cells).expect("shown");
+        assert_eq!(cells.width, to);
+    }
+    let whole = Rect::new(0, 1, 120, 38);
+    wish.splits.drag(Divider::Main, whole, 0, 3);
+    assert_eq!(
+        Layout::of(&wish).area(Pane::Cells).map(|area| area.width),
+        Some(34)
+    );
+}
+
+fn any_wish() -> impl Strategy<Value = Wish> {
+    (
+        (0_u16..=220, 0_u16..=70, 0_usize..7, 0_usize..7, 0_u16..6),
+        proptest::array::uniform7(0_u16..=1000),
+        any::<[bool; 3]>(),
+    )
+        .prop_map(|((width, height, focus, tab, problems), at, flags)| Wish {
+            size: Size::new(width, height),
+            focus: Pane::ALL[focus],
+            tab: Pane::ALL[tab],
+            zoom: flags[0] && flags[1],
+            splits: Splits {
+                main: at[0],
+                wide_main: at[1],
+                left: at[2],
+                third: at[3],
+                upright: at[4],
+                level: at[5],
+                changes: at[6],
+            },
+            problems,
+            replay: flags[1],
+            changes: flags[2],
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn nothing_lies_outside_or_over_another_and_no_row_is_wasted(wish in any_wish()) {
+        let layout = Layout::of(&wish);
+        let screen = Rect::new(0, 0, wish.size.width, wish.size.height);
+        let areas = all_areas(&layout);
+        for (at, area) in areas.iter().enumerate() {
+            prop_assert_eq!(area.intersection(screen), *area);
+            for other in &areas[at + 1..] {
+                prop_assert!(area.intersection(*other).is_empty(), "{area} {other}");
+            }
+        }
+        for (_, hold, area) in &layout.dividers {
+            prop_assert_eq!(hold.intersection(screen), *hold);
+            prop_assert_eq!(area.intersection(screen), *area);
+        }
+        if !layout.too_small {
+            let covered: u32 = areas.iter().map(|area| area.area()).sum();
+            prop_assert_eq!(covered, screen.area());
+            prop_assert!(layout.area(wish.focus).is_some(), "the focused pane is shown");
+            for (pane, area) in &layout.panes {
+                prop_assert!(area.width >= 8 && area.height >= 3, "{pane:?} {area}");
+            }
+        }
+    }
+}

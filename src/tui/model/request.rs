@@ -1,0 +1,332 @@
+//! A request body made readable: who says what, the settings, the declared tools; and the body itself, laid out.
+//!
+//! Reads the bodies of OpenAI chat, Gemini and `rules`; any other stays JSON. Pure, but not cheap: bodies have megabytes, so
+//! this is called off the screen's thread, once a turn.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::model::{CellIx, RunId};
+use crate::theme::Role;
+
+/// Which request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestKey {
+    pub(crate) run: RunId,
+    pub(crate) cell: CellIx,
+    pub(crate) turn: usize,
+}
+
+/// A request, readable.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) key: RequestKey,
+    /// All texts, one after another.
+    pub(crate) text: String,
+    pub(crate) blocks: Vec<RequestBlock>,
+    /// The first block that the turn before did not hold.
+    pub(crate) fresh: usize,
+    /// Items before it.
+    pub(crate) earlier: usize,
+    /// `model: scripted · temperature: 0.0`.
+    pub(crate) settings: String,
+    /// Declared functions: name and description.
+    pub(crate) tools: Vec<(String, String)>,
+    /// The body laid out, as sent.
+    pub(crate) raw: Arc<str>,
+}
+
+/// A piece of a readable request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestBlock {
+    pub(crate) range: Range<usize>,
+    pub(crate) role: Role,
+    /// Says who speaks.
+    pub(crate) heading: bool,
+}
+
+/// What one side says.
+#[derive(Debug, PartialEq)]
+struct Item {
+    who: String,
+    role: Role,
+    parts: Vec<(Role, String)>,
+}
+
+/// A body that was understood.
+#[derive(Debug, Default)]
+struct Body {
+    items: Vec<Item>,
+    settings: Vec<String>,
+    tools: Vec<(String, String)>,
+}
+
+impl Request {
+    /// A body, beside that of the turn before: what both hold is collapsed.
+    pub(crate) fn of(key: RequestKey, body: &str, before: Option<&str>) -> Self {
+        let raw = crate::tools::pretty(body, usize::MAX).unwrap_or_else(|| body.to_owned());
+        let raw: Arc<str> = raw.into();
+        let mut request = Self {
+            key,
+            text: String::new(),
+            blocks: Vec::new(),
+            fresh: 0,
+            earlier: 0,
+            settings: String::new(),
+            tools: Vec::new(),
+            raw: Arc::clone(&raw),
+        };
+        let Some(read) = read(body) else {
+            request.push(&raw, Role::Text, false);
+            return request;
+        };
+        let past = before.and_then(self::read).unwrap_or_default();
+        let both = read.items.iter().zip(&past.items);
+        request.earlier = both.take_while(|(now, then)| now == then).count();
+        // All of it is old where a turn repeats the one before: then nothing is collapsed.
+        if request.earlier == read.items.len() {
+            request.earlier = 0;
+        }
+        for (at, item) in read.items.iter().enumerate() {
+            if at == request.earlier {
+                request.fresh = request.blocks.len();
+            }
+            request.push(&item.who, item.role, true);
+            for (role, text) in &item.parts {
+                request.push(text, *role, false);
+            }
+        }
+        request.settings = read.settings.join(" · ");
+        request.tools = read.tools;
+        request
+    }
+
+    fn push(&mut self, text: &str, role: Role, heading: bool) {
+        let from = self.text.len();
+        self.text.push_str(text);
+        self.blocks.push(RequestBlock {
+            range: from..self.text.len(),
+            role,
+            heading,
+        });
+    }
+}
+
+fn read(body: &str) -> Option<Body> {
+    let Value::Object(map) = serde_json::from_str(body).ok()? else {
+        return None;
+    };
+    if map.get("prompt").is_some_and(Value::is_string) && map.contains_key("judge") {
+        return Some(rules(map));
+    }
+    if map.get("contents").is_some_and(Value::is_array) {
+        return gemini(map);
+    }
+    // Anthropic's bodies have `messages` too, and `system` beside them; their parts are others.
+    if map.get("messages").is_some_and(Value::is_array) && !map.contains_key("system") {
+        return openai(map);
+    }
+    None
+}
+
+fn openai(mut map: Map<String, Value>) -> Option<Body> {
+    let mut body = Body::default();
+    let messages = map.shift_remove("messages")?;
+    for message in messages.as_array()? {
+        let who = message.get("role")?.as_str()?.to_owned();
+        let role = role(&who);
+        let mut parts = Vec::new();
+        match message.get("content") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => parts.push((Role::Text, text.clone())),
+            Some(Value::Array(list)) => parts.extend(list.iter().map(|part| {
+                let text = part.get("text").and_then(Value::as_str);
+                text.map_or_else(
+                    || (Role::Muted, part.to_string()),
+                    |text| (Role::Text, text.to_owned()),
+                )
+            })),
+            Some(other) => parts.push((Role::Muted, other.to_string())),
+        }
+        for key in ["reasoning", "reasoning_content"] {
+            if let Some(text) = message.get(key).and_then(Value::as_str) {
+                parts.insert(0, (Role::Reasoning, text.to_owned()));
+            }
+        }
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            let function = call.get("function").unwrap_or(call);
+            let name = function.get("name").map_or_else(String::new, text_of);
+            let arguments = function.get("arguments").map_or_else(String::new, text_of);
+            parts.push((Role::Tool, format!("calls {name}({arguments})")));
+        }
+        body.items.push(Item { who, role, parts });
+    }
+    let tools = map.shift_remove("tools");
+    for tool in tools
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        body.tools
+            .push(declared(tool.get("function").unwrap_or(tool)));
+    }
+    body.settings = settings(&map);
+    Some(body)
+}
+
+fn gemini(mut map: Map<String, Value>) -> Option<Body> {
+    let mut body = Body::default();
+    for key in ["systemInstruction", "system_instruction"] {
+        if let Some(system) = map.shift_remove(key) {
+            body.items.push(Item {
+                who: "system".to_owned(),
+                role: Role::System,
+                parts: gemini_parts(&system),
+            });
+        }
+    }
+    for content in map.shift_remove("contents")?.as_array()? {
+        let said = content
+            .get("role")
+            .and_then(Value::as_str)
+            .unwrap_or("user");
+        let parts = gemini_parts(content);
+        let answers = !parts.is_empty() && parts.iter().all(|(role, _)| *role == Role::Tool);
+        let (who, role) = match (said, answers) {
+            ("user", true) => ("tool", Role::Tool),
+            _ => (said, role(said)),
+        };
+        body.items.push(Item {
+            who: who.to_owned(),
+            role,
+            parts,
+        });
+    }
+    let tools = map.shift_remove("tools");
+    for tool in tools
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let functions = tool.get("functionDeclarations").and_then(Value::as_array);
+        body.tools
+            .extend(functions.into_iter().flatten().map(declared));
+    }
+    if let Some(Value::Object(inner)) = map.shift_remove("generationConfig") {
+        body.settings = settings(&inner);
+    }
+    body.settings.extend(settings(&map));
+    Some(body)
+}
+
+fn gemini_parts(content: &Value) -> Vec<(Role, String)> {
+    let parts = content.get("parts").and_then(Value::as_array);
+    let thinks = |part: &Value| part.get("thought").and_then(Value::as_bool) == Some(true);
+    parts
+        .into_iter()
+        .flatten()
+        .map(|part| {
+            if let Some(text) = part.get("text").and_then(Value::as_str) {
+                let role = if thinks(part) {
+                    Role::Reasoning
+                } else {
+                    Role::Text
+                };
+                (role, text.to_owned())
+            } else if let Some(call) = part.get("functionCall") {
+                let name = call.get("name").map_or_else(String::new, text_of);
+                let args = call.get("args").map_or_else(String::new, Value::to_string);
+                (Role::Tool, format!("calls {name}({args})"))
+            } else if let Some(answer) = part.get("functionResponse") {
+                let response = answer.get("response").unwrap_or(answer);
+                let text = response.get("output").or_else(|| response.get("error"));
+                (
+                    Role::Tool,
+                    text.map_or_else(|| response.to_string(), text_of),
+                )
+            } else {
+                (Role::Muted, part.to_string())
+            }
+        })
+        .collect()
+}
+
+fn rules(mut map: Map<String, Value>) -> Body {
+    let mut body = Body::default();
+    let prompt = map.shift_remove("prompt");
+    body.items.push(Item {
+        who: "user".to_owned(),
+        role: Role::User,
+        parts: prompt.iter().map(|p| (Role::Text, text_of(p))).collect(),
+    });
+    let results = map.shift_remove("results");
+    for asked in results
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let of = |key: &str| asked.get(key).map_or_else(String::new, text_of);
+        let failed = asked.get("is_error") == Some(&Value::Bool(true));
+        body.items.push(Item {
+            who: if failed { "tool, an error" } else { "tool" }.to_owned(),
+            role: Role::Tool,
+            parts: vec![
+                (Role::Tool, format!("{}({})", of("call"), of("arguments"))),
+                (Role::Text, of("result")),
+            ],
+        });
+    }
+    let tools = map.shift_remove("tools");
+    let names = tools.as_ref().and_then(Value::as_array);
+    body.tools = names
+        .into_iter()
+        .flatten()
+        .map(|name| (text_of(name), String::new()))
+        .collect();
+    body.settings = settings(&map);
+    body
+}
+
+fn declared(function: &Value) -> (String, String) {
+    let of = |key: &str| function.get(key).map_or_else(String::new, text_of);
+    (of("name"), of("description"))
+}
+
+/// `temperature: 0.0`, one a setting; what is large is cut, the raw form has it.
+fn settings(map: &Map<String, Value>) -> Vec<String> {
+    const MAX: usize = 120;
+    let shown = |(key, value): (&String, &Value)| {
+        let text = text_of(value);
+        match text.char_indices().nth(MAX) {
+            Some((at, _)) => format!("{key}: {}…", &text[..at]),
+            None => format!("{key}: {text}"),
+        }
+    };
+    map.iter().map(shown).collect()
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn role(who: &str) -> Role {
+    match who {
+        "system" | "developer" => Role::System,
+        "assistant" | "model" => Role::Assistant,
+        "tool" | "function" => Role::Tool,
+        _ => Role::User,
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Reads from disk what a trace pane shows: a recorded cell, a blob, a request, a transcript.
+//!
+//! Blocking I/O: the runtime calls these off the screen's thread. Errors are sentences.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::model::document::Doc;
+use super::model::request::{Request, RequestKey};
+use super::model::trace::{Recorded, Which};
+use crate::event::{BlobSource as _, Kind, Piece, Rope, RunEvent, RunState, Settled};
+use crate::model::{Blob, CellIx, TranscriptRef};
+use crate::record::{FolderBlobs, Run};
+use crate::transcript::{Span, TranscriptFile, parse};
+
+/// One cell of a recording, without keeping the others.
+pub(crate) fn recorded(run: &Run, which: &Which) -> Result<Recorded, String> {
+    // One cell is folded as cell 0 of a run of its own: memory does not grow with the others.
+    let mut state = RunState::default();
+    let mut found: Option<(CellIx, TranscriptRef)> = None;
+    for event in run.events().map_err(|error| error.to_string())? {
+        let event = event.map_err(|error| error.to_string())?;
+        let kind = match (&event.kind, &found) {
+            (Kind::RunStarted(_), _) => event.kind,
+            (
+                Kind::CellsPlanned {
+                    transcript,
+                    first,
+                    keys,
+                },
+                None,
+            ) => {
+                let wanted = |(number, key)| match which {
+                    Which::Number(wanted) => number == *wanted,
+                    Which::Named(wanted) => state
+                        .header
+                        .as_ref()
+                        .and_then(|header| header.cell_name(transcript, key))
+                        .is_some_and(|name| name == wanted.by_ref()),
+                };
+                let numbers = (first.0..).map(CellIx);
+                let Some((number, key)) = numbers.zip(keys).find(|cell| wanted(*cell)) else {
+                    continue;
+                };
+                found = Some((number, transcript.clone()));
+                Kind::CellsPlanned {
+                    transcript: transcript.clone(),
+                    first: CellIx(0),
+                    keys: vec![*key],
+                }
+            }
+            (Kind::CellsSettled(results), Some((number, _))) => {
+                match results.iter().find(|settled| settled.0 == *number) {
+                    Some(settled) => {
+                        Kind::CellsSettled(vec![Settled(CellIx(0), settled.1.clone())])
+                    }
+                    None => continue,
+                }
+            }
+            (kind, Some((number, _))) if kind.cell() == Some(*number) => at_zero(event.kind),
+            _ => continue,
+        };
+        state.apply(&RunEvent { kind, ..event });
+        if state
+            .cells
+            .first()
+            .is_some_and(|cell| cell.result.is_some())
+        {
+            break;
+        }
+    }
+    let letters = run.id.letters();
+    let (cell, transcript) = found.ok_or_else(|| match which {
+        Which::Number(number) => format!("run {letters} holds no cell number {}", number.0),
+        Which::Named(name) => format!("run {letters} holds no cell {name}"),
+    })?;
+    let header = *state
+        .header
+        .ok_or_else(|| format!("the log of run {letters} has no header"))?;
+    Ok(Recorded {
+        run: run.id.clone(),
+        cell,
+        header,
+        state: state.cells.pop().unwrap_or_default(),
+        transcript,
+        notes: state.notes.into_iter().map(|(_, text)| text).collect(),
+        dir: run.dir.clone(),
+    })
+}
+
+/// The same fact about cell 0.
+fn at_zero(mut kind: Kind) -> Kind {
+    match &mut kind {
+        Kind::CellStarted { cell, .. }
+        | Kind::CellFinished { cell, .. }
+        | Kind::Turn { cell, .. }
+        | Kind::Tool { cell, .. }
+        | Kind::Paused { cell, .. }
+        | Kind::Resumed { cell, .. } => *cell = CellIx(0),
+        Kind::Note { cell, .. } => *cell = Some(CellIx(0)),
+        _ => {}
+    }
+    kind
+}
+
+/// A blob's text; bytes that are no UTF-8 are replaced, which shows.
+pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
+    let bytes = FolderBlobs::of_run(dir)
+        .get(&blob.hash)
+        .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))?;
+    Ok(String::from_utf8_lossy(&bytes).into())
+}
+
+/// A request, readable, beside that of the turn before.
+pub(crate) fn read_request(
+    dir: Option<&Path>,
+    key: RequestKey,
+    request: &Rope,
+    before: &Rope,
+) -> Result<Request, String> {
+    let body = rope(dir, request)?;
+    // Without the one before nothing is collapsed; that is no reason to show nothing.
+    let before = rope(dir, before).ok().filter(|text| !text.is_empty());
+    Ok(Request::of(key, &body, before.as_deref()))
+}
+
+fn rope(dir: Option<&Path>, rope: &Rope) -> Result<String, String> {
+    let mut text = String::new();
+    for piece in rope {
+        match (piece, dir) {
+            (Piece::Text(piece), _) => text.push_str(piece),
+            (Piece::Blob(blob), Some(dir)) => text.push_str(&read_text(dir, blob)?),
+            (Piece::Blob(_), None) => return Err("the run's folder is not known".to_owned()),
+        }
+    }
+    Ok(text)
+}
+
+/// A transcript as it was when it was judged: from its file, or from the run's copy where the file holds something else.
+/// `transcript.path` is absolute.
+pub(crate) fn read_document(
+    transcript: &TranscriptRef,
+    run_dir: Option<&Path>,
+) -> Result<Doc, String> {
+    let bytes = match (from_file(transcript), run_dir) {
+        (Ok(bytes), _) => bytes,
+        (Err(why), None) => return Err(why),
+        (Err(why), Some(dir)) => FolderBlobs::of_run(dir)
+            .get(&transcript.digest)
+            .map_err(|error| format!("{why}; and the run holds no copy of it: {error}"))?,
+    };
+    let read = parse(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
+    Ok(Doc {
+        id: transcript.id.clone(),
+        ..Doc::of(&read)
+    })
+}
+
+fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
+    let file = TranscriptFile::open(&transcript.path).map_err(|error| error.to_string())?;
+    let span = Span {
+        offset: transcript.offset,
+        len: transcript.len,
+        number: 1,
+    };
+    let bytes = file.read(span).map_err(|error| error.to_string())?;
+    if crate::model::Digest::of(&bytes) == transcript.digest {
+        Ok(bytes)
+    } else {
+        let path = transcript.path.display();
+        Err(format!(
+            "{path} no longer holds this transcript as it was judged"
+        ))
+    }
+}
+
+#[cfg(test)]
+#[path = "reads_tests.rs"]
+mod tests;

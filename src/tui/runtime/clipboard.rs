@@ -1,0 +1,49 @@
+//! Texts that leave the screen: on the clipboard by the terminal's own way (OSC 52), or as a file where that is too small.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Runtime;
+use crate::tui::msg::Msg;
+use crate::workspace::data_dir;
+
+/// Terminals take 100 KB of base64; more is dropped without a word.
+pub(crate) const CLIPBOARD_MAX: usize = 74_000;
+
+impl Runtime {
+    /// Writes a text that is too large for the clipboard into a file.
+    pub(crate) fn write_copy(&self, what: String, text: String) {
+        let deps = Arc::clone(&self.deps);
+        self.ask(
+            move || {
+                let written = data_dir(&deps.env).and_then(|dir| write(&dir, &text));
+                let kilobytes = text.len().div_ceil(1000);
+                Msg::Copied(match written {
+                    Ok(path) => Ok(format!(
+                        "{what} is too large for the clipboard ({kilobytes} KB): it is in {}",
+                        path.display()
+                    )),
+                    Err(why) => Err(format!(
+                        "{what} is too large for the clipboard ({kilobytes} KB), and cannot be written: {why}"
+                    )),
+                })
+            },
+            |why| Msg::Copied(Err(why)),
+        );
+    }
+}
+
+fn write(dir: &Path, text: &str) -> Result<PathBuf, String> {
+    let fail = |error: std::io::Error| format!("{}: {error}", dir.display());
+    std::fs::create_dir_all(dir).map_err(fail)?;
+    // A fresh name, mode 0600: what is copied may be anything.
+    let mut file = tempfile::Builder::new()
+        .prefix("copied-")
+        .suffix(".txt")
+        .tempfile_in(dir)
+        .map_err(fail)?;
+    file.write_all(text.as_bytes()).map_err(fail)?;
+    let (_file, path) = file.keep().map_err(|error| fail(error.error))?;
+    Ok(path)
+}

@@ -1,0 +1,197 @@
+//! What is read of a workspace as a whole: its outline, its board, its changes; and workspaces and judges that are made
+//! or found.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Runtime, find, store_of};
+use crate::model::RunId;
+use crate::record::Board;
+use crate::run;
+use crate::tui::effect::RunOrder;
+use crate::tui::model::cells::RowId;
+use crate::tui::msg::Msg;
+use crate::tui::{at_hand, listing};
+use crate::workspace::watch::{self, Watch, Watcher};
+use crate::workspace::{self, Workspace};
+
+impl Runtime {
+    /// A newer one ends an older one.
+    pub(super) fn outline(&mut self, generation: u64, workspace: Arc<Workspace>) {
+        self.outline.cancel();
+        self.outline = CancellationToken::new();
+        let stop = self.outline.clone();
+        let deps = Arc::clone(&self.deps);
+        let out = self.out.clone();
+        let working = self.out.busy.enter();
+        tokio::spawn(async move {
+            let told = out.clone();
+            let work = tokio::task::spawn_blocking(move || {
+                run::outline(
+                    workspace,
+                    &deps.registry,
+                    &deps.env,
+                    &deps.clock,
+                    &mut |facts| {
+                        let msg = Msg::Outlined { generation, facts };
+                        !stop.is_cancelled() && told.runs.blocking_send(msg).is_ok()
+                    },
+                )
+                .map_err(|error| error.to_string())
+            });
+            let problem = match work.await {
+                Ok(done) => done.err(),
+                Err(error) => Some(super::bug(&error)),
+            };
+            // The same way as the facts, so that it comes after them.
+            let ended = Msg::OutlineEnded {
+                generation,
+                problem,
+            };
+            let _gone = out.runs.send(ended).await;
+            drop(working);
+        });
+    }
+
+    pub(super) fn read_board(&self, generation: u64, workspace: Arc<Workspace>) {
+        self.ask(
+            move || {
+                let runs = store_of(&workspace).runs();
+                let (board, problems) =
+                    Board::of(&runs, |header| header.workspace == workspace.root);
+                Msg::BoardRead {
+                    generation,
+                    board: Arc::new(board),
+                    problems,
+                }
+            },
+            move |why| Msg::BoardRead {
+                generation,
+                board: Arc::default(),
+                problems: vec![why],
+            },
+        );
+    }
+
+    /// One workspace is watched at a time. A watcher knows by itself what it last saw: the same folder is not begun anew.
+    pub(super) fn watch(&mut self, workspace: Arc<Workspace>) {
+        if let Some((root, _)) = &self.watcher
+            && *root == workspace.root
+        {
+            return;
+        }
+        let watch = Watch {
+            root: workspace.root.clone(),
+            good: Some(Arc::clone(&workspace)),
+            env: self.deps.env.clone(),
+            catalog: Arc::clone(&self.deps.registry) as _,
+            clock: Arc::clone(&self.deps.clock),
+        };
+        let answers = self.answers();
+        let watcher = Watcher::start(watch, move |event| answers.send(seen(event)).is_ok());
+        self.watcher = Some((workspace.root.clone(), watcher));
+    }
+
+    pub(super) fn look_again(&self) {
+        if let Some((_, watcher)) = &self.watcher {
+            watcher.look_now();
+        }
+    }
+
+    pub(super) fn read_replay(
+        &self,
+        run: RunId,
+        workspace: Option<Arc<Workspace>>,
+        dir: Option<PathBuf>,
+    ) {
+        let failed = (run.clone(), dir.clone().unwrap_or_default());
+        self.ask(
+            move || match find(&run, workspace.as_deref(), dir) {
+                Err(why) => Msg::ReplayRead {
+                    run,
+                    dir: PathBuf::new(),
+                    log: Err(why),
+                    warnings: Vec::new(),
+                },
+                Ok(found) => {
+                    let (log, warnings) = match found.log() {
+                        Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
+                        Err(error) => (Err(error.to_string()), Vec::new()),
+                    };
+                    Msg::ReplayRead {
+                        run: found.id,
+                        dir: found.dir,
+                        log,
+                        warnings,
+                    }
+                }
+            },
+            move |why| Msg::ReplayRead {
+                run: failed.0,
+                dir: failed.1,
+                log: Err(why),
+                warnings: Vec::new(),
+            },
+        );
+    }
+
+    /// Asks local servers too; that is why it is not done before somebody wants to know.
+    pub(super) fn find_judges(&self, row: RowId, order: RunOrder) {
+        let deps = Arc::clone(&self.deps);
+        let out = self.out.clone();
+        let working = out.busy.enter();
+        tokio::spawn(async move {
+            // In a task of its own: a panic is an answer too.
+            let found =
+                tokio::spawn(async move { at_hand::find(&deps.env, &order, &deps.clock).await });
+            let judges = found.await.unwrap_or_default();
+            out.answer(Msg::JudgesFound { row, judges });
+            drop(working);
+        });
+    }
+
+    pub(super) fn list_transcripts(&self, file: PathBuf, after: u64) {
+        let out = self.out.clone();
+        let working = out.busy.enter();
+        tokio::task::spawn_blocking(move || {
+            listing::list(&file, after, &mut |listed| {
+                let file = file.clone();
+                let told = Msg::TranscriptsListed { file, listed };
+                out.runs.blocking_send(told).is_ok()
+            });
+            drop(working);
+        });
+    }
+
+    pub(super) fn make_workspace(&self, file: PathBuf) {
+        let deps = Arc::clone(&self.deps);
+        self.ask(
+            move || {
+                let made = workspace::around::make(&file).and_then(|root| {
+                    workspace::load(&root, &deps.env, &*deps.registry)
+                        .map(Arc::new)
+                        .map_err(|problems| {
+                            let first = problems.first().map(ToString::to_string);
+                            format!(
+                                "the new workspace in {} does not load: {}",
+                                root.display(),
+                                first.unwrap_or_default()
+                            )
+                        })
+                });
+                Msg::WorkspaceMade(made)
+            },
+            |why| Msg::WorkspaceMade(Err(why)),
+        );
+    }
+}
+
+fn seen(event: watch::Event) -> Msg {
+    match event {
+        watch::Event::Reloaded { workspace, changed } => Msg::Reloaded { workspace, changed },
+        watch::Event::Failed(problems) => Msg::ReloadFailed { problems },
+        watch::Event::Unwatched(why) => Msg::WatchFailed(why),
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs: started off the screen's thread, fed to it, cancelled by their tickets.
+
+use std::sync::{Arc, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Deps, Made, Outbox, Runtime, bug};
+use crate::model::JudgeConfig;
+use crate::run::{self, Filter, RunError, RunHandle, RunOptions};
+use crate::tui::effect::RunOrder;
+use crate::tui::model::runs::Ticket;
+use crate::tui::msg::Msg;
+use crate::workspace::Workspace;
+
+impl Runtime {
+    pub(super) fn start_run(&mut self, order: RunOrder) {
+        let ticket = order.ticket;
+        let cancel = CancellationToken::new();
+        self.live.retain(|_, live| !live.is_cancelled());
+        self.live.insert(ticket, cancel.clone());
+        let (deps, out, made) = (
+            Arc::clone(&self.deps),
+            self.out.clone(),
+            Arc::clone(&self.made),
+        );
+        let working = out.busy.enter();
+        self.runs.spawn(async move {
+            let store = order.workspace.runs.clone();
+            match begin(deps, order).await {
+                Ok(handle) => {
+                    let run = handle.run.clone();
+                    made.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(Made { run, store });
+                    follow(handle, ticket, &cancel, &out).await;
+                }
+                Err(why) => {
+                    let _gone = out.runs.send(Msg::RunRefused { ticket, why }).await;
+                }
+            }
+            // Ended: nothing is left to be cancelled.
+            cancel.cancel();
+            drop(working);
+        });
+    }
+
+    pub(super) fn preview(&self, order: RunOrder) {
+        let deps = Arc::clone(&self.deps);
+        let ticket = order.ticket;
+        self.ask(
+            move || {
+                let preview = options(&deps, &order).and_then(|(workspace, options)| {
+                    run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options)
+                        .map_err(|error| error.to_string())
+                });
+                Msg::Previewed { ticket, preview }
+            },
+            move |why| Msg::Previewed {
+                ticket,
+                preview: Err(why),
+            },
+        );
+    }
+}
+
+/// Compiles and starts. That reads past runs, so it is not done on a thread that others wait for.
+async fn begin(deps: Arc<Deps>, order: RunOrder) -> Result<RunHandle, String> {
+    let started = tokio::task::spawn_blocking(move || {
+        let (workspace, options) = options(&deps, &order)?;
+        run::start(
+            workspace,
+            &deps.registry,
+            &deps.env,
+            Arc::clone(&deps.clock),
+            options,
+        )
+        .map_err(|error| match error {
+            RunError::Record(error) => {
+                format!("the run cannot be recorded: {error}; nothing was run")
+            }
+            error => error.to_string(),
+        })
+    });
+    match started.await {
+        Ok(started) => started,
+        Err(error) => Err(bug(&error)),
+    }
+}
+
+/// Tells what is recorded, to the end. When nobody listens any more, the run goes on to be recorded.
+async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, out: &Outbox) {
+    let RunHandle {
+        run,
+        dir,
+        mut events,
+        cancel: cancel_run,
+        join,
+    } = handle;
+    let _gone = out.runs.send(Msg::RunStarted { ticket, run, dir }).await;
+    loop {
+        let batch = tokio::select! {
+            biased;
+            () = cancel.cancelled(), if !cancel_run.is_cancelled() => {
+                cancel_run.cancel();
+                continue;
+            }
+            batch = events.recv() => batch,
+        };
+        let Some(events) = batch else { break };
+        let told = Msg::RunEvents { ticket, events };
+        // While the screen is behind, a cancel is not.
+        tokio::select! {
+            _gone = out.runs.send(told) => {}
+            () = pass_on(cancel, &cancel_run) => {}
+        }
+    }
+    let problem = match join.await {
+        Ok(Ok(_totals)) => None,
+        Ok(Err(RunError::Record(error))) => Some(format!("the recording failed: {error}")),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(error) => Some(bug(&error)),
+    };
+    let _gone = out.runs.send(Msg::RunEnded { ticket, problem }).await;
+}
+
+/// Passes a cancel on; never returns.
+async fn pass_on(from: &CancellationToken, to: &CancellationToken) {
+    from.cancelled().await;
+    to.cancel();
+    std::future::pending::<()>().await;
+}
+
+/// What an order means to `run`. The error is a sentence.
+fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions), String> {
+    let workspace = match &order.judge {
+        Some(judge) if order.workspace.judges.get(&judge.name) != Some(judge) => {
+            with_judge(&order.workspace, judge)
+        }
+        _ => Arc::clone(&order.workspace),
+    };
+    let options = RunOptions {
+        where_: order
+            .only
+            .as_ref()
+            .map(|names| Filter::names(names.iter().cloned())),
+        judge: order.judge.as_ref().map(|judge| judge.name.clone()),
+        frozen: order.frozen.clone(),
+        cache: order.cache,
+        parent: order.parent.clone(),
+        pace: deps.pace,
+        ..RunOptions::default()
+    };
+    Ok((workspace, options))
+}
+
+/// The workspace with one more judge.
+fn with_judge(workspace: &Arc<Workspace>, judge: &JudgeConfig) -> Arc<Workspace> {
+    let mut with = Workspace::clone(workspace);
+    with.judges.insert(judge.name.clone(), judge.clone());
+    Arc::new(with)
+}

@@ -1,0 +1,80 @@
+//! Signals as values.
+
+use std::io;
+
+use rustix::process::{Pid, getpgrp, getpid, getsid, kill_current_process_group, kill_process};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To end: its number.
+    End(i32),
+    /// To stop, as a shell job.
+    Stop,
+    /// To go on: the terminal may have been somebody else's in between.
+    GoOn,
+}
+
+/// The signals that concern a screen.
+pub(crate) struct Signals {
+    /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
+    /// the failure is told.
+    _file_size: Signal,
+    hangup: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+    stop: Signal,
+    go_on: Signal,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub(super) fn new() -> io::Result<Self> {
+        use rustix::process::Signal as S;
+        let of = |kind: S| signal(SignalKind::from_raw(kind.as_raw()));
+        Ok(Self {
+            _file_size: of(S::XFSZ)?,
+            hangup: of(S::HUP)?,
+            interrupt: of(S::INT)?,
+            terminate: of(S::TERM)?,
+            stop: of(S::TSTP)?,
+            go_on: of(S::CONT)?,
+        })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.hangup.recv() => Asked::End(1),
+            _ = self.interrupt.recv() => Asked::End(2),
+            _ = self.terminate.recv() => Asked::End(15),
+            _ = self.stop.recv() => Asked::Stop,
+            _ = self.go_on.recv() => Asked::GoOn,
+        }
+    }
+}
+
+/// Stops the program until somebody continues it; returns then. The whole job is stopped, as the key would have done
+/// outside of raw mode: a `cargo run` around us must stop too, or the shell never gets its prompt back.
+pub(super) fn stop_job() -> Result<(), String> {
+    // Nobody could continue a program that is the first of its session.
+    if getsid(None).is_ok_and(|session| session == getpid()) {
+        return Err("there is no shell to go back to here: q quits".to_owned());
+    }
+    kill_current_process_group(rustix::process::Signal::STOP)
+        .map_err(|error| format!("dicta cannot be stopped: {error}"))
+}
+
+/// Stops this process alone, where the rest of its job stops by itself.
+pub(crate) fn stop_self() {
+    let _gone = kill_process(getpid(), rustix::process::Signal::STOP);
+}
+
+/// Asks a child to end.
+pub(crate) fn end_child(id: u32) {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|pid| *pid != getpgrp()) {
+        let _gone = kill_process(pid, rustix::process::Signal::TERM);
+    }
+}

@@ -1,0 +1,355 @@
+//! The whole workbench in memory, driven by keys: the real loop's parts, the real runtime, a fake clock, a screen that is
+//! a buffer. `Driven::demo(120, 40).keys("R").settle().screen()`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Size;
+use tempfile::TempDir;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::app::App;
+use super::effect::Effect;
+use super::keymap::Chord;
+use super::model::{Model, Place};
+use super::msg::Msg;
+use super::runtime::Deps;
+use super::term::{Screen, draw_on};
+use crate::clock::{Clock, FakeClock, SystemClock};
+use crate::handlers::Registry;
+use crate::model::Millis;
+use crate::theme::Theme;
+use crate::workspace::{self, Env, demo};
+
+/// A run that takes longer than this hangs.
+const PATIENCE: Millis = Millis(60_000);
+/// When nothing was heard for so long, a timer is waited for.
+const QUIET: Millis = Millis(2);
+
+/// A screen in memory.
+pub(crate) struct FakeScreen {
+    terminal: Terminal<TestBackend>,
+    /// What was put on the clipboard.
+    pub(crate) copied: Vec<String>,
+    /// How often everything was drawn anew.
+    pub(crate) forgot: usize,
+}
+
+fn never<T>(result: Result<T, std::convert::Infallible>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(never) => match never {},
+    }
+}
+
+impl FakeScreen {
+    fn new(width: u16, height: u16) -> Self {
+        Self {
+            terminal: never(Terminal::new(TestBackend::new(width, height))),
+            copied: Vec::new(),
+            forgot: 0,
+        }
+    }
+}
+
+impl Screen for FakeScreen {
+    fn size(&mut self) -> io::Result<Size> {
+        never(self.terminal.autoresize());
+        Ok(self.terminal.get_frame().area().as_size())
+    }
+
+    fn draw(&mut self, paint: &mut dyn FnMut(&mut Buffer)) -> io::Result<()> {
+        never(draw_on(&mut self.terminal, paint));
+        Ok(())
+    }
+
+    fn forget(&mut self) -> io::Result<()> {
+        self.forgot += 1;
+        let size = never(self.terminal.size());
+        never(self.terminal.resize(size.into()));
+        Ok(())
+    }
+
+    async fn lend(&mut self) {}
+
+    fn take_again(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stop_job(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.copied.push(text.to_owned());
+        Ok(())
+    }
+}
+
+/// A workbench that is driven by a test.
+pub(crate) struct Driven {
+    pub(crate) app: App<FakeScreen>,
+    pub(crate) clock: FakeClock,
+    /// What was asked of the terminal and cannot be done here: editors.
+    pub(crate) errands: Vec<Effect>,
+    /// The opened workspace's folder.
+    pub(crate) root: PathBuf,
+    // Dropped last: tasks and files outlive the app.
+    tokio: tokio::runtime::Runtime,
+    data: TempDir,
+}
+
+impl Driven {
+    /// On the demo, unpacked into a folder of its own. The `rules` judge does not pause.
+    pub(crate) fn demo(width: u16, height: u16) -> Self {
+        Self::paced(width, height, None)
+    }
+
+    /// On the demo, with the `rules` judge as slow as on a real screen: its traces can be watched.
+    pub(crate) fn watched(width: u16, height: u16) -> Self {
+        Self::paced(width, height, Some(Millis(15)))
+    }
+
+    fn paced(width: u16, height: u16, pace: Option<Millis>) -> Self {
+        let data = tempfile::tempdir().expect("a folder");
+        let root = demo::unpack(data.path()).expect("the demo is unpacked");
+        Self::open(width, height, pace, data, &root)
+    }
+
+    /// On a workspace. `data` is kept as long.
+    pub(crate) fn open(
+        width: u16,
+        height: u16,
+        pace: Option<Millis>,
+        data: TempDir,
+        root: &Path,
+    ) -> Self {
+        let dir = data.path().display().to_string();
+        let env = Env([("DICTA_DATA_DIR".to_owned(), dir)].into());
+        let workspace = workspace::load(root, &env, &Registry::builtin()).expect("it loads");
+        let root = workspace.root.clone();
+        Self::on(
+            Place::Workspace(Arc::new(workspace)),
+            Size { width, height },
+            pace,
+            (env, data, root),
+        )
+    }
+
+    /// On anything.
+    pub(crate) fn on(
+        place: Place,
+        size: Size,
+        pace: Option<Millis>,
+        (env, data, root): (Env, TempDir, PathBuf),
+    ) -> Self {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let clock = FakeClock::new();
+        let deps = Arc::new(Deps {
+            env,
+            clock: Arc::new(clock.clone()),
+            registry: Arc::new(Registry::builtin()),
+            pace,
+        });
+        let theme = Theme::bundled("dark").expect("it is bundled");
+        let model = Model::new(place, size, theme, false);
+        let entered = tokio.enter();
+        let screen = FakeScreen::new(size.width, size.height);
+        let app = App::new(model, screen, deps);
+        drop(entered);
+        Self {
+            app,
+            clock,
+            errands: Vec::new(),
+            root,
+            tokio,
+            data,
+        }
+    }
+
+    /// Presses keys, with spaces between; each is drawn.
+    pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
+        for key in keys.split_whitespace() {
+            let chord: Chord = key.parse().expect("a key");
+            self.tell(Msg::Key(chord));
+        }
+        self
+    }
+
+    /// Types a text, character by character.
+    pub(crate) fn type_in(&mut self, text: &str) -> &mut Self {
+        for c in text.chars() {
+            self.tell(Msg::Key(Chord {
+                code: crossterm::event::KeyCode::Char(c),
+                modifiers: crossterm::event::KeyModifiers::NONE,
+            }));
+        }
+        self
+    }
+
+    /// Something happens; what comes of it at once is drawn.
+    pub(crate) fn tell(&mut self, msg: Msg) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.app.apply(msg);
+        self.errands.extend(self.app.run_small_errands());
+        self.app.draw();
+        self
+    }
+
+    /// Something is to be done, whoever asked for it.
+    pub(crate) fn effect(&mut self, effect: Effect) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.app.carry_out(vec![effect]);
+        self.errands.extend(self.app.run_small_errands());
+        self
+    }
+
+    /// The terminal gets another size.
+    pub(crate) fn resize(&mut self, width: u16, height: u16) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.app.screen.terminal.backend_mut().resize(width, height);
+        self.app.draw();
+        self
+    }
+
+    /// Writes a file of the workspace, and goes on until it is noticed: applied, or found broken. What it causes has
+    /// begun then.
+    pub(crate) fn save(&mut self, path: impl AsRef<Path>, text: &str) -> &mut Self {
+        std::fs::write(self.root.join(path), text).expect("it is written");
+        let seen = |model: &Model| {
+            let saves = &model.saves;
+            (saves.number, saves.problems.len(), model.notices.log.len())
+        };
+        let before = seen(&self.app.model);
+        self.go_on(|model| seen(model) != before, true)
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: Millis) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.clock.advance(time);
+        self.app.wake();
+        self.app.draw();
+        self
+    }
+
+    /// Goes on until nothing is queued, nothing is under way, and nothing is waited for but the end of a message: time
+    /// passes whenever nothing else is left to wait for.
+    pub(crate) fn settle(&mut self) -> &mut Self {
+        self.settle_until(|_| false)
+    }
+
+    /// As [`Driven::settle`], but no further than to where `enough`.
+    pub(crate) fn settle_until(&mut self, enough: impl Fn(&Model) -> bool) -> &mut Self {
+        self.go_on(enough, false)
+    }
+
+    /// `must`: what is waited for happens, though nothing here is under way.
+    fn go_on(&mut self, enough: impl Fn(&Model) -> bool, must: bool) -> &mut Self {
+        let Self {
+            app,
+            clock,
+            tokio,
+            errands,
+            ..
+        } = self;
+        tokio.block_on(async {
+            let patience = SystemClock::new();
+            while !enough(&app.model) {
+                assert!(patience.now() < PATIENCE, "it does not settle");
+                errands.extend(app.run_small_errands());
+                app.wake();
+                // Asked first: a task sends before it ends.
+                let idle = app.runtime.busy().is_idle();
+                if app.take_in() {
+                    continue;
+                }
+                let work = app.model.next_work();
+                if idle && work.is_none() && !must {
+                    break;
+                }
+                if idle && let Some(at) = work {
+                    clock.advance(at.since(clock.now()));
+                    continue;
+                }
+                let busy = app.runtime.busy();
+                tokio::select! {
+                    biased;
+                    Some(msg) = app.inbox.answers.recv() => app.apply(msg),
+                    Some(msg) = app.inbox.runs.recv() => app.apply(msg),
+                    () = busy.less() => {}
+                    () = patience.sleep(QUIET) => {
+                        if let Some(at) = clock.next_wake() {
+                            clock.advance(at.since(clock.now()));
+                        }
+                    }
+                }
+            }
+            app.draw();
+        });
+        self
+    }
+
+    /// What is on the screen: its rows, without spaces at their ends.
+    pub(crate) fn screen(&self) -> String {
+        text(self.app.screen.terminal.backend().buffer())
+    }
+
+    /// How the program ends, if it does.
+    pub(crate) fn end(&self) -> Option<u8> {
+        self.app.ended()
+    }
+
+    /// Leaves; the line that stays on the normal screen.
+    pub(crate) fn close(self) -> String {
+        let Self {
+            app,
+            clock,
+            tokio,
+            data: _data,
+            ..
+        } = self;
+        tokio.block_on(async {
+            let real = SystemClock::new();
+            let mut closing = Box::pin(app.close());
+            loop {
+                tokio::select! {
+                    biased;
+                    line = &mut closing => return line,
+                    () = real.sleep(QUIET) => {
+                        if let Some(at) = clock.next_wake() {
+                            clock.advance(at.since(clock.now()));
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// A buffer as text.
+pub(crate) fn text(buffer: &Buffer) -> String {
+    let mut out = String::new();
+    for y in buffer.area.rows() {
+        let mut row = String::new();
+        let mut skip = 0;
+        for at in y.columns() {
+            let symbol = buffer[(at.x, at.y)].symbol();
+            if skip == 0 {
+                row.push_str(symbol);
+            }
+            skip = symbol.width().max(skip).saturating_sub(1);
+        }
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,143 @@
+use ratatui::layout::Size;
+
+use super::*;
+use crate::handlers::Registry;
+use crate::model::{Digest, TranscriptRef};
+use crate::theme::Theme;
+use crate::workspace::{Env, load};
+
+fn model(place: Place) -> Model {
+    let theme = Theme::bundled("dark").expect("bundled");
+    Model::new(place, Size::new(120, 40), theme, false)
+}
+
+fn found(id: &str) -> TranscriptRef {
+    TranscriptRef {
+        id: id.to_owned(),
+        path: "/t.jsonl".into(),
+        offset: 0,
+        len: 2,
+        digest: Digest::of(id.as_bytes()),
+    }
+}
+
+fn bare() -> Model {
+    let mut model = model(Place::Bare("/t.jsonl".into()));
+    let effects = opened(&mut model);
+    assert!(
+        matches!(&effects[..], [Effect::ListTranscripts { file, after: 0 }] if file.ends_with("t.jsonl"))
+    );
+    model
+}
+
+fn batch(model: &mut Model, batch: Listed) {
+    assert!(listed(model, Path::new("/t.jsonl"), batch).is_empty());
+}
+
+fn last(model: &Model) -> (Level, &str) {
+    let notice = model.notices.log.last().expect("it says so");
+    (notice.level, &notice.text)
+}
+
+fn starter() -> (tempfile::TempDir, Arc<Workspace>) {
+    let dir = tempfile::tempdir().expect("a folder");
+    crate::workspace::init(dir.path()).expect("written");
+    let workspace = load(dir.path(), &Env::default(), &Registry::builtin()).expect("it loads");
+    (dir, Arc::new(workspace))
+}
+
+#[test]
+fn a_workspace_is_watched_outlined_and_its_board_read() {
+    let (_dir, workspace) = starter();
+    let mut model = model(Place::Workspace(workspace));
+    let effects = opened(&mut model);
+    assert!(matches!(
+        &effects[..],
+        [
+            Effect::Watch(_),
+            Effect::Outline { generation: 1, .. },
+            Effect::ReadBoard { generation: 1, .. }
+        ]
+    ));
+    assert_eq!(model.notices.log, Vec::new());
+}
+
+#[test]
+fn the_demo_says_where_it_is() {
+    let (_dir, workspace) = starter();
+    let mut demo = (*workspace).clone();
+    demo.demo = true;
+    demo.root = "/data/demo\u{1b}[2J".into();
+    let mut model = model(Place::Workspace(Arc::new(demo)));
+    opened(&mut model);
+    let said = "this is the demo, unpacked at /data/demo␛[2J (yours to edit)";
+    assert_eq!(last(&model), (Level::Info, said));
+}
+
+#[test]
+fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
+    let mut model = bare();
+    let page = Listed {
+        refs: vec![found("a"), found("a")],
+        counted: 5000,
+        page: true,
+        ..Listed::default()
+    };
+    batch(&mut model, page);
+    let more = near_the_end(&mut model);
+    assert!(matches!(
+        &more[..],
+        [Effect::ListTranscripts { after: 2, .. }]
+    ));
+    assert!(near_the_end(&mut model).is_empty(), "once");
+    let second = Listed {
+        refs: vec![found("a"), found("b")],
+        bad: 1,
+        why: Some("record 4: no messages".to_owned()),
+        counted: 5,
+        page: true,
+        whole: true,
+        problem: None,
+    };
+    batch(&mut model, second);
+    let (fresh, changed) = model.bare.ids.unique("a".to_owned());
+    assert_eq!((fresh.as_str(), changed), ("a~4", true));
+    assert_eq!((model.bare.listed, model.bare.counted), (5, 5000));
+    assert_eq!(
+        last(&model).1,
+        "5000 records, 1 of them could not be read; W makes a workspace with a first rubric around this file"
+    );
+}
+
+#[test]
+fn a_file_that_holds_nothing_says_why_and_no_workspace_is_made_of_it() {
+    let mut model = bare();
+    let nothing = Listed {
+        page: true,
+        whole: true,
+        problem: Some("/t.jsonl holds no transcripts: it is empty".to_owned()),
+        ..Listed::default()
+    };
+    batch(&mut model, nothing);
+    let why = "/t.jsonl holds no transcripts: it is empty";
+    assert_eq!(last(&model), (Level::Error, why));
+    assert!(make_workspace(&mut model).is_empty());
+    assert!(last(&model).1.ends_with(why));
+}
+
+#[test]
+fn a_workspace_made_around_a_file_is_opened_and_says_where_it_is() {
+    let (_dir, workspace) = starter();
+    let root = workspace.root.display().to_string();
+    let mut model = bare();
+    let asked = make_workspace(&mut model);
+    assert!(matches!(&asked[..], [Effect::MakeWorkspace { .. }]));
+    let effects = made(&mut model, Ok(workspace));
+    assert_eq!(effects.len(), 3);
+    assert!(matches!(model.place, Place::Workspace(_)));
+    let said = format!("made a workspace in {root}: R judges it, e edits its first rubric");
+    assert_eq!(last(&model), (Level::Info, said.as_str()));
+    made(&mut model, Err("no room".to_owned()));
+    assert_eq!(last(&model), (Level::Error, "no room"));
+    assert!(make_workspace(&mut model).is_empty());
+}

@@ -1,0 +1,624 @@
+//! Stories over the recorded samples: every answer an effect asks for is given at once, unless a story withholds it.
+
+use std::collections::BTreeMap;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+
+use super::*;
+use crate::event::{DeltaPart, Kind, Piece, RunEvent, ToolFact, TurnFact};
+use crate::model::{CallIx, CellIx, TurnIx};
+use crate::record::Run;
+use crate::theme::Theme;
+use crate::tui::model::Place as Opened;
+use crate::tui::model::pane::Pane;
+use crate::tui::model::runs::Ticket;
+use crate::tui::model::texts::Read as Blobs;
+use crate::tui::msg::Msg;
+use crate::tui::reads;
+use crate::tui::update::update;
+
+pub(crate) fn sample(name: &str) -> Run {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("sample-runs/runs")
+        .join(name);
+    Run {
+        id: RunId(name.to_owned()),
+        dir,
+    }
+}
+
+const PAGE: &str = "20261022T090000Z-page";
+const BUSY: &str = "20261023T140500Z-busy";
+const VOTE: &str = "20261024T101500Z-vote";
+
+/// A workbench over one recorded run, with what it asked for and nobody answered yet.
+struct Bench {
+    model: Model,
+    log: Vec<RunEvent>,
+    run: Run,
+    asked: Vec<Effect>,
+}
+
+impl Bench {
+    fn on(name: &str) -> Self {
+        let theme = Theme::bundled("dark").expect("a bundled theme");
+        let mut model = Model::new(Opened::Recording, Size::new(200, 60), theme, false);
+        let run = sample(name);
+        let log = run.log().expect("a sample is readable").events;
+        let ticket = model.ticket();
+        let mut bench = Self {
+            model,
+            log,
+            run: run.clone(),
+            asked: Vec::new(),
+        };
+        bench.tell(Msg::RunStarted {
+            ticket,
+            run: run.id,
+            dir: run.dir,
+        });
+        bench
+    }
+
+    fn tell(&mut self, msg: Msg) {
+        let asked = update(&mut self.model, msg);
+        self.asked.extend(asked);
+    }
+
+    /// The first events of the log.
+    fn play(&mut self, to: usize) {
+        let events = Arc::new(self.log[..to].to_vec());
+        let ticket = Ticket(1);
+        self.tell(Msg::RunEvents { ticket, events });
+    }
+
+    fn whole(name: &str) -> Self {
+        let mut bench = Self::on(name);
+        bench.play(bench.log.len());
+        bench
+    }
+
+    /// The cursor on a transcript's row of an eval.
+    fn select(&mut self, transcript: &str, eval: &str) {
+        let cells = &self.model.live.cells;
+        let row = cells.rows.iter().position(|row| {
+            cells.transcripts[row.transcript as usize].id == transcript
+                && cells.evals[row.eval as usize].id == eval
+        });
+        let row = RowId(u32::try_from(row.expect("such a row")).expect("small"));
+        assert!(self.model.live.cells.select(row));
+        self.tell(Msg::TimePassed);
+    }
+
+    /// Answers everything asked for, as the runtime would.
+    fn settle(&mut self) {
+        for _ in 0..20 {
+            for effect in std::mem::take(&mut self.asked) {
+                self.answer(effect);
+            }
+        }
+        assert!(
+            self.asked.is_empty(),
+            "it never stops asking: {:?}",
+            self.asked
+        );
+    }
+
+    fn answer(&mut self, effect: Effect) {
+        match effect {
+            Effect::ReadText { dir, blob } => {
+                let text = reads::read_text(&dir, &blob);
+                self.tell(Msg::TextRead { blob, text });
+            }
+            Effect::ReadRequest {
+                key,
+                dir,
+                request,
+                before,
+            } => {
+                let read = reads::read_request(dir.as_deref(), key.clone(), &request, &before);
+                let request = read.map(Arc::new);
+                self.tell(Msg::RequestRead { key, request });
+            }
+            Effect::ReadDocument {
+                transcript,
+                run_dir,
+            } => {
+                // The workspace of the samples is gone: the run's copy serves.
+                let doc = reads::read_document(&transcript, run_dir.as_deref()).map(Arc::new);
+                let id = transcript.id;
+                self.tell(Msg::DocumentRead { id, doc });
+            }
+            Effect::Highlight { key, lang, text } => {
+                let spans = crate::theme::highlight(&text, lang);
+                self.tell(Msg::Highlighted { key, lang, spans });
+            }
+            Effect::ReadTrace { row, run, cell, .. } => {
+                let recorded = reads::recorded(&sample(&run.0), &cell).map(Arc::new);
+                self.tell(Msg::TraceRead { row, recorded });
+            }
+            _ => {}
+        }
+    }
+
+    fn lines(&self, pane: Pane) -> Vec<String> {
+        lines(&self.model, pane)
+    }
+
+    fn screen(&self) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+        let _hits = crate::tui::view::view(&self.model, &mut buffer);
+        let row = |y| {
+            (0..200)
+                .map(|x| buffer[(x, y)].symbol())
+                .collect::<String>()
+        };
+        (0..60).map(row).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A pane's text, a block a line.
+pub(crate) fn lines(model: &Model, pane: Pane) -> Vec<String> {
+    let source = content::of(model, pane);
+    let mut lines = Vec::new();
+    for at in 0..source.len() {
+        let block = source.block(at);
+        let mut end = 0;
+        for (range, _) in block.spans.iter() {
+            assert!(
+                end <= range.start && range.start <= range.end,
+                "{:?}",
+                block.spans
+            );
+            assert!(
+                block.text.get(range.clone()).is_some(),
+                "{range:?} of {:?}",
+                block.text
+            );
+            end = range.end;
+        }
+        lines.push(format!("{}{}", block.lead, block.text));
+    }
+    lines
+}
+
+fn at(bench: &Bench, wanted: impl Fn(&Kind) -> bool) -> usize {
+    let found = bench.log.iter().position(|event| wanted(&event.kind));
+    found.expect("the sample holds it") + 1
+}
+
+#[test]
+fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let prompt = bench.lines(Pane::Prompt);
+    assert!(
+        prompt[0].starts_with("model: scripted · temperature: 0.0"),
+        "{prompt:?}"
+    );
+    assert_eq!(prompt[1], "tools: fetch_url, submit_verdict");
+    assert_eq!(
+        prompt[2],
+        "… 2 earlier items, as in the turn before (x shows all)"
+    );
+    assert_eq!(prompt[4], "assistant");
+    let call = bench.lines(Pane::FunctionCall);
+    assert_eq!(call[..2], ["1 fetch_url ✓", "▌2 fetch_url ✓"]);
+    assert_eq!(call[3], "fetch_url");
+    assert_eq!(
+        call[4],
+        "{\n  \"url\": \"https://releases.beamline.example/changelog\"\n}"
+    );
+    assert_eq!(call.last().expect("a line"), "✓ answered in 19 ms: 78.6 KB");
+    let fetched = bench.lines(Pane::FetchedContent);
+    assert_eq!(
+        fetched[..4],
+        [
+            "fetch 2",
+            "https://releases.beamline.example/changelog at 127.0.0.77 200",
+            "78.6 KB · text/html; charset=utf-8 · cut · live, in 19 ms",
+            "",
+        ]
+    );
+    assert_eq!(fetched[4].len(), 50_028, "the blob is here");
+    let verdict = bench.lines(Pane::Verdict);
+    assert_eq!(verdict[0], "✓ pass 1.00");
+    assert_eq!(
+        verdict[1..5],
+        [
+            "2.11.0 leads both pages. The changelog was cut at its end, which is the oldest part.",
+            "“Current release: Beamline 2.11.0” fetch 1 found",
+            "“Beamline 2.11.0 is the newest” message 9 found",
+            "c goes to the next place cited",
+        ]
+    );
+    let screen = bench.screen();
+    for part in [
+        "① prompt",
+        "fetch_url 992 B",
+        "fetch_url 78.6 KB",
+        "② prompt",
+        "✓ 1.00",
+        "turn 2 of 2 · scripted",
+    ] {
+        assert!(screen.contains(part), "{part} in\n{screen}");
+    }
+    // Everything is known: no update asks for anything any more.
+    bench.tell(Msg::TimePassed);
+    assert!(bench.asked.is_empty(), "{:?}", bench.asked);
+}
+
+#[test]
+fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        step_by(&mut bench.model, -1);
+        seen.push(bench.model.live.trace.step);
+        bench.tell(Msg::TimePassed);
+        bench.settle();
+    }
+    assert_eq!(
+        seen,
+        [3, 2, 1, 0, 0].map(StepAt::At),
+        "turn 1, two calls, turn 2, the verdict's call"
+    );
+    assert!(
+        bench
+            .lines(Pane::Prompt)
+            .iter()
+            .any(|line| line == "system"),
+        "the first turn is whole"
+    );
+    select_step(&mut bench.model, 1);
+    bench.tell(Msg::TimePassed);
+    assert_eq!(bench.lines(Pane::FetchedContent)[0], "fetch 1");
+    for _ in 0..5 {
+        step_by(&mut bench.model, 1);
+    }
+    assert_eq!(bench.model.live.trace.step, StepAt::Newest);
+}
+
+#[test]
+fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    next_citation(&mut bench.model);
+    bench.tell(Msg::TimePassed);
+    bench.settle();
+    let (turn, call, range) = bench.model.live.trace.quoted.clone().expect("gone to");
+    assert_eq!((turn, call), (0, 0));
+    let page = bench.lines(Pane::FetchedContent).pop().expect("the text");
+    assert_eq!(&page[range], "Current release: Beamline 2.11.0");
+    next_citation(&mut bench.model);
+    let document = &bench.model.live.document;
+    let (piece, range) = document.quoted.clone().expect("gone to");
+    let doc = document.here().expect("read");
+    assert_eq!(doc.pieces[piece].message, 9);
+    assert_eq!(
+        &doc.text_of(&doc.pieces[piece])[range],
+        "Beamline 2.11.0 is the newest"
+    );
+    assert_eq!(document.quotes.len(), 1, "marked before one goes there");
+    // A verdict that quotes what stands nowhere says so.
+    let cells = &mut bench.model.live.runs.map[0].state.cells;
+    let result = cells[2].result.as_mut().expect("ended");
+    let verdict = result.verdict.as_mut().expect("a verdict");
+    verdict.citations = vec![crate::model::Citation {
+        source: "message 1".into(),
+        quote: "made up \u{1b}[2J".into(),
+        found: false,
+    }];
+    next_citation(&mut bench.model);
+    let toast = bench.model.notices.log.last().expect("told");
+    assert_eq!(toast.text, "“made up ␛[2J” was not found in message 1");
+}
+
+#[test]
+fn answers_for_another_row_are_ignored() {
+    let mut bench = Bench::whole(PAGE);
+    bench.asked.clear();
+    bench.select("beam-upgrade", "newest");
+    let late = std::mem::take(&mut bench.asked);
+    bench.select("beam-outdated", "newest");
+    for effect in late {
+        bench.answer(effect);
+    }
+    assert!(matches!(bench.model.live.trace.request, Asked::Reading(_)));
+    assert!(matches!(bench.model.live.document.doc, Read::Reading));
+    bench.settle();
+    let doc = bench.model.live.document.here().expect("read");
+    assert_eq!(doc.id, "beam-outdated");
+    let fetched = bench.lines(Pane::FetchedContent).join("\n");
+    assert!(!fetched.contains("reading"), "{fetched}");
+}
+
+#[test]
+fn a_blob_that_cannot_be_read_says_so_and_is_not_asked_for_again() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    let blobs = |effects: &[Effect]| {
+        effects
+            .iter()
+            .filter(|e| matches!(e, Effect::ReadText { .. }))
+            .count()
+    };
+    assert_eq!(blobs(&bench.asked), 1);
+    for effect in std::mem::take(&mut bench.asked) {
+        match effect {
+            Effect::ReadText { blob, .. } => bench.tell(Msg::TextRead {
+                blob,
+                text: Err("50028 bytes cannot be read: gone".into()),
+            }),
+            Effect::ReadRequest { key, .. } => bench.tell(Msg::RequestRead {
+                key,
+                request: Err("gone, too".into()),
+            }),
+            Effect::ReadDocument { transcript, .. } => bench.tell(Msg::DocumentRead {
+                id: transcript.id,
+                doc: Err("gone as well".into()),
+            }),
+            _ => {}
+        }
+    }
+    assert!(matches!(
+        bench.model.texts.blobs.values().next(),
+        Some(Blobs::Failed(_))
+    ));
+    assert_eq!(
+        bench.lines(Pane::FetchedContent)[4],
+        "50028 bytes cannot be read: gone"
+    );
+    assert!(bench.lines(Pane::Prompt).contains(&"gone, too".to_owned()));
+    assert_eq!(
+        bench.lines(Pane::Transcript),
+        ["the transcript cannot be read", "gone as well"]
+    );
+    bench.tell(Msg::TimePassed);
+    assert_eq!(blobs(&bench.asked), 0);
+}
+
+#[test]
+fn a_stream_is_followed_and_its_end_shows_the_verdict() {
+    let mut bench = Bench::on(BUSY);
+    let backing = at(&bench, |kind| {
+        matches!(
+            kind,
+            Kind::Turn {
+                fact: TurnFact::AttemptFailed { .. },
+                ..
+            }
+        )
+    });
+    bench.play(backing);
+    bench.select("beam-release", "faithful");
+    bench.settle();
+    let first = &bench.lines(Pane::Verdict)[0];
+    assert!(
+        first.starts_with("backing off ") && first.ends_with(": 429"),
+        "{first}"
+    );
+    assert!(
+        bench.lines(Pane::Prompt)[0].starts_with("attempt 1 failed: 429 from"),
+        "{:?}",
+        bench.lines(Pane::Prompt)
+    );
+    let args = at(&bench, |kind| {
+        matches!(
+            kind,
+            Kind::Turn {
+                fact: TurnFact::Delta {
+                    part: DeltaPart::Args(_),
+                    ..
+                },
+                ..
+            }
+        )
+    });
+    bench.play(args + 2);
+    assert_eq!(
+        bench.lines(Pane::FunctionCall)[0],
+        "arguments are forming …"
+    );
+    assert!(bench.model.live.trace.call.follow && bench.model.live.trace.verdict.follow);
+    let ended = at(&bench, |kind| matches!(kind, Kind::CellFinished { .. }));
+    bench.play(ended);
+    assert_eq!(bench.lines(Pane::Verdict)[0], "✓ pass 1.00");
+    assert!(
+        !bench.model.live.trace.verdict.follow,
+        "the verdict's line is on top"
+    );
+}
+
+#[test]
+fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
+    let mut bench = Bench::whole(BUSY);
+    let unparsed = bench.log.iter().find_map(|event| match &event.kind {
+        Kind::Turn {
+            cell,
+            fact: TurnFact::VerdictUnparsed { .. },
+            ..
+        } => Some(*cell),
+        _ => None,
+    });
+    assert_eq!(unparsed, Some(CellIx(2)));
+    bench.select("beam-outdated", "faithful");
+    bench.settle();
+    let verdict = bench.lines(Pane::Verdict);
+    assert_eq!(
+        verdict[..2],
+        ["! unparsed", "the last reply does not call submit_verdict"]
+    );
+    assert!(
+        verdict.iter().any(|line| line == "no valid verdict"),
+        "{verdict:?}"
+    );
+    bench.select("beam-quote", "faithful");
+    bench.settle();
+    select_step(&mut bench.model, 1);
+    let call = bench.lines(Pane::FunctionCall);
+    assert!(
+        call.contains(&"! refused by rule parse: the model was told".to_owned()),
+        "{call:?}"
+    );
+    assert!(call.contains(&"it never ran".to_owned()), "{call:?}");
+}
+
+#[test]
+fn the_cells_of_a_vote_are_stepped_through() {
+    let mut bench = Bench::whole(VOTE);
+    let cells = &bench.model.live.cells;
+    let row = cells
+        .rows
+        .iter()
+        .position(|row| row.slots.len() == 3)
+        .expect("three repeats");
+    let (transcript, eval) = (cells.rows[row].transcript, cells.rows[row].eval);
+    let transcript = cells.transcripts[transcript as usize].id.clone();
+    let eval = cells.evals[eval as usize].id.clone();
+    bench.select(&transcript, &eval);
+    bench.settle();
+    let votes = |bench: &Bench| bench.lines(Pane::Verdict)[1..5].join("\n");
+    assert!(votes(&bench).starts_with("by vote"), "{}", votes(&bench));
+    assert!(votes(&bench).contains("▌#1"), "{}", votes(&bench));
+    for _ in 0..20 {
+        step_by(&mut bench.model, 1);
+        bench.tell(Msg::TimePassed);
+    }
+    assert_eq!(bench.model.live.trace.slot, 2);
+    assert!(bench.screen().contains("▌#3"), "{}", bench.screen());
+}
+
+#[test]
+fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
+    let run = sample(PAGE);
+    let state = run.state().expect("a sample folds");
+    for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
+        let named = Which::Named(state.name(number).expect("planned"));
+        for which in [Which::Number(number), named] {
+            let read = reads::recorded(&run, &which).expect("it is there");
+            assert_eq!(read.cell, number);
+            assert_eq!(
+                (&read.state.trace, &read.state.result),
+                (&whole.trace, &whole.result)
+            );
+        }
+    }
+    let nowhere = reads::recorded(&run, &Which::Number(CellIx(99)));
+    assert_eq!(
+        nowhere.expect_err("no such cell"),
+        "run page holds no cell number 99"
+    );
+}
+
+#[test]
+fn messages_are_jumped_over_and_the_ends_hold() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let top = |bench: &Bench| {
+        let document = &bench.model.live.document;
+        let doc = document.here().expect("read");
+        doc.pieces[document.scroll.top.block].message
+    };
+    let mut seen = BTreeMap::new();
+    for _ in 0..20 {
+        message_by(&mut bench.model, 1);
+        *seen.entry(top(&bench)).or_insert(0) += 1;
+    }
+    assert_eq!(
+        seen.keys().copied().collect::<Vec<_>>(),
+        (1..=9).collect::<Vec<_>>()
+    );
+    message_by(&mut bench.model, -1);
+    assert_eq!(top(&bench), 8);
+    message_by(&mut bench.model, -100);
+    assert_eq!(top(&bench), 0);
+}
+
+#[test]
+fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
+    let hostile = "\u{1b}]0;x\u{7}\u{202e}\u{200b}é\u{0}\n\r\u{e0041}";
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let run = &mut bench.model.live.runs.map[0];
+    let state = &mut run.state.cells[2];
+    for turn in &mut state.trace {
+        for call in &mut turn.calls {
+            call.name = hostile.into();
+            call.raw = hostile.repeat(3);
+            call.rejected = Some((hostile.into(), hostile.into()));
+            for hop in &mut call.hops {
+                hop.url = hostile.into();
+                hop.refused = Some(hostile.into());
+            }
+            if let Some((answer, _, _)) = &mut call.finished {
+                answer.text = Piece::Text(hostile.into());
+                answer.content_type = Some(hostile.into());
+            }
+        }
+        if let Some(verdict) = &mut turn.verdict {
+            verdict.reasoning = hostile.into();
+        }
+    }
+    if let Some(verdict) = state
+        .result
+        .as_mut()
+        .and_then(|result| result.verdict.as_mut())
+    {
+        verdict.reasoning = hostile.into();
+        verdict.contradiction = Some(hostile.into());
+        for citation in &mut verdict.citations {
+            citation.source = hostile.into();
+            citation.quote = hostile.into();
+        }
+    }
+    for _ in 0..8 {
+        step_by(&mut bench.model, -1);
+        next_citation(&mut bench.model);
+        toggle_raw(&mut bench.model);
+        bench.tell(Msg::TimePassed);
+        bench.settle();
+        for pane in Pane::ALL {
+            let _spans_are_checked = bench.lines(pane);
+        }
+        let screen = bench.screen();
+        let marks = |c: char| c != '\n' && (c.is_control() || crate::model::is_invisible(c));
+        assert!(!screen.contains(marks), "{screen}");
+    }
+}
+
+#[test]
+fn a_call_in_a_turn_that_was_never_told_of_is_no_reason_to_panic() {
+    let mut bench = Bench::on(PAGE);
+    bench.play(4);
+    let lost = RunEvent {
+        seq: 4,
+        at: crate::model::Millis(9),
+        kind: Kind::Tool {
+            cell: CellIx(0),
+            turn: TurnIx(3),
+            call: CallIx(2),
+            fact: ToolFact::Started,
+        },
+    };
+    bench.log.truncate(4);
+    bench.log.push(lost);
+    let events = Arc::new(bench.log[4..].to_vec());
+    bench.tell(Msg::RunEvents {
+        ticket: Ticket(1),
+        events,
+    });
+    bench.select("shop-headphones", "grounded");
+    bench.settle();
+    for pane in Pane::ALL {
+        let _no_panic = bench.lines(pane);
+    }
+    let _no_panic = bench.screen();
+}

@@ -1,0 +1,260 @@
+//! What the pane looks like, as text.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+
+use crate::event::{CellState, Phase};
+use crate::model::{CellIx, CellResult, Label, Millis, Outcome, RunId};
+use crate::theme::Theme;
+use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
+use crate::tui::model::runs::{Run, Stage, Ticket, cell_phase, phase_text};
+use crate::tui::model::{Model, Place};
+use crate::tui::msg::Target;
+use crate::tui::widget::canvas::Canvas;
+
+const EVALS: &[&str] = &["names-a-version", "grounded?"];
+
+fn model() -> Model {
+    let theme = Theme::bundled("dark").expect("a theme");
+    Model::new(Place::Recording, Size::new(80, 24), theme, false)
+}
+
+fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Target)>) {
+    let area = Rect::new(0, 0, width, height);
+    let mut buffer = Buffer::empty(area);
+    let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
+    super::draw(&mut canvas, area, model);
+    let hits = canvas.hits.0;
+    let line = |y| {
+        let cells = (0..width).map(|x| buffer[(x, y)].symbol());
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    ((0..height).map(line).collect(), hits)
+}
+
+/// The lines inside the frame.
+fn inside(model: &Model, width: u16, height: u16) -> Vec<String> {
+    let (lines, _) = draw(model, width, height);
+    let inner = |line: &String| {
+        let mut chars = line.chars();
+        chars.next();
+        chars.next_back();
+        chars.as_str().trim_end().to_owned()
+    };
+    lines[1..lines.len() - 1].iter().map(inner).collect()
+}
+
+fn label(transcript: &str, passed: bool) -> Label {
+    Label {
+        transcript: transcript.into(),
+        rubric: None,
+        eval: "names-a-version".into(),
+        passed,
+        score: None,
+        by: None,
+        at: None,
+        note: None,
+    }
+}
+
+fn judged() -> Model {
+    let mut model = model();
+    let cells = &mut model.live.cells;
+    outline(cells, &["refund-01", "refund-02", "refund-03"], EVALS, "v1");
+    cells.label(&[label("refund-01", true), label("refund-02", true)]);
+    cells.lay(&board(&[
+        ("refund-01/r/names-a-version", Outcome::Pass),
+        ("refund-02/r/names-a-version", Outcome::Fail),
+        ("refund-03/r/names-a-version", Outcome::CheckError),
+        ("refund-01/r/grounded~one", Outcome::Pass),
+    ]));
+    cells.settle();
+    model
+}
+
+#[test]
+fn failures_are_seen_at_once_with_what_the_human_said() {
+    let model = judged();
+    assert_eq!(
+        inside(&model, 40, 9),
+        [
+            " ▾ names-a-version        ✓ 1 ✗ 1 ! 1",
+            "▌  ✗ refund-02                     ≠✓",
+            "   ! refund-03",
+            "   ✓ refund-01                     =✓",
+            " ▸ grounded                   ✓ 1 ○ 2",
+            "",
+            "",
+        ]
+    );
+    let (_, hits) = draw(&model, 40, 9);
+    let b = row(&model.live.cells, "refund-02/r/names-a-version");
+    assert!(hits.contains(&(Rect::new(1, 2, 38, 1), Target::Row(b))));
+    assert!(hits.contains(&(Rect::new(1, 1, 38, 1), Target::Group(0))));
+}
+
+#[test]
+fn a_live_cell_says_what_it_is_at() {
+    let mut model = judged();
+    let run = RunId("20261121T000000Z-live".into());
+    let cells = &mut model.live.cells;
+    let names = cells.meet(&header(&run.0, EVALS, "v1"), true);
+    cells.enrol(&run, 1);
+    cells.take(
+        &run,
+        &names,
+        &transcript("refund-02"),
+        CellIx(0),
+        &keys(EVALS)[1..],
+    );
+    cells.settle();
+    let mut known = Run {
+        id: Some(run),
+        stage: Stage::Running,
+        origin: Some(Millis(0)),
+        ..Run::default()
+    };
+    known.state.cells = vec![CellState {
+        phase: Phase::BackingOff {
+            until: Millis(4000),
+        },
+        ..CellState::default()
+    }];
+    model.live.runs.map.insert(Ticket(1), known);
+    model.now = Millis(1200);
+    let lines = inside(&model, 44, 12);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.ends_with("◐ refund-02            backing off 3 s")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
+    let mut model = model();
+    let long = "support-conversation-about-a-refund-number-0042";
+    outline(
+        &mut model.live.cells,
+        &[long, "evil\u{1b}[2J\u{202e}"],
+        &["x"],
+        "v1",
+    );
+    let lines = inside(&model, 30, 5);
+    assert_eq!(lines[1], "▌  ○ support-co…umber-0042");
+    assert!(lines[2].contains("␛[2J‹U+202E›"), "{lines:?}");
+}
+
+#[test]
+fn an_empty_pane_says_what_would_fill_it() {
+    let mut model = judged();
+    model
+        .live
+        .cells
+        .set_filter("outcome:timeout")
+        .expect("a filter");
+    let (lines, _) = draw(&model, 44, 6);
+    assert!(lines[0].contains("1 cells /outcome:timeout"), "{lines:#?}");
+    assert!(
+        lines[1].contains("No cell matches the filter."),
+        "{lines:#?}"
+    );
+    assert!(lines[2].contains("esc clears it"), "{lines:#?}");
+    assert!(lines[5].contains("0/6"), "{lines:#?}");
+    model
+        .live
+        .cells
+        .set_filter("outcome:failed")
+        .expect_err("bad");
+    assert!(inside(&model, 60, 6)[0].contains("did you mean `fail`?"));
+    let empty = self::model();
+    assert!(inside(&empty, 44, 6)[0].contains("Reading the transcripts"));
+}
+
+#[test]
+fn no_size_panics() {
+    let model = judged();
+    for width in 1..12 {
+        for height in 1..8 {
+            let _drawn = draw(&model, width, height);
+        }
+    }
+}
+
+#[test]
+fn only_visible_rows_are_drawn() {
+    let mut model = model();
+    let ids: Vec<String> = (0..20_000).map(|n| format!("t{n}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    outline(&mut model.live.cells, &ids, &["x"], "v1");
+    model.live.cells.last(20);
+    let (lines, hits) = draw(&model, 30, 22);
+    assert_eq!(hits.len(), 21, "the pane and its rows");
+    assert!(lines[20].contains("t19999"), "{lines:#?}");
+}
+
+#[test]
+fn phases_are_told_in_a_few_words() {
+    for (phase, text) in [
+        (Phase::Planned, "queued"),
+        (Phase::Waiting, "waiting"),
+        (Phase::Streaming, "streaming"),
+        (Phase::RunningTools(2), "running 2 tools"),
+        (
+            Phase::BackingOff {
+                until: Millis(5001),
+            },
+            "backing off 4 s",
+        ),
+    ] {
+        assert_eq!(phase_text(&phase, Millis(1500)), text);
+    }
+    let mut cell = CellState {
+        phase: Phase::RunningTools(1),
+        ..CellState::default()
+    };
+    let call = crate::event::CallState {
+        name: "fetch_url".into(),
+        started: true,
+        ..crate::event::CallState::default()
+    };
+    cell.trace.push(crate::event::TurnState {
+        calls: vec![call],
+        ..crate::event::TurnState::default()
+    });
+    assert_eq!(cell_phase(&cell, Millis(0)), "fetch_url…");
+}
+
+#[test]
+fn votes_of_repeats_stand_beside_the_decision() {
+    let mut model = model();
+    outline(&mut model.live.cells, &["a"], &["y?"], "v1");
+    let run = RunId("20261121T000000Z-vote".into());
+    let cells = &mut model.live.cells;
+    let names = cells.meet(&header(&run.0, &["y?"], "v1"), true);
+    cells.enrol(&run, 1);
+    let key = |n| crate::event::CellKey {
+        repeat: Some(n),
+        ..keys(&["y?"])[0]
+    };
+    let places = cells.take(
+        &run,
+        &names,
+        &transcript("a"),
+        CellIx(0),
+        &[key(1), key(2), key(3)],
+    );
+    for (at, (cell, outcome)) in
+        places
+            .iter()
+            .flatten()
+            .zip([(0, Outcome::Pass), (1, Outcome::Pass), (2, Outcome::Fail)])
+    {
+        cells.ended(*at, &run, CellIx(cell), &CellResult::new(outcome, ""));
+    }
+    cells.settle();
+    let a = row(&model.live.cells, "a/r/y");
+    assert!(model.live.cells.select(a));
+    assert!(inside(&model, 30, 5)[1].ends_with("✓✓✗"));
+}

@@ -1,0 +1,110 @@
+//! The row at several widths.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+
+use super::*;
+use crate::event::CellState;
+use crate::model::Outcome;
+use crate::theme::Theme;
+use crate::tui::model::cells::tests::{board, outline};
+use crate::tui::model::runs::Ticket;
+
+fn row(model: &Model, width: u16) -> String {
+    let area = Rect::new(0, 0, width, 1);
+    let mut buffer = Buffer::empty(area);
+    let mut canvas = Canvas::new(&mut buffer, &model.ui.theme);
+    let layout = Layout {
+        header: area,
+        ..Layout::default()
+    };
+    super::draw(&mut canvas, &layout, model);
+    (0..width).map(|x| buffer[(x, 0)].symbol()).collect()
+}
+
+fn demo() -> Model {
+    let workspace = crate::workspace::Workspace {
+        root: "/w".into(),
+        name: "beam-agents".into(),
+        demo: true,
+        transcripts: Vec::new(),
+        rubrics: Vec::new(),
+        judges: indexmap::IndexMap::new(),
+        judge: Some("quick".into()),
+        labels: Vec::new(),
+        runs: "/w/runs".into(),
+        also_runs: Vec::new(),
+        frozen: None,
+        limits: crate::workspace::Limits {
+            concurrency: 1,
+            max_cost_usd: None,
+            requests_per_minute: None,
+        },
+        files: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let theme = Theme::bundled("dark").expect("a theme");
+    let place = Place::Workspace(std::sync::Arc::new(workspace));
+    let mut model = Model::new(place, Size::new(80, 24), theme, false);
+    let cells = &mut model.live.cells;
+    outline(cells, &["a", "b", "c"], &["x"], "v1");
+    cells.lay(&board(&[
+        ("a/r/x", Outcome::Pass),
+        ("b/r/x", Outcome::Fail),
+        ("c/r/x", Outcome::JudgeError),
+    ]));
+    let mut run = Run {
+        stage: Stage::Running,
+        origin: Some(Millis(0)),
+        begun: 6,
+        judged: 3,
+        done: 41,
+        judging_since: Some(Millis(0)),
+        cost: Some(0.12),
+        ..Run::default()
+    };
+    run.state.cells = vec![CellState::default(); 60];
+    model.live.runs.map.insert(Ticket(1), run);
+    model.now = Millis(3000);
+    model
+}
+
+#[test]
+fn what_matters_least_goes_first_and_badges_never() {
+    let model = demo();
+    assert_eq!(
+        row(&model, 120).trim_end(),
+        " dicta  DEMO  beam-agents · judge quick · auto: on                     ◐ 3 live  41/60  ✓ 1  ✗ 1  ! 1  $0.12  19 s left"
+    );
+    assert_eq!(
+        row(&model, 80).trim_end(),
+        "  DEMO  beam-agents            ◐ 3 live  41/60  ✓ 1  ✗ 1  ! 1  $0.12  19 s left"
+    );
+    assert_eq!(
+        row(&model, 40).trim_end(),
+        "  DEMO         ◐ 3 live  ✓ 1  ✗ 1  ! 1"
+    );
+    assert!(row(&model, 200).contains("auto: on"));
+    for width in 1..30 {
+        let _drawn = row(&model, width);
+    }
+    let mut ended = demo();
+    ended.live.runs.map.clear();
+    assert!(!row(&ended, 120).contains("live"));
+    assert!(row(&ended, 120).contains("✗ 1"));
+}
+
+#[test]
+fn a_desk_where_nothing_was_decided_counts_nothing() {
+    let mut model = demo();
+    model.live.runs.map.clear();
+    model.live.cells = crate::tui::model::cells::Cells::default();
+    outline(&mut model.live.cells, &["a"], &["x"], "v1");
+    assert_eq!(
+        row(&model, 60).trim_end(),
+        " dicta  DEMO  beam-agents · judge quick · auto: on"
+    );
+    model.saves.paused = true;
+    model.saves.missed = 2;
+    assert!(row(&model, 80).contains("auto: paused, 2 missed"));
+}

@@ -1,0 +1,326 @@
+//! A workspace around a bare file of transcripts: a folder beside it, with a first rubric that fits what the file holds.
+//!
+//! Nothing is overwritten: a name that is taken gets a number. The file itself stays where it is and is pointed at.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::files;
+use crate::model::{Part, Role, Transcript};
+use crate::transcript::{TranscriptFile, parse};
+
+/// So many records are looked at to see what the file holds.
+const LOOKED_AT: u64 = 500;
+/// More workspaces around one file than this are somebody's mistake.
+const MOST: u32 = 1000;
+
+/// Makes the workspace; its folder. The error is a sentence.
+pub fn make(file: &Path) -> Result<PathBuf, String> {
+    let file = fs::canonicalize(file).map_err(|error| told(file, &error))?;
+    let name = file.file_name().and_then(|name| name.to_str());
+    let (Some(parent), Some(name)) = (file.parent(), name) else {
+        return Err(format!(
+            "{} has a name that is not Unicode, and dicta.yaml could not name it: rename the file first",
+            file.display()
+        ));
+    };
+    let held = look(&file)?;
+    let folder = free_folder(parent, &file)?;
+    let rubrics = folder.join("rubrics");
+    fs::create_dir(&rubrics).map_err(|error| told(&rubrics, &error))?;
+    write(&rubrics.join("first.yaml"), &rubric(&held))?;
+    write(&folder.join("dicta.yaml"), &config(name))?;
+    Ok(folder)
+}
+
+/// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
+fn free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
+    let stem = file.file_stem().map_or_else(
+        || "transcripts".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
+    for number in 1..=MOST {
+        let name = match number {
+            1 => format!("{stem}-rubrics"),
+            n => format!("{stem}-rubrics-{n}"),
+        };
+        let folder = parent.join(name);
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(format!(
+                    "no workspace can be made here: {}",
+                    told(&folder, &error)
+                ));
+            }
+        }
+    }
+    Err(format!(
+        "{} already has {MOST} workspaces around it",
+        file.display()
+    ))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::File::create_new(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| told(path, &error))
+}
+
+fn told(path: &Path, error: &std::io::Error) -> String {
+    format!("{} {}", path.display(), files::why(error))
+}
+
+/// What the first records hold.
+#[derive(Debug, Default)]
+struct Held {
+    read: u64,
+    /// How many transcripts call a tool, by its name, in the order of their first call.
+    tools: Vec<(String, u64)>,
+    results: bool,
+    json: u64,
+    answers: u64,
+}
+
+fn look(path: &Path) -> Result<Held, String> {
+    let mut file = TranscriptFile::open(path).map_err(|error| error.to_string())?;
+    let mut held = Held::default();
+    let mut at: HashMap<String, usize> = HashMap::new();
+    while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
+        for (span, bytes) in block.records() {
+            if span.number > LOOKED_AT {
+                return Ok(held);
+            }
+            if let Ok(transcript) = parse(bytes, span.number, "") {
+                held.see(&transcript, &mut at);
+            }
+        }
+    }
+    Ok(held)
+}
+
+impl Held {
+    fn see(&mut self, transcript: &Transcript<'_>, at: &mut HashMap<String, usize>) {
+        self.read += 1;
+        let mut called: Vec<&str> = Vec::new();
+        for part in transcript.messages.iter().flat_map(|m| &m.parts) {
+            match part {
+                Part::ToolCall(call) if !called.contains(&&*call.name) => called.push(&call.name),
+                Part::ToolResult(_) => self.results = true,
+                _ => {}
+            }
+        }
+        for name in called {
+            let place = *at.entry(name.to_owned()).or_insert_with(|| {
+                self.tools.push((name.to_owned(), 0));
+                self.tools.len() - 1
+            });
+            self.tools[place].1 += 1;
+        }
+        let assistant = |m: &&crate::model::Message<'_>| m.role == Role::Assistant;
+        if let Some(last) = transcript.messages.iter().rev().find(assistant) {
+            let text = last.text();
+            self.answers += u64::from(!text.trim().is_empty());
+            let object = text.trim_start().starts_with(['{', '[']);
+            let json = object && serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            self.json += u64::from(json);
+        }
+    }
+
+    /// The tool that most transcripts call; the one seen first, of several.
+    fn commonest(&self) -> Option<(&str, u64)> {
+        let mut best: Option<(&str, u64)> = None;
+        for (name, count) in &self.tools {
+            if best.is_none_or(|(_, most)| *count > most) {
+                best = Some((name, *count));
+            }
+        }
+        best
+    }
+}
+
+/// A JSON string is a YAML one: whatever a file or a tool is called stays a text.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn config(name: &str) -> String {
+    let path = quoted(&format!("../{}", globset::escape(name)));
+    format!(
+        "# A workspace around one file of transcripts. Paths are relative to this file.
+# `dicta` here opens the workbench, `dicta run` judges without it, `dicta check` says what is wrong.
+
+transcripts: [{path}]
+rubrics: [rubrics/*.yaml]
+# labels: labels.jsonl               # what people said: {{\"transcript\", \"eval\", \"passed\"}} a line; no judge sees it
+
+# The default judge. `rules` is built in: a documented checker that reads simple clauses. It is not a model.
+judge: rules
+
+# A model instead: take the # away, name it above, and see `dicta judges`.
+# judges:
+#   local:
+#     provider: openai               # any server that speaks OpenAI chat completions
+#     base_url: http://127.0.0.1:8080/v1
+#     model: your-model
+"
+    )
+}
+
+fn rubric(held: &Held) -> String {
+    let mut out = String::from(
+        "id: first
+description: A beginning. Change a line, save, and see in the workbench what flips
+
+evals:
+  # Decided by code: quick, free, the same every time.
+  - id: answers
+    description: The agent's last answer says something
+    type: min_length
+    params: { min: 20 }                  # characters
+",
+    );
+    if let Some((tool, count)) = held.commonest() {
+        let _infallible = write!(
+            out,
+            "  - id: uses-the-tool
+    description: Called in {count} of the {} transcripts that were looked at
+    type: tools_called
+    params: {{ tool_names: [{}] }}
+",
+            held.read,
+            quoted(tool)
+        );
+    } else if held.json > 0 && held.json * 2 >= held.answers {
+        out.push_str(
+            "  - id: is-json
+    description: The last answer is JSON
+    type: json_valid
+",
+        );
+    } else {
+        out.push_str(
+            "  - id: makes-no-excuse
+    description: The agent does the work instead of saying what it is
+    type: content_excludes
+    params: { patterns: [\"as an AI\", \"language model\"] }
+",
+        );
+    }
+    out.push_str(
+        "
+  # Decided by a judge.
+",
+    );
+    out.push_str(if held.results {
+        "  - id: grounded
+    description: Nothing is promised that no tool said
+    type: llm_judge_session
+    params:
+      criteria: Every number, date and amount in the answer occurs in a tool result.
+"
+    } else {
+        "  - id: asks-no-password
+    type: llm_judge
+    params:
+      criteria: The answer does not ask for a password.
+"
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handlers::Registry;
+    use crate::workspace::{Env, Workspace, load};
+
+    const CALLS: &str = concat!(
+        r#"{"id":"a","messages":[{"role":"user","content":"Where?"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"look: up","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"shipped"},{"role":"assistant","content":"It was shipped on Monday, all of it."}]}"#,
+        "\n"
+    );
+    const PLAIN: &str = concat!(
+        r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Good morning to you."}]}"#,
+        "\n"
+    );
+
+    fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join(name);
+        fs::write(&path, text).expect("written");
+        (dir, path)
+    }
+
+    fn loaded(root: &Path) -> Workspace {
+        load(root, &Env::default(), &Registry::builtin())
+            .unwrap_or_else(|problems| panic!("{}", crate::diag::render(&problems, false, 100)))
+    }
+
+    fn evals(workspace: &Workspace) -> Vec<(&str, &str)> {
+        let evals = workspace.rubrics[0].evals.iter();
+        evals.map(|e| (e.id.as_str(), e.kind.as_str())).collect()
+    }
+
+    #[test]
+    fn the_first_rubric_fits_what_the_file_holds() {
+        let (_dir, path) = file("support.jsonl", CALLS);
+        let root = make(&path).expect("made");
+        assert!(root.ends_with("support-rubrics"));
+        let workspace = loaded(&root);
+        assert_eq!(workspace.warnings, Vec::new());
+        assert_eq!(workspace.transcripts.len(), 1);
+        assert_eq!(
+            evals(&workspace),
+            [
+                ("answers", "min_length"),
+                ("uses-the-tool", "tools_called"),
+                ("grounded", "llm_judge_session")
+            ]
+        );
+        let (_dir, path) = file("plain.jsonl", PLAIN);
+        let workspace = loaded(&make(&path).expect("made"));
+        assert_eq!(
+            evals(&workspace),
+            [
+                ("answers", "min_length"),
+                ("makes-no-excuse", "content_excludes"),
+                ("asks-no-password", "llm_judge")
+            ]
+        );
+    }
+
+    #[test]
+    fn made_twice_there_are_two_folders_and_the_first_is_as_it_was() {
+        let (_dir, path) = file("a.jsonl", PLAIN);
+        let first = make(&path).expect("made");
+        fs::write(first.join("rubrics/first.yaml"), "edited").expect("written");
+        let second = make(&path).expect("made");
+        assert!(second.ends_with("a-rubrics-2"));
+        let kept = fs::read_to_string(first.join("rubrics/first.yaml")).expect("text");
+        assert_eq!(kept, "edited");
+    }
+
+    #[test]
+    fn a_name_full_of_glob_and_yaml_characters_is_only_a_name() {
+        let (_dir, path) = file("a [1] {x}*?\"'#: .jsonl", PLAIN);
+        assert_eq!(loaded(&make(&path).expect("made")).transcripts.len(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_told() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (dir, path) = file("a.jsonl", PLAIN);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).expect("mode");
+        let made = make(&path);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("mode");
+        match made {
+            Err(why) => assert!(why.starts_with("no workspace can be made here: "), "{why}"),
+            // Nobody is kept out where the tests run as root.
+            Ok(folder) => assert!(folder.ends_with("a-rubrics")),
+        }
+    }
+}

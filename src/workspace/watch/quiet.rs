@@ -1,0 +1,269 @@
+//! When what was seen in the files is acted on. Pure: sights and moments in, orders out.
+
+use crate::model::Millis;
+
+/// How long what looks half-written must stand still before it is believed.
+pub(super) const QUIET: Millis = Millis(200);
+
+/// What a look at the files gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The last good state.
+    Same,
+    /// Another state, and it loads.
+    Loads,
+    /// It loads, but a file of the last good state is gone or empty: perhaps only in the middle of a save.
+    LoadsWithLoss,
+    /// It does not load: broken, or half-written.
+    Refused,
+}
+
+/// What is to be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Nothing (yet).
+    Nothing,
+    /// It is the good state from now on.
+    Apply,
+    /// What is wrong is told.
+    Tell,
+    /// The last good state is back after something wrong was told.
+    Mended,
+}
+
+/// What is doubted, and what was told. `S` says what the files hold.
+#[derive(Debug, Clone)]
+pub(super) struct Quiet<S> {
+    doubted: Option<(S, Millis)>,
+    told: Option<S>,
+}
+
+impl<S> Default for Quiet<S> {
+    fn default() -> Self {
+        Self {
+            doubted: None,
+            told: None,
+        }
+    }
+}
+
+impl<S: PartialEq> Quiet<S> {
+    /// What to do about a look.
+    pub(super) fn seen(&mut self, now: Millis, sight: S, heard: Heard) -> Act {
+        match heard {
+            Heard::Same => {
+                self.doubted = None;
+                match self.told.take() {
+                    Some(_) => Act::Mended,
+                    None => Act::Nothing,
+                }
+            }
+            Heard::Loads => self.apply(),
+            Heard::LoadsWithLoss | Heard::Refused => self.doubt(now, sight, heard),
+        }
+    }
+
+    /// When to look again though nothing is heard of the files.
+    pub(super) fn due(&self) -> Option<Millis> {
+        self.doubted.as_ref().map(|(_, since)| *since + QUIET)
+    }
+
+    /// Whether what is wrong now was told.
+    pub(super) fn has_told(&self) -> bool {
+        self.told.is_some()
+    }
+
+    fn apply(&mut self) -> Act {
+        self.doubted = None;
+        self.told = None;
+        Act::Apply
+    }
+
+    fn doubt(&mut self, now: Millis, sight: S, heard: Heard) -> Act {
+        if heard == Heard::Refused && self.told.as_ref() == Some(&sight) {
+            self.doubted = None;
+            return Act::Nothing;
+        }
+        match &self.doubted {
+            Some((doubted, since)) if *doubted == sight => {
+                if now < *since + QUIET {
+                    return Act::Nothing;
+                }
+                if heard == Heard::LoadsWithLoss {
+                    return self.apply();
+                }
+                self.doubted = None;
+                self.told = Some(sight);
+                Act::Tell
+            }
+            // Only another content begins the wait anew: a file that is touched for ever is told all the same.
+            _ => {
+                self.doubted = Some((sight, now));
+                Act::Nothing
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver as the watcher is one, over a fake clock: it looks at every change and when a wait is over.
+    struct Driver {
+        quiet: Quiet<&'static str>,
+        good: &'static str,
+        file: &'static str,
+        now: Millis,
+        acts: Vec<(u64, Act, &'static str)>,
+    }
+
+    impl Driver {
+        fn new() -> Self {
+            Self {
+                quiet: Quiet::default(),
+                good: "old",
+                file: "old",
+                now: Millis(0),
+                acts: Vec::new(),
+            }
+        }
+
+        fn look(&mut self) {
+            let heard = match self.file {
+                same if same == self.good => Heard::Same,
+                "" | "ha!" => Heard::Refused,
+                "gone" => Heard::LoadsWithLoss,
+                _ => Heard::Loads,
+            };
+            let act = self.quiet.seen(self.now, self.file, heard);
+            if act == Act::Apply {
+                self.good = self.file;
+            }
+            if act != Act::Nothing {
+                self.acts.push((self.now.0, act, self.file));
+            }
+        }
+
+        /// Time passes; waits that end are looked at.
+        fn pass(&mut self, gap: u64) {
+            let until = self.now + Millis(gap);
+            while let Some(due) = self.quiet.due().filter(|due| *due <= until) {
+                self.now = self.now.max(due);
+                self.look();
+            }
+            self.now = until;
+        }
+
+        /// A write: seen at once, or only by a later look.
+        fn write(&mut self, content: &'static str, noticed: bool) {
+            self.file = content;
+            if noticed {
+                self.look();
+            }
+        }
+    }
+
+    #[test]
+    fn a_torn_save_is_applied_once_and_never_told_within_the_quiet_time() {
+        for gap in [0, 1, 20, 100, 199] {
+            for first_noticed in [true, false] {
+                let mut driver = Driver::new();
+                driver.write("", first_noticed);
+                driver.pass(gap);
+                driver.write("new", true);
+                driver.pass(1000);
+                assert_eq!(driver.acts, [(gap, Act::Apply, "new")], "{gap}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_gap_is_told_and_goes_away() {
+        let mut driver = Driver::new();
+        driver.write("", true);
+        driver.pass(300);
+        driver.write("old", true);
+        driver.pass(1000);
+        assert_eq!(
+            driver.acts,
+            [(200, Act::Tell, ""), (300, Act::Mended, "old")]
+        );
+    }
+
+    #[test]
+    fn another_broken_content_waits_anew_and_the_same_one_is_told_once() {
+        let mut driver = Driver::new();
+        driver.write("", true);
+        driver.pass(150);
+        driver.write("ha!", true);
+        driver.pass(150);
+        driver.write("ha!", true);
+        driver.pass(1000);
+        driver.write("ha!", true);
+        driver.pass(1000);
+        assert_eq!(driver.acts, [(350, Act::Tell, "ha!")]);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_for_a_moment_is_not_a_removal() {
+        let mut driver = Driver::new();
+        driver.write("gone", true);
+        driver.pass(50);
+        driver.write("new", true);
+        driver.pass(1000);
+        driver.write("gone", true);
+        driver.pass(1000);
+        assert_eq!(
+            driver.acts,
+            [(50, Act::Apply, "new"), (1250, Act::Apply, "gone")]
+        );
+    }
+
+    /// Every sequence of up to four writes, each noticed or not, with gaps on both sides of the quiet time: the last
+    /// write is always noticed, and it always is the end.
+    #[test]
+    fn whatever_the_interleaving_the_last_content_is_what_holds() {
+        const CONTENTS: [&str; 5] = ["", "ha!", "gone", "half", "old"];
+        const GAPS: [u64; 3] = [0, 120, 260];
+        let steps: Vec<(&str, u64, bool)> = CONTENTS
+            .iter()
+            .flat_map(|c| GAPS.iter().map(move |g| (*c, *g)))
+            .flat_map(|(c, g)| [(c, g, true), (c, g, false)])
+            .collect();
+        let mut sequences: Vec<Vec<(&str, u64, bool)>> = vec![Vec::new()];
+        for _ in 0..3 {
+            let longer = sequences
+                .iter()
+                .flat_map(|s| steps.iter().map(|step| [s.as_slice(), &[*step]].concat()))
+                .collect();
+            sequences = longer;
+            for sequence in &sequences {
+                for end in ["final", "ha!"] {
+                    run(sequence, end);
+                }
+            }
+        }
+    }
+
+    fn run(sequence: &[(&'static str, u64, bool)], end: &'static str) {
+        let mut driver = Driver::new();
+        for (content, gap, noticed) in sequence {
+            driver.write(content, *noticed);
+            driver.pass(*gap);
+        }
+        driver.write(end, true);
+        driver.pass(1000);
+        if end == "final" {
+            assert_eq!(driver.good, "final", "{sequence:?}");
+            assert!(!driver.quiet.has_told(), "{sequence:?}");
+        } else {
+            assert!(driver.quiet.has_told(), "{sequence:?}");
+        }
+        let told = driver.acts.iter().filter(|a| a.1 == Act::Tell);
+        for (at, _, content) in told {
+            assert!(*at >= QUIET.0, "{content} was told at {at}: {sequence:?}");
+        }
+        assert_eq!(driver.quiet.due(), None);
+    }
+}

@@ -1,0 +1,299 @@
+//! The real file system and the real watcher; time stands still unless a test moves it, so that nothing here is slow and
+//! no gap is a guess: a test waits until the watcher itself waits.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::clock::FakeClock;
+use crate::handlers::Registry;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+struct Bed {
+    dir: tempfile::TempDir,
+    clock: FakeClock,
+    watcher: Watcher,
+    events: UnboundedReceiver<Event>,
+}
+
+const CONFIG_TEXT: &str =
+    "transcripts: [t.jsonl]\nrubrics: ['rubrics/*.yaml']\njudge: rules\nruns: runs\n";
+
+fn rubric(number: usize) -> String {
+    format!(
+        "evals:\n  - id: says\n    type: contains\n    params: {{ patterns: [word{number}] }}\n"
+    )
+}
+
+fn env() -> Env {
+    Env::default()
+}
+
+fn catalog() -> Arc<dyn Catalog> {
+    Arc::new(Registry::builtin())
+}
+
+fn loaded(root: &Path) -> Arc<Workspace> {
+    Arc::new(load(root, &env(), &*catalog()).expect("the workspace loads"))
+}
+
+fn write(root: &Path, file: &str, text: &str) {
+    let path = root.join(file);
+    fs::create_dir_all(path.parent().expect("it is in a folder")).expect("folders");
+    fs::write(path, text).expect("a file");
+}
+
+impl Bed {
+    fn files() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().join("w");
+        write(&root, "dicta.yaml", CONFIG_TEXT);
+        write(&root, "rubrics/beam.yaml", &rubric(0));
+        let line = r#"{"id":"a","messages":[{"role":"assistant","content":"word1"}]}"#;
+        write(&root, "t.jsonl", &format!("{line}\n"));
+        dir
+    }
+
+    fn new() -> Self {
+        let dir = Self::files();
+        let good = loaded(&dir.path().join("w"));
+        Self::over(dir, Some(good))
+    }
+
+    fn over(dir: tempfile::TempDir, good: Option<Arc<Workspace>>) -> Self {
+        let clock = FakeClock::new();
+        let (tell, events) = unbounded_channel();
+        let watch = Watch {
+            root: runs_root(&dir),
+            good,
+            env: env(),
+            catalog: catalog(),
+            clock: Arc::new(clock.clone()),
+        };
+        let watcher = Watcher::start(watch, move |event| tell.send(event).is_ok());
+        Self {
+            dir,
+            clock,
+            watcher,
+            events,
+        }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        runs_root(&self.dir).join(file)
+    }
+
+    /// The watcher doubts what it saw, and waits.
+    async fn waits(&self) {
+        while self.clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        self.events.recv().await.expect("the watcher lives")
+    }
+
+    /// The beam rubric as it was told last, once it is this text. Nothing may be told to be wrong meanwhile.
+    async fn applies(&mut self, text: &str) -> Vec<PathBuf> {
+        loop {
+            match self.event().await {
+                Event::Reloaded { workspace, changed } => {
+                    let rubrics = &workspace.rubrics;
+                    if rubrics.iter().any(|rubric| &*rubric.source == text) {
+                        return changed;
+                    }
+                }
+                other => panic!("only reloads were expected: {other:?}"),
+            }
+        }
+    }
+
+    async fn fails(&mut self) -> Vec<String> {
+        match self.event().await {
+            Event::Failed(problems) => problems.iter().map(ToString::to_string).collect(),
+            other => panic!("a failure was expected: {other:?}"),
+        }
+    }
+}
+
+fn runs_root(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().canonicalize().expect("it is there").join("w")
+}
+
+#[tokio::test]
+async fn no_save_by_rename_is_lost() {
+    let mut bed = Bed::new();
+    for number in 1..=10 {
+        write(&bed.path(""), ".tmp", &rubric(number));
+        fs::rename(bed.path(".tmp"), bed.path("rubrics/beam.yaml")).expect("renamed");
+        let changed = bed.applies(&rubric(number)).await;
+        assert_eq!(changed, [PathBuf::from("rubrics/beam.yaml")]);
+    }
+}
+
+#[tokio::test]
+async fn no_torn_save_is_lost_and_none_is_an_error() {
+    let mut bed = Bed::new();
+    for number in 1..=10 {
+        write(&bed.path(""), "rubrics/beam.yaml", "");
+        bed.waits().await;
+        bed.clock.advance(Millis(150));
+        write(&bed.path(""), "rubrics/beam.yaml", &rubric(number));
+        bed.applies(&rubric(number)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_save_in_pieces_ends_in_its_whole() {
+    use std::io::Write as _;
+    let mut bed = Bed::new();
+    for number in 1..=10 {
+        let text = rubric(number);
+        let mut file = fs::File::create(bed.path("rubrics/beam.yaml")).expect("a file");
+        for piece in text.as_bytes().chunks(17) {
+            file.write_all(piece).expect("written");
+            // The watcher may see any prefix, or none.
+            tokio::task::yield_now().await;
+        }
+        drop(file);
+        bed.applies(&text).await;
+    }
+}
+
+#[tokio::test]
+async fn the_backup_dance_of_an_editor_is_one_save() {
+    let mut bed = Bed::new();
+    for number in 1..=10 {
+        let (file, backup) = (
+            bed.path("rubrics/beam.yaml"),
+            bed.path("rubrics/beam.yaml~"),
+        );
+        fs::rename(&file, &backup).expect("renamed");
+        bed.waits().await;
+        fs::write(&file, rubric(number)).expect("written");
+        fs::remove_file(&backup).expect("removed");
+        bed.applies(&rubric(number)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_broken_save_is_told_after_the_quiet_time_and_goes_away() {
+    let mut bed = Bed::new();
+    write(&bed.path(""), "rubrics/beam.yaml", "evals:\n  - id: [\n");
+    bed.waits().await;
+    bed.clock.advance(Millis(199));
+    assert!(bed.events.try_recv().is_err(), "told too early");
+    bed.clock.advance(Millis(1));
+    let problems = bed.fails().await;
+    assert!(
+        problems[0].starts_with("rubrics/beam.yaml:"),
+        "{problems:?}"
+    );
+    // Back to what was: nothing changed, and that is told.
+    write(&bed.path(""), "rubrics/beam.yaml", &rubric(0));
+    assert_eq!(bed.applies(&rubric(0)).await, Vec::<PathBuf>::new());
+    write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
+    bed.applies(&rubric(1)).await;
+}
+
+#[tokio::test]
+async fn a_new_rubric_and_a_new_folder_are_seen() {
+    let mut bed = Bed::new();
+    write(&bed.path(""), "rubrics/new.yaml", &rubric(7));
+    assert_eq!(
+        bed.applies(&rubric(7)).await,
+        [PathBuf::from("rubrics/new.yaml")]
+    );
+    // The folder goes and comes back: it is another one, and watched again.
+    for number in 1..=3 {
+        fs::remove_dir_all(bed.path("rubrics")).expect("removed");
+        bed.waits().await;
+        write(&bed.path(""), "rubrics/beam.yaml", &rubric(number));
+        // The other rubric is really gone, which is believed after the quiet time.
+        if number == 1 {
+            bed.waits().await;
+        }
+        loop {
+            bed.clock.advance(Millis(200));
+            tokio::task::yield_now().await;
+            match bed.events.try_recv() {
+                Ok(Event::Reloaded { workspace, .. })
+                    if &*workspace.rubrics[0].source == rubric(number).as_str() =>
+                {
+                    break;
+                }
+                // Between the two the workspace had no rubric at all, and time went on.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_saved_before_the_first_look_is_found() {
+    let dir = Bed::files();
+    let good = loaded(&dir.path().join("w"));
+    write(&dir.path().join("w"), "rubrics/beam.yaml", &rubric(3));
+    let mut bed = Bed::over(dir, Some(good));
+    bed.applies(&rubric(3)).await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_never_loaded_is_mended() {
+    let dir = Bed::files();
+    write(&dir.path().join("w"), "dicta.yaml", "rubrics: [\n");
+    let mut bed = Bed::over(dir, None);
+    bed.waits().await;
+    bed.clock.advance(Millis(200));
+    bed.fails().await;
+    write(&bed.path(""), "dicta.yaml", CONFIG_TEXT);
+    bed.applies(&rubric(0)).await;
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_watched_files_are_read_each_second() {
+    let dir = Bed::files();
+    let root = runs_root(&dir);
+    let clock = FakeClock::new();
+    let (tell, mut events) = unbounded_channel();
+    let ear = Arc::new(Ear::default());
+    let worker = Worker {
+        watch: Watch {
+            root: root.clone(),
+            good: Some(loaded(&root)),
+            env: env(),
+            catalog: catalog(),
+            clock: Arc::new(clock.clone()),
+        },
+        sight: None,
+        quiet: Quiet::default(),
+        scope: Scope::default(),
+        arms: None,
+        polls: true,
+        again: None,
+        ear: Arc::clone(&ear),
+    };
+    let watching = tokio::spawn(conduct(worker, move |event| tell.send(event).is_ok()));
+    for number in 1..=3 {
+        while clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        write(&root, "rubrics/beam.yaml", &rubric(number));
+        clock.advance(POLL);
+        let Some(Event::Reloaded { workspace, .. }) = events.recv().await else {
+            panic!("a reload was expected");
+        };
+        assert_eq!(&*workspace.rubrics[0].source, rubric(number).as_str());
+    }
+    watching.abort();
+}
+
+#[tokio::test]
+async fn a_look_that_is_asked_for_reads_what_no_event_told() {
+    let mut bed = Bed::new();
+    bed.watcher.look_now();
+    write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
+    bed.watcher.look_now();
+    bed.applies(&rubric(1)).await;
+}

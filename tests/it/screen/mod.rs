@@ -1,0 +1,117 @@
+//! The workbench in a real terminal: a few stories of the built binary. Everything else is tested in memory.
+
+mod pty;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use pty::Pty;
+use rustix::process::{Signal, kill_process};
+
+/// The demo's first screen.
+const FIRST: &str = "names-a-version";
+
+fn assert_restored(pty: &Pty, modes: &str) {
+    assert!(!pty.alternate(), "the normal screen is back");
+    assert!(!pty.cursor_hidden(), "the cursor is back");
+    assert_eq!(pty.unbalanced(), Vec::<String>::new());
+    assert_eq!(pty.modes(), modes);
+}
+
+#[test]
+fn the_demo_is_run_and_left_as_it_was_found() {
+    let mut pty = Pty::start(&[]);
+    let modes = pty.modes();
+    pty.until_shown(FIRST);
+    assert!(pty.alternate());
+    pty.type_in("R")
+        .until("verdicts", |pty| pty.contents().contains('✗'));
+    pty.until("the run's end", |pty| {
+        pty.contents().contains("run ") && !pty.contents().contains('●')
+    });
+    pty.type_in("q");
+    assert_eq!(pty.ended().code, 0);
+    assert_restored(&pty, &modes);
+    assert!(
+        pty.contents().contains("is recorded in"),
+        "{}",
+        pty.contents()
+    );
+}
+
+#[test]
+fn a_torn_save_flips_a_verdict_and_never_is_an_error() {
+    let mut pty = Pty::start(&[]);
+    pty.until_shown(FIRST);
+    pty.type_in("R").until("the run's end", |pty| {
+        pty.contents().contains('✗') && !pty.contents().contains('●')
+    });
+    let path = pty.demo().join("rubrics/beamline.yaml");
+    let rubric = std::fs::read_to_string(&path).expect("a rubric");
+    let mended = rubric.replace(r"\d\.\d\b", r"\d+\.\d+");
+    assert_ne!(mended, rubric);
+    let half = mended.len() / 2;
+    std::fs::write(&path, "").expect("truncated");
+    std::fs::write(&path, &mended[..half]).expect("half of it");
+    std::fs::write(&path, &mended).expect("written");
+    pty.until_shown("towards your labels");
+    pty.type_in("q");
+    assert_eq!(pty.ended().code, 0);
+}
+
+#[test]
+fn an_editor_has_the_terminal_and_gives_it_back() {
+    let home = tempfile::tempdir().expect("a folder");
+    let editor = home.path().join("ed.sh");
+    let script = "#!/bin/sh\nprintf 'editing %s\\n' \"$1\"\nsed -i 's/A reader must/Every reader must/' \"$1\"\nread -r go\nexit $go\n";
+    std::fs::write(&editor, script).expect("written");
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let mut pty = Pty::with(&[], |command| {
+        command.env("EDITOR", &editor);
+    });
+    let modes = pty.modes();
+    pty.until_shown(FIRST).type_in("e");
+    pty.until("the editor", |pty| {
+        !pty.alternate() && pty.contents().contains("editing ")
+    });
+    assert_eq!(pty.modes(), modes, "the editor has the terminal as it was");
+    pty.type_in("3\n")
+        .until("the screen again", Pty::alternate)
+        .until_shown("exit status: 3")
+        .until_shown(FIRST);
+    pty.type_in("q");
+    assert_eq!(pty.ended().code, 0);
+    assert_restored(&pty, &modes);
+}
+
+#[test]
+fn a_signal_ends_it_with_its_code_and_the_recording_kept() {
+    let mut pty = Pty::start(&[]);
+    let modes = pty.modes();
+    pty.until_shown(FIRST)
+        .type_in("R")
+        .until("a live run", |pty| pty.contents().contains('●'));
+    kill_process(pty.id(), Signal::TERM).expect("sent");
+    let ended = pty.ended();
+    assert_eq!(ended.code, 143);
+    assert!(ended.after < Duration::from_secs(2), "{ended:?}");
+    assert_restored(&pty, &modes);
+    let line = pty.contents();
+    assert!(line.contains("is recorded in"), "{line}");
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_it() {
+    for ignoring in [false, true] {
+        let mut pty = if ignoring {
+            Pty::through("trap '' HUP")
+        } else {
+            Pty::start(&[])
+        };
+        pty.until_shown(FIRST);
+        pty.hang_up();
+        let ended = pty.ended();
+        assert!(ended.after < Duration::from_secs(3), "{ended:?}");
+        assert_eq!(ended.code, 129);
+    }
+}
