@@ -112,11 +112,9 @@ fn parse(text: &str, lang: Lang) -> Spans {
             if let Some(role) = scopes::role(style)
                 && !range.is_empty()
             {
-                let word = &line[range.clone()];
-                let role = if lang == Lang::Yaml && role == Role::CodeKeyword && is_text(word) {
-                    Role::CodeString
-                } else {
-                    role
+                let role = match lang {
+                    Lang::Yaml => in_yaml(role, &line[range.clone()], &line[range.end..]),
+                    _ => role,
                 };
                 push(&mut spans, start + range.start..start + range.end, role);
             }
@@ -125,9 +123,17 @@ fn parse(text: &str, lang: Lang) -> Spans {
     spans
 }
 
-/// Whether a word that YAML 1.1 takes for a value is text to our reader: `no`, `On`, `NULL` (see `diag::yaml`).
-fn is_text(word: &str) -> bool {
-    !matches!(word, "true" | "false" | "null") && word.bytes().all(|b| b.is_ascii_alphabetic())
+/// The syntax is of YAML 1.1 and takes `no` and `On` for values, as keys too; our reader does not (see `diag::yaml`).
+fn in_yaml(role: Role, word: &str, after: &str) -> Role {
+    let value = matches!(role, Role::CodeKeyword | Role::CodeNumber);
+    if value && after.trim_start().starts_with(':') {
+        return Role::CodeKey;
+    }
+    let known = matches!(word, "true" | "false" | "null");
+    if role == Role::CodeKeyword && !known && word.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return Role::CodeString;
+    }
+    role
 }
 
 /// Adds a piece; one that goes on in the same role becomes one with it.

@@ -30,10 +30,7 @@ const ROLES: &[(&str, Role)] = &[
         Role::CodeKey,
     ),
     // A mapping's key is a tag to the YAML syntax, and may stand within a string.
-    (
-        "source.yaml entity.name.tag, source.yaml entity.name.tag constant.language, source.yaml entity.name.tag constant.numeric",
-        Role::CodeKey,
-    ),
+    ("source.yaml entity.name.tag", Role::CodeKey),
     (
         "entity.name.other.anchor, variable.other.alias",
         Role::CodeLink,
