@@ -58,20 +58,22 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Behind the row's last byte; its line end is not part of it.
-    pub(super) fn end(&self) -> usize {
-        self.starts
-            .get(self.row + 1)
-            .copied()
-            .unwrap_or(self.segment.end)
-    }
-
     /// Where the next row of the block begins, or the block's end.
     pub(super) fn next(&self) -> usize {
         self.starts
             .get(self.row + 1)
             .copied()
             .unwrap_or(self.segment.next)
+    }
+
+    /// Where the rows of the segment begin, from this one on.
+    pub(super) fn starts(&self) -> &[usize] {
+        &self.starts[self.row..]
+    }
+
+    /// To the last row of the segment.
+    pub(super) fn skip(&mut self) {
+        self.row = self.starts.len() - 1;
     }
 
     /// Columns left free before the row.

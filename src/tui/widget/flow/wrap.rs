@@ -138,15 +138,20 @@ fn rows(line: &str, width: usize) -> Vec<usize> {
     // The last place a row may end: its byte and column.
     let mut chance = (0, 0);
     let mut before = Kind::Other;
+    // A line's own indent is no place to break: it would stand alone in a row.
+    let mut inked = false;
     for unit in glyph::units(line) {
         let kind = Kind::of(&unit);
         let wide = unit.width(column);
         if kind == Kind::Space {
             column += wide;
-            chance = (unit.at.end, column);
+            if inked {
+                chance = (unit.at.end, column);
+            }
             before = kind;
             continue;
         }
+        inked = true;
         if kind == Kind::Wide && before != Kind::Other {
             chance = (unit.at.start, column);
         }
