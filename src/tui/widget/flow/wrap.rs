@@ -28,7 +28,11 @@ impl Segment {
     /// The one that holds a byte (any byte beyond the text: the last one).
     pub(super) fn at(text: &str, byte: usize) -> Self {
         let byte = text.floor_char_boundary(byte.min(text.len().saturating_sub(1)));
-        let start = start(text, byte);
+        Self::from(text, start(text, byte))
+    }
+
+    /// The one that is known to begin there.
+    pub(super) fn from(text: &str, start: usize) -> Self {
         let (end, next) = end(text, start);
         touched(next - start);
         Self { start, end, next }

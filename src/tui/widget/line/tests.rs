@@ -70,10 +70,7 @@ fn joined_pictures_are_drawn_as_their_parts() {
     let text = drawn(40, |canvas, area| {
         draw(canvas, area, &row, None);
     });
-    assert_eq!(
-        text.trim_end(),
-        "👨 👩 👧  👍 🏽  ⚠ 🇩🇪  e\u{301} 1\u{20e3}."
-    );
+    assert_eq!(text.trim_end(), "👨 👩 👧  👍 🏽  ⚠ 🇩🇪 e\u{301} 1\u{20e3}.");
 }
 
 #[test]
