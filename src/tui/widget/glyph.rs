@@ -1,9 +1,9 @@
 //! How untrusted text becomes cells: one unit after another, each with its columns, nothing a terminal would obey or hide.
 //!
-//! Terminals disagree about clusters whose width is not the sum of their characters' (joined emoji, skin tones, picture
-//! selectors), and one that takes more columns than the buffer thinks tears the screen. So only clusters that every
-//! terminal measures alike stay whole; others are drawn as their parts, the joiner or picture selector that did its
-//! usual work left out (what Unicode names as the fallback). What remains of controls, bidi, zero-width characters and
+//! Terminals disagree about clusters of several bases and about picture selectors (joined emoji, skin tones, flags), and
+//! one that takes more columns than the buffer thinks tears the screen. So only a base with its marks stays whole; other
+//! clusters are drawn as their parts, side by side, the joiner or picture selector that did its usual work left out (what
+//! Unicode names as the fallback; a terminal that knows flags still joins their two letters). What remains of controls, bidi, zero-width characters and
 //! tags becomes a mark. More combining marks than a script needs are counted, not drawn.
 
 use std::borrow::Cow;
@@ -19,8 +19,6 @@ use crate::model::{is_invisible, visible};
 pub(super) const TAB: usize = 4;
 /// Combining marks drawn on one base; scripts need fewer.
 const MARKS: usize = 4;
-/// Bytes of a cluster that may stay whole.
-const WHOLE: usize = 32;
 /// What a combining mark without a base stands on.
 const BASE: char = '◌';
 const JOINER: char = '\u{200D}';
@@ -126,23 +124,20 @@ impl<'a> Iterator for Units<'a> {
     }
 }
 
-/// The columns of a cluster, if every terminal measures it alike and it hides nothing.
+/// The columns of a cluster, if every terminal measures it alike and it hides nothing: one base and a few marks. Of two
+/// bases in one symbol (a flag, a conjunct) a terminal that knows no clusters would keep the second when the first goes.
 fn whole(cluster: &str) -> Option<usize> {
-    let mut sum = 0;
-    let mut marks = 0;
-    for (number, c) in cluster.chars().enumerate() {
-        if c.is_control() || is_invisible(c) || c == PICTURE {
-            return None;
-        }
-        let width = columns(c);
-        if width == 0 && number == 0 {
-            return None;
-        }
-        marks += usize::from(width == 0);
-        sum += width;
+    if cluster
+        .chars()
+        .any(|c| c.is_control() || is_invisible(c) || c == PICTURE)
+    {
+        return None;
     }
-    let fits = cluster.len() <= WHOLE && marks <= MARKS;
-    (fits && sum == usize::from(cluster.cell_width())).then_some(sum)
+    let mut chars = cluster.chars();
+    let width = columns(chars.next()?);
+    let marks = chars.clone().count();
+    let plain = width > 0 && marks <= MARKS && chars.all(|c| columns(c) == 0);
+    (plain && width == usize::from(cluster.cell_width())).then_some(width)
 }
 
 /// Takes a cluster apart.

@@ -9,3 +9,6 @@ mod glyph;
 pub(crate) mod input;
 pub(crate) mod line;
 pub(crate) mod list;
+
+#[cfg(test)]
+mod tests;

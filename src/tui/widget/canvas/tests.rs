@@ -1,1 +1,132 @@
 use super::*;
+use proptest::prelude::*;
+
+fn theme() -> Theme {
+    Theme::bundled("dark").expect("a bundled theme")
+}
+
+/// The rows of a buffer as text.
+fn shown(buffer: &Buffer) -> Vec<String> {
+    let width = usize::from(buffer.area.width);
+    let rows = buffer.content.chunks(width.max(1));
+    rows.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect())
+        .collect()
+}
+
+#[test]
+fn a_frame_says_what_it_is_and_where_one_stands() {
+    let theme = theme();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 16, 3));
+    let area = buffer.area;
+    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let inside = canvas.frame(area, &Row::of("cells", Role::Title), false, Target::Nothing);
+    canvas.corner(area, &Row::of("12/240", Role::Muted));
+    canvas.scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
+    assert_eq!(canvas.hits.at(3, 1), Some(&(area, Target::Nothing)));
+    assert_eq!(inside, Rect::new(1, 1, 14, 1));
+    assert_eq!(
+        shown(&buffer),
+        ["┌ cells ───────┐", "│              █", "└────── 12/240 ┘"]
+    );
+}
+
+#[test]
+fn focus_is_seen_without_colour_and_in_ascii() {
+    let theme = theme().in_ascii();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
+    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let long = Row::of("transcript", Role::Title);
+    canvas.frame(
+        Rect::new(0, 0, 6, 3),
+        &Row::default(),
+        false,
+        Target::Nothing,
+    );
+    canvas.frame(Rect::new(6, 0, 6, 3), &long, true, Target::Nothing);
+    assert_eq!(
+        shown(&buffer),
+        ["+----+# t~ #", "|    |#    #", "+----+#====#"]
+    );
+}
+
+#[test]
+fn a_popup_leaves_no_half_of_a_wide_character() {
+    let theme = theme();
+    let mut buffer = Buffer::with_lines(["日本語日", "日本語日"]);
+    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let area = canvas.popup(2, 1);
+    assert_eq!(area, Rect::new(3, 0, 2, 1));
+    assert_eq!(shown(&buffer)[0], "日     日 ");
+}
+
+#[test]
+fn what_was_written_past_the_widgets_is_sealed() {
+    let theme = theme();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
+    for (x, symbol) in [
+        "\u{1b}",
+        "\u{202e}",
+        "👨\u{200d}👩",
+        "",
+        "é",
+        "\u{9b}x",
+        "日",
+        "日",
+    ]
+    .into_iter()
+    .zip(0..)
+    .map(|(symbol, x)| (x, symbol))
+    {
+        buffer[(x, 0_u16)].set_symbol(symbol);
+    }
+    Canvas::new(&mut buffer, &theme).seal();
+    let symbols: Vec<&str> = buffer
+        .content
+        .iter()
+        .map(ratatui::buffer::Cell::symbol)
+        .collect();
+    assert_eq!(
+        symbols,
+        [
+            "?", "\u{FFFD}", "\u{FFFD}", " ", "é", "\u{FFFD}", "日", "\u{FFFD}"
+        ]
+    );
+}
+
+#[test]
+fn sizes_are_never_too_small() {
+    let theme = theme();
+    let title = Row::of("a title 日本 \u{202e}x", Role::Title).with("more", Role::Muted);
+    for (width, height) in (0..=12).flat_map(|w| (0..=12).map(move |h| (w, h))) {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        let mut canvas = Canvas::new(&mut buffer, &theme);
+        let area = canvas.popup(9, 5);
+        let inside = canvas.frame(area, &title, true, Target::Nothing);
+        assert_eq!(inside.intersection(area).area(), inside.area());
+        canvas.corner(area, &title);
+        canvas.text(inside, "日本語 text", Role::Text);
+        canvas.scrollbar(inside, 0.3, 0.4);
+        canvas.seal();
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_rectangle_clips(
+        x in 0..40_u16, y in 0..20_u16, width in 0..70_u16, height in 0..40_u16,
+        from in -1.0..2.0, to in -1.0..2.0, text in "\\PC{0,20}",
+    ) {
+        let theme = theme();
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 24, 9));
+        let mut canvas = Canvas::new(&mut buffer, &theme);
+        let area = Rect::new(x, y, width, height);
+        let row = Row::of(text, Role::Title);
+        canvas.frame(area, &row, true, Target::Nothing);
+        canvas.corner(area, &row);
+        canvas.fill(area, Role::Selected);
+        canvas.scrollbar(area, from, to);
+        line::draw_ends(&mut canvas, area, &row, &row, Some(Role::Selected));
+        canvas.clear(area);
+        canvas.seal();
+    }
+}

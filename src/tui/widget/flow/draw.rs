@@ -42,13 +42,17 @@ pub(super) fn draw(
         more_below: bottom.has_next(),
     };
     let mut matches = Matches::of(scroll);
-    for y in area.top()..area.bottom() {
-        let line = Rect {
+    let mut y = area.top();
+    while y < area.bottom() {
+        let rest = Rect {
             y,
-            height: 1,
+            height: area.bottom() - y,
             ..area
         };
-        draw_row(canvas, line, &row, matches.at(&row));
+        draw_segment(canvas, rest, &row, matches.at(&row));
+        let rows = u16::try_from(row.starts().len()).unwrap_or(u16::MAX);
+        y = y.saturating_add(rows);
+        row.skip();
         if !row.down() {
             break;
         }
@@ -129,39 +133,49 @@ impl<'a, T> Cursor<'a, T> {
     }
 }
 
-fn draw_row(
+/// Draws the rows of a segment from the walker's on, as far as there is room. Goes through the whole segment, so that
+/// units are the same ones that were wrapped.
+fn draw_segment(
     canvas: &mut Canvas<'_>,
     area: Rect,
     row: &Walker<'_>,
     (matches, current): (&[Range<usize>], Option<&Range<usize>>),
 ) {
     let block = &row.block;
-    let start = row.place().byte;
+    let segment = row.segment;
+    let mut starts = row.starts();
+    let first = starts[0];
     let indent = row.indent();
-    if start == 0 && !block.lead.is_empty() {
+    if first == 0 && !block.lead.is_empty() {
         let lead = Row::of(&*block.lead, Role::Muted);
         let width = indent;
         line::draw(canvas, Rect { width, ..area }, &lead, None);
     }
-    let area = canvas.clip(Rect {
-        x: area.x.saturating_add(indent),
-        width: area.width - indent,
-        ..area
-    });
-    if area.is_empty() {
-        return;
-    }
     let plain = canvas.style(block.role);
     let matched = canvas.style(Role::Match);
     let hostile = canvas.style(Role::Hostile);
-    let mut spans = Cursor::new(&block.spans, start, |(range, _)| range);
-    let mut matches = Cursor::new(matches, start, |range| range);
+    let mut spans = Cursor::new(&block.spans, first, |(range, _)| range);
+    let mut matches = Cursor::new(matches, first, |range| range);
     let mut column = 0;
-    for unit in glyph::units(&block.text[start..row.end()]) {
-        if column >= usize::from(area.width) {
-            break;
+    let mut line = Rect {
+        x: area.x.saturating_add(indent),
+        width: area.width - indent,
+        height: 1,
+        ..area
+    };
+    for unit in glyph::units(&block.text[segment.start..segment.end]) {
+        let byte = segment.start + unit.at.start;
+        if byte < first {
+            continue;
         }
-        let byte = start + unit.at.start;
+        while starts.get(1).is_some_and(|next| *next <= byte) {
+            starts = &starts[1..];
+            column = 0;
+            line.y += 1;
+            if line.y >= area.bottom() {
+                return;
+            }
+        }
         let mut over = Style::new();
         if current.is_some_and(|current| current.contains(&byte)) {
             // Also told from other matches where a theme shows those reversed.
@@ -174,7 +188,7 @@ fn draw_row(
             style = style.patch(canvas.style(*role));
         }
         canvas.unit(
-            area,
+            canvas.clip(line),
             column,
             &unit,
             style.patch(over),

@@ -1,1 +1,469 @@
+use super::super::glyph;
+use super::wrap::{CHUNK, TOUCHED};
+use super::*;
+use crate::theme::Theme;
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use std::cell::Cell;
 
+fn size(width: u16, height: u16) -> Size {
+    Size::new(width, height)
+}
+
+fn text(text: &str) -> Vec<Block<'_>> {
+    vec![Block::new(text, Role::Text)]
+}
+
+/// Behind a row's last byte, line end not included.
+fn end(row: &Walker<'_>) -> usize {
+    row.starts().get(1).copied().unwrap_or(row.segment.end)
+}
+
+/// All rows of a source, as the text they hold.
+fn rows(source: &dyn Source, width: u16) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut walker = Walker::new(source, width, Place::default());
+    while let Some(at) = &mut walker {
+        rows.push(at.block.text[at.place().byte..end(at)].to_owned());
+        if !at.down() {
+            break;
+        }
+    }
+    rows
+}
+
+fn screen(source: &dyn Source, width: u16, height: u16, scroll: &Scroll) -> (Vec<String>, Drawn) {
+    let theme = Theme::bundled("dark").expect("a bundled theme");
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let area = buffer.area;
+    let drawn = draw(&mut Canvas::new(&mut buffer, &theme), area, source, scroll);
+    let rows = buffer.content.chunks(usize::from(width).max(1));
+    let rows = rows.map(|row| {
+        let row: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+        row.trim_end().to_owned()
+    });
+    (rows.collect(), drawn)
+}
+
+#[test]
+fn words_are_kept_and_long_ones_broken() {
+    assert_eq!(
+        rows(&text("the quick-brown fox  jumps"), 9),
+        ["the ", "quick-", "brown fox  ", "jumps"]
+    );
+    assert_eq!(rows(&text("see a/b/c/d"), 6), ["see a/", "b/c/d"]);
+    assert_eq!(rows(&text("abcdefghij k"), 4), ["abcd", "efgh", "ij k"]);
+    assert_eq!(rows(&text("ab --flag"), 6), ["ab ", "--flag"]);
+    assert_eq!(rows(&text("日本語 ab"), 5), ["日本", "語 ab"]);
+    assert_eq!(
+        rows(&text("e\u{301}e\u{301}e\u{301}"), 2),
+        ["e\u{301}e\u{301}", "e\u{301}"]
+    );
+    assert_eq!(rows(&text("a\r\n\n  b\rc\n"), 9), ["a", "", "  b\rc"]);
+    assert_eq!(rows(&text(""), 9), [""]);
+    assert_eq!(rows(&Vec::new(), 9), Vec::<String>::new());
+}
+
+#[test]
+fn a_message_hangs_behind_its_number() {
+    let source = vec![
+        Block {
+            indent: 4,
+            lead: "[3]".into(),
+            ..Block::new("one two three\n\tfour\u{202e}", Role::User)
+        },
+        Block::new("\r\n", Role::Text),
+        Block::new("five", Role::Text),
+    ];
+    let (shown, drawn) = screen(&source, 18, 6, &Scroll::top());
+    assert_eq!(
+        shown,
+        [
+            "[3] one two three",
+            "        four",
+            "    ‹U+202E›",
+            "",
+            "five",
+            ""
+        ]
+    );
+    assert!(!drawn.more_below);
+}
+
+#[test]
+fn the_end_is_followed_until_one_scrolls_up() {
+    let long: String = (0..20).map(|n| format!("row {n}\n")).collect();
+    let source = text(&long);
+    let area = size(10, 4);
+    let mut scroll = Scroll::tail();
+    let (shown, drawn) = screen(&source, 10, 4, &scroll);
+    assert_eq!(shown, ["row 16", "row 17", "row 18", "row 19"]);
+    assert_eq!((drawn.to, drawn.more_below), (1.0, false));
+    scroll.by(&source, area, -1);
+    assert!(!scroll.follow);
+    let grown = format!("{long}more\n");
+    let source = text(&grown);
+    let (shown, drawn) = screen(&source, 10, 4, &scroll);
+    assert_eq!(shown, ["row 15", "row 16", "row 17", "row 18"]);
+    assert!(drawn.more_below);
+    scroll.by(&source, area, 2);
+    assert!(scroll.follow, "at the end it follows again");
+    let (shown, _) = screen(&source, 10, 4, &scroll);
+    assert_eq!(shown[3], "more");
+}
+
+#[test]
+fn a_place_is_shown_a_third_from_the_top() {
+    let source: Vec<Block<'_>> = (0..100)
+        .map(|n| Block::new(n.to_string(), Role::Text))
+        .collect();
+    let place = |block| Place { block, byte: 0 };
+    let area = size(10, 9);
+    let mut scroll = Scroll::top();
+    scroll.show(&source, area, place(8));
+    assert_eq!(scroll, Scroll::top(), "it is visible already");
+    scroll.show(&source, area, place(50));
+    assert_eq!(scroll.top, place(47));
+    scroll.show(&source, area, place(99));
+    assert_eq!(screen(&source, 10, 9, &scroll).0[8], "99");
+    assert_eq!(scroll.row(&source, area, 8), Some(place(99)));
+    assert_eq!(scroll.row(&source, area, 9), None);
+}
+
+#[test]
+fn another_width_keeps_the_text_on_top() {
+    let words: String = (0..200).map(|n| format!("word{n} ")).collect();
+    let source = text(&words);
+    let mut scroll = Scroll::top();
+    scroll.by(&source, size(40, 5), 12);
+    let top = screen(&source, 40, 5, &scroll).0[0].clone();
+    let first = top.split(' ').next().expect("a word");
+    for width in [8, 13, 27, 66] {
+        assert!(
+            screen(&source, width, 5, &scroll).0[0].contains(first),
+            "{width}"
+        );
+    }
+}
+
+#[test]
+fn a_search_goes_on_and_around() {
+    let source: Vec<Block<'_>> = ["Error one", "no\nERROR two", "error"]
+        .map(|text| Block::new(text, Role::Text))
+        .to_vec();
+    let area = size(20, 2);
+    let place = |block, byte| Place { block, byte };
+    let mut scroll = Scroll::top();
+    scroll.find = Some(Find {
+        needle: "error".into(),
+        at: None,
+    });
+    let mut seek = |forward| scroll.seek(&source, area, forward);
+    assert_eq!(seek(true), Found::At(place(0, 0)));
+    assert_eq!(seek(true), Found::At(place(1, 3)));
+    assert_eq!(seek(true), Found::At(place(2, 0)));
+    assert_eq!(seek(true), Found::Around(place(0, 0)));
+    assert_eq!(seek(false), Found::Around(place(2, 0)));
+    assert_eq!(seek(false), Found::At(place(1, 3)));
+    scroll.find = Some(Find {
+        needle: "Error".into(),
+        at: None,
+    });
+    scroll.home();
+    assert_eq!(scroll.seek(&source, area, true), Found::At(place(0, 0)));
+    assert_eq!(
+        scroll.seek(&source, area, true),
+        Found::Around(place(0, 0)),
+        "a capital asks for itself"
+    );
+    scroll.find = Some(Find {
+        needle: "none.".into(),
+        at: None,
+    });
+    assert_eq!(scroll.seek(&source, area, false), Found::Nowhere);
+}
+
+#[test]
+fn a_large_search_comes_in_pieces() {
+    let long = format!("{}needle{}", "x".repeat(300_000), "y".repeat(300_000));
+    let mut source = text(&long);
+    source.extend((0..5000).map(|_| Block::new("-", Role::Text)));
+    for forward in [true, false] {
+        let mut scroll = Scroll::top();
+        scroll.find = Some(Find {
+            needle: "needle".into(),
+            at: None,
+        });
+        let mut asked = 0;
+        let found = loop {
+            asked += 1;
+            match seek::seek(&mut scroll, &source, size(80, 24), forward, 100_000) {
+                Found::NotYet => {}
+                found => break found,
+            }
+        };
+        let place = Place {
+            block: 0,
+            byte: 300_000,
+        };
+        let expected = if forward {
+            Found::At(place)
+        } else {
+            Found::Around(place)
+        };
+        assert_eq!(found, expected);
+        assert!((3..15).contains(&asked), "{asked}");
+        assert!(
+            screen(&source, 80, 24, &scroll)
+                .0
+                .iter()
+                .any(|row| row.contains("needle"))
+        );
+    }
+}
+
+#[test]
+fn matches_and_spans_have_their_looks() {
+    let theme = Theme::bundled("dark").expect("a bundled theme");
+    let source = vec![Block {
+        spans: vec![(0..2, Role::Fail), (4..6, Role::Pass)].into(),
+        ..Block::new("abcdabcd\u{1b}", Role::Thought)
+    }];
+    let mut scroll = Scroll::top();
+    scroll.find = Some(Find {
+        needle: "bc".into(),
+        at: Some((Place { block: 0, byte: 5 }, 2)),
+    });
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 1));
+    let area = buffer.area;
+    draw(
+        &mut Canvas::new(&mut buffer, &theme),
+        area,
+        &source,
+        &scroll,
+    );
+    let mut expected = Buffer::with_lines(["abcdabcd␛"]);
+    let mut lay = |columns: Range<u16>, role| {
+        let area = Rect::new(columns.start, 0, columns.end - columns.start, 1);
+        expected.set_style(area, theme.style(role));
+    };
+    lay(0..9, Role::Thought);
+    lay(0..2, Role::Fail);
+    lay(4..6, Role::Pass);
+    lay(8..9, Role::Hostile);
+    lay(1..3, Role::Match);
+    lay(5..7, Role::Match);
+    for x in 5..7 {
+        use ratatui::style::Modifier;
+        expected[(x, 0)]
+            .modifier
+            .insert(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED);
+    }
+    assert_eq!(buffer, expected);
+}
+
+/// A source that counts how often it is asked.
+struct Million<'a>(usize, &'a Cell<usize>);
+
+impl Source for Million<'_> {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn block(&self, _at: usize) -> Block<'_> {
+        self.1.set(self.1.get() + 1);
+        Block::new("a message", Role::Text)
+    }
+}
+
+#[test]
+fn a_million_blocks_cost_what_is_visible() {
+    let asked = Cell::new(0);
+    let source = Million(1_000_000, &asked);
+    let area = size(80, 50);
+    let mut scroll = Scroll::tail();
+    let mut cost = |what: &str, act: &dyn Fn(&mut Scroll)| {
+        asked.set(0);
+        act(&mut scroll);
+        assert!(asked.get() < 4 * 50, "{what}: {}", asked.get());
+    };
+    cost("draw the end", &|scroll| {
+        drop(screen(&source, 80, 50, scroll))
+    });
+    cost("page up", &|scroll| scroll.by(&source, area, -50));
+    cost("page down", &|scroll| scroll.by(&source, area, 50));
+    cost("jump", &|scroll| {
+        scroll.show(
+            &source,
+            area,
+            Place {
+                block: 500_000,
+                byte: 0,
+            },
+        )
+    });
+    cost("draw the middle", &|scroll| {
+        drop(screen(&source, 80, 50, scroll))
+    });
+    cost("page down", &|scroll| scroll.by(&source, area, 50));
+    cost("jump to the last", &|scroll| {
+        scroll.show(
+            &source,
+            area,
+            Place {
+                block: 999_999,
+                byte: 0,
+            },
+        )
+    });
+    cost("home", &|scroll| scroll.home());
+    cost("draw", &|scroll| drop(screen(&source, 80, 50, scroll)));
+}
+
+#[test]
+fn a_line_of_ten_megabytes_costs_what_is_visible() {
+    let long = "0123456789 \u{e9}".repeat((10 << 20) / 13);
+    let source = text(&long);
+    let area = size(80, 24);
+    let mut scroll = Scroll::top();
+    let mut cost = |what: &str, act: &dyn Fn(&mut Scroll)| {
+        TOUCHED.set(0);
+        act(&mut scroll);
+        assert!(TOUCHED.get() < 64 * 1024, "{what}: {}", TOUCHED.get());
+    };
+    cost("draw", &|scroll| drop(screen(&source, 80, 24, scroll)));
+    cost("page down", &|scroll| scroll.by(&source, area, 24));
+    cost("end", &|scroll| scroll.end());
+    cost("draw the end", &|scroll| {
+        drop(screen(&source, 80, 24, scroll))
+    });
+    cost("page up", &|scroll| scroll.by(&source, area, -24));
+    cost("jump", &|scroll| {
+        scroll.show(
+            &source,
+            area,
+            Place {
+                block: 0,
+                byte: 5 << 20,
+            },
+        )
+    });
+    cost("draw the middle", &|scroll| {
+        drop(screen(&source, 80, 24, scroll))
+    });
+    cost("page up", &|scroll| scroll.by(&source, area, -24));
+}
+
+#[test]
+fn fixed_breaks_stand_only_in_long_lines() {
+    let lines: String = (0..1000).map(|n| format!("line {n:04} ..\n")).collect();
+    assert_eq!(rows(&text(&lines), 80).len(), 1000);
+    let exact = format!(
+        "{}\r\n{}\n{}",
+        "a".repeat(CHUNK - 1),
+        "b".repeat(CHUNK),
+        "c".repeat(3 * CHUNK)
+    );
+    let lengths: Vec<usize> = rows(&text(&exact), u16::MAX)
+        .iter()
+        .map(String::len)
+        .collect();
+    assert_eq!(lengths.iter().sum::<usize>(), 5 * CHUNK - 1);
+    assert_eq!(lengths[..2], [CHUNK - 1, CHUNK]);
+}
+
+#[test]
+fn a_source_may_shrink_and_sizes_may_vanish() {
+    let long = "日本語 text \u{1b}[1m\n".repeat(50);
+    let mut scroll = Scroll::top();
+    scroll.find = Some(Find {
+        needle: "T".into(),
+        at: Some((Place { block: 3, byte: 7 }, 90)),
+    });
+    for (width, height) in (0..=5).flat_map(|w| (0..=5).map(move |h| (w, h))) {
+        let area = size(width, height);
+        for source in [text(&long), text("é"), Vec::new(), text("")] {
+            for top in [Place { block: 9, byte: 9 }, Place { block: 0, byte: 1 }] {
+                scroll.top = top;
+                let (_, drawn) = screen(&source, width, height, &scroll);
+                assert!(
+                    0.0 <= drawn.from && drawn.from <= drawn.to && drawn.to <= 1.0,
+                    "{drawn:?}"
+                );
+                scroll.by(&source, area, 3);
+                scroll.by(&source, area, i64::MIN);
+                scroll.show(&source, area, top);
+                scroll.seek(&source, area, true);
+                scroll.seek(&source, area, false);
+                scroll.end();
+                screen(&source, width, height, &scroll);
+            }
+        }
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z]{1,9}",
+        Just(" ".to_owned()),
+        Just("\n".to_owned()),
+        Just("\r\n".to_owned()),
+        Just("\t".to_owned()),
+        "\\PC{1,4}",
+        Just("日本".to_owned()),
+        Just("\u{301}".to_owned()),
+        Just("👨\u{200d}👩".to_owned()),
+        Just("\u{1b}".to_owned()),
+        (1..3 * CHUNK).prop_map(|count| "x".repeat(count)),
+        (1..CHUNK).prop_map(|count| "é".repeat(count)),
+    ];
+    proptest::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn rows_are_the_text_and_the_way_back_is_the_way(
+        texts in proptest::collection::vec(any_text(), 1..4), width in 1..60_u16,
+    ) {
+        let source: Vec<Block<'_>> = texts.iter().map(|text| Block::new(text.as_str(), Role::Text)).collect();
+        let mut walker = Walker::new(&source, width, Place::default()).expect("there are blocks");
+        let mut down = Vec::new();
+        let mut again = String::new();
+        loop {
+            let place = walker.place();
+            down.push(place);
+            again.push_str(&walker.block.text[place.byte..walker.next()]);
+            if down.len() > 40 && down.len() % 97 > 0 {
+                // Every row of a long line would wrap the whole of it again.
+                if walker.down() {
+                    continue;
+                }
+                break;
+            }
+            let (segment, end) = (walker.segment, end(&walker));
+            let units: Vec<_> = glyph::units(&walker.block.text[segment.start..segment.end])
+                .filter(|unit| (place.byte..end).contains(&(segment.start + unit.at.start)))
+                .collect();
+            let ink = units.iter().rposition(|unit| !unit.is_space()).map_or(0, |last| last + 1);
+            let columns = units[..ink].iter().fold(0, |column, unit| column + unit.width(column));
+            prop_assert!(columns <= usize::from(width) || ink == 1, "{columns} columns");
+            let found = Walker::new(&source, width, place).expect("there are blocks");
+            prop_assert_eq!(found.place(), place);
+            if !walker.down() {
+                break;
+            }
+        }
+        prop_assert_eq!(again, texts.concat());
+        let mut up = Vec::new();
+        let mut walker = Walker::last(&source, width).expect("there are blocks");
+        loop {
+            up.push(walker.place());
+            if !walker.up() {
+                break;
+            }
+        }
+        up.reverse();
+        prop_assert_eq!(up, down);
+    }
+}

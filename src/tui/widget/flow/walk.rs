@@ -9,6 +9,7 @@ use super::{Block, Place, Scroll, Source};
 const LEAST: u16 = 8;
 
 /// At a row.
+#[derive(Clone)]
 pub(super) struct Walker<'a> {
     source: &'a dyn Source,
     width: u16,
@@ -58,20 +59,22 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Behind the row's last byte; its line end is not part of it.
-    pub(super) fn end(&self) -> usize {
-        self.starts
-            .get(self.row + 1)
-            .copied()
-            .unwrap_or(self.segment.end)
-    }
-
     /// Where the next row of the block begins, or the block's end.
     pub(super) fn next(&self) -> usize {
         self.starts
             .get(self.row + 1)
             .copied()
             .unwrap_or(self.segment.next)
+    }
+
+    /// Where the rows of the segment begin, from this one on.
+    pub(super) fn starts(&self) -> &[usize] {
+        &self.starts[self.row..]
+    }
+
+    /// To the last row of the segment.
+    pub(super) fn skip(&mut self) {
+        self.row = self.starts.len() - 1;
     }
 
     /// Columns left free before the row.
@@ -94,7 +97,7 @@ impl<'a> Walker<'a> {
         if self.row + 1 < self.starts.len() {
             self.row += 1;
         } else if self.segment.next < self.block.text.len() {
-            self.load(self.segment.next);
+            self.take(Segment::from(&self.block.text, self.segment.next));
         } else if self.at + 1 < self.source.len() {
             self.enter(self.at + 1, 0);
         } else {
@@ -126,12 +129,17 @@ impl<'a> Walker<'a> {
 
     /// Takes the segment of a byte and the row in it.
     fn load(&mut self, byte: usize) {
-        let text = &self.block.text;
-        self.segment = Segment::at(text, byte);
-        let width = usize::from(self.width.saturating_sub(self.indent()).max(1));
-        self.starts = self.segment.rows(text, width);
+        self.take(Segment::at(&self.block.text, byte));
         let after = self.starts.partition_point(|start| *start <= byte);
         self.row = after.saturating_sub(1);
+    }
+
+    /// To the first row of a segment.
+    fn take(&mut self, segment: Segment) {
+        self.segment = segment;
+        let width = usize::from(self.width.saturating_sub(self.indent()).max(1));
+        self.starts = segment.rows(&self.block.text, width);
+        self.row = 0;
     }
 }
 
@@ -146,14 +154,14 @@ pub(super) fn window<'a>(
     }
     if !scroll.follow {
         let top = Walker::new(source, size.width, scroll.top)?;
-        let mut bottom = Walker::new(source, size.width, top.place())?;
+        let mut bottom = top.clone();
         if (1..size.height).all(|_| bottom.down()) {
             return Some((top, bottom));
         }
     }
     // There is no room below the end.
     let bottom = Walker::last(source, size.width)?;
-    let mut top = Walker::new(source, size.width, bottom.place())?;
+    let mut top = bottom.clone();
     for _ in 1..size.height {
         if !top.up() {
             break;

@@ -28,7 +28,11 @@ impl Segment {
     /// The one that holds a byte (any byte beyond the text: the last one).
     pub(super) fn at(text: &str, byte: usize) -> Self {
         let byte = text.floor_char_boundary(byte.min(text.len().saturating_sub(1)));
-        let start = start(text, byte);
+        Self::from(text, start(text, byte))
+    }
+
+    /// The one that is known to begin there.
+    pub(super) fn from(text: &str, start: usize) -> Self {
         let (end, next) = end(text, start);
         touched(next - start);
         Self { start, end, next }
@@ -138,15 +142,20 @@ fn rows(line: &str, width: usize) -> Vec<usize> {
     // The last place a row may end: its byte and column.
     let mut chance = (0, 0);
     let mut before = Kind::Other;
+    // A line's own indent is no place to break: it would stand alone in a row.
+    let mut inked = false;
     for unit in glyph::units(line) {
         let kind = Kind::of(&unit);
         let wide = unit.width(column);
         if kind == Kind::Space {
             column += wide;
-            chance = (unit.at.end, column);
+            if inked {
+                chance = (unit.at.end, column);
+            }
             before = kind;
             continue;
         }
+        inked = true;
         if kind == Kind::Wide && before != Kind::Other {
             chance = (unit.at.start, column);
         }
