@@ -137,6 +137,12 @@ pub(super) enum Command {
         #[arg(value_enum, default_value_t = SchemaOf::Rubric)]
         of: SchemaOf,
     },
+    /// List the keys of the workbench
+    Keys {
+        /// As a table of the README
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Print a shell's completions
     Completions {
         /// The shell

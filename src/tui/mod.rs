@@ -178,3 +178,12 @@ fn begin(open: Open) -> (Place, Opening) {
         }
     }
 }
+
+/// What the keys do: for a terminal, or as the README's table.
+pub fn keys(markdown: bool) -> String {
+    if markdown {
+        command::markdown()
+    } else {
+        command::plain()
+    }
+}
