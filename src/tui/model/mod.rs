@@ -192,7 +192,7 @@ impl Model {
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
     pub(crate) fn next_wake(&self) -> Option<Millis> {
-        None
+        self.saves.next_wake()
     }
 
     /// The runs of what one looks at.
