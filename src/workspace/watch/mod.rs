@@ -271,7 +271,7 @@ impl Worker {
         };
         if self.sight.is_none()
             && agrees(sight, &good.root, &good.files)
-            && sight.iter().filter(|(_, seen)| seen.is_some()).count() <= distinct(good)
+            && sight.values().filter(|seen| seen.is_some()).count() == distinct(good)
         {
             self.sight = Some(sight.clone());
         }
