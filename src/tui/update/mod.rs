@@ -65,7 +65,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
-        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, why),
+        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
         Msg::RunEvents { ticket, events } => runs::events(model, ticket, &events),
         Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
         Msg::Previewed { ticket, preview } if model.saves.figure == Some(ticket) => {
