@@ -142,6 +142,12 @@ pub(super) enum Command {
         /// Print this theme's file
         name: Option<String>,
     },
+    /// List the keys of the workbench
+    Keys {
+        /// As a table of the README
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Print a shell's completions
     Completions {
         /// The shell

@@ -101,6 +101,10 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         Some(Command::Tools { format }) => list::tools(format, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
         Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
+        Some(Command::Keys { markdown }) => {
+            cx.streams.print(&crate::tui::keys(markdown));
+            Ok(0)
+        }
         Some(Command::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);

@@ -3,7 +3,7 @@
 //! Owns flips, other changes, new and gone decisions, and the text diff of rubrics. Refuses to print and to judge whether
 //! a move is progress (labels and statistics do). Law: `diff(a, a)` is empty.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use similar::TextDiff;
@@ -179,11 +179,16 @@ fn file_diff(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff
             diff: String::new(),
         };
     };
+    let diff = unified(&path, &old, &new);
+    FileDiff { path, diff }
+}
+
+/// The unified diff of a file's two texts, three lines of context.
+pub(crate) fn unified(path: &Path, old: &str, new: &str) -> String {
     let name = path.display().to_string();
-    let diff = TextDiff::from_lines(&old, &new)
+    TextDiff::from_lines(old, new)
         .unified_diff()
         .context_radius(3)
         .header(&name, &name)
-        .to_string();
-    FileDiff { path, diff }
+        .to_string()
 }

@@ -71,6 +71,7 @@ pub use outline::outline;
 pub use preview::{JudgePreview, Preview, preview};
 pub use prompts::{Prompted, prompts};
 pub use sample::Sample;
+pub(crate) use snapshot::judge_digest;
 pub use start::start;
 
 use crate::event::{Parent, Totals};

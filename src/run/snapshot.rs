@@ -221,7 +221,7 @@ pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> V
 }
 
 /// Digest of what of a judge could change a verdict.
-pub(super) fn judge_digest(config: &JudgeConfig) -> Digest {
+pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
     let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
     if let Some(map) = value.as_object_mut() {
         for aside in [

@@ -30,6 +30,7 @@ fn order() -> (tempfile::TempDir, RunOrder) {
         ticket: Ticket(1),
         workspace: Arc::new(workspace),
         only: Some(Arc::new(vec![name])),
+        where_: None,
         judge: None,
         cache: CachePolicy::Off,
         frozen: None,

@@ -101,6 +101,8 @@ pub(crate) struct RunOrder {
     pub(crate) workspace: Arc<Workspace>,
     /// Only these decisions (cell names without judge and repeat); `None`: all.
     pub(crate) only: Option<Arc<Vec<String>>>,
+    /// Only what this filter selects (`rubric:x eval:y,z`); `only` goes before it.
+    pub(crate) where_: Option<String>,
     /// Another judge for the judged evals; it need not be in the workspace.
     pub(crate) judge: Option<JudgeConfig>,
     /// Whether past verdicts are taken.

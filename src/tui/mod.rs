@@ -46,11 +46,11 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::handlers::Registry;
 use crate::model::{Millis, RunId};
-use crate::record::Speed;
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
 use app::{App, Outside};
-use model::replay::{Opening, StartAt};
+use effect::Effect;
+use model::replay::Opening;
 use model::{Model, Place};
 use runtime::Deps;
 use term::RealScreen;
@@ -132,7 +132,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         registry: Arc::new(Registry::builtin()),
         pace: Some(PACE),
     });
-    let (place, opening) = begin(setup.open);
+    let (place, opening, first) = begin(setup.open);
     let mut model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
     model.opening = opening;
     let (hearing, heard) = unbounded_channel();
@@ -146,7 +146,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         gone,
         signals,
     };
-    let mut app = App::new(model, screen, deps);
+    let mut app = App::new(model, screen, deps, first);
     let end = app.run(&mut outside).await;
     let line = app.close().await;
     Ok(Left {
@@ -156,25 +156,27 @@ async fn drive(setup: Setup) -> Result<Left, String> {
     })
 }
 
-/// Where the workbench begins, and how a recording does.
-fn begin(open: Open) -> (Place, Opening) {
+/// Where the workbench begins, how a recording does, and what is asked for besides.
+fn begin(open: Open) -> (Place, Opening, Vec<Effect>) {
     match open {
-        Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default()),
-        Open::File(file) => (Place::Bare(file), Opening::default()),
+        Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default(), Vec::new()),
+        Open::File(file) => (Place::Bare(file), Opening::default(), Vec::new()),
         Open::Run { run, dir, speed } => {
-            let opening = Opening {
-                read: Some((run, Some(dir))),
-                speed: match speed {
-                    Some(0.0) => Speed::AT_ONCE,
-                    Some(times) => Speed::new(times),
-                    None => Speed::RECORDED,
-                },
-                from: match speed {
-                    Some(_) => StartAt::Beginning,
-                    None => StartAt::End,
-                },
+            let read = Effect::ReadReplay {
+                run,
+                workspace: None,
+                dir: Some(dir),
             };
-            (Place::Recording, opening)
+            (Place::Recording, Opening::asked(speed), vec![read])
         }
+    }
+}
+
+/// What the keys do: for a terminal, or as the README's table.
+pub fn keys(markdown: bool) -> String {
+    if markdown {
+        command::markdown()
+    } else {
+        command::plain()
     }
 }

@@ -137,6 +137,7 @@ impl Driven {
             Size { width, height },
             pace,
             (env, data, root),
+            Vec::new(),
         )
     }
 
@@ -146,6 +147,7 @@ impl Driven {
         size: Size,
         pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
+        first: Vec<Effect>,
     ) -> Self {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -163,7 +165,7 @@ impl Driven {
         let model = Model::new(place, size, theme, false);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
-        let app = App::new(model, screen, deps);
+        let app = App::new(model, screen, deps, first);
         drop(entered);
         Self {
             app,

@@ -86,8 +86,8 @@ pub(crate) struct App<S> {
 }
 
 impl<S: Screen> App<S> {
-    /// A workbench on a screen. It asks at once for what it shows first.
-    pub(super) fn new(model: Model, screen: S, deps: Arc<Deps>) -> Self {
+    /// A workbench on a screen. It asks at once for what it shows first; `first` is asked for besides.
+    pub(super) fn new(model: Model, screen: S, deps: Arc<Deps>, first: Vec<Effect>) -> Self {
         let (runtime, inbox) = Runtime::new(Arc::clone(&deps));
         let mut app = Self {
             model,
@@ -103,6 +103,7 @@ impl<S: Screen> App<S> {
         app.model.now = app.deps.clock.now();
         let effects = opening(&mut app.model);
         app.carry_out(effects);
+        app.carry_out(first);
         app
     }
 

@@ -236,7 +236,7 @@ impl Model {
 
     /// Of these, the next one that does more than to draw something anew.
     pub(crate) fn next_work(&self) -> Option<Millis> {
-        let saved = self.saves.waiting.as_ref().map(|waiting| waiting.due);
+        let saved = self.saves.next_wake();
         let played = self
             .replay
             .as_ref()

@@ -78,6 +78,8 @@ pub(crate) struct Saves {
     pub(crate) caused: Vec<Caused>,
     /// What the rest would take was asked under this ticket.
     pub(crate) figure: Option<Ticket>,
+    /// How many cells of which judge the rest is.
+    pub(crate) left: Option<(u64, String)>,
     pub(crate) scroll: Scroll,
     /// The selected flip.
     pub(crate) selected: usize,

@@ -138,11 +138,13 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
         }
         _ => Arc::clone(&order.workspace),
     };
+    let where_ = match (&order.only, &order.where_) {
+        (Some(names), _) => Some(Filter::names(names.iter().cloned())),
+        (None, Some(text)) => Some(Filter::parse(text).map_err(|error| error.to_string())?),
+        (None, None) => None,
+    };
     let options = RunOptions {
-        where_: order
-            .only
-            .as_ref()
-            .map(|names| Filter::names(names.iter().cloned())),
+        where_,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
         frozen: order.frozen.clone(),
         cache: order.cache,

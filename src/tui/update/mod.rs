@@ -12,6 +12,7 @@ mod panes;
 mod replay;
 mod runs;
 mod saves;
+mod touched;
 mod tour;
 mod typing;
 
@@ -64,13 +65,16 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
-        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, why),
+        Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
         Msg::RunEvents { ticket, events } => {
             let effects = runs::events(model, ticket, &events);
             model.live.follow(model.now, ticket, &events);
             effects
         }
         Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
+        Msg::Previewed { ticket, preview } if model.saves.figure == Some(ticket) => {
+            saves::previewed(model, preview)
+        }
         Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
         Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
         Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),

@@ -1,15 +1,18 @@
 //! Runs: ordered, fed, ended. Live and replayed events take the same way in.
 
+mod orders;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::event::{Kind, Parent, ParentCause, RunEvent};
-use crate::model::{JudgeConfig, Millis, Outcome, RunId, counted};
+pub(super) use orders::{cancel, launch, order, run_all, run_focused};
+
+use crate::event::{Kind, RunEvent};
+use crate::model::{CellIx, CellResult, Millis, Outcome, RunId, counted};
 use crate::record::Board;
-use crate::run::CachePolicy;
-use crate::tui::effect::{Effect, RunOrder};
+use crate::tui::effect::Effect;
 use crate::tui::model::Model;
-use crate::tui::model::cells::{Cells, Flip, RowId};
+use crate::tui::model::cells::{Cells, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
@@ -102,7 +105,7 @@ pub(super) fn started(model: &mut Model, ticket: Ticket, run: RunId, dir: PathBu
 }
 
 /// A run could not begin.
-pub(super) fn refused(model: &mut Model, ticket: Ticket, why: String) -> Vec<Effect> {
+pub(super) fn refused(model: &mut Model, ticket: Ticket, why: &str) -> Vec<Effect> {
     model.live.runs.map.shift_remove(&ticket);
     no_longer_running(model, ticket);
     let why = format!("nothing was started: {why}");
@@ -220,13 +223,7 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
     flips
 }
 
-fn end(
-    run: &mut Run,
-    cells: &mut Cells,
-    flips: &mut Vec<Flip>,
-    cell: crate::model::CellIx,
-    result: &crate::model::CellResult,
-) {
+fn end(run: &mut Run, cells: &mut Cells, flips: &mut Vec<Flip>, cell: CellIx, result: &CellResult) {
     let place = run.places.get(cell.index()).copied().flatten();
     if let (Some(at), Some(id)) = (place, &run.id) {
         let ended = cells.ended(at, id, cell, result);
@@ -337,169 +334,7 @@ fn notes(run: &Run) -> Vec<String> {
     told
 }
 
-/// An order over the open workspace; `None` where none is open.
-pub(super) fn order(
-    model: &mut Model,
-    only: Option<Vec<String>>,
-    judge: Option<JudgeConfig>,
-    cache: CachePolicy,
-    cause: Option<ParentCause>,
-) -> Option<RunOrder> {
-    let workspace = Arc::clone(model.workspace()?);
-    let parent = cause.and_then(|cause| {
-        Some(Parent {
-            run: model.live.runs.newest()?.clone(),
-            cell: None,
-            turn: None,
-            cause,
-        })
-    });
-    Some(RunOrder {
-        ticket: model.ticket(),
-        workspace,
-        only: only.map(Arc::new),
-        judge,
-        cache,
-        frozen: None,
-        parent,
-    })
-}
-
-/// Starts an order: the run is known from now on.
-pub(super) fn launch(model: &mut Model, order: RunOrder, save: Option<u64>) -> Effect {
-    let cause = order.parent.as_ref().map(|parent| parent.cause);
-    model.live.runs.map.insert(
-        order.ticket,
-        Run {
-            since: model.now,
-            cause: cause.or((order.cache == CachePolicy::Refresh).then_some(ParentCause::Refresh)),
-            save,
-            whole: order.only.is_none() && save.is_none(),
-            ..Run::default()
-        },
-    );
-    Effect::StartRun(order)
-}
-
-/// `r`: judges the focused cell again, past verdicts aside; on a group all of it, from past verdicts where unchanged.
-pub(super) fn run_focused(model: &mut Model) -> Vec<Effect> {
-    if not_now(model) {
-        return Vec::new();
-    }
-    let cells = &model.live.cells;
-    let rows: Vec<RowId> = match (cells.selected(), cells.group_rows()) {
-        (Some(row), _) => vec![row],
-        (None, Some(rows)) => rows.to_vec(),
-        (None, None) => {
-            let why = "select a cell first (j, k)";
-            model.notices.tell(model.now, Level::Info, why);
-            return Vec::new();
-        }
-    };
-    let alone = cells.selected();
-    let judged = alone.and_then(|row| {
-        let row = cells.row(row)?;
-        Some(cells.evals.get(row.eval as usize)?.judged)
-    });
-    if alone
-        .and_then(|row| cells.row(row))
-        .is_some_and(|row| row.is_live())
-    {
-        let why = "this cell is being judged (ctrl-c cancels)";
-        model.notices.tell(model.now, Level::Info, why);
-        return Vec::new();
-    }
-    let names = rows.iter().filter_map(|row| cells.name(*row));
-    let names = names.map(|name| name.to_string()).collect();
-    let cache = match judged {
-        Some(true) => CachePolicy::Refresh,
-        _ => CachePolicy::Use,
-    };
-    let costs = alone.is_none() && costs(model);
-    let Some(order) = order(model, Some(names), None, cache, None) else {
-        return Vec::new();
-    };
-    start_or_ask(model, order, costs)
-}
-
-/// `R`: judges every cell; asks first where that costs.
-pub(super) fn run_all(model: &mut Model) -> Vec<Effect> {
-    if not_now(model) {
-        return Vec::new();
-    }
-    if model.live.runs.live().any(|(_, run)| run.whole) {
-        let why = "everything is being judged already (ctrl-c cancels)";
-        model.notices.tell(model.now, Level::Info, why);
-        return Vec::new();
-    }
-    let costs = costs(model);
-    let Some(order) = order(model, None, None, CachePolicy::Use, None) else {
-        return Vec::new();
-    };
-    start_or_ask(model, order, costs)
-}
-
-fn start_or_ask(model: &mut Model, order: RunOrder, costs: bool) -> Vec<Effect> {
-    if costs {
-        model.previewing.push(order.clone());
-        return vec![Effect::Preview(order)];
-    }
-    vec![launch(model, order, None)]
-}
-
-/// `ctrl-c`: ends all runs. Empty: none was live.
-pub(super) fn cancel(model: &mut Model) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for (ticket, run) in &mut model.live.runs.map {
-        if run.is_live() {
-            run.stage = Stage::Cancelling;
-            effects.push(Effect::CancelRun(*ticket));
-        }
-    }
-    if !effects.is_empty() {
-        let what = counted(effects.len() as u64, "run");
-        let said = format!("cancelling {what}; what is judged stays");
-        model.notices.tell(model.now, Level::Info, said);
-    }
-    effects
-}
-
-/// Whether nothing can be run now; says why.
-fn not_now(model: &mut Model) -> bool {
-    let why = if model.replay.is_some() {
-        "this is a replay: q goes back, then it can be run"
-    } else if model.workspace().is_none() {
-        "there is no rubric to judge by: W makes a workspace around this file"
-    } else {
-        return false;
-    };
-    model.notices.tell(model.now, Level::Info, why);
-    true
-}
-
-/// Whether a judge that would be asked costs something.
-fn costs(model: &Model) -> bool {
-    let Some(workspace) = model.workspace() else {
-        return false;
-    };
-    let cells = &model.live.cells;
-    let paid = |name: &str| {
-        workspace
-            .judges
-            .get(name)
-            .is_some_and(|judge| !judge.is_free())
-    };
-    if cells.evals.is_empty() {
-        // Not known yet who would be asked: better asked once too often.
-        return workspace.judges.keys().any(|name| paid(name));
-    }
-    let seated = cells.seated.iter();
-    seated
-        .filter_map(|at| cells.judges.get(*at as usize))
-        .any(|(name, _)| paid(name))
-}
-
-/// Never before this moment is there anything to do for the cells.
+/// When the cells' order, which may lag behind results, is due.
 pub(super) fn next_wake(model: &Model) -> Option<Millis> {
     model.desk().cells.due()
 }

@@ -286,16 +286,6 @@ impl Cells {
         None
     }
 
-    pub(super) fn origin(&self, names: &Names, key: &CellKey, transcript: &Digest) -> Origin {
-        let at = |marks: &[u64], at: u32| marks.get(at as usize).copied().unwrap_or_default();
-        Origin {
-            eval: at(&names.eval_marks, key.eval),
-            judge: key.judge.map_or(0, |judge| at(&names.judge_marks, judge)),
-            transcript: mark(transcript),
-            aside: names.aside,
-        }
-    }
-
     pub(super) fn set_labels(&mut self, labels: &[Label]) {
         self.names.labels.clear();
         for label in labels {
@@ -324,5 +314,16 @@ impl Cells {
         // One that names the rubric says more than one that does not.
         of.max_by_key(|label| label.rubric.is_some())
             .map(|label| label.passed)
+    }
+}
+
+/// What a run's cell is judged with.
+pub(super) fn origin(names: &Names, key: &CellKey, transcript: &Digest) -> Origin {
+    let at = |marks: &[u64], at: u32| marks.get(at as usize).copied().unwrap_or_default();
+    Origin {
+        eval: at(&names.eval_marks, key.eval),
+        judge: key.judge.map_or(0, |judge| at(&names.judge_marks, judge)),
+        transcript: mark(transcript),
+        aside: names.aside,
     }
 }

@@ -133,10 +133,9 @@ impl Cells {
         let newest = board.get(&found.to_string())?.run.clone();
         let mut slots = Vec::new();
         let mut next = found;
-        loop {
-            let Some(cell) = board.get(&next.to_string()).filter(|c| c.run == newest) else {
-                break;
-            };
+        while let Some(cell) = board.get(&next.to_string())
+            && cell.run == newest
+        {
             let judge = match (&next.judge, &cell.judge) {
                 (Some(name), Some(digest)) => Some(self.judge_named(name, digest)),
                 _ => None,
@@ -172,14 +171,11 @@ impl Cells {
                 ..Slot::default()
             };
         };
-        let run = match laid.runs.get(&cell.run) {
-            Some(run) => *run,
-            None => {
-                let run = self.run_number(&cell.run, 0);
-                laid.runs.insert(cell.run.clone(), run);
-                run
-            }
-        };
+        let run = laid.runs.get(&cell.run).copied().unwrap_or_else(|| {
+            let run = self.run_number(&cell.run, 0);
+            laid.runs.insert(cell.run.clone(), run);
+            run
+        });
         Slot {
             judge,
             repeat,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::known::origin;
 use super::{Cells, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
 use crate::model::{CellIx, CellResult, Decision, RunId, TranscriptRef, decide};
@@ -73,7 +74,7 @@ impl Cells {
                 at: Some((run, CellIx(cell))),
                 cached: None,
                 state: SlotState::Live,
-                origin: self.origin(names, key, &transcript.digest),
+                origin: origin(names, key, &transcript.digest),
             };
             let at = self.change(row, |row| {
                 if row.keep.rank < rank {

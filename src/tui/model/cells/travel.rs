@@ -35,19 +35,18 @@ impl Cells {
         }
         let line = self.list.near.saturating_sub(self.list.top);
         let wish = self.order.wish.and_then(|wish| self.find_shown(wish));
-        let at = match (wish, self.position()) {
-            (Some(at), _) => at,
-            (None, _) if !self.order.touched => self.first_worth(),
-            (None, Some(at)) => at,
-            (None, None) => self
-                .group_of_selected()
-                .unwrap_or_else(|| self.list.near.min(self.shown.len() - 1)),
+        let known = match wish {
+            Some(at) => Some(at),
+            None if !self.order.touched => Some(self.first_worth()),
+            None => self.position().or_else(|| self.group_of_selected()),
         };
+        let at = known.unwrap_or_else(|| self.list.near.min(self.shown.len() - 1));
         self.list.selected = self.shown.get(at).copied();
         self.list.near = at;
-        self.list.top = match self.order.touched {
-            true => at.saturating_sub(line),
-            false => 0,
+        self.list.top = if self.order.touched {
+            at.saturating_sub(line)
+        } else {
+            0
         };
     }
 

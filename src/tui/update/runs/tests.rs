@@ -4,7 +4,8 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{CellKey, RunEvent, Settled, Totals};
-use crate::model::{CellIx, CellResult, Outcome, ProviderKind};
+use crate::model::{JudgeConfig, ProviderKind};
+use crate::run::CachePolicy;
 use crate::theme::Theme;
 use crate::tui::model::Place;
 use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
@@ -321,7 +322,7 @@ fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
     );
     assert!(run_all(&mut model).is_empty(), "it runs already");
     assert!(last_notice(&model).contains("already"));
-    refused(&mut model, order.ticket, "no key".into());
+    refused(&mut model, order.ticket, "no key");
     assert_eq!(last_notice(&model), "nothing was started: no key");
     assert_eq!(run_all(&mut model).len(), 1, "a refused run is none");
 }
@@ -392,8 +393,10 @@ fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
 
 #[test]
 fn time_left_is_told_once_there_is_enough_to_tell_from() {
-    let mut run = Run::default();
-    run.origin = Some(Millis(0));
+    let mut run = Run {
+        origin: Some(Millis(0)),
+        ..Run::default()
+    };
     run.state.cells = vec![crate::event::CellState::default(); 10];
     run.judging_since = Some(Millis(0));
     (run.judged, run.done) = (2, 2);

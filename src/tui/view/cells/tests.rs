@@ -214,13 +214,13 @@ fn phases_are_told_in_a_few_words() {
         phase: Phase::RunningTools(1),
         ..CellState::default()
     };
-    let call = crate::event::CallState {
+    let fetch = crate::event::CallState {
         name: "fetch_url".into(),
         started: true,
         ..crate::event::CallState::default()
     };
     cell.trace.push(crate::event::TurnState {
-        calls: vec![call],
+        calls: vec![fetch],
         ..crate::event::TurnState::default()
     });
     assert_eq!(cell_phase(&cell, Millis(0)), "fetch_url…");

@@ -82,7 +82,7 @@ fn what_matters_least_goes_first_and_badges_never() {
     );
     assert_eq!(
         row(&model, 40).trim_end(),
-        "  DEMO         ◐ 3 live  ✓ 1  ✗ 1  ! 1"
+        "  DEMO          ◐ 3 live  ✓ 1  ✗ 1  ! 1"
     );
     assert!(row(&model, 200).contains("auto: on"));
     for width in 1..30 {

@@ -1,0 +1,134 @@
+//! What a save touched: which evals may be decided otherwise now, and what that takes. Pure; knows two workspaces.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use indexmap::IndexMap;
+
+use crate::handlers::Registry;
+use crate::rubric::{Catalog as _, Eval, Rubric};
+use crate::run::judge_digest;
+use crate::tui::model::saves::EvalName;
+use crate::workspace::Workspace;
+
+/// The eval types that a judge decides.
+static JUDGED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let registry = Registry::builtin();
+    let kinds = registry.kinds().into_iter();
+    kinds.filter(|kind| kind.judged).map(|k| k.name).collect()
+});
+
+/// How an eval was touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Decided by code: it is simply decided again.
+    Check,
+    /// Its recorded scores are decided otherwise; no judge is asked.
+    Decides {
+        /// Whether a recorded result without a score would have to be judged again.
+        needs_score: bool,
+    },
+    /// Judged anew by a judge that costs nothing.
+    Free,
+    /// Judged anew by a judge that costs, or may.
+    Costly,
+}
+
+/// An eval that was touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Touched {
+    pub(super) name: EvalName,
+    pub(super) how: How,
+    /// For judged ones.
+    pub(super) judge: Option<String>,
+}
+
+/// What differs between two states of a workspace, in the order of the newer one's files. Evals that are gone are not
+/// among them: there is nothing to decide.
+pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
+    let before: IndexMap<(&str, &str), (&Rubric, &Eval)> = evals(old).collect();
+    evals(new)
+        .filter_map(|((rubric, eval), (of, now))| {
+            let was = before.get(&(rubric, eval)).copied();
+            let how = how(was, (of, now), old, new)?;
+            let judged = JUDGED.contains(now.kind.as_str());
+            Some(Touched {
+                name: EvalName {
+                    rubric: rubric.to_owned(),
+                    eval: eval.to_owned(),
+                },
+                how,
+                judge: judged
+                    .then(|| judge(of, now, new).map(str::to_owned))
+                    .flatten(),
+            })
+        })
+        .collect()
+}
+
+/// Whether evals are gone.
+pub(super) fn gone(old: &Workspace, new: &Workspace) -> usize {
+    let now: HashSet<(&str, &str)> = evals(new).map(|(name, _)| name).collect();
+    evals(old).filter(|(name, _)| !now.contains(name)).count()
+}
+
+fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric, &Eval))> {
+    workspace.rubrics.iter().flat_map(|rubric| {
+        let evals = rubric.evals.iter();
+        evals.map(move |eval| ((&*rubric.id, &*eval.id), (&**rubric, eval)))
+    })
+}
+
+fn judge<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Option<&'w str> {
+    let own = eval.judge.as_deref().or(rubric.judge.as_deref());
+    own.or(workspace.judge.as_deref())
+}
+
+fn how(
+    was: Option<(&Rubric, &Eval)>,
+    (rubric, eval): (&Rubric, &Eval),
+    old: &Workspace,
+    new: &Workspace,
+) -> Option<How> {
+    let judged = JUDGED.contains(eval.kind.as_str());
+    // Which cells there are, and what is asked.
+    let same = was.is_some_and(|(was_rubric, was)| {
+        was.digest == eval.digest
+            && was.enabled == eval.enabled
+            && was.applies_to == eval.applies_to
+            && was_rubric.applies_to == rubric.applies_to
+            && (!judged
+                || (was.repeat == eval.repeat
+                    && old.frozen == new.frozen
+                    && same_judge((was_rubric, was, old), (rubric, eval, new))))
+    });
+    let decides = was.is_some_and(|(_, was)| was.decides != eval.decides);
+    match (same, judged) {
+        (true, true) if decides => Some(How::Decides {
+            needs_score: !eval.decides.is_empty(),
+        }),
+        (true, false) if decides => Some(How::Check),
+        (true, _) => None,
+        (false, false) => Some(How::Check),
+        (false, true) => {
+            let config = judge(rubric, eval, new).and_then(|name| new.judges.get(name));
+            Some(if config.is_some_and(crate::model::JudgeConfig::is_free) {
+                How::Free
+            } else {
+                How::Costly
+            })
+        }
+    }
+}
+
+fn same_judge(
+    (was_rubric, was, old): (&Rubric, &Eval, &Workspace),
+    (rubric, eval, new): (&Rubric, &Eval, &Workspace),
+) -> bool {
+    let digest = |rubric, eval, workspace: &Workspace| {
+        let name = judge(rubric, eval, workspace)?.to_owned();
+        let digest = judge_digest(workspace.judges.get(&name)?);
+        Some((name, digest))
+    };
+    digest(was_rubric, was, old) == digest(rubric, eval, new)
+}
