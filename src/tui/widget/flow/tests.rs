@@ -300,7 +300,7 @@ fn a_million_blocks_cost_what_is_visible() {
                 block: 500_000,
                 byte: 0,
             },
-        )
+        );
     });
     cost("draw the middle", &|scroll| {
         _ = screen(&source, 80, 50, scroll);
@@ -314,7 +314,7 @@ fn a_million_blocks_cost_what_is_visible() {
                 block: 999_999,
                 byte: 0,
             },
-        )
+        );
     });
     cost("home", &|scroll| scroll.home());
     cost("draw", &|scroll| {
@@ -350,7 +350,7 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
                 block: 0,
                 byte: 5 << 20,
             },
-        )
+        );
     });
     cost("draw the middle", &|scroll| {
         _ = screen(&source, 80, 24, scroll);
