@@ -99,7 +99,7 @@ fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &Scr
     let mut canvas = Canvas::new(buffer, theme);
     let title = Row::of(text, Role::Title).with(text, Role::Muted);
     let left = Rect::new(0, 0, 40, 20);
-    let inside = canvas.frame(left, &title, at % 2 == 0, Target::Nothing);
+    let inside = canvas.frame(left, &title, at.is_multiple_of(2), Target::Nothing);
     canvas.corner(left, &title);
     let source = vec![
         Block {
@@ -123,7 +123,7 @@ fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &Scr
         Rect::new(0, 23, 80, 1),
         Role::Text,
     );
-    if at % 3 == 0 {
+    if at.is_multiple_of(3) {
         let popup = canvas.popup(31, 7);
         canvas.frame(popup, &title, true, Target::Nothing);
     }

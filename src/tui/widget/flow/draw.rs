@@ -152,7 +152,7 @@ fn draw_segment(
         line::draw(canvas, Rect { width, ..area }, &lead, None);
     }
     let plain = canvas.style(block.role);
-    let matched = canvas.style(Role::Match);
+    let look_of_match = canvas.style(Role::Match);
     let hostile = canvas.style(Role::Hostile);
     let mut spans = Cursor::new(&block.spans, first, |(range, _)| range);
     let mut matches = Cursor::new(matches, first, |range| range);
@@ -179,9 +179,10 @@ fn draw_segment(
         let mut over = Style::new();
         if current.is_some_and(|current| current.contains(&byte)) {
             // Also told from other matches where a theme shows those reversed.
-            over = matched.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED);
+            over = look_of_match
+                .add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED);
         } else if matches.at(byte).is_some() {
-            over = matched;
+            over = look_of_match;
         }
         let mut style = plain;
         if let Some((_, role)) = spans.at(byte) {

@@ -92,7 +92,7 @@ fn a_message_hangs_behind_its_number() {
 
 #[test]
 fn the_end_is_followed_until_one_scrolls_up() {
-    let long: String = (0..20).map(|n| format!("row {n}\n")).collect();
+    let long: String = (0..20).fold(String::new(), |text, n| format!("{text}row {n}\n"));
     let source = text(&long);
     let area = size(10, 4);
     let mut scroll = Scroll::tail();
@@ -132,7 +132,7 @@ fn a_place_is_shown_a_third_from_the_top() {
 
 #[test]
 fn another_width_keeps_the_text_on_top() {
-    let words: String = (0..200).map(|n| format!("word{n} ")).collect();
+    let words: String = (0..200).fold(String::new(), |text, n| format!("{text}word{n} "));
     let source = text(&words);
     let mut scroll = Scroll::top();
     scroll.by(&source, size(40, 5), 12);
@@ -288,7 +288,7 @@ fn a_million_blocks_cost_what_is_visible() {
         assert!(asked.get() < 4 * 50, "{what}: {}", asked.get());
     };
     cost("draw the end", &|scroll| {
-        drop(screen(&source, 80, 50, scroll))
+        _ = screen(&source, 80, 50, scroll);
     });
     cost("page up", &|scroll| scroll.by(&source, area, -50));
     cost("page down", &|scroll| scroll.by(&source, area, 50));
@@ -300,10 +300,10 @@ fn a_million_blocks_cost_what_is_visible() {
                 block: 500_000,
                 byte: 0,
             },
-        )
+        );
     });
     cost("draw the middle", &|scroll| {
-        drop(screen(&source, 80, 50, scroll))
+        _ = screen(&source, 80, 50, scroll);
     });
     cost("page down", &|scroll| scroll.by(&source, area, 50));
     cost("jump to the last", &|scroll| {
@@ -314,10 +314,12 @@ fn a_million_blocks_cost_what_is_visible() {
                 block: 999_999,
                 byte: 0,
             },
-        )
+        );
     });
     cost("home", &|scroll| scroll.home());
-    cost("draw", &|scroll| drop(screen(&source, 80, 50, scroll)));
+    cost("draw", &|scroll| {
+        _ = screen(&source, 80, 50, scroll);
+    });
 }
 
 #[test]
@@ -331,11 +333,13 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
         act(&mut scroll);
         assert!(TOUCHED.get() < 64 * 1024, "{what}: {}", TOUCHED.get());
     };
-    cost("draw", &|scroll| drop(screen(&source, 80, 24, scroll)));
+    cost("draw", &|scroll| {
+        _ = screen(&source, 80, 24, scroll);
+    });
     cost("page down", &|scroll| scroll.by(&source, area, 24));
     cost("end", &|scroll| scroll.end());
     cost("draw the end", &|scroll| {
-        drop(screen(&source, 80, 24, scroll))
+        _ = screen(&source, 80, 24, scroll);
     });
     cost("page up", &|scroll| scroll.by(&source, area, -24));
     cost("jump", &|scroll| {
@@ -346,17 +350,17 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
                 block: 0,
                 byte: 5 << 20,
             },
-        )
+        );
     });
     cost("draw the middle", &|scroll| {
-        drop(screen(&source, 80, 24, scroll))
+        _ = screen(&source, 80, 24, scroll);
     });
     cost("page up", &|scroll| scroll.by(&source, area, -24));
 }
 
 #[test]
 fn fixed_breaks_stand_only_in_long_lines() {
-    let lines: String = (0..1000).map(|n| format!("line {n:04} ..\n")).collect();
+    let lines: String = "a line of some bytes\n".repeat(1000);
     assert_eq!(rows(&text(&lines), 80).len(), 1000);
     let exact = format!(
         "{}\r\n{}\n{}",
