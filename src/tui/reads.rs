@@ -173,7 +173,3 @@ fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
         ))
     }
 }
-
-#[cfg(test)]
-#[path = "reads_tests.rs"]
-mod tests;

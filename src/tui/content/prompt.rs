@@ -64,7 +64,7 @@ fn no_prompt<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
 }
 
 /// Attempts that failed, and when the next one is made.
-fn attempts<'a>(turn: &'a TurnState) -> impl Iterator<Item = Block<'a>> {
+fn attempts(turn: &TurnState) -> impl Iterator<Item = Block<'_>> {
     turn.attempts.iter().filter_map(|(number, attempt)| {
         let (_, why, retry) = attempt.failed.as_ref()?;
         let next = retry.map_or_else(

@@ -1,1 +1,88 @@
+use std::path::PathBuf;
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+
+use super::*;
+use crate::model::{Digest, TranscriptRef};
+use crate::theme::Theme;
+use crate::tui::model::Place as Opened;
+use crate::tui::model::document::{Doc, Piece as Said, PieceKind, Shown};
+use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow;
+
+#[test]
+fn spans_laid_over_others_leave_them_sorted_and_apart() {
+    let under = [(0..5, Role::User), (10..12, Role::Tool)];
+    for (upper, expected) in [
+        (vec![], vec![(0..5, Role::User), (10..12, Role::Tool)]),
+        (
+            vec![(1..2, Role::Match)],
+            vec![
+                (0..1, Role::User),
+                (1..2, Role::Match),
+                (2..5, Role::User),
+                (10..12, Role::Tool),
+            ],
+        ),
+        (
+            vec![(3..11, Role::Match)],
+            vec![
+                (0..3, Role::User),
+                (3..11, Role::Match),
+                (11..12, Role::Tool),
+            ],
+        ),
+        (
+            vec![(6..7, Role::Match), (20..30, Role::Found)],
+            vec![
+                (0..5, Role::User),
+                (6..7, Role::Match),
+                (10..12, Role::Tool),
+                (20..30, Role::Found),
+            ],
+        ),
+    ] {
+        assert_eq!(over(&under, &upper), expected, "{upper:?}");
+    }
+}
+
+#[test]
+fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
+    let pieces: Vec<Said> = (0..1_000_000_u32)
+        .map(|message| Said {
+            message,
+            kind: PieceKind::User,
+            head: 6,
+            range: 6..11,
+        })
+        .collect();
+    let doc = Doc {
+        id: "long".to_owned(),
+        text: "user  hello".to_owned(),
+        messages: (0..1_000_000).collect(),
+        pieces,
+    };
+    let theme = Theme::bundled("dark").expect("a bundled theme");
+    let bare = Opened::Bare(PathBuf::from("long.jsonl"));
+    let mut model = Model::new(bare, Size::new(120, 40), theme, false);
+    model.live.document.of = Some(TranscriptRef {
+        id: "long".to_owned(),
+        path: PathBuf::from("long.jsonl"),
+        offset: 0,
+        len: 0,
+        digest: Digest::of(b""),
+    });
+    model.live.document.doc = Shown::Here(Arc::new(doc));
+    model.live.document.scroll.end();
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 30, 3));
+    let theme = Arc::clone(&model.ui.theme);
+    let source = of(&model, Pane::Transcript);
+    assert_eq!(source.len(), 1_000_000);
+    let mut canvas = Canvas::new(&mut buffer, &theme);
+    let area = Rect::new(0, 0, 30, 3);
+    let drawn = flow::draw(&mut canvas, area, &*source, &model.live.document.scroll);
+    assert!(!drawn.more_below);
+    let row: String = (0..30).map(|x| buffer[(x, 2)].symbol()).collect();
+    assert_eq!(row.trim_end(), " [999999] user  hello");
+}

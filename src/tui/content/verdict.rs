@@ -25,18 +25,17 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     out.extend(stale(&shown));
     out.extend(flipped(ink, &shown));
     out.extend(votes(ink, &shown));
-    match shown.result {
-        Some(result) => decided(ink, &shown, result, &mut out),
-        None => {
-            if let SlotState::Done { why, .. } = &shown.slot.state {
-                out.push(Block::new(&**why, Role::Text));
-            }
-            if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
-                (shown.wait, ink.waiting(shown.wait))
-            {
-                out.push(gap());
-                out.extend(waiting);
-            }
+    if let Some(result) = shown.result {
+        decided(ink, &shown, result, &mut out);
+    } else {
+        if let SlotState::Done { why, .. } = &shown.slot.state {
+            out.push(Block::new(&**why, Role::Text));
+        }
+        if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
+            (shown.wait, ink.waiting(shown.wait))
+        {
+            out.push(gap());
+            out.extend(waiting);
         }
     }
     out.extend(definition(ink, &shown));
@@ -446,7 +445,13 @@ fn said<'a>(ink: &Ink<'a>, shown: &Shown<'a>, out: &mut Vec<Block<'a>>) {
             reasoning(args, out);
         }
     }
-    if !text.trim().is_empty() && !(live && reasoning(text, out)) && (live || of(shown).is_none()) {
+    // A verdict's own JSON is read out as it comes, and not shown once the verdict is.
+    let told = if live {
+        reasoning(text, out)
+    } else {
+        of(shown).is_some()
+    };
+    if !told && !text.trim().is_empty() {
         out.push(gap());
         out.push(heading("reply"));
         out.push(Block::new(text.trim_end(), Role::Text));

@@ -438,7 +438,3 @@ pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
     }
     Some(line)
 }
-
-#[cfg(test)]
-#[path = "trace_tests.rs"]
-mod tests;

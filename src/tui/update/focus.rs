@@ -230,15 +230,11 @@ fn ask_texts(model: &mut Model, effects: &mut Vec<Effect>) {
         let dir = shown(model).and_then(|shown| shown.dir).map(Path::to_owned);
         for blob in wanted.blobs {
             model.texts.reading(&blob.hash.0);
-            match &dir {
-                Some(dir) => effects.push(Effect::ReadText {
-                    dir: dir.clone(),
-                    blob,
-                }),
-                None => {
-                    let why = "the folder of its run is not known".to_owned();
-                    model.texts.read(&blob.hash.0, Err(why));
-                }
+            if let Some(dir) = dir.clone() {
+                effects.push(Effect::ReadText { dir, blob });
+            } else {
+                let why = "the folder of its run is not known".to_owned();
+                model.texts.read(&blob.hash.0, Err(why));
             }
         }
     }

@@ -1,0 +1,157 @@
+//! Votes, recordings, messages, and what is broken or hostile.
+
+use super::*;
+
+#[test]
+fn the_cells_of_a_vote_are_stepped_through() {
+    let mut bench = Bench::whole(VOTE);
+    let cells = &bench.model.live.cells;
+    let row = cells
+        .rows
+        .iter()
+        .position(|row| row.slots.len() == 3)
+        .expect("three repeats");
+    let (transcript, eval) = (cells.rows[row].transcript, cells.rows[row].eval);
+    let transcript = cells.transcripts[transcript as usize].id.clone();
+    let eval = cells.evals[eval as usize].id.clone();
+    bench.select(&transcript, &eval);
+    bench.settle();
+    let votes = |bench: &Bench| bench.lines(Pane::Verdict)[1..5].join("\n");
+    assert!(votes(&bench).starts_with("by vote"), "{}", votes(&bench));
+    assert!(votes(&bench).contains("▌#1"), "{}", votes(&bench));
+    for _ in 0..20 {
+        step_by(&mut bench.model, 1);
+        bench.tell(Msg::TimePassed);
+    }
+    assert_eq!(bench.model.live.trace.slot, 2);
+    assert!(bench.screen().contains("▌#3"), "{}", bench.screen());
+}
+
+#[test]
+fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
+    let run = sample(PAGE);
+    let state = run.state().expect("a sample folds");
+    for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
+        let named = Which::Named(state.name(number).expect("planned"));
+        for which in [Which::Number(number), named] {
+            let read = reads::recorded(&run, &which).expect("it is there");
+            assert_eq!(read.cell, number);
+            assert_eq!(
+                (&read.state.trace, &read.state.result),
+                (&whole.trace, &whole.result)
+            );
+        }
+    }
+    let nowhere = reads::recorded(&run, &Which::Number(CellIx(99)));
+    assert_eq!(
+        nowhere.expect_err("no such cell"),
+        "run page holds no cell number 99"
+    );
+}
+
+#[test]
+fn messages_are_jumped_over_and_the_ends_hold() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let top = |bench: &Bench| {
+        let document = &bench.model.live.document;
+        let doc = document.here().expect("read");
+        doc.pieces[document.scroll.top.block].message
+    };
+    let mut seen = BTreeMap::new();
+    for _ in 0..20 {
+        message_by(&mut bench.model, 1);
+        *seen.entry(top(&bench)).or_insert(0) += 1;
+    }
+    assert_eq!(
+        seen.keys().copied().collect::<Vec<_>>(),
+        (1..=9).collect::<Vec<_>>()
+    );
+    message_by(&mut bench.model, -1);
+    assert_eq!(top(&bench), 8);
+    message_by(&mut bench.model, -100);
+    assert_eq!(top(&bench), 0);
+}
+
+#[test]
+fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
+    let hostile = "\u{1b}]0;x\u{7}\u{202e}\u{200b}é\u{0}\n\r\u{e0041}";
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let run = &mut bench.model.live.runs.map[0];
+    let state = &mut run.state.cells[2];
+    for turn in &mut state.trace {
+        for call in &mut turn.calls {
+            call.name = hostile.into();
+            call.raw = hostile.repeat(3);
+            call.rejected = Some((hostile.into(), hostile.into()));
+            for hop in &mut call.hops {
+                hop.url = hostile.into();
+                hop.refused = Some(hostile.into());
+            }
+            if let Some((answer, _, _)) = &mut call.finished {
+                answer.text = Piece::Text(hostile.into());
+                answer.content_type = Some(hostile.into());
+            }
+        }
+        if let Some(verdict) = &mut turn.verdict {
+            verdict.reasoning = hostile.into();
+        }
+    }
+    if let Some(verdict) = state
+        .result
+        .as_mut()
+        .and_then(|result| result.verdict.as_mut())
+    {
+        verdict.reasoning = hostile.into();
+        verdict.contradiction = Some(hostile.into());
+        for citation in &mut verdict.citations {
+            citation.source = hostile.into();
+            citation.quote = hostile.into();
+        }
+    }
+    for _ in 0..8 {
+        step_by(&mut bench.model, -1);
+        next_citation(&mut bench.model);
+        toggle_raw(&mut bench.model);
+        bench.tell(Msg::TimePassed);
+        bench.settle();
+        for pane in Pane::ALL {
+            let _spans_are_checked = bench.lines(pane);
+        }
+        let screen = bench.screen();
+        let marks = |c: char| c != '\n' && (c.is_control() || crate::model::is_invisible(c));
+        assert!(!screen.contains(marks), "{screen}");
+    }
+}
+
+#[test]
+fn a_call_in_a_turn_that_was_never_told_of_is_no_reason_to_panic() {
+    let mut bench = Bench::on(PAGE);
+    bench.play(4);
+    let lost = RunEvent {
+        seq: 4,
+        at: crate::model::Millis(9),
+        kind: Kind::Tool {
+            cell: CellIx(0),
+            turn: TurnIx(3),
+            call: CallIx(2),
+            fact: ToolFact::Started,
+        },
+    };
+    bench.log.truncate(4);
+    bench.log.push(lost);
+    let events = Arc::new(bench.log[4..].to_vec());
+    bench.tell(Msg::RunEvents {
+        ticket: Ticket(1),
+        events,
+    });
+    bench.select("shop-headphones", "grounded");
+    bench.settle();
+    for pane in Pane::ALL {
+        let _no_panic = bench.lines(pane);
+    }
+    let _no_panic = bench.screen();
+}
