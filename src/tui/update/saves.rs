@@ -66,6 +66,10 @@ pub(super) fn reloaded(
             .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
             .collect(),
         paused: saves.paused && !touched.is_empty(),
+        rest: touched
+            .is_empty()
+            .then(|| touched::otherwise(&old, &workspace, gone))
+            .flatten(),
         ..Report::default()
     });
     let mut effects = if touched.is_empty() && gone == 0 && cells_stay(&old, &workspace) {
