@@ -17,7 +17,7 @@ use crate::tui::effect::{Effect, RunOrder};
 use crate::tui::model::cells::{RowId, SlotState};
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::{Run, Stage, Ticket};
+use crate::tui::model::runs::{Run, Stage};
 use crate::tui::model::saves::{Caused, EvalName, JUDGE_QUIET, Report, Waiting, rest, summary};
 use crate::tui::model::{Model, Place};
 use crate::tui::widget::flow::Scroll;
@@ -35,17 +35,15 @@ pub(super) fn reloaded(
     changed: &[PathBuf],
 ) -> Vec<Effect> {
     mended(model);
-    let Place::Workspace(old) = &model.place else {
+    let Some(old) = model.workspace().map(Arc::clone) else {
+        // It did not load when it was opened.
         model.place = Place::Workspace(workspace);
         return look_anew(model);
     };
     if changed.is_empty() {
         return Vec::new();
     }
-    let old = std::mem::replace(&mut model.place, Place::Workspace(Arc::clone(&workspace)));
-    let Place::Workspace(old) = old else {
-        return Vec::new();
-    };
+    model.place = Place::Workspace(Arc::clone(&workspace));
     let touched = touched::touched(&old, &workspace);
     let gone = touched::gone(&old, &workspace);
     let saves = &mut model.saves;

@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::handlers::Registry;
-use crate::model::{Millis, TranscriptRef};
+use crate::model::Millis;
 use crate::theme::Theme;
 use crate::tui::model::cells::{EvalInfo, Row, Slot};
 use crate::workspace::{Env, load};
@@ -27,7 +27,13 @@ fn workspace(evals: &[&str], judge: &str) -> Arc<Workspace> {
         &format!("transcripts: [t.jsonl]\nrubrics: [beam.yaml]\nruns: runs\n{judge}"),
     );
     let loaded = load(dir.path(), &Env::default(), &Registry::builtin());
-    Arc::new(loaded.expect("the workspace loads"))
+    let loaded = loaded.expect("the workspace loads");
+    // Each state is in a folder of its own; to a save they are one.
+    Arc::new(Workspace {
+        transcripts: vec!["t.jsonl".into()],
+        runs: "runs".into(),
+        ..loaded
+    })
 }
 
 const FREE: &str = "judge: rules\n";
@@ -202,7 +208,6 @@ fn with_row(model: &mut Model, state: SlotState) {
         flipped: None,
         label: None,
     });
-    let _: &Vec<TranscriptRef> = &cells.transcripts;
 }
 
 #[test]
