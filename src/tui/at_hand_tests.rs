@@ -27,6 +27,7 @@ fn order() -> (tempfile::TempDir, RunOrder) {
     let id = first["id"].as_str().expect("an id");
     let name = format!("{id}/{}/{}", workspace.rubrics[0].id, eval.id);
     let order = RunOrder {
+        where_: None,
         ticket: Ticket(1),
         workspace: Arc::new(workspace),
         only: Some(Arc::new(vec![name])),

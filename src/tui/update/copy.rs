@@ -48,7 +48,11 @@ pub(super) fn message(model: &mut Model) -> Vec<Effect> {
     let Shown::Here(doc) = &document.doc else {
         return Vec::new();
     };
-    let top = document.scroll.top.block.min(doc.pieces.len().saturating_sub(1));
+    let top = document
+        .scroll
+        .top
+        .block
+        .min(doc.pieces.len().saturating_sub(1));
     let Some(message) = doc.pieces.get(top).map(|piece| piece.message) else {
         return told(model, "this transcript has no message");
     };

@@ -40,7 +40,10 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
         Meaning::Nothing => {
             let keys: Vec<String> = pressed.iter().map(Chord::to_string).collect();
             let keys = keys.join(" ");
-            told(model, format!("`{keys}` does nothing here: ? lists the keys"))
+            told(
+                model,
+                format!("`{keys}` does nothing here: ? lists the keys"),
+            )
         }
     }
 }
@@ -163,7 +166,10 @@ pub(super) fn cancel(model: &mut Model) -> Vec<Effect> {
         return runs::cancel(model);
     }
     if waits {
-        return told(model, "cancelled: what the save touched is not judged again");
+        return told(
+            model,
+            "cancelled: what the save touched is not judged again",
+        );
     }
     end(model, 0)
 }
@@ -220,7 +226,10 @@ fn edit(model: &mut Model) -> Vec<Effect> {
     let cells = &model.live.cells;
     let focused = match cells.list.selected {
         Some(crate::tui::model::cells::Entry::Group(eval)) => Some(eval),
-        _ => cells.selected().and_then(|row| cells.row(row)).map(|row| row.eval),
+        _ => cells
+            .selected()
+            .and_then(|row| cells.row(row))
+            .map(|row| row.eval),
     };
     let info = focused.and_then(|eval| cells.evals.get(eval as usize));
     let rubric = info

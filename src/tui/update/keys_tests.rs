@@ -20,12 +20,18 @@ fn model(width: u16, height: u16) -> Model {
 
 fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
     let chords = keymap::chords(keys).expect("keys");
-    let all = chords.into_iter().map(|chord| update(model, Msg::Key(chord)));
+    let all = chords
+        .into_iter()
+        .map(|chord| update(model, Msg::Key(chord)));
     all.collect::<Vec<_>>().concat()
 }
 
 fn told_last(model: &Model) -> Option<&str> {
-    model.notices.log.last().map(|Notice { text, .. }| text.as_str())
+    model
+        .notices
+        .log
+        .last()
+        .map(|Notice { text, .. }| text.as_str())
 }
 
 #[test]
@@ -135,7 +141,10 @@ fn a_prefix_waits_and_esc_leaves_it() {
     let mut model = model(80, 24);
     model.now = Millis(1000);
     press(&mut model, "y");
-    assert_eq!((model.ui.pending.len(), model.ui.pending_since), (1, Millis(1000)));
+    assert_eq!(
+        (model.ui.pending.len(), model.ui.pending_since),
+        (1, Millis(1000))
+    );
     press(&mut model, "esc");
     assert!(model.ui.pending.is_empty());
     assert!(model.notices.log.is_empty());

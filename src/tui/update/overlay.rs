@@ -22,7 +22,10 @@ use crate::tui::widget::input::Input;
 /// Every key, searchable.
 pub(super) fn help(model: &mut Model) -> Vec<Effect> {
     let search = Input::default();
-    model.overlays.push(Overlay::Help { search, selected: 0 });
+    model.overlays.push(Overlay::Help {
+        search,
+        selected: 0,
+    });
     Vec::new()
 }
 
@@ -123,7 +126,11 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
         // Closes the question; what runs goes on unless it was the question.
         let ends = matches!(top, Overlay::QuitWhileRunning);
         close(model, &top);
-        return if ends { keys::cancel(model) } else { Vec::new() };
+        return if ends {
+            keys::cancel(model)
+        } else {
+            Vec::new()
+        };
     }
     let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
@@ -228,7 +235,9 @@ pub(super) fn scrolled(model: &mut Model, rows: i64) -> Vec<Effect> {
 fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
     let moved = |selected: usize, count: usize| {
         let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
-        usize::try_from(to.max(0)).unwrap_or(0).min(count.saturating_sub(1))
+        usize::try_from(to.max(0))
+            .unwrap_or(0)
+            .min(count.saturating_sub(1))
     };
     match top {
         Overlay::Help { search, selected } => {
@@ -240,7 +249,9 @@ fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
                 show(model, name);
             }
         }
-        Overlay::Judges { found, selected, .. } => {
+        Overlay::Judges {
+            found, selected, ..
+        } => {
             *selected = moved(*selected, found.as_ref().map_or(0, Vec::len));
         }
         Overlay::Log { scroll } => {
@@ -287,17 +298,35 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
         }
         Overlay::Themes { selected, .. } => {
             let name = theme::names().get(selected).copied().unwrap_or_default();
-            told(model, format!("theme {name}; `--theme {name}` starts with it"))
+            told(
+                model,
+                format!("theme {name}; `--theme {name}` starts with it"),
+            )
         }
-        Overlay::Judges { row, order, found, selected } => {
+        Overlay::Judges {
+            row,
+            order,
+            found,
+            selected,
+        } => {
             let chosen = found.as_ref().and_then(|found| found.get(selected));
             let Some(at_hand) = chosen else {
-                model.overlays.push(Overlay::Judges { row, order, found, selected });
+                model.overlays.push(Overlay::Judges {
+                    row,
+                    order,
+                    found,
+                    selected,
+                });
                 return Vec::new();
             };
             let Some(judge) = at_hand.judge.clone() else {
                 let note = at_hand.note.clone();
-                model.overlays.push(Overlay::Judges { row, order, found, selected });
+                model.overlays.push(Overlay::Judges {
+                    row,
+                    order,
+                    found,
+                    selected,
+                });
                 return told(model, note);
             };
             let mut order = order;

@@ -57,7 +57,11 @@ pub(super) fn cycle(model: &mut Model, forward: bool) -> Vec<Effect> {
         .filter(|pane| tabs || layout.area(*pane).is_some())
         .collect();
     let at = panes.iter().position(|pane| *pane == model.ui.focus);
-    let step = if forward { 1 } else { panes.len().saturating_sub(1) };
+    let step = if forward {
+        1
+    } else {
+        panes.len().saturating_sub(1)
+    };
     let next = (at.unwrap_or(0) + step) % panes.len().max(1);
     match panes.get(next) {
         Some(pane) => focus(model, *pane),
@@ -80,7 +84,11 @@ pub(super) fn beside(model: &mut Model, right: bool) -> Vec<Effect> {
             }
         })
         .min_by_key(|(_, area)| {
-            let gap = if right { area.x - from.right() } else { from.x - area.right() };
+            let gap = if right {
+                area.x - from.right()
+            } else {
+                from.x - area.right()
+            };
             (gap, std::cmp::Reverse(overlap(from, *area)))
         })
         .map(|(pane, _)| *pane);
@@ -202,7 +210,10 @@ pub(super) fn enter(model: &mut Model) -> Vec<Effect> {
 /// The cell of a flip, and its verdict.
 pub(super) fn go_to_flip(model: &mut Model, at: usize) -> Vec<Effect> {
     if model.replay.is_some() {
-        return told(model, "this is a replay: q goes back to where verdicts moved");
+        return told(
+            model,
+            "this is a replay: q goes back to where verdicts moved",
+        );
     }
     let report = model.saves.report.as_ref();
     let Some(row) = report.and_then(|r| r.flips.get(at)).map(|flip| flip.row) else {
@@ -219,7 +230,10 @@ pub(super) fn go_to_flip(model: &mut Model, at: usize) -> Vec<Effect> {
 /// `]`, `[`.
 pub(super) fn problem(model: &mut Model, forward: bool) -> Vec<Effect> {
     if !model.desk_mut().cells.next_problem(forward) {
-        return told(model, "nothing failed, flipped or is in error among what is listed");
+        return told(
+            model,
+            "nothing failed, flipped or is in error among what is listed",
+        );
     }
     in_view(model);
     Vec::new()

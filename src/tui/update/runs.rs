@@ -356,6 +356,7 @@ pub(super) fn order(
     });
     Some(RunOrder {
         ticket: model.ticket(),
+        where_: None,
         workspace,
         only: only.map(Arc::new),
         judge,

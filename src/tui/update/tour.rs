@@ -32,7 +32,11 @@ pub(super) fn tick(model: &mut Model) {
             tour.tick(TourStep::LookAtFailure);
         }
     }
-    let saved = model.saves.report.as_ref().filter(|report| report.number > 0);
+    let saved = model
+        .saves
+        .report
+        .as_ref()
+        .filter(|report| report.number > 0);
     if saved.is_some_and(|report| !report.files.is_empty()) {
         tour.tick(TourStep::ChangeALine);
     }

@@ -90,9 +90,17 @@ fn mark(model: &mut Model, pane: Pane, needle: &str) {
 /// `enter`: a filter stays, a search goes to the first match from what is visible.
 fn keep(model: &mut Model) -> Vec<Effect> {
     match model.ui.typing.take() {
-        Some(Typing::Filter { problem: Some(why), input, before }) => {
+        Some(Typing::Filter {
+            problem: Some(why),
+            input,
+            before,
+        }) => {
             // A line that is no filter is mended, not kept.
-            model.ui.typing = Some(Typing::Filter { input, before, problem: Some(why) });
+            model.ui.typing = Some(Typing::Filter {
+                input,
+                before,
+                problem: Some(why),
+            });
             Vec::new()
         }
         Some(Typing::Search { input, pane, .. }) if !input.text.is_empty() => {

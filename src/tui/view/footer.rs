@@ -51,7 +51,12 @@ fn too_small(canvas: &mut Canvas<'_>) {
     let screen = canvas.buffer.area;
     let (width, height) = (screen.width, screen.height);
     let text = format!("{width}×{height} is too small: dicta needs 30×8 (q quits)");
-    let row = Rect::new(screen.x, screen.y + height / 2, width, u16::from(height > 0));
+    let row = Rect::new(
+        screen.x,
+        screen.y + height / 2,
+        width,
+        u16::from(height > 0),
+    );
     line::draw(canvas, row, &Row::of(text, Role::Text), None);
 }
 
@@ -69,24 +74,47 @@ fn typed(canvas: &mut Canvas<'_>, area: Rect, typing: &Typing) {
     };
     let left = Row::of(label, Role::Key);
     let used = line::draw_ends(canvas, area, &left, &note, None);
-    let tail = u16::try_from(note.width()).unwrap_or(u16::MAX).min(area.width / 2);
+    let tail = u16::try_from(note.width())
+        .unwrap_or(u16::MAX)
+        .min(area.width / 2);
     let width = area.width.saturating_sub(used).saturating_sub(tail);
-    input.draw(canvas, Rect { x: area.x + used, width, ..area }, Role::Text);
+    input.draw(
+        canvas,
+        Rect {
+            x: area.x + used,
+            width,
+            ..area
+        },
+        Role::Text,
+    );
 }
 
 /// What the last save did, at the right; the room that is left.
 fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
-    let report = model.saves.report.as_ref().filter(|report| report.number > 0);
+    let report = model
+        .saves
+        .report
+        .as_ref()
+        .filter(|report| report.number > 0);
     let Some(text) = report.map(saves::summary).filter(|_| area.width >= 60) else {
         return area;
     };
     let row = Row::of(text, Role::Flipped);
-    let wide = u16::try_from(row.width()).unwrap_or(u16::MAX).min(area.width / 2);
+    let wide = u16::try_from(row.width())
+        .unwrap_or(u16::MAX)
+        .min(area.width / 2);
     let left = area.width - wide - 1;
-    let at = Rect { x: area.x + left, width: wide, ..area };
+    let at = Rect {
+        x: area.x + left,
+        width: wide,
+        ..area
+    };
     line::draw(canvas, at, &row, None);
     canvas.hit(at, Target::Pane(Pane::Changes));
-    Rect { width: left.saturating_sub(1), ..area }
+    Rect {
+        width: left.saturating_sub(1),
+        ..area
+    }
 }
 
 fn tour(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
@@ -103,7 +131,11 @@ fn tour(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         .with(text, Role::Accent)
         .with("  ", Role::Text);
     let used = line::draw(canvas, area, &row, None);
-    Rect { x: area.x + used, width: area.width - used, ..area }
+    Rect {
+        x: area.x + used,
+        width: area.width - used,
+        ..area
+    }
 }
 
 /// The keys that do something now, as many as fit; `?` always.
@@ -125,7 +157,11 @@ fn hints(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         }
         let used = line::draw(canvas, at, &row, None);
         canvas.hit(Rect { width: used, ..at }, Target::Command(spec.command));
-        at = Rect { x: at.x + used, width: at.width - used, ..at };
+        at = Rect {
+            x: at.x + used,
+            width: at.width - used,
+            ..at
+        };
         room -= usize::from(used);
     }
 }
@@ -144,7 +180,10 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
         return;
     }
     let alone = layout.panes.len() == 1;
-    let panes: Vec<Pane> = Pane::ALL.into_iter().filter(|pane| alone || *pane != Pane::Cells).collect();
+    let panes: Vec<Pane> = Pane::ALL
+        .into_iter()
+        .filter(|pane| alone || *pane != Pane::Cells)
+        .collect();
     let shown = |pane: Pane| layout.area(pane).is_some();
     let forms: [fn(Pane) -> String; 3] = [
         |pane| format!(" {} {} ", pane.number(), pane.title()),
@@ -152,10 +191,19 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
         |pane| format!(" {} ", pane.number()),
     ];
     let named = |form: fn(Pane) -> String, pane: Pane| {
-        if shown(pane) { format!(" {} {} ", pane.number(), pane.title()) } else { form(pane) }
+        if shown(pane) {
+            format!(" {} {} ", pane.number(), pane.title())
+        } else {
+            form(pane)
+        }
     };
-    let width = |form: fn(Pane) -> String| -> usize { panes.iter().map(|pane| named(form, *pane).len()).sum() };
-    let form = forms.into_iter().find(|form| width(*form) <= usize::from(area.width)).unwrap_or(forms[2]);
+    let width = |form: fn(Pane) -> String| -> usize {
+        panes.iter().map(|pane| named(form, *pane).len()).sum()
+    };
+    let form = forms
+        .into_iter()
+        .find(|form| width(*form) <= usize::from(area.width))
+        .unwrap_or(forms[2]);
     let mut at = area;
     for pane in panes {
         let role = match (shown(pane), model.ui.focus == pane) {
@@ -165,6 +213,10 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
         };
         let used = line::draw(canvas, at, &Row::of(named(form, pane), role), None);
         canvas.hit(Rect { width: used, ..at }, Target::Pane(pane));
-        at = Rect { x: at.x + used, width: at.width - used, ..at };
+        at = Rect {
+            x: at.x + used,
+            width: at.width - used,
+            ..at
+        };
     }
 }

@@ -24,13 +24,22 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, model: &Model) {
             Overlay::Help { search, selected } => help(canvas, model, search, *selected),
             Overlay::Log { scroll } => log(canvas, model, scroll),
             Overlay::Themes { selected, .. } => themes(canvas, *selected),
-            Overlay::Judges { found, selected, .. } => judges(canvas, found.as_deref(), *selected),
+            Overlay::Judges {
+                found, selected, ..
+            } => judges(canvas, found.as_deref(), *selected),
             Overlay::Money { preview, .. } => {
                 let lines = overlay::money(preview);
-                question(canvas, "this costs money", &lines, "y runs it  n, esc does not");
+                question(
+                    canvas,
+                    "this costs money",
+                    &lines,
+                    "y runs it  n, esc does not",
+                );
             }
             Overlay::QuitWhileRunning => {
-                let lines = ["a run is under way: it is cancelled; what is judged stays recorded".to_owned()];
+                let lines = [
+                    "a run is under way: it is cancelled; what is judged stays recorded".to_owned(),
+                ];
                 question(canvas, "quit?", &lines, "y, q quits  n, esc goes on");
             }
             Overlay::SeekTo(input) => seek_to(canvas, input),
@@ -58,7 +67,11 @@ fn nth(area: Rect, at: usize) -> Rect {
     if down >= area.height {
         return Rect::default();
     }
-    Rect { y: area.y + down, height: 1, ..area }
+    Rect {
+        y: area.y + down,
+        height: 1,
+        ..area
+    }
 }
 
 fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize) {
@@ -68,13 +81,31 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
     let width = usize::from(screen.width.saturating_sub(4)).min(110);
     let keys = "type to search  up, down  enter runs it  esc closes";
     let inside = framed(canvas, width, rows + 1, "help", keys);
-    let label = line::draw(canvas, nth(inside, 0), &Row::of("search: ", Role::Key), None);
+    let label = line::draw(
+        canvas,
+        nth(inside, 0),
+        &Row::of("search: ", Role::Key),
+        None,
+    );
     let field = nth(inside, 0);
-    let field = Rect { x: field.x + label, width: field.width.saturating_sub(label), ..field };
+    let field = Rect {
+        x: field.x + label,
+        width: field.width.saturating_sub(label),
+        ..field
+    };
     search.draw(canvas, field, Role::Text);
-    let list = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
+    let list = Rect {
+        y: inside.y + 1,
+        height: inside.height.saturating_sub(1),
+        ..inside
+    };
     if found.is_empty() {
-        line::draw(canvas, nth(list, 0), &Row::of("no key is called that", Role::Muted), None);
+        line::draw(
+            canvas,
+            nth(list, 0),
+            &Row::of("no key is called that", Role::Muted),
+            None,
+        );
     }
     // Headings stand between the rows: what a line is, from the first.
     let mut lines: Vec<Result<usize, &str>> = Vec::new();
@@ -87,8 +118,13 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
         lines.push(Ok(at));
     }
     let height = usize::from(list.height);
-    let here = lines.iter().position(|line| *line == Ok(selected)).unwrap_or(0);
-    let top = here.saturating_sub(height * 2 / 3).min(lines.len().saturating_sub(height));
+    let here = lines
+        .iter()
+        .position(|line| *line == Ok(selected))
+        .unwrap_or(0);
+    let top = here
+        .saturating_sub(height * 2 / 3)
+        .min(lines.len().saturating_sub(height));
     for (at, what) in lines.iter().skip(top).take(height).enumerate() {
         let area = nth(list, at);
         match what {
@@ -121,16 +157,33 @@ fn log(canvas: &mut Canvas<'_>, model: &Model, scroll: &flow::Scroll) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
     let height = usize::from(screen.height.saturating_sub(6));
-    let inside = framed(canvas, width, height, "log", "j, k scroll  g, G ends  esc closes");
+    let inside = framed(
+        canvas,
+        width,
+        height,
+        "log",
+        "j, k scroll  g, G ends  esc closes",
+    );
     flow::draw(canvas, inside, &overlay::log(model), scroll);
 }
 
 fn themes(canvas: &mut Canvas<'_>, selected: usize) {
     let names = theme::names();
-    let inside = framed(canvas, 44, names.len(), "themes", "j, k shows it  enter keeps  esc as before");
+    let inside = framed(
+        canvas,
+        44,
+        names.len(),
+        "themes",
+        "j, k shows it  enter keeps  esc as before",
+    );
     for (at, name) in names.iter().enumerate() {
         let over = (at == selected).then_some(Role::Selected);
-        line::draw(canvas, nth(inside, at), &Row::of(format!(" {name}"), Role::Text), over);
+        line::draw(
+            canvas,
+            nth(inside, at),
+            &Row::of(format!(" {name}"), Role::Text),
+            over,
+        );
         canvas.hit(nth(inside, at), Target::OverlayLine(at));
     }
 }
@@ -146,7 +199,10 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
         return;
     };
     if found.is_empty() {
-        let text = ["none: put a key into OPENAI_API_KEY or GEMINI_API_KEY,", "or start a server on this machine (Ollama, llama.cpp), then press J again"];
+        let text = [
+            "none: put a key into OPENAI_API_KEY or GEMINI_API_KEY,",
+            "or start a server on this machine (Ollama, llama.cpp), then press J again",
+        ];
         for (at, text) in text.iter().enumerate() {
             line::draw(canvas, nth(inside, at), &Row::of(*text, Role::Muted), None);
         }
@@ -156,25 +212,69 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
     let top = (selected + 1).saturating_sub(shown);
     for (at, judge) in found.iter().enumerate().skip(top).take(shown) {
         let over = (at == selected).then_some(Role::Selected);
-        let role = if judge.judge.is_some() { Role::Text } else { Role::Muted };
+        let role = if judge.judge.is_some() {
+            Role::Text
+        } else {
+            Role::Muted
+        };
         let (first, second) = (nth(inside, (at - top) * 2), nth(inside, (at - top) * 2 + 1));
-        line::draw(canvas, first, &Row::of(format!(" {}", judge.title), role), over);
-        line::draw(canvas, second, &Row::of(format!("     {}", judge.note), Role::Muted), None);
+        line::draw(
+            canvas,
+            first,
+            &Row::of(format!(" {}", judge.title), role),
+            over,
+        );
+        line::draw(
+            canvas,
+            second,
+            &Row::of(format!("     {}", judge.note), Role::Muted),
+            None,
+        );
         canvas.hit(first.union(second), Target::OverlayLine(at));
     }
 }
 
 fn question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) {
-    let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0) + 4;
+    let width = lines
+        .iter()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+        + 4;
     let inside = framed(canvas, width, lines.len() + 2, title, keys);
     for (at, text) in lines.iter().enumerate() {
-        line::draw(canvas, nth(inside, at), &Row::of(format!(" {text}"), Role::Text), None);
+        line::draw(
+            canvas,
+            nth(inside, at),
+            &Row::of(format!(" {text}"), Role::Text),
+            None,
+        );
     }
     let answers = nth(inside, lines.len() + 1);
-    let yes = line::draw(canvas, answers, &Row::of(" y", Role::Key).with(" yes  ", Role::Text), None);
-    let rest = Rect { x: answers.x + yes, width: answers.width.saturating_sub(yes), ..answers };
-    let no = line::draw(canvas, rest, &Row::of(" n", Role::Key).with(" no ", Role::Text), None);
-    canvas.hit(Rect { width: yes, ..answers }, Target::OverlayLine(0));
+    let yes = line::draw(
+        canvas,
+        answers,
+        &Row::of(" y", Role::Key).with(" yes  ", Role::Text),
+        None,
+    );
+    let rest = Rect {
+        x: answers.x + yes,
+        width: answers.width.saturating_sub(yes),
+        ..answers
+    };
+    let no = line::draw(
+        canvas,
+        rest,
+        &Row::of(" n", Role::Key).with(" no ", Role::Text),
+        None,
+    );
+    canvas.hit(
+        Rect {
+            width: yes,
+            ..answers
+        },
+        Target::OverlayLine(0),
+    );
     canvas.hit(Rect { width: no, ..rest }, Target::OverlayLine(1));
 }
 
