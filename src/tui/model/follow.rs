@@ -58,6 +58,10 @@ impl Desk {
     /// Focuses a decision; that is a movement of its own, and ends going along.
     pub(crate) fn look_at(&mut self, entry: Entry, slot: u16) {
         self.follow.armed = false;
+        if let Entry::Row(row) = entry {
+            // Opens its group; a filter that hides it is taken away.
+            self.cells.select(row);
+        }
         self.focus(entry, slot);
     }
 
@@ -108,10 +112,7 @@ impl Desk {
 
     /// Takes over what the user chose on another desk of the same recording: selection, order, filter, places in texts.
     pub(crate) fn take_over(&mut self, old: &mut Self) {
-        let (new, was) = (&mut self.cells, &mut old.cells);
-        new.list = was.list.clone();
-        new.sort = was.sort;
-        new.filter = std::mem::take(&mut was.filter);
+        self.cells.as_before(&old.cells);
         self.trace = std::mem::take(&mut old.trace);
         self.document = std::mem::take(&mut old.document);
         let live = std::mem::take(&mut self.follow.live);

@@ -242,7 +242,9 @@ impl Model {
             .as_ref()
             .and_then(|replay| replay.next_wake(self.now));
         let search = self.ui.searching.map(|_| self.now);
-        [saved, played, search].into_iter().flatten().min()
+        // The order of many cells may lag behind results for a moment.
+        let order = self.desk().cells.due().map(|due| due.max(self.now));
+        [saved, played, search, order].into_iter().flatten().min()
     }
 
     /// The runs of what one looks at.

@@ -334,10 +334,5 @@ fn notes(run: &Run) -> Vec<String> {
     told
 }
 
-/// When the cells' order, which may lag behind results, is due.
-pub(super) fn next_wake(model: &Model) -> Option<Millis> {
-    model.desk().cells.due()
-}
-
 #[cfg(test)]
 mod tests;

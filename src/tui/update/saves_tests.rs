@@ -6,7 +6,7 @@ use super::*;
 use crate::handlers::Registry;
 use crate::model::Millis;
 use crate::theme::Theme;
-use crate::tui::model::cells::{EvalInfo, Row, Slot};
+use crate::tui::model::cells::{EvalInfo, Keep, Origin, Row, Slot};
 use crate::workspace::{Env, load};
 
 const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";
@@ -195,6 +195,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         repeat: None,
         at: None,
         cached: None,
+        origin: Origin::default(),
         state,
     };
     cells.rows.push(Row {
@@ -207,6 +208,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         stale: None,
         flipped: None,
         label: None,
+        keep: Keep::default(),
     });
 }
 

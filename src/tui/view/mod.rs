@@ -15,11 +15,14 @@ use ratatui::buffer::Buffer;
 use super::model::Model;
 use super::model::pane::Pane;
 use super::widget::canvas::{Canvas, Hits};
+use crate::theme::Role;
 
 /// Draws everything.
 pub(crate) fn view(model: &Model, buffer: &mut Buffer) -> Hits {
     let layout = model.layout();
     let mut canvas = Canvas::new(buffer, &model.ui.theme);
+    // Only the text's role states the ground; the others show it through.
+    canvas.fill(canvas.buffer.area, Role::Text);
     header::draw(&mut canvas, &layout, model);
     for (pane, area) in &layout.panes {
         match pane {
@@ -36,5 +39,6 @@ pub(crate) fn view(model: &Model, buffer: &mut Buffer) -> Hits {
     replay::draw(&mut canvas, layout.replay, model);
     footer::draw(&mut canvas, &layout, model);
     overlay::draw(&mut canvas, model);
+    canvas.seal();
     canvas.hits
 }

@@ -225,6 +225,21 @@ impl Cells {
         &self.order.evals
     }
 
+    /// Shows a desk of the same recording as another one was shown: selection, order, filter, open groups.
+    pub(crate) fn as_before(&mut self, was: &Self) {
+        for (group, before) in self.groups.iter_mut().zip(&was.groups) {
+            group.chosen = before.chosen;
+            group.worth |= before.worth;
+        }
+        self.sort = was.sort;
+        self.list = was.list.clone();
+        self.order.touched = was.order.touched;
+        // What was typed, a mistake in it included.
+        let _told_before = self.set_filter(&was.filter);
+        self.reorder();
+        self.settle();
+    }
+
     /// How the rows are ordered, from now on.
     pub(crate) fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;

@@ -29,6 +29,7 @@ pub(in crate::tui::update) fn order(
         })
     });
     Some(RunOrder {
+        where_: None,
         ticket: model.ticket(),
         workspace,
         only: only.map(Arc::new),
