@@ -116,17 +116,13 @@ fn indexed(colour: Color) -> Color {
 
 /// What one of the 240 is.
 pub(super) fn rgb_of(index: u8) -> (u8, u8, u8) {
-    match index.checked_sub(232) {
-        Some(step) => {
-            let grey = 8 + 10 * step;
-            (grey, grey, grey)
-        }
-        None => {
-            let at = index.saturating_sub(16);
-            let level = |n: u8| CUBE[usize::from(n % 6)];
-            (level(at / 36), level(at / 6), level(at))
-        }
+    if let Some(step) = index.checked_sub(232) {
+        let grey = 8 + 10 * step;
+        return (grey, grey, grey);
     }
+    let at = index.saturating_sub(16);
+    let level = |n: u8| CUBE[usize::from(n % 6)];
+    (level(at / 36), level(at / 6), level(at))
 }
 
 /// One of the 16, by hue first: the nearest one would make every pastel a grey.

@@ -20,8 +20,8 @@ fn pieces(text: &str, lang: Lang) -> Vec<(&str, Role)> {
 
 #[test]
 fn json_shows_keys_texts_numbers_and_words() {
-    let text = "{\"url\": \"a\\n\", \"n\": -1.5e3,\n \"ok\": [true, null, {\"k\": \"v\"}]}\n";
     use Role::{CodeKey, CodeKeyword, CodeNumber, CodePunctuation, CodeString};
+    let text = "{\"url\": \"a\\n\", \"n\": -1.5e3,\n \"ok\": [true, null, {\"k\": \"v\"}]}\n";
     assert_eq!(
         pieces(text, Lang::Json),
         [
@@ -172,8 +172,8 @@ fn a_diff_tells_its_headers_from_removed_lines_that_look_like_them() {
 
 #[test]
 fn long_lines_and_the_rest_of_large_texts_stay_plain() {
-    let long = format!("[1,\n\"{}\",\n2]\n", "x".repeat(LONGEST_LINE));
     use Role::{CodeNumber, CodePunctuation};
+    let long = format!("[1,\n\"{}\",\n2]\n", "x".repeat(LONGEST_LINE));
     assert_eq!(
         pieces(&long, Lang::Json),
         [
