@@ -33,6 +33,7 @@ pub(in crate::tui::update) fn order(
         ticket: model.ticket(),
         workspace,
         only: only.map(Arc::new),
+        where_: None,
         judge,
         cache,
         frozen: None,
