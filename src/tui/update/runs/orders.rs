@@ -29,7 +29,6 @@ pub(in crate::tui::update) fn order(
         })
     });
     Some(RunOrder {
-        where_: None,
         ticket: model.ticket(),
         workspace,
         only: only.map(Arc::new),
