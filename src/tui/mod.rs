@@ -56,7 +56,7 @@ use runtime::Deps;
 use term::RealScreen;
 
 /// How long the `rules` judge waits between two pieces of its text, so that one can see it think.
-const PACE: Millis = Millis(15);
+const PACE: Millis = Millis(10);
 /// How long what is stuck is waited for at the end.
 const STUCK: Millis = Millis(100);
 /// As Rust ends a program that panicked.

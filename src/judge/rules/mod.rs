@@ -48,7 +48,7 @@ use self::grammar::Clause;
 use self::material::Material;
 use super::{Engine, EngineDeps, Form};
 use crate::clock::Fut;
-use crate::event::{CallCx, DeltaPart};
+use crate::event::{CallCx, DeltaPart, Deltas};
 use crate::model::SUBMIT;
 use crate::model::{Block, CallIx, Item, JudgeConfig, Millis, Reply, ReplyCall, StopReason, Usage};
 use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
@@ -60,7 +60,7 @@ pub const VERSION: u32 = 1;
 /// The one tool `rules` knows how to use.
 const FETCH: &str = "fetch_url";
 
-/// The `rules` judge of a run. With `pace` it writes a line at a time, so that a person can follow; without, at once.
+/// The `rules` judge of a run. With `pace` it writes a word at a time, so that a person can follow; without, at once.
 pub fn engine(
     config: JudgeConfig,
     tools: ToolSet,
@@ -87,6 +87,17 @@ impl Rules {
                 dropped: Vec::new(),
             },
             pace,
+        }
+    }
+
+    /// Writes a text as a model would: with a pace word by word, else at once.
+    async fn write(&self, deltas: &mut Deltas<'_>, cx: &CallCx, part: DeltaPart, text: &str) {
+        let Some(pace) = self.pace else {
+            return deltas.push(part, text).await;
+        };
+        for word in text.split_inclusive(char::is_whitespace) {
+            deltas.push(part, word).await;
+            cx.clock.sleep(pace).await;
         }
     }
 }
@@ -187,16 +198,13 @@ impl Provider for Rules {
                 )
             })?;
             let mut deltas = cx.deltas(attempt);
-            for line in work.thought.split_inclusive('\n') {
-                deltas.push(DeltaPart::Thought, line).await;
-                if let Some(pace) = self.pace {
-                    deltas.flush().await;
-                    cx.clock.sleep(pace).await;
-                }
-            }
-            deltas.push(DeltaPart::Text, &work.text).await;
+            self.write(&mut deltas, cx, DeltaPart::Thought, &work.thought)
+                .await;
+            self.write(&mut deltas, cx, DeltaPart::Text, &work.text)
+                .await;
             for (ix, call) in (0..).map(CallIx).zip(&work.calls) {
-                deltas.push(DeltaPart::Args(ix), &call.raw).await;
+                self.write(&mut deltas, cx, DeltaPart::Args(ix), &call.raw)
+                    .await;
             }
             deltas.finish().await;
             let calls: Vec<_> = work
