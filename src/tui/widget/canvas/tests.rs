@@ -45,7 +45,7 @@ fn focus_is_seen_without_colour_and_in_ascii() {
     canvas.frame(Rect::new(6, 0, 6, 3), &long, true, Target::Nothing);
     assert_eq!(
         shown(&buffer),
-        ["+----+# t~ #", "|    |#    #", "+----+#====#"]
+        ["+----+# t> #", "|    |#    #", "+----+#====#"]
     );
 }
 
