@@ -6,6 +6,7 @@
 //! hostile text.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -90,7 +91,7 @@ async fn find_on(
             continue;
         };
         found.extend(of_server(
-            name, &base_url, models, order, &tools, &mut names,
+            name, &base_url, &models, order, &tools, &mut names,
         ));
     }
     let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
@@ -188,7 +189,7 @@ fn of_keys(
 fn of_server(
     name: &str,
     base_url: &str,
-    models: Vec<String>,
+    models: &[String],
     order: &RunOrder,
     tools: &[ToolUse],
     names: &mut Vec<String>,
@@ -354,7 +355,7 @@ fn note(judge: &JudgeConfig, taken: &JudgePreview) -> String {
         thousands(taken.output_tokens)
     );
     if taken.calls_most > taken.calls_least {
-        note += &format!(" a call, up to {} calls", taken.calls_most);
+        let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
     }
     let usd = judge.prices.map(|prices| {
         let tokens = |count: u64, price: f64| count as f64 * price / 1e6;

@@ -44,7 +44,7 @@ impl Desk {
         }
         self.follow.note(ticket, events);
         if self.going_along() {
-            self.to_the_newest(now);
+            self.go_to_newest(now);
         }
     }
 
@@ -68,7 +68,7 @@ impl Desk {
         self.follow.armed
     }
 
-    fn to_the_newest(&mut self, now: Millis) {
+    fn go_to_newest(&mut self, now: Millis) {
         if let Some(at) = self.follow.at {
             if self.follow.live.contains(&at) {
                 return;

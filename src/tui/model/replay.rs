@@ -50,6 +50,8 @@ pub(crate) struct Replay {
 /// How a recording is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
+    /// Which, where the program opens with it.
+    pub(crate) read: Option<(RunId, Option<PathBuf>)>,
     /// 0 ([`Speed::AT_ONCE`]): it stands at its end.
     pub(crate) speed: Speed,
     pub(crate) from: StartAt,
@@ -58,15 +60,14 @@ pub(crate) struct Opening {
 impl Opening {
     /// As the command line asks: `dicta replay` gives a speed and plays, `dicta open RUN` gives none and shows the end.
     pub(crate) fn asked(speed: Option<f64>) -> Self {
-        match speed {
-            Some(speed) => Self {
-                speed: Speed::new(speed),
-                from: StartAt::Beginning,
-            },
-            None => Self {
-                speed: Speed::RECORDED,
-                from: StartAt::End,
-            },
+        let (speed, from) = match speed {
+            Some(speed) => (Speed::new(speed), StartAt::Beginning),
+            None => (Speed::RECORDED, StartAt::End),
+        };
+        Self {
+            speed,
+            from,
+            ..Self::default()
         }
     }
 }
@@ -85,6 +86,7 @@ pub(crate) enum StartAt {
 impl Default for Opening {
     fn default() -> Self {
         Self {
+            read: None,
             speed: Speed::RECORDED,
             from: StartAt::Beginning,
         }

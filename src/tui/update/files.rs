@@ -25,8 +25,14 @@ pub(super) fn opened(model: &mut Model) -> Vec<Effect> {
             };
             vec![Effect::ListTranscripts { file, after: 0 }]
         }
-        // Whoever opens a recording says which one, and how it opens: `model.opening`.
-        Place::Recording => Vec::new(),
+        Place::Recording => match model.opening.read.take() {
+            Some((run, dir)) => vec![Effect::ReadReplay {
+                run,
+                workspace: None,
+                dir,
+            }],
+            None => Vec::new(),
+        },
     }
 }
 

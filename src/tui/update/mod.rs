@@ -66,7 +66,11 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         }
         Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
-        Msg::RunEvents { ticket, events } => runs::events(model, ticket, &events),
+        Msg::RunEvents { ticket, events } => {
+            let effects = runs::events(model, ticket, &events);
+            model.live.follow(model.now, ticket, &events);
+            effects
+        }
         Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
         Msg::Previewed { ticket, preview } if model.saves.figure == Some(ticket) => {
             saves::previewed(model, preview)

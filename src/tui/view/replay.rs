@@ -153,10 +153,12 @@ fn state(replay: &Replay, glyphs: &Glyphs) -> String {
         return format!("seeking{}", glyphs.ellipsis);
     }
     if replay.player.is_over() {
-        return match replay.whole {
-            true => "end".to_owned(),
-            false => "stops without an end".to_owned(),
+        let ends = if replay.whole {
+            "end"
+        } else {
+            "stops without an end"
         };
+        return ends.to_owned();
     }
     let (play, times) = if glyphs.ascii {
         (">", "x")
