@@ -122,7 +122,9 @@ fn moved(report: &Report, glyphs: &Glyphs) -> String {
             Some(rest) => rest.clone(),
             None => "nothing judged yet".to_owned(),
         },
-        [] => "nothing to judge again: only comments or layout changed".to_owned(),
+        [] => report.rest.clone().unwrap_or_else(|| {
+            "nothing to judge again: only comments or layout changed".to_owned()
+        }),
         [flip] => {
             let sides = format!(
                 "{}{}{}",

@@ -17,7 +17,7 @@ use crate::tui::effect::{Effect, RunOrder};
 use crate::tui::model::cells::{RowId, SlotState};
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::{Run, Stage, Ticket};
+use crate::tui::model::runs::{Run, Stage};
 use crate::tui::model::saves::{Caused, EvalName, JUDGE_QUIET, Report, Waiting, rest, summary};
 use crate::tui::model::{Model, Place};
 use crate::tui::widget::flow::Scroll;
@@ -35,17 +35,15 @@ pub(super) fn reloaded(
     changed: &[PathBuf],
 ) -> Vec<Effect> {
     mended(model);
-    let Place::Workspace(old) = &model.place else {
+    let Some(old) = model.workspace().map(Arc::clone) else {
+        // It did not load when it was opened.
         model.place = Place::Workspace(workspace);
         return look_anew(model);
     };
     if changed.is_empty() {
         return Vec::new();
     }
-    let old = std::mem::replace(&mut model.place, Place::Workspace(Arc::clone(&workspace)));
-    let Place::Workspace(old) = old else {
-        return Vec::new();
-    };
+    model.place = Place::Workspace(Arc::clone(&workspace));
     let touched = touched::touched(&old, &workspace);
     let gone = touched::gone(&old, &workspace);
     let saves = &mut model.saves;
@@ -66,6 +64,10 @@ pub(super) fn reloaded(
             .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
             .collect(),
         paused: saves.paused && !touched.is_empty(),
+        rest: touched
+            .is_empty()
+            .then(|| touched::otherwise(&old, &workspace, gone))
+            .flatten(),
         ..Report::default()
     });
     let mut effects = if touched.is_empty() && gone == 0 && cells_stay(&old, &workspace) {

@@ -1,1 +1,238 @@
+//! Saves as stories: what each one starts, and what it leaves alone.
 
+use ratatui::layout::Size;
+
+use super::*;
+use crate::handlers::Registry;
+use crate::model::Millis;
+use crate::theme::Theme;
+use crate::tui::model::cells::{EvalInfo, Row, Slot};
+use crate::workspace::{Env, load};
+
+const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";
+
+fn judged(extra: &str) -> String {
+    format!("  - id: tone\n    type: llm_judge_session\n    params: {{ criteria: kind{extra} }}\n")
+}
+
+fn workspace(evals: &[&str], judge: &str) -> Arc<Workspace> {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |file: &str, text: &str| {
+        std::fs::write(dir.path().join(file), text).expect("a file");
+    };
+    write("t.jsonl", "{\"messages\":[]}\n");
+    write("beam.yaml", &format!("evals:\n{}", evals.concat()));
+    write(
+        "dicta.yaml",
+        &format!("transcripts: [t.jsonl]\nrubrics: [beam.yaml]\nruns: runs\n{judge}"),
+    );
+    let loaded = load(dir.path(), &Env::default(), &Registry::builtin());
+    let loaded = loaded.expect("the workspace loads");
+    // Each state is in a folder of its own; to a save they are one.
+    Arc::new(Workspace {
+        transcripts: vec!["t.jsonl".into()],
+        runs: "runs".into(),
+        ..loaded
+    })
+}
+
+const FREE: &str = "judge: rules\n";
+const COSTS: &str =
+    "judge: paid\njudges:\n  paid: { provider: gemini, model: m, api_key_env: K }\n";
+
+fn model(workspace: Arc<Workspace>) -> Model {
+    let theme = Theme::bundled("dark").expect("a theme");
+    Model::new(
+        Place::Workspace(workspace),
+        Size::new(120, 40),
+        theme,
+        false,
+    )
+}
+
+fn save(model: &mut Model, workspace: Arc<Workspace>) -> Vec<String> {
+    let effects = reloaded(model, workspace, &["beam.yaml".into()]);
+    said(effects)
+}
+
+/// Effects in words.
+fn said(effects: Vec<Effect>) -> Vec<String> {
+    let word = |effect| match effect {
+        Effect::StartRun(order) => match (order.only, order.where_) {
+            (Some(names), _) => format!("run {}", names.join(" ")),
+            (None, filter) => format!("run {}", filter.unwrap_or_default()),
+        },
+        Effect::CancelRun(ticket) => format!("cancel {}", ticket.0),
+        Effect::Outline { .. } => "outline".to_owned(),
+        Effect::ReadBoard { .. } => "board".to_owned(),
+        Effect::Preview(_) => "preview".to_owned(),
+        other => format!("{other:?}"),
+    };
+    effects.into_iter().map(word).collect()
+}
+
+fn after(model: &mut Model, at: u64) -> Vec<String> {
+    model.now = Millis(at);
+    said(time_passed(model))
+}
+
+#[test]
+fn broken_save_keeps_last_good_rubric() {
+    let good = workspace(&[CHECK], FREE);
+    let mut model = model(Arc::clone(&good));
+    let problem = Diagnostic::error("x", "rubrics/beam.yaml", "no");
+    assert_eq!(
+        said(failed(&mut model, vec![problem])),
+        Vec::<String>::new()
+    );
+    assert!(Arc::ptr_eq(model.workspace().expect("one"), &good));
+    // Back to what it was: the strip goes, and nothing is judged.
+    assert_eq!(said(reloaded(&mut model, good, &[])), Vec::<String>::new());
+    assert_eq!(model.saves.problems, []);
+    let told = &model.notices.log.last().expect("a notice").text;
+    assert_eq!(told, "rubrics/beam.yaml loads again");
+}
+
+#[test]
+fn comment_save_judges_nothing() {
+    let mut model = model(workspace(&[CHECK], FREE));
+    let commented = workspace(&["  # why\n", CHECK], FREE);
+    assert_eq!(save(&mut model, commented), Vec::<String>::new());
+    assert_eq!(
+        summary(model.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: nothing to judge again: only comments or layout changed"
+    );
+    assert_eq!(model.next_wake(), None);
+}
+
+#[test]
+fn a_removed_eval_is_not_called_a_comment() {
+    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    assert_eq!(
+        save(&mut model, workspace(&[CHECK], FREE)),
+        ["outline", "board"]
+    );
+    assert_eq!(
+        summary(model.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: 1 eval is gone, nothing to judge again"
+    );
+}
+
+#[test]
+fn a_touched_check_is_decided_at_once_and_alone() {
+    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    let changed = CHECK.replace("hello", "bye");
+    let saved = save(&mut model, workspace(&[&changed, &judged("")], FREE));
+    assert_eq!(
+        saved,
+        ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
+    );
+    assert_eq!(model.next_wake(), None);
+}
+
+#[test]
+fn two_saves_within_300_ms_start_one_judged_run() {
+    let mut model = model(workspace(&[&judged("")], FREE));
+    assert_eq!(
+        save(&mut model, workspace(&[&judged(" and short")], FREE)),
+        ["outline", "board"]
+    );
+    assert_eq!(after(&mut model, 200), Vec::<String>::new());
+    save(&mut model, workspace(&[&judged(" and brief")], FREE));
+    assert_eq!(after(&mut model, 300), Vec::<String>::new());
+    assert_eq!(
+        after(&mut model, 500),
+        ["run rubric:\"beam\" eval:\"tone\""]
+    );
+    assert_eq!(after(&mut model, 900), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
+    let mut model = model(workspace(&[&judged("")], FREE));
+    save(&mut model, workspace(&[&judged(" a")], FREE));
+    after(&mut model, 300);
+    let ticket = *model.live.runs.map.keys().next().expect("a run");
+    let saved = save(&mut model, workspace(&[&judged(" b")], FREE));
+    assert_eq!(saved, ["outline", "board", &format!("cancel {}", ticket.0)]);
+    after(&mut model, 600);
+    let newest = *model.live.runs.map.keys().last().expect("a run");
+    let run = model.live.runs.map.get_mut(&newest).expect("it is known");
+    let mut cell = crate::event::CellState::default();
+    cell.trace.push(crate::event::TurnState::default());
+    run.state.cells.push(cell);
+    let saved = save(&mut model, workspace(&[&judged(" c")], FREE));
+    assert_eq!(saved, ["outline", "board"]);
+}
+
+#[test]
+fn a_paused_save_judges_nothing_and_is_counted() {
+    let mut model = model(workspace(&[CHECK], FREE));
+    model.saves.paused = true;
+    let changed = CHECK.replace("hello", "bye");
+    assert_eq!(
+        save(&mut model, workspace(&[&changed], FREE)),
+        ["outline", "board"]
+    );
+    assert_eq!(model.saves.missed, 1);
+}
+
+/// A row of the judged eval with a recorded verdict.
+fn with_row(model: &mut Model, state: SlotState) {
+    let rubric = &model.workspace().expect("one").rubrics[0];
+    let eval = &rubric.evals[0];
+    let info = EvalInfo {
+        rubric: rubric.id.clone(),
+        id: eval.id.clone(),
+        kind: eval.kind.clone(),
+        digest: eval.digest.clone(),
+        judged: true,
+    };
+    let cells = &mut model.live.cells;
+    cells.evals = vec![info];
+    let slot = Slot {
+        judge: Some(0),
+        repeat: None,
+        at: None,
+        cached: None,
+        state,
+    };
+    cells.rows.push(Row {
+        transcript: 0,
+        eval: 0,
+        message: None,
+        slots: vec![slot],
+        decision: None,
+        verdict: None,
+        stale: None,
+        flipped: None,
+        label: None,
+    });
+}
+
+#[test]
+fn decide_only_change_costs_no_call() {
+    let mut model = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut model, SlotState::Never);
+    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.5")], COSTS));
+    assert_eq!(
+        saved,
+        ["outline", "board"],
+        "nothing is recorded, so nobody is asked"
+    );
+    assert_eq!(model.next_wake(), None);
+}
+
+#[test]
+fn of_a_judge_that_costs_the_rest_is_only_told() {
+    let mut model = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut model, SlotState::Never);
+    let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
+    assert_eq!(saved, ["outline", "board", "preview"]);
+    let report = model.saves.report.as_ref().expect("a report");
+    assert_eq!(
+        report.rest.as_deref(),
+        Some("1 more cell of paid is stale: R judges it")
+    );
+    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+}

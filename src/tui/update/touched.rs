@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 
 use crate::handlers::Registry;
+use crate::model::counted;
 use crate::rubric::{Catalog as _, Eval, Rubric};
 use crate::run::judge_digest;
 use crate::tui::model::saves::EvalName;
@@ -70,6 +71,32 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
 pub(super) fn gone(old: &Workspace, new: &Workspace) -> usize {
     let now: HashSet<(&str, &str)> = evals(new).map(|(name, _)| name).collect();
     evals(old).filter(|(name, _)| !now.contains(name)).count()
+}
+
+/// What changed where no eval did: a sentence; `None` if it was nothing but comments and layout.
+pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option<String> {
+    if gone > 0 {
+        let evals = counted(gone as u64, "eval");
+        let are = if gone == 1 { "is" } else { "are" };
+        return Some(format!("{evals} {are} gone, nothing to judge again"));
+    }
+    let weighs = |workspace: &Workspace| -> Vec<_> {
+        let all = evals(workspace);
+        all.map(|(_, (rubric, eval))| (rubric.threshold, eval.weight, eval.required))
+            .collect()
+    };
+    if weighs(old) != weighs(new) {
+        return Some("only how rubrics are scored changed, nothing to judge again".to_owned());
+    }
+    if old.labels != new.labels {
+        return Some("labels are read again, nothing to judge again".to_owned());
+    }
+    if old.transcripts != new.transcripts {
+        return Some("other transcripts: R judges what is new".to_owned());
+    }
+    let settings = |w: &Workspace| (w.limits.clone(), w.runs.clone(), w.frozen.clone());
+    (settings(old) != settings(new) || old.judges != new.judges)
+        .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())
 }
 
 fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric, &Eval))> {
