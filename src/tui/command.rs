@@ -15,6 +15,10 @@ pub(crate) use enabled::flips;
 
 /// Something a user can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::enum_variant_names,
+    reason = "one of them copies a command: that is what it is called"
+)]
 pub(crate) enum Command {
     Quit,
     Cancel,
@@ -148,7 +152,7 @@ pub(crate) fn groups() -> Vec<&'static str> {
 }
 
 /// The table as Markdown, for `dicta keys --markdown` and the README.
-pub fn markdown() -> String {
+pub(crate) fn markdown() -> String {
     let mut out = String::from("| keys | do |\n|---|---|\n");
     for group in groups() {
         let _infallible = writeln!(out, "| **{group}** | |");
@@ -161,7 +165,7 @@ pub fn markdown() -> String {
 }
 
 /// The table for a terminal: keys and sentences.
-pub fn plain() -> String {
+pub(crate) fn plain() -> String {
     let mut out = String::new();
     for group in groups() {
         let _infallible = writeln!(out, "{group}");

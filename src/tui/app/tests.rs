@@ -106,7 +106,11 @@ fn a_mended_rubric_flips_towards_the_labels() {
         .settle();
     let report = app.app.model.saves.report.as_ref().expect("a report");
     assert_eq!(report.flips.len(), 3);
-    assert!(app.screen().contains("towards your labels"), "{}", app.screen());
+    assert!(
+        app.screen().contains("towards your labels"),
+        "{}",
+        app.screen()
+    );
 }
 
 #[test]
@@ -126,5 +130,9 @@ fn a_broken_rubric_is_told_and_gone_when_it_is_mended() {
 fn an_editor_is_asked_for_at_the_eval() {
     let mut app = Driven::demo(120, 40);
     app.settle().keys("j e");
-    assert!(matches!(&app.errands[..], [Effect::Edit { line: 2.., .. }]), "{:?}", app.errands);
+    assert!(
+        matches!(&app.errands[..], [Effect::Edit { line: 2.., .. }]),
+        "{:?}",
+        app.errands
+    );
 }

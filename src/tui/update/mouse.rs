@@ -39,7 +39,7 @@ fn pressed(model: &mut Model, column: u16, row: u16) -> Vec<Effect> {
         model.ui.drag = Some(divider);
     }
     match hit {
-        Some((area, target)) => clicked(model, area, target, column),
+        Some((area, target)) => clicked(model, area, &target, column),
         None => match model.layout().pane_at(column, row) {
             Some(pane) => panes::focus(model, pane),
             None => Vec::new(),
@@ -47,8 +47,8 @@ fn pressed(model: &mut Model, column: u16, row: u16) -> Vec<Effect> {
     }
 }
 
-fn clicked(model: &mut Model, area: Rect, target: Target, column: u16) -> Vec<Effect> {
-    match target {
+fn clicked(model: &mut Model, area: Rect, target: &Target, column: u16) -> Vec<Effect> {
+    match *target {
         Target::Pane(pane) => panes::focus(model, pane),
         Target::Row(row) => {
             model.desk_mut().cells.select(row);

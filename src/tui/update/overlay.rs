@@ -64,7 +64,7 @@ pub(super) fn judges(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     if order.workspace.frozen.is_none() {
-        order.frozen = run.map(|run| run.0.to_string());
+        order.frozen = run.map(|run| run.0.clone());
     }
     model.overlays.push(Overlay::Judges {
         row,

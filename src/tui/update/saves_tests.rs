@@ -102,7 +102,7 @@ fn comment_save_judges_nothing() {
         summary(model.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
-    assert_eq!(model.next_wake(), None);
+    assert_eq!(model.saves.next_wake(), None);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_touched_check_is_decided_at_once_and_alone() {
         saved,
         ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
     );
-    assert_eq!(model.next_wake(), None);
+    assert_eq!(model.saves.next_wake(), None);
 }
 
 #[test]
@@ -196,6 +196,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         at: None,
         cached: None,
         state,
+        origin: Default::default(),
     };
     cells.rows.push(Row {
         transcript: 0,
@@ -207,6 +208,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         stale: None,
         flipped: None,
         label: None,
+        keep: Default::default(),
     });
 }
 
@@ -220,7 +222,7 @@ fn decide_only_change_costs_no_call() {
         ["outline", "board"],
         "nothing is recorded, so nobody is asked"
     );
-    assert_eq!(model.next_wake(), None);
+    assert_eq!(model.saves.next_wake(), None);
 }
 
 #[test]
