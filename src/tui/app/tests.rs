@@ -136,3 +136,15 @@ fn an_editor_is_asked_for_at_the_eval() {
         app.errands
     );
 }
+
+#[test]
+fn a_filter_leaves_what_it_names() {
+    let mut app = Driven::demo(120, 40);
+    app.settle()
+        .keys("/")
+        .type_in("eval:official-link")
+        .keys("enter");
+    let screen = app.settle().screen();
+    assert!(screen.contains("official-link"), "{screen}");
+    assert!(!screen.contains("opened-a-page"), "{screen}");
+}

@@ -88,7 +88,7 @@ impl Pty {
         let deaf = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&deaf);
         let reading = std::thread::spawn(move || {
-            let mut buffer = [0; 65536];
+            let mut buffer = vec![0; 65536];
             // An error: the program has closed its end.
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
                 if told.load(Ordering::SeqCst) || send.send(buffer[..read].to_vec()).is_err() {
