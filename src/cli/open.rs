@@ -99,7 +99,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let belongs = path.is_dir()
-        || loaded.transcripts.iter().any(|file| *file == real)
+        || loaded.transcripts.contains(&real)
         || loaded
             .files
             .iter()

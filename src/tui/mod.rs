@@ -147,8 +147,8 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         signals,
     };
     let mut app = App::new(model, screen, deps, first);
-    let end = app.run(&mut outside).await;
-    let line = app.close().await;
+    let end = Box::pin(app.run(&mut outside)).await;
+    let line = Box::pin(app.close()).await;
     Ok(Left {
         code: end.code,
         line,

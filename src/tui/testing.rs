@@ -115,9 +115,9 @@ impl Driven {
     }
 
     fn paced(width: u16, height: u16, pace: Option<Millis>) -> Self {
-        let data = tempfile::tempdir().expect("a folder");
-        let root = demo::unpack(data.path()).expect("the demo is unpacked");
-        Self::open(width, height, pace, data, &root)
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = demo::unpack(folder.path()).expect("the demo is unpacked");
+        Self::open(width, height, pace, folder, &root)
     }
 
     /// On a workspace. `data` is kept as long.
@@ -143,7 +143,7 @@ impl Driven {
 
     /// On anything.
     pub(crate) fn on(
-        place: Place,
+        opened: Place,
         size: Size,
         pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
@@ -162,7 +162,7 @@ impl Driven {
             pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let model = Model::new(place, size, theme, false);
+        let model = Model::new(opened, size, theme, false);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
         let app = App::new(model, screen, deps, first);

@@ -57,3 +57,94 @@ fn leaving_at_once_says_that_nothing_was_run() {
     app.settle();
     assert_eq!(app.close(), "dicta: nothing was run");
 }
+
+#[test]
+fn opening_shows_the_cells_and_running_all_decides_them() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    assert!(app.screen().contains("names-a-version"), "{}", app.screen());
+    app.keys("R").settle();
+    let model = &app.app.model;
+    assert_eq!(model.runs().live().count(), 0);
+    assert!(app.screen().contains('✗'), "{}", app.screen());
+    assert!(app.close().contains("is recorded in"));
+}
+
+#[test]
+fn a_live_run_is_asked_about_before_the_end_and_cancelled_with_it() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    // Past verdicts aside, so that a judge is at work.
+    app.keys("end r");
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));
+    app.keys("q");
+    assert_eq!(app.end(), None, "it asks first");
+    app.keys("y");
+    assert_eq!(app.end(), Some(0));
+    assert!(app.close().contains("recorded in"));
+}
+
+#[test]
+fn a_cancelled_run_ends_and_the_workbench_stays() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));
+    app.keys("ctrl-c").settle();
+    assert_eq!(app.app.model.runs().live().count(), 0);
+    assert_eq!(app.end(), None);
+}
+
+#[test]
+fn a_mended_rubric_flips_towards_the_labels() {
+    let mut app = Driven::demo(120, 40);
+    app.settle().keys("R").settle();
+    let path = "rubrics/beamline.yaml";
+    let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    app.save(path, &rubric.replace(r"\d\.\d\b", r"\d+\.\d+"))
+        .settle();
+    let report = app.app.model.saves.report.as_ref().expect("a report");
+    assert_eq!(report.flips.len(), 3);
+    assert!(
+        app.screen().contains("towards your labels"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn a_broken_rubric_is_told_and_gone_when_it_is_mended() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    let path = "rubrics/beamline.yaml";
+    let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    app.save(path, &rubric.replace("evals:", "evils:")).settle();
+    assert!(!app.app.model.saves.problems.is_empty());
+    assert!(app.screen().contains("beamline.yaml:"), "{}", app.screen());
+    app.save(path, &rubric).settle();
+    assert_eq!(app.app.model.saves.problems, Vec::new());
+}
+
+#[test]
+fn an_editor_is_asked_for_at_the_eval() {
+    let mut app = Driven::demo(120, 40);
+    app.settle().keys("j e");
+    assert!(
+        matches!(&app.errands[..], [Effect::Edit { line: 2.., .. }]),
+        "{:?}",
+        app.errands
+    );
+}
+
+#[test]
+fn a_filter_leaves_what_it_names() {
+    let mut app = Driven::demo(120, 40);
+    app.settle()
+        .keys("/")
+        .type_in("eval:official-link")
+        .keys("enter");
+    let screen = app.settle().screen();
+    assert!(screen.contains("official-link"), "{screen}");
+    assert!(!screen.contains("opened-a-page"), "{screen}");
+}

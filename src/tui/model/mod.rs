@@ -228,7 +228,9 @@ impl Model {
             .live()
             .next()
             .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
-        [toast, which_key, mark, self.next_work()]
+        // Order that lags behind what was judged.
+        let order = self.desk().cells.due();
+        [toast, which_key, mark, order, self.next_work()]
             .into_iter()
             .flatten()
             .min()

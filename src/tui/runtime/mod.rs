@@ -185,7 +185,7 @@ impl Runtime {
                 generation,
                 workspace,
             } => self.read_board(generation, workspace),
-            Effect::Watch(workspace) => self.watch(workspace),
+            Effect::Watch(workspace) => self.watch(&workspace),
             Effect::LookAgain => self.look_again(),
             Effect::StartRun(order) => self.start_run(order),
             Effect::CancelRun(ticket) => {
