@@ -152,6 +152,7 @@ impl Cells {
             row.keep.past = None;
             Ended {
                 decided: true,
+                fresh: row.verdict.is_none(),
                 flip: flip(at.0, row, result.by_human),
             }
         });
@@ -200,6 +201,8 @@ impl Cells {
 pub(crate) struct Ended {
     /// Its decision is complete.
     pub(crate) decided: bool,
+    /// It had no verdict before.
+    pub(crate) fresh: bool,
     pub(crate) flip: Option<Flip>,
 }
 
