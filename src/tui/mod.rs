@@ -28,6 +28,8 @@ pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
 pub(crate) mod runtime;
+#[cfg(test)]
+mod stories;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
