@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use crate::event::{Kind, RunEvent};
-use crate::model::{CellIx, CellResult, Millis, Outcome, RunId, counted};
+use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -17,6 +17,7 @@ use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
 use crate::tui::model::saves::Report;
+use crate::tui::model::trace::StepAt;
 
 /// Notes of a run that are told one by one.
 const NOTES: usize = 10;
@@ -124,6 +125,7 @@ pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> 
         known.origin = events.last().map(|event| now.since(event.at));
     }
     let before = known.decided;
+    let new = known.places.is_empty();
     let flips = feed(&mut model.live, ticket, events);
     let decided = model
         .live
@@ -132,8 +134,24 @@ pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> 
         .get(&ticket)
         .map_or(0, |run| run.decided - before);
     report(model, ticket, flips, decided);
+    if new {
+        show_aside(&mut model.live, ticket);
+    }
     model.live.cells.settle_at(now);
     Vec::new()
+}
+
+/// A judge that was asked besides is shown at work, where its cell is looked at.
+fn show_aside(desk: &mut Desk, ticket: Ticket) {
+    let run = desk.runs.map.get(&ticket);
+    let Some((row, slot)) = run.and_then(|run| *run.places.first()?) else {
+        return;
+    };
+    let aside = desk.cells.row(row).is_some_and(|row| row.is_aside(slot));
+    if aside && desk.trace.row == Some(row) {
+        desk.trace.slot = slot;
+        desk.trace.step = StepAt::Newest;
+    }
 }
 
 /// A live run ended.
