@@ -11,6 +11,7 @@ use crate::model::Millis;
 use crate::theme::Theme;
 use crate::tui::effect::Effect;
 use crate::tui::model::Place;
+use crate::tui::model::overlay::{AtHand, Overlay};
 use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
@@ -127,16 +128,19 @@ fn a_replay_with_its_bar() {
 #[test]
 fn overlays() {
     let mut app = judged(80, 24);
-    for (keys, name) in [
-        ("?", "help"),
-        ("T", "themes"),
-        ("L", "log"),
-        ("J", "judges"),
-    ] {
+    for (keys, name) in [("?", "help"), ("T", "themes"), ("L", "log")] {
         app.keys(keys).settle();
         same(&format!("overlay_{name}_80x24"), &rows(&app));
         app.keys("esc");
     }
+    go_to(&mut app, "refund-01/support/tone");
+    same("not_applicable_80x24", &rows(&app));
+    app.keys("J").settle();
+    judges_found(&mut app, &[]);
+    same("overlay_judges_none_80x24", &rows(&app));
+    judges_found(&mut app, &["ready", "its server does not answer"]);
+    same("overlay_judges_80x24", &rows(&app));
+    app.keys("esc");
     app.keys("?").type_in("copy");
     same("overlay_help_search_80x24", &look(&app));
     app.keys("esc y").pass(Millis(400));
@@ -146,6 +150,19 @@ fn overlays() {
     app.keys("esc").settle();
     app.resize(40, 12).keys("?");
     same("overlay_help_40x12", &rows(&app));
+}
+
+/// Which judges are at hand depends on the machine: these are.
+fn judges_found(app: &mut Driven, notes: &[&str]) {
+    let at_hand = |note: &&str| AtHand {
+        title: "gemini · gemini-2.5-flash · key in GEMINI_API_KEY".to_owned(),
+        judge: None,
+        note: (*note).to_owned(),
+    };
+    if let Some(Overlay::Judges { found, .. }) = app.app.model.overlays.last_mut() {
+        *found = Some(notes.iter().map(at_hand).collect());
+    }
+    app.pass(Millis(1));
 }
 
 #[test]
