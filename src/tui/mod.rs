@@ -30,6 +30,8 @@ pub(crate) mod reads;
 #[cfg(test)]
 mod replay_stories;
 pub(crate) mod runtime;
+#[cfg(test)]
+mod stories;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
