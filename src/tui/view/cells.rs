@@ -13,6 +13,7 @@ use crate::tui::model::runs::cell_phase;
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow::{self, Block, Scroll};
 use crate::tui::widget::line::{self, Row};
 
 /// Votes that are drawn one by one.
@@ -111,15 +112,22 @@ fn corner(cells: &Cells) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
+    if let (Place::Bare(_), Some(why)) = (&model.place, &model.bare.problem) {
+        // The message in the footer may be too long for it, and goes away.
+        let way_out = "q leaves; `dicta open --help` says what can be opened";
+        let text = vec![
+            Block::new(why.as_str(), Role::Error),
+            Block::new(way_out, Role::Muted),
+        ];
+        flow::draw(canvas, area, &text, &Scroll::default());
+        return;
+    }
     let lines: [&str; 2] = if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let Place::Bare(_) = model.place {
-        [
-            "No rubric judges this file yet.",
-            "W makes a workspace around it",
-        ]
+    } else if let (Place::Bare(_), true) = (&model.place, cells.complete) {
+        ["The file holds no transcripts.", ""]
     } else if !cells.complete {
         ["Reading the transcripts …", ""]
     } else {

@@ -130,7 +130,8 @@ impl Cells {
         ours
     }
 
-    fn new_eval(&mut self, info: EvalInfo) -> u32 {
+    /// An eval that is not known yet; its position.
+    pub(in crate::tui::model) fn new_eval(&mut self, info: EvalInfo) -> u32 {
         let ours = number(self.evals.len());
         self.names.eval_marks.push(mark(&info.digest));
         self.names
