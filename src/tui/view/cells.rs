@@ -1,6 +1,7 @@
 //! The cells pane: groups with their counts, decisions with their marks. Only visible rows are looked at.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use ratatui::layout::Rect;
 
@@ -34,7 +35,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         title = title.with(format!(" /{}", cells.filter), Role::Match);
     }
     let mut inside = canvas.frame(area, &title, focused, Target::Pane(Pane::Cells));
-    canvas.corner(area, &corner(cells));
+    canvas.corner(area, &corner(cells, unlisted(model)));
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
@@ -95,13 +96,24 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     }
 }
 
+/// Records of a bare file that have no row yet: they get one when one comes near.
+fn unlisted(model: &Model) -> u64 {
+    match &model.place {
+        Place::Bare(_) => model.bare.counted.saturating_sub(model.bare.listed),
+        _ => 0,
+    }
+}
+
 /// `12/240`, and how it is sorted if not as usual.
-fn corner(cells: &Cells) -> Row<'static> {
+fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
     let mut said = match (cells.matching, cells.total.rows) {
         (_, 0) => String::new(),
         (some, all) if some == all => format!("{all}"),
         (some, all) => format!("{some}/{all}"),
     };
+    if unlisted > 0 {
+        let _infallible = write!(said, ", {unlisted} more below");
+    }
     if cells.sort == Sort::FileOrder {
         said.push_str(" in file order");
     }
