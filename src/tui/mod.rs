@@ -27,6 +27,8 @@ pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
+#[cfg(test)]
+mod replay_stories;
 pub(crate) mod runtime;
 pub(crate) mod term;
 #[cfg(test)]
@@ -77,6 +79,8 @@ pub enum Open {
         dir: PathBuf,
         /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
         speed: Option<f64>,
+        /// The workspace around it, if there is one: a recording of it is shown with its labels.
+        around: Option<Arc<Workspace>>,
     },
 }
 
@@ -161,13 +165,22 @@ fn begin(open: Open) -> (Place, Opening, Vec<Effect>) {
     match open {
         Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default(), Vec::new()),
         Open::File(file) => (Place::Bare(file), Opening::default(), Vec::new()),
-        Open::Run { run, dir, speed } => {
+        Open::Run {
+            run,
+            dir,
+            speed,
+            around,
+        } => {
             let read = Effect::ReadReplay {
                 run,
                 workspace: None,
                 dir: Some(dir),
             };
-            (Place::Recording, Opening::asked(speed), vec![read])
+            let opening = Opening {
+                around,
+                ..Opening::asked(speed)
+            };
+            (Place::Recording, opening, vec![read])
         }
     }
 }

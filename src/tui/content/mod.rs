@@ -9,6 +9,7 @@ pub(crate) mod fetched;
 mod prompt;
 mod transcript;
 pub(crate) mod verdict;
+mod votes;
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -227,6 +227,7 @@ impl Model {
             .runs()
             .live()
             .next()
+            .filter(|_| self.replay.as_ref().is_none_or(Replay::playing))
             .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
         // Order that lags behind what was judged.
         let order = self.desk().cells.due();

@@ -167,6 +167,7 @@ fn playing(log: Arc<Vec<RunEvent>>) -> Model {
         log,
         Ticket(1),
         false,
+        None,
     );
     if replay.places.iter().all(Option::is_none) {
         replay.places = (0..6).map(|row| Some((RowId(row), 0))).collect();

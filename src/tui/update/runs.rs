@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use crate::event::{Kind, RunEvent};
-use crate::model::{CellIx, CellResult, Millis, Outcome, RunId, counted};
+use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -18,7 +18,10 @@ use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
 use crate::tui::model::saves::{Report, moved};
+use crate::tui::model::trace::StepAt;
 
+/// Columns from which the footer says what a save moved.
+const FOOTER: u16 = 60;
 /// Notes of a run that are told one by one.
 const NOTES: usize = 10;
 
@@ -125,12 +128,29 @@ pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> 
         known.origin = events.last().map(|event| now.since(event.at));
     }
     let before = (known.decided, known.fresh);
+    let new = known.places.is_empty();
     let flips = feed(&mut model.live, ticket, events);
     let run = model.live.runs.map.get(&ticket);
     let (decided, fresh) = run.map_or((0, 0), |run| (run.decided - before.0, run.fresh - before.1));
     report(model, ticket, flips, (decided, fresh));
+    if new {
+        show_aside(&mut model.live, ticket);
+    }
     model.live.cells.settle_at(now);
     Vec::new()
+}
+
+/// A judge that was asked besides is shown at work, where its cell is looked at.
+fn show_aside(desk: &mut Desk, ticket: Ticket) {
+    let run = desk.runs.map.get(&ticket);
+    let Some((row, slot)) = run.and_then(|run| *run.places.first()?) else {
+        return;
+    };
+    let aside = desk.cells.row(row).is_some_and(|row| row.is_aside(slot));
+    if aside && desk.trace.row == Some(row) {
+        desk.trace.slot = slot;
+        desk.trace.step = StepAt::Newest;
+    }
 }
 
 /// A live run ended.
@@ -160,9 +180,10 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
             let said = format!("run{name} did not end well: {why}");
             model.notices.tell(model.now, Level::Error, said);
         }
-        // What a save brought about is told as what it moved, in the changes; where these have no room, here.
+        // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
         None if of_save => {
-            let hidden = model.layout().area(Pane::Changes).is_none();
+            let hidden =
+                model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
             if let Some(report) = &model.saves.report
                 && hidden
                 && report.running.is_empty()

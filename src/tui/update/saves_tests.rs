@@ -212,6 +212,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         state,
     };
     cells.rows.push(Row {
+        asides: Vec::new(),
         transcript: 0,
         eval: 0,
         message: None,

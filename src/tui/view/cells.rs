@@ -274,8 +274,8 @@ impl View<'_> {
     /// What stands at the right: the phase, or score and votes; and whether the human says the same.
     fn details(&self, row: &cells::Row) -> Row<'static> {
         let mut out = Row::default();
-        if row.is_live() {
-            out = out.with(format!(" {}", self.phase(row)), Role::Live);
+        if let Some(phase) = self.phase(row) {
+            out = out.with(format!(" {phase}"), Role::Live);
         }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
@@ -284,15 +284,19 @@ impl View<'_> {
         if row.slots.len() > 1 {
             out = out.with(" ", Role::Text);
             for slot in row.slots.iter().take(VOTES) {
-                let (mark, role) = match &slot.state {
-                    SlotState::Never => (self.glyphs.never, Role::Muted),
-                    SlotState::Live => (self.turning(), Role::Live),
-                    SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
-                };
+                let (mark, role) = self.of_slot(slot);
                 out = out.with(mark, role);
             }
             if row.slots.len() > VOTES {
                 out = out.with(self.glyphs.ellipsis, Role::Muted);
+            }
+        }
+        if !row.asides.is_empty() {
+            // Another judge, asked besides: `+✗` decides nothing.
+            out = out.with(" +", Role::Muted);
+            for slot in row.asides.iter().take(VOTES) {
+                let (mark, role) = self.of_slot(slot);
+                out = out.with(mark, role);
             }
         }
         if let Some(label) = row.label {
@@ -309,16 +313,24 @@ impl View<'_> {
         out.with(" ", Role::Text)
     }
 
-    /// Where the first live cell is.
-    fn phase(&self, row: &cells::Row) -> String {
-        let live = row.slots.iter().find(|slot| slot.state == SlotState::Live);
-        let at = live.and_then(|slot| slot.at);
-        let found = at.and_then(|(run, cell)| {
+    fn of_slot(&self, slot: &cells::Slot) -> (&'static str, Role) {
+        match &slot.state {
+            SlotState::Never => (self.glyphs.never, Role::Muted),
+            SlotState::Live => (self.turning(), Role::Live),
+            SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
+        }
+    }
+
+    /// Where the first live cell is; `None` if none is.
+    fn phase(&self, row: &cells::Row) -> Option<String> {
+        let mut all = row.all_slots();
+        let (_, live) = all.find(|(_, slot)| slot.state == SlotState::Live)?;
+        let found = live.at.and_then(|(run, cell)| {
             let run = self.desk.runs.of(self.desk.cells.runs.get(run as usize)?)?;
             let now = self.replayed.unwrap_or_else(|| run.clock(self.now));
             Some(cell_phase(run.state.cells.get(cell.index())?, now))
         });
-        found.unwrap_or_else(|| "queued".to_owned())
+        Some(found.unwrap_or_else(|| "queued".to_owned()))
     }
 }
 

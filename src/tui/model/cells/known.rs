@@ -17,6 +17,13 @@ pub(crate) struct Origin {
     pub(super) aside: bool,
 }
 
+impl Origin {
+    /// The same eval and the same transcript, whoever was asked.
+    pub(super) fn is_about_the_same(self, other: Self) -> bool {
+        (self.eval, self.transcript) == (other.eval, other.transcript)
+    }
+}
+
 /// Where things stand in the lists of [`Cells`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {

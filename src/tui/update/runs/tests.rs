@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{CellKey, RunEvent, Settled, Totals};
-use crate::model::{JudgeConfig, ProviderKind};
+use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::run::CachePolicy;
 use crate::theme::Theme;
 use crate::tui::model::Place;
@@ -222,6 +222,7 @@ fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
     };
     model.saves.report = Some(Report {
         number: 2,
+        first: 2,
         ..Report::default()
     });
     ran(&mut model, 1, "a");
