@@ -20,6 +20,8 @@ use crate::tui::model::runs::{Run, Stage, Ticket, usd};
 use crate::tui::model::saves::{Report, moved};
 use crate::tui::model::trace::StepAt;
 
+/// Columns from which the footer says what a save moved.
+const FOOTER: u16 = 60;
 /// Notes of a run that are told one by one.
 const NOTES: usize = 10;
 
@@ -178,9 +180,10 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
             let said = format!("run{name} did not end well: {why}");
             model.notices.tell(model.now, Level::Error, said);
         }
-        // What a save brought about is told as what it moved, in the changes; where these have no room, here.
+        // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
         None if of_save => {
-            let hidden = model.layout().area(Pane::Changes).is_none();
+            let hidden =
+                model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
             if let Some(report) = &model.saves.report
                 && hidden
                 && report.running.is_empty()
