@@ -150,6 +150,13 @@ impl<'a> Ink<'a> {
             Wait::NeverRun if self.model.replay.is_some() => {
                 vec![Block::new("not reached yet in this recording", Role::Muted)]
             }
+            Wait::NeverRun if matches!(self.model.place, crate::tui::model::Place::Bare(_)) => {
+                vec![rich([
+                    ("no rubric judges this file yet: ", Role::Muted),
+                    ("W", Role::Key),
+                    (" makes a workspace around it", Role::Muted),
+                ])]
+            }
             Wait::NeverRun => vec![rich([
                 ("not run yet: ", Role::Muted),
                 ("r", Role::Key),

@@ -342,7 +342,8 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
-    if info.judged {
+    // A bare file's transcripts stand in a group that is no eval.
+    if info.judged || info.kind.is_empty() {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];

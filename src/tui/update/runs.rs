@@ -62,6 +62,7 @@ pub(super) fn outline_ended(
     match problem {
         None => model.live.cells.outline_ended(),
         Some(why) => {
+            model.live.cells.failed = true;
             let why = format!("the cells are not all known: {why}");
             model.notices.tell(model.now, Level::Error, why);
         }

@@ -111,7 +111,10 @@ fn corner(cells: &Cells) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    let lines: [&str; 2] = if filtered {
+    let lines: [&str; 2] = if cells.filter_problem.is_some() {
+        // What is wrong with it stands above.
+        ["This is no filter.", "esc as before, or go on typing"]
+    } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
@@ -120,6 +123,8 @@ fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             "No rubric judges this file yet.",
             "W makes a workspace around it",
         ]
+    } else if cells.failed {
+        ["The transcripts cannot be read.", "L shows why"]
     } else if !cells.complete {
         ["Reading the transcripts …", ""]
     } else {
