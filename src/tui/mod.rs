@@ -18,6 +18,8 @@
 
 pub(crate) mod app;
 pub(crate) mod at_hand;
+#[cfg(test)]
+mod bare_stories;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;

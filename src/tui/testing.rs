@@ -247,6 +247,11 @@ impl Driven {
         self
     }
 
+    /// Goes on to where something from outside is noticed, such as a file that is gone.
+    pub(crate) fn settle_for(&mut self, noticed: impl Fn(&Model) -> bool) -> &mut Self {
+        self.go_on(noticed, true)
+    }
+
     /// Goes on until nothing is queued, nothing is under way, and nothing is waited for but the end of a message: time
     /// passes whenever nothing else is left to wait for.
     pub(crate) fn settle(&mut self) -> &mut Self {

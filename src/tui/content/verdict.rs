@@ -342,7 +342,7 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
-    // A bare file's transcripts stand in a group that is no eval.
+    // A row of a bare file is no eval.
     if info.judged || info.kind.is_empty() {
         return Vec::new();
     }

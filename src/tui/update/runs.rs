@@ -15,8 +15,9 @@ use crate::tui::model::Model;
 use crate::tui::model::cells::{Cells, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
+use crate::tui::model::pane::Pane;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
-use crate::tui::model::saves::Report;
+use crate::tui::model::saves::{Report, moved};
 use crate::tui::model::trace::StepAt;
 
 /// Notes of a run that are told one by one.
@@ -62,8 +63,8 @@ pub(super) fn outline_ended(
     match problem {
         None => model.live.cells.outline_ended(),
         Some(why) => {
-            model.live.cells.failed = true;
             let why = format!("the cells are not all known: {why}");
+            model.live.cells.failed = Some(why.clone());
             model.notices.tell(model.now, Level::Error, why);
         }
     }
@@ -125,16 +126,12 @@ pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> 
     if known.origin.is_none() {
         known.origin = events.last().map(|event| now.since(event.at));
     }
-    let before = known.decided;
+    let before = (known.decided, known.fresh);
     let new = known.places.is_empty();
     let flips = feed(&mut model.live, ticket, events);
-    let decided = model
-        .live
-        .runs
-        .map
-        .get(&ticket)
-        .map_or(0, |run| run.decided - before);
-    report(model, ticket, flips, decided);
+    let run = model.live.runs.map.get(&ticket);
+    let (decided, fresh) = run.map_or((0, 0), |run| (run.decided - before.0, run.fresh - before.1));
+    report(model, ticket, flips, (decided, fresh));
     if new {
         show_aside(&mut model.live, ticket);
     }
@@ -182,8 +179,17 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
             let said = format!("run{name} did not end well: {why}");
             model.notices.tell(model.now, Level::Error, said);
         }
-        // What a save brought about is told as what it moved.
-        None if of_save => {}
+        // What a save brought about is told as what it moved, in the changes; where these have no room, here.
+        None if of_save => {
+            let hidden = model.layout().area(Pane::Changes).is_none();
+            if let Some(report) = &model.saves.report
+                && hidden
+                && report.running.is_empty()
+            {
+                let said = moved(report, model.ui.theme.glyphs());
+                model.notices.tell(model.now, Level::Info, said);
+            }
+        }
         None => model.notices.tell(model.now, Level::Info, said),
     }
     Vec::new()
@@ -235,6 +241,11 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                     end(run, cells, &mut flips, one.0, &one.1);
                 }
             }
+            Kind::CellStarted { cell, .. } => {
+                if let Some(at) = run.places.get(cell.index()).copied().flatten() {
+                    cells.begun(at);
+                }
+            }
             Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
             _ => {}
         }
@@ -247,16 +258,17 @@ fn end(run: &mut Run, cells: &mut Cells, flips: &mut Vec<Flip>, cell: CellIx, re
     if let (Some(at), Some(id)) = (place, &run.id) {
         let ended = cells.ended(at, id, cell, result);
         run.decided += u64::from(ended.decided);
+        run.fresh += u64::from(ended.fresh);
         flips.extend(ended.flip);
     }
 }
 
 /// Puts what a run moved into the report it belongs to.
-fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, decided: u64) {
+fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, (decided, fresh): (u64, u64)) {
     let save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
     let number = save.unwrap_or(0);
     let of_this = |report: &Report| match save {
-        Some(number) => report.number == number,
+        Some(number) => report.tells_of(number),
         None => report.number == 0 && report.running.contains(&ticket),
     };
     let known = model.saves.report.as_ref().is_some_and(of_this);
@@ -271,7 +283,8 @@ fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, decided: u64) {
     }
     if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
         report.judged += decided;
-        report.flips.extend(flips);
+        report.fresh += fresh;
+        flips.into_iter().for_each(|flip| report.flip(flip));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::tui::model::runs::cell_phase;
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow::{self, Block, Scroll};
 use crate::tui::widget::line::{self, Row};
 
 /// Votes that are drawn one by one.
@@ -111,6 +112,23 @@ fn corner(cells: &Cells) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
+    let why = match &model.place {
+        Place::Bare(_) => model.bare.problem.as_deref(),
+        _ => cells.failed.as_deref(),
+    };
+    if let Some(why) = why.filter(|_| !filtered) {
+        // The message in the footer may be too long for it, and goes away.
+        let way_out = match model.place {
+            Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
+            _ => "mend it: what is watched is read again at once",
+        };
+        let text = vec![
+            Block::new(why, Role::Error),
+            Block::new(way_out, Role::Muted),
+        ];
+        flow::draw(canvas, area, &text, &Scroll::default());
+        return;
+    }
     let lines: [&str; 2] = if cells.filter_problem.is_some() {
         // What is wrong with it stands above.
         ["This is no filter.", "esc as before, or go on typing"]
@@ -118,13 +136,8 @@ fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let Place::Bare(_) = model.place {
-        [
-            "No rubric judges this file yet.",
-            "W makes a workspace around it",
-        ]
-    } else if cells.failed {
-        ["The transcripts cannot be read.", "L shows why"]
+    } else if let (Place::Bare(_), true) = (&model.place, cells.complete) {
+        ["The file holds no transcripts.", ""]
     } else if !cells.complete {
         ["Reading the transcripts …", ""]
     } else {

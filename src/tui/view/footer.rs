@@ -104,10 +104,14 @@ fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         .report
         .as_ref()
         .filter(|report| report.number > 0);
-    let Some(text) = report.map(saves::summary).filter(|_| area.width >= 60) else {
+    let Some(report) = report.filter(|_| area.width >= 60) else {
         return area;
     };
-    let row = Row::of(text, Role::Flipped);
+    let glyphs = canvas.glyphs();
+    let mut row = Row::of(saves::summary_with(report, glyphs), Role::Flipped);
+    if row.width() > usize::from(area.width / 2) {
+        row = Row::of(saves::moved(report, glyphs), Role::Flipped);
+    }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
