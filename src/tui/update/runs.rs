@@ -66,6 +66,7 @@ pub(super) fn outline_ended(
         None => model.live.cells.outline_ended(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
+            model.live.cells.failed = Some(why.clone());
             model.notices.tell(model.now, Level::Error, why);
         }
     }
@@ -241,6 +242,11 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
             Kind::CellsSettled(settled) => {
                 for one in settled {
                     end(run, cells, &mut flips, one.0, &one.1);
+                }
+            }
+            Kind::CellStarted { cell, .. } => {
+                if let Some(at) = run.places.get(cell.index()).copied().flatten() {
+                    cells.begun(at);
                 }
             }
             Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),

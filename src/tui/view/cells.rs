@@ -124,17 +124,27 @@ fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    if let (Place::Bare(_), Some(why)) = (&model.place, &model.bare.problem) {
+    let why = match &model.place {
+        Place::Bare(_) => model.bare.problem.as_deref(),
+        _ => cells.failed.as_deref(),
+    };
+    if let Some(why) = why.filter(|_| !filtered) {
         // The message in the footer may be too long for it, and goes away.
-        let way_out = "q leaves; `dicta open --help` says what can be opened";
+        let way_out = match model.place {
+            Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
+            _ => "mend it: what is watched is read again at once",
+        };
         let text = vec![
-            Block::new(why.as_str(), Role::Error),
+            Block::new(why, Role::Error),
             Block::new(way_out, Role::Muted),
         ];
         flow::draw(canvas, area, &text, &Scroll::default());
         return;
     }
-    let lines: [&str; 2] = if filtered {
+    let lines: [&str; 2] = if cells.filter_problem.is_some() {
+        // What is wrong with it stands above.
+        ["This is no filter.", "esc as before, or go on typing"]
+    } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]

@@ -193,6 +193,7 @@ impl Cells {
         self.names.epoch += 1;
         self.names.seat = 0;
         self.complete = false;
+        self.failed = None;
     }
 
     /// The outline is complete.

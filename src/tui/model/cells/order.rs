@@ -49,7 +49,7 @@ pub(crate) struct Group {
     /// Its rows are shown.
     pub(crate) open: bool,
     /// Something to look at was in it since the desk was made.
-    worth: bool,
+    pub(super) worth: bool,
     /// Rows must be sorted and filtered anew.
     moved: bool,
 }
@@ -330,11 +330,7 @@ impl Cells {
             shown.push(Entry::Group(*eval));
             // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
             // is open, so that there is a cell to look at.
-            let judged = self
-                .evals
-                .get(*eval as usize)
-                .is_some_and(|eval| eval.judged);
-            group.worth |= group.counts.has_problems() || (judged && group.counts.live > 0);
+            group.worth |= group.counts.has_problems();
             let best = group.worth || !self.query.is_empty() || (first && !anything);
             first = false;
             group.open = group.chosen.unwrap_or(best);
