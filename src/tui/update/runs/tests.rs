@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{CellKey, RunEvent, Settled, Totals};
-use crate::model::{JudgeConfig, ProviderKind};
+use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::run::CachePolicy;
 use crate::theme::Theme;
 use crate::tui::model::Place;
