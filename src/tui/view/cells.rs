@@ -19,6 +19,8 @@ use crate::tui::widget::line::{self, Row};
 
 /// Votes that are drawn one by one.
 const VOTES: usize = 7;
+/// Columns from which a label is called one.
+const WORDS: usize = 36;
 /// Bytes at each end of a name that are looked at.
 const ENDS: usize = 400;
 
@@ -277,12 +279,18 @@ impl View<'_> {
         if row.stale.is_some() {
             role = Role::Stale;
         }
-        let right = self.details(row);
         let name = cells
             .transcripts
             .get(row.transcript as usize)
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
+        let long = self.details(row, self.width >= WORDS);
+        let wants = 6 + message.len() + name.len() + long.width();
+        let right = if wants <= self.width {
+            long
+        } else {
+            self.details(row, false)
+        };
         let room = self
             .width
             .saturating_sub(6 + message.len() + right.width())
@@ -302,7 +310,7 @@ impl View<'_> {
     }
 
     /// What stands at the right: the phase, or score and votes; and whether the human says the same.
-    fn details(&self, row: &cells::Row) -> Row<'static> {
+    fn details(&self, row: &cells::Row, words: bool) -> Row<'static> {
         let mut out = Row::default();
         if let Some(phase) = self.phase(row) {
             out = out.with(format!(" {phase}"), Role::Live);
@@ -336,9 +344,14 @@ impl View<'_> {
                 Some(true) => ("=", Role::Label),
                 Some(false) if self.glyphs.ascii => ("!=", Role::Away),
                 Some(false) => ("≠", Role::Away),
-                None => ("?", Role::Label),
+                None => ("", Role::Label),
             };
-            out = out.with(format!(" {sign}{mark}"), role);
+            out = match (words, sign) {
+                (true, "") => out.with(format!(" label {mark}"), role),
+                (true, sign) => out.with(format!(" {sign} label {mark}"), role),
+                (false, "") => out.with(format!(" ({mark})"), role),
+                (false, sign) => out.with(format!(" {sign}{mark}"), role),
+            };
         }
         out.with(" ", Role::Text)
     }

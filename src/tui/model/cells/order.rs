@@ -66,6 +66,8 @@ pub(super) struct Order {
     settled: Option<Millis>,
     /// The user moved the cursor.
     pub(super) touched: bool,
+    /// Until then: the row whose judge is watched.
+    pub(super) watches: Option<Entry>,
     /// What the user chose last; gone back to when a filter lets it through again.
     pub(super) wish: Option<Entry>,
     pub(super) ranks: Vec<u64>,
@@ -234,6 +236,7 @@ impl Cells {
         self.sort = was.sort;
         self.list = was.list.clone();
         self.order.touched = was.order.touched;
+        self.order.watches = was.order.watches;
         // What was typed, a mistake in it included.
         let _told_before = self.set_filter(&was.filter);
         self.reorder();
