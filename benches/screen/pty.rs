@@ -11,6 +11,9 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 /// Longer than any promise; what takes longer is told as never.
 const NEVER: Duration = Duration::from_secs(60);
 
+/// What ends a frame: the end of a synchronized update.
+const END: &[u8] = b"\x1b[?2026l";
+
 /// A terminal with the program on it.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -61,9 +64,17 @@ impl Terminal {
         let sees = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut buffer = [0; 64 * 1024];
+            let mut held = Vec::new();
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                sees.screen.lock().expect("no panic").process(&buffer[..n]);
+                held.extend_from_slice(&buffer[..n]);
+                // Half a frame is not seen: what was asked for may stand beside what was there before.
+                let Some(end) = held.windows(END.len()).rposition(|part| part == END) else {
+                    continue;
+                };
+                let rest = held.split_off(end + END.len());
+                sees.screen.lock().expect("no panic").process(&held);
                 sees.changed.notify_all();
+                held = rest;
             }
         });
         Self {
@@ -76,7 +87,9 @@ impl Terminal {
 
     /// Presses keys: their bytes.
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        self.keys
+            .write_all(keys.as_bytes())
+            .expect("the terminal takes keys");
         self.keys.flush().expect("the terminal takes keys");
     }
 
@@ -90,21 +103,33 @@ impl Terminal {
                 println!("  never: the screen was\n{}", screen.screen().contents());
                 break;
             }
-            screen = self.seen.changed.wait_timeout(screen, left).expect("no panic").0;
+            screen = self
+                .seen
+                .changed
+                .wait_timeout(screen, left)
+                .expect("no panic")
+                .0;
         }
         start.elapsed()
     }
 
     /// What is on the screen.
     pub(crate) fn contents(&self) -> String {
-        self.seen.screen.lock().expect("no panic").screen().contents()
+        self.seen
+            .screen
+            .lock()
+            .expect("no panic")
+            .screen()
+            .contents()
     }
 
     /// Gives the terminal another size.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let mut screen = self.seen.screen.lock().expect("no panic");
         screen.set_size(cells(rows), cells(columns));
-        self.master.resize(pty_size(columns, rows)).expect("resized");
+        self.master
+            .resize(pty_size(columns, rows))
+            .expect("resized");
     }
 
     /// CPU time of the program so far, and its memory in MiB.
@@ -121,7 +146,14 @@ impl Terminal {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let kib = status
             .lines()
-            .find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+            .find_map(|l| {
+                l.strip_prefix("VmRSS:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
             .unwrap_or(0);
         (Duration::from_millis(ticks * 10), kib / 1024)
     }
