@@ -11,7 +11,7 @@ use crate::model::{CellIx, Millis};
 /// themselves.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Follow {
-    armed: bool,
+    pub(crate) armed: bool,
     /// Judge cells that are at work, oldest first.
     live: Vec<(Ticket, CellIx)>,
     /// The cell gone to last, and since when it is over.
@@ -161,11 +161,6 @@ impl Follow {
                 _ => {}
             }
         }
-    }
-
-    /// Whether the newest live judge cell is gone to.
-    pub(crate) fn armed(&self) -> bool {
-        self.armed
     }
 }
 

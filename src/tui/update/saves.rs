@@ -263,7 +263,7 @@ fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> 
         if !matches!(run.stage, Stage::Ordered | Stage::Running) {
             return false;
         }
-        let asked = run.state.cells.iter().any(|cell| !cell.trace.is_empty());
+        let asked = run.has_asked();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
         if asked || !same {
             return true;
@@ -391,9 +391,7 @@ fn start(
     };
     let save = model.saves.number;
     let run = Run {
-        cause: Some(ParentCause::Save),
         save: Some(save),
-        since: model.now,
         ..Run::default()
     };
     model.live.runs.map.insert(order.ticket, run);

@@ -16,7 +16,7 @@ const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
 fn model() -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(Place::Recording, Size::new(80, 24), theme, false)
+    Model::new(Place::Recording, Size::new(80, 24), theme)
 }
 
 fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Target)>) {
