@@ -10,6 +10,7 @@ pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 use crate::event::{Kind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
+use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Cells, Flip};
@@ -66,6 +67,7 @@ pub(super) fn outline_ended(
         None => model.live.cells.outline_ended(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
+            model.live.cells.failed = Some(why.clone());
             model.notices.tell(model.now, Level::Error, why);
         }
     }
@@ -155,6 +157,7 @@ fn show_aside(desk: &mut Desk, ticket: Ticket) {
 
 /// A live run ended.
 pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
+    let theme = Arc::clone(&model.ui.theme);
     let desk = &mut model.live;
     let Some(run) = desk.runs.map.get_mut(&ticket) else {
         return Vec::new();
@@ -164,7 +167,7 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
         desk.cells.left(id, &run.places);
     }
     desk.cells.settle();
-    let (said, notes, of_save) = (summary(run), notes(run), run.save.is_some());
+    let (said, notes, of_save) = (summary(run, theme.glyphs()), notes(run), run.save.is_some());
     let id = run.id.clone();
     let focused: Vec<RunId> = looked_at(&desk.cells);
     desk.runs.trim(|run| focused.contains(run));
@@ -243,6 +246,11 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                     end(run, cells, &mut flips, one.0, &one.1);
                 }
             }
+            Kind::CellStarted { cell, .. } => {
+                if let Some(at) = run.places.get(cell.index()).copied().flatten() {
+                    cells.begun(at);
+                }
+            }
             Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
             _ => {}
         }
@@ -301,7 +309,7 @@ fn looked_at(cells: &Cells) -> Vec<RunId> {
 }
 
 /// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
-fn summary(run: &Run) -> String {
+fn summary(run: &Run, glyphs: &Glyphs) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
         return format!(
@@ -318,11 +326,14 @@ fn summary(run: &Run) -> String {
     };
     let mut marks = Vec::new();
     for (mark, n) in [
-        ('✓', count(|o| o == Outcome::Pass)),
-        ('✗', count(|o| o == Outcome::Fail)),
-        ('!', count(Outcome::is_error)),
-        ('–', count(|o| o == Outcome::NotApplicable)),
-        ('·', count(|o| o == Outcome::Skipped)),
+        (glyphs.pass, count(|o| o == Outcome::Pass)),
+        (glyphs.fail, count(|o| o == Outcome::Fail)),
+        (glyphs.error, count(Outcome::is_error)),
+        (
+            glyphs.not_applicable,
+            count(|o| o == Outcome::NotApplicable),
+        ),
+        (glyphs.skipped, count(|o| o == Outcome::Skipped)),
     ] {
         if n > 0 {
             marks.push(format!("{mark} {n}"));

@@ -42,6 +42,16 @@ impl Cells {
         self.order.ranks.get(run as usize).copied().unwrap_or(0)
     }
 
+    /// A judge began with a cell: its group is worth a look.
+    pub(crate) fn begun(&mut self, (row, _): SlotAt) {
+        let group = self.row(row).map(|row| row.eval as usize);
+        let group = group.and_then(|eval| self.groups.get_mut(eval));
+        if let Some(group) = group.filter(|group| !group.worth) {
+            group.worth = true;
+            self.hurry();
+        }
+    }
+
     /// A run planned a transcript's cells, numbered from `first`: they are live. A row that a newer run took is left
     /// alone, and its cells have no place.
     pub(crate) fn take(
