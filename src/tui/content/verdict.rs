@@ -53,10 +53,11 @@ pub(crate) fn of<'a>(shown: &Shown<'a>) -> Option<&'a Verdict> {
 
 /// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
 fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
-    let done = match (shown.result, &shown.slot.state) {
-        (Some(result), _) => Some((result.outcome, result.score)),
-        (None, SlotState::Done { outcome, score, .. }) => Some((*outcome, *score)),
-        (None, _) => None,
+    // A past verdict may have been decided otherwise since: its own run's word is not the last one.
+    let done = match (&shown.slot.state, shown.result) {
+        (SlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
+        (_, Some(result)) => Some((result.outcome, result.score)),
+        (_, None) => None,
     };
     let Some((outcome, score)) = done else {
         let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
@@ -110,7 +111,7 @@ fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
 
 /// What only decides, of the run that decided.
 fn needs(shown: &Shown<'_>) -> Option<String> {
-    let decides = &shown.spec()?.decides;
+    let decides = &shown.decided?.decides;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
     match (number("min_score"), number("max_score")) {
         (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),

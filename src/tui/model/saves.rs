@@ -1,5 +1,6 @@
 //! What saving a file does: the last good state, what is broken, what flipped, what waits.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -138,6 +139,8 @@ pub(crate) struct Saves {
     pub(crate) scroll: Scroll,
     /// The selected flip.
     pub(crate) selected: usize,
+    /// Evals of which what only decides changed: what was stale then was not decided anew, and may hold again.
+    pub(crate) redecided: BTreeSet<EvalName>,
 }
 
 impl Saves {

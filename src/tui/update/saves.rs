@@ -237,8 +237,21 @@ fn judge_again(model: &mut Model, touched: &[Touched]) -> Vec<Effect> {
     };
     let checks = of(|how| how == How::Check);
     effects.extend(start_evals(model, &checks, CachePolicy::Use));
-    let mut known = of(|how| how == How::Decides);
-    known.retain(|eval| recorded(&model.live.cells, eval));
+    let changed = touched.iter().filter(|t| t.decides && t.how != How::Check);
+    model
+        .saves
+        .redecided
+        .extend(changed.map(|t| t.name.clone()));
+    // Free judges are asked for all of it, and answer from past verdicts where these hold.
+    let known = touched.iter().filter(|t| match t.how {
+        How::Decides => true,
+        How::Costly => model.saves.redecided.contains(&t.name),
+        How::Check | How::Free => false,
+    });
+    let known: Vec<EvalName> = known
+        .filter(|t| recorded(&model.live.cells, &t.name))
+        .map(|t| t.name.clone())
+        .collect();
     effects.extend(start_evals(model, &known, CachePolicy::Only));
     waiting.evals.extend(of(|how| how == How::Free));
     waiting.evals.sort();
