@@ -18,16 +18,24 @@
 
 pub(crate) mod app;
 pub(crate) mod at_hand;
+#[cfg(test)]
+mod bare_stories;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
+#[cfg(test)]
+mod judge_stories;
 pub(crate) mod keymap;
 pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
+#[cfg(test)]
+mod replay_stories;
 pub(crate) mod runtime;
+#[cfg(test)]
+mod stories;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -77,6 +85,8 @@ pub enum Open {
         dir: PathBuf,
         /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
         speed: Option<f64>,
+        /// The workspace around it, if there is one: a recording of it is shown with its labels.
+        around: Option<Arc<Workspace>>,
     },
 }
 
@@ -161,13 +171,22 @@ fn begin(open: Open) -> (Place, Opening, Vec<Effect>) {
     match open {
         Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default(), Vec::new()),
         Open::File(file) => (Place::Bare(file), Opening::default(), Vec::new()),
-        Open::Run { run, dir, speed } => {
+        Open::Run {
+            run,
+            dir,
+            speed,
+            around,
+        } => {
             let read = Effect::ReadReplay {
                 run,
                 workspace: None,
                 dir: Some(dir),
             };
-            (Place::Recording, Opening::asked(speed), vec![read])
+            let opening = Opening {
+                around,
+                ..Opening::asked(speed)
+            };
+            (Place::Recording, opening, vec![read])
         }
     }
 }

@@ -9,15 +9,16 @@ pub(crate) mod fetched;
 mod prompt;
 mod transcript;
 pub(crate) mod verdict;
+mod votes;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::model::Model;
 use super::model::pane::Pane;
 use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
 use super::model::trace::{Shown, Wait};
+use super::model::{Model, Place};
 use super::widget::flow::{Block, Scroll, Source};
 use crate::event::Piece;
 use crate::model::{Blob, Outcome};
@@ -150,6 +151,11 @@ impl<'a> Ink<'a> {
             Wait::NeverRun if self.model.replay.is_some() => {
                 vec![Block::new("not reached yet in this recording", Role::Muted)]
             }
+            Wait::NeverRun if matches!(self.model.place, Place::Bare(_)) => vec![rich([
+                ("no rubric judges this file yet: ", Role::Muted),
+                ("W", Role::Key),
+                (" makes a workspace around it", Role::Muted),
+            ])],
             Wait::NeverRun => {
                 let mut out = vec![rich([
                     ("not run yet: ", Role::Muted),

@@ -1,8 +1,9 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
+use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
-use crate::model::{CellResult, Citation, Outcome, Usage, Verdict, counted};
+use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, counted};
 use crate::report::{reasoning_in, words};
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
@@ -156,61 +157,6 @@ fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
     ]))
 }
 
-/// The cells of a decision that has several, and what they decided together.
-fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    let slots = &shown.row.slots;
-    if slots.len() < 2 {
-        return Vec::new();
-    }
-    let desk = ink.model.desk();
-    let mut out = Vec::new();
-    if let Some(decision) = &shown.row.decision {
-        let (mark, role) = ink.mark(decision.outcome);
-        let votes = decision.votes;
-        out.push(rich([
-            (
-                format!("by vote {mark} {}", words(decision.outcome)).as_str(),
-                role,
-            ),
-            (
-                format!(
-                    ": {} pass, {} fail, {} not applicable, {} without a verdict",
-                    votes.pass, votes.fail, votes.na, votes.error
-                )
-                .as_str(),
-                Role::Muted,
-            ),
-        ]));
-    }
-    for (at, slot) in slots.iter().enumerate() {
-        let judge = slot
-            .judge
-            .and_then(|judge| desk.cells.judges.get(judge as usize));
-        let (mark, role, score) = match &slot.state {
-            SlotState::Never => (ink.glyphs().never, Role::Muted, None),
-            SlotState::Live => (ink.glyphs().live[0], Role::Live, None),
-            SlotState::Done { outcome, score, .. } => {
-                let (mark, role) = ink.mark(*outcome);
-                (mark, role, *score)
-            }
-        };
-        let score = score
-            .map(|score| format!(" {score:.2}"))
-            .unwrap_or_default();
-        let open = at == usize::from(desk.trace.slot);
-        out.push(Block {
-            indent: 2,
-            lead: if open { ink.glyphs().cursor } else { "" }.into(),
-            ..rich([
-                (format!("#{} ", at + 1).as_str(), Role::Muted),
-                (judge.map_or("", |(name, _)| name), Role::Text),
-                (format!(" {mark}{score}").as_str(), role),
-            ])
-        });
-    }
-    out
-}
-
 fn decided<'a>(
     ink: &mut Ink<'a>,
     shown: &Shown<'a>,
@@ -221,7 +167,16 @@ fn decided<'a>(
         out.push(Block::new(error.as_str(), Role::Error));
     }
     if let Some(advice) = advice(result.outcome) {
-        out.push(Block::new(advice, Role::Muted));
+        // `r` asks the eval's own judge.
+        let key = if shown.is_aside() { "J asks" } else { "r asks" };
+        out.push(Block::new(advice.replace("r asks", key), Role::Muted));
+    }
+    if result.outcome == Outcome::NotApplicable && by_rules(shown) && ink.model.replay.is_none() {
+        out.push(rich([
+            ("rules could not read this: ", Role::Muted),
+            ("J", Role::Key),
+            (" shows real judges at hand", Role::Muted),
+        ]));
     }
     let verdict = of(shown);
     let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
@@ -319,7 +274,7 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
         facts.push("a person changed something on the way".to_owned());
     }
     if let Some(usage) = result.usage {
-        facts.push(took(usage, result));
+        facts.push(took(usage, result, shown));
     }
     if result.duration_ms.0 > 0 {
         facts.push(result.duration_ms.to_string());
@@ -338,7 +293,7 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
     out
 }
 
-fn took(usage: Usage, result: &CellResult) -> String {
+fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
         _ => "tokens unknown".to_owned(),
@@ -346,12 +301,22 @@ fn took(usage: Usage, result: &CellResult) -> String {
     let cost = match result.cost_usd {
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
+        None if shown.judge().is_some_and(|judge| judge.config.is_free()) => {
+            "free (local)".to_owned()
+        }
         None => "cost unknown".to_owned(),
     };
     format!("{} · {tokens} · {cost}", counted(usage.calls, "judge call"))
 }
 
 /// What to do about an outcome that is no verdict.
+/// Whether it was the built-in judge, which knows a few clauses.
+fn by_rules(shown: &Shown<'_>) -> bool {
+    shown
+        .judge()
+        .is_some_and(|judge| judge.config.provider == ProviderKind::Rules)
+}
+
 fn advice(outcome: Outcome) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::Skipped => return None,
@@ -380,7 +345,8 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
-    if info.judged {
+    // A row of a bare file is no eval.
+    if info.judged || info.kind.is_empty() {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];

@@ -9,6 +9,7 @@
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only groups in which something moved are sorted anew.
 //! - [`query`]: the filter's language. [`travel`]: moving the cursor.
 
+mod aside;
 mod known;
 mod lay;
 mod live;
@@ -134,6 +135,8 @@ pub(crate) struct Row {
     pub(crate) eval: u32,
     pub(crate) message: Option<u32>,
     pub(crate) slots: Vec<Slot>,
+    /// What judges said that were asked besides the eval's own (`J`): shown, and deciding nothing.
+    pub(crate) asides: Vec<Slot>,
     /// The vote; `None` until all planned cells have results.
     pub(crate) decision: Option<Decision>,
     /// The newest verdict: what a new one is compared with.
@@ -211,6 +214,8 @@ pub(crate) struct Cells {
     pub(crate) filter_problem: Option<String>,
     /// Whether the outline is complete.
     pub(crate) complete: bool,
+    /// Why it could not be worked out, if so: a sentence.
+    pub(crate) failed: Option<String>,
     /// All decisions, by where they stand.
     pub(crate) total: Counts,
     /// Decisions that the filter lets through.
@@ -246,7 +251,7 @@ impl Cells {
     /// The name of one cell of a row.
     pub(crate) fn cell_name(&self, (row, slot): SlotAt) -> Option<CellName> {
         let row = self.row(row)?;
-        let slot = row.slots.get(usize::from(slot))?;
+        let slot = row.slot(slot)?;
         self.name_with(row, slot.judge, slot.repeat)
             .map(CellNameRef::to_owned)
     }

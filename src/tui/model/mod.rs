@@ -136,6 +136,11 @@ impl Model {
             Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
             _ => None,
         };
+        let tab = match &place {
+            // There is no verdict to see.
+            Place::Bare(_) => Pane::Transcript,
+            _ => Pane::Verdict,
+        };
         Self {
             now: Millis(0),
             place,
@@ -155,7 +160,7 @@ impl Model {
                 theme: Arc::new(theme),
                 no_colour,
                 focus: Pane::Cells,
-                tab: Pane::Verdict,
+                tab,
                 zoom: false,
                 splits: Splits::default(),
                 pending: Vec::new(),
@@ -234,6 +239,7 @@ impl Model {
             .runs()
             .live()
             .next()
+            .filter(|_| self.replay.as_ref().is_none_or(Replay::playing))
             .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
         // Order that lags behind what was judged.
         let order = self.desk().cells.due();

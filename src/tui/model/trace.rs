@@ -197,7 +197,7 @@ pub(crate) fn whereabouts(desk: &Desk, row: RowId, slot: u16) -> Whereabouts {
 }
 
 fn slot_of(desk: &Desk, row: RowId, slot: u16) -> Option<&Slot> {
-    desk.cells.row(row)?.slots.get(usize::from(slot))
+    desk.cells.row(row)?.slot(slot)
 }
 
 fn at<'d>(desk: &'d Desk, slot: &Slot) -> Option<(&'d RunId, CellIx)> {
@@ -244,6 +244,12 @@ impl<'a> Shown<'a> {
             && self.cell.is_some_and(|cell| cell.phase != Phase::Done)
     }
 
+    /// Whether its judge was asked besides the eval's own.
+    pub(crate) fn is_aside(&self) -> bool {
+        let at = |slot: &Slot| std::ptr::eq(slot, self.slot);
+        self.row.asides.iter().any(at)
+    }
+
     /// The turns so far.
     pub(crate) fn turns(&self) -> &'a [TurnState] {
         self.cell.map_or(&[], |cell| &cell.trace)
@@ -267,7 +273,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
     let desk = model.desk();
     let id = desk.trace.row?;
     let row = desk.cells.row(id)?;
-    let slot = row.slots.get(usize::from(desk.trace.slot))?;
+    let slot = row.slot(desk.trace.slot)?;
     let mut shown = Shown {
         row,
         slot,

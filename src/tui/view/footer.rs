@@ -35,7 +35,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
             Level::Warning => " warning: ",
             Level::Error => " error: ",
         };
-        let row = Row::of(mark, role).with(&*notice.text, role);
+        // One row; the log keeps the lines.
+        let text: Vec<&str> = notice.text.split('\n').map(str::trim).collect();
+        let row = Row::of(mark, role).with(text.join(" "), role);
         let more = match notice.level {
             Level::Info => Row::default(),
             _ => Row::of(" L ", Role::Key).with("log ", Role::Muted),
@@ -77,12 +79,18 @@ fn typed(canvas: &mut Canvas<'_>, area: Rect, typing: &Typing) {
             .with("esc", Role::Key)
             .with(" as before ", Role::Muted),
     };
-    let left = Row::of(label, Role::Key);
-    let used = line::draw_ends(canvas, area, &left, &note, None);
+    let used = line::draw(canvas, area, &Row::of(label, Role::Key), None);
     let tail = u16::try_from(note.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
     let width = area.width.saturating_sub(used).saturating_sub(tail);
+    // What is typed needs room; of a long reason the beginning is here.
+    let at = Rect {
+        x: area.x + used + width,
+        width: tail.min(area.width.saturating_sub(used)),
+        ..area
+    };
+    line::draw(canvas, at, &note, None);
     input.draw(
         canvas,
         Rect {
@@ -101,10 +109,14 @@ fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         .report
         .as_ref()
         .filter(|report| report.number > 0);
-    let Some(text) = report.map(saves::summary).filter(|_| area.width >= 60) else {
+    let Some(report) = report.filter(|_| area.width >= 60) else {
         return area;
     };
-    let row = Row::of(text, Role::Flipped);
+    let glyphs = canvas.glyphs();
+    let mut row = Row::of(saves::summary_with(report, glyphs), Role::Flipped);
+    if row.width() > usize::from(area.width / 2) {
+        row = Row::of(saves::moved(report, glyphs), Role::Flipped);
+    }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);

@@ -89,11 +89,11 @@ fn subtitle(pane: Pane, model: &Model) -> String {
             })
         }
         Pane::Verdict => {
-            let slots = shown.row.slots.len();
-            let which = if slots > 1 {
-                format!("#{} of {slots} ", usize::from(trace.slot) + 1)
-            } else {
-                String::new()
+            let count = shown.row.all_slots().count();
+            let nth = shown.row.all_slots().position(|(at, _)| at == trace.slot);
+            let which = match nth {
+                Some(nth) if count > 1 => format!("#{} of {count} ", nth + 1),
+                _ => String::new(),
             };
             format!("{which}{}", judge(&shown).unwrap_or_default())
         }
@@ -253,23 +253,18 @@ fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>>
     let selected = step(trace, turns);
     let all: Vec<Step> = steps(turns).collect();
     let mut stops = Vec::new();
-    let slots = &shown.row.slots;
-    if slots.len() > 1 {
-        stops.extend(slots.iter().enumerate().map(|(at, slot)| {
+    if shown.row.all_slots().count() > 1 {
+        stops.extend(shown.row.all_slots().enumerate().map(|(nth, (at, slot))| {
             let (mark, role) = match &slot.state {
                 SlotState::Never => (glyphs.never, Role::Muted),
                 SlotState::Live => (glyphs.live[0], Role::Live),
                 SlotState::Done { outcome, .. } => content::mark(*outcome, glyphs),
             };
-            let open = if at == usize::from(trace.slot) {
-                glyphs.cursor
-            } else {
-                ""
-            };
+            let open = if at == trace.slot { glyphs.cursor } else { "" };
             Stop {
-                text: format!("{open}#{}{mark}", at + 1).into(),
+                text: format!("{open}#{}{mark}", nth + 1).into(),
                 role,
-                at: Some(all.len() + at),
+                at: Some(all.len() + nth),
                 selected: false,
             }
         }));

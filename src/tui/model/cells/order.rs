@@ -49,7 +49,7 @@ pub(crate) struct Group {
     /// Its rows are shown.
     pub(crate) open: bool,
     /// Something to look at was in it since the desk was made.
-    worth: bool,
+    pub(super) worth: bool,
     /// Rows must be sorted and filtered anew.
     moved: bool,
 }
@@ -254,6 +254,7 @@ impl Cells {
     /// Works out [`Cells::shown`] anew if something moved, but a large desk's not with every batch of results. When
     /// it is due otherwise, if it waits.
     pub(crate) fn settle_at(&mut self, now: Millis) -> Option<Millis> {
+        self.lay_on();
         if !self.order.moved {
             return None;
         }
@@ -271,6 +272,9 @@ impl Cells {
 
     /// When order that lags behind is due.
     pub(crate) fn due(&self) -> Option<Millis> {
+        if self.is_laying() {
+            return Some(Millis(0));
+        }
         self.order
             .moved
             .then_some(self.order.settled)?
@@ -333,11 +337,7 @@ impl Cells {
             shown.push(Entry::Group(*eval));
             // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
             // is open, so that there is a cell to look at.
-            let judged = self
-                .evals
-                .get(*eval as usize)
-                .is_some_and(|eval| eval.judged);
-            group.worth |= group.counts.has_problems() || (judged && group.counts.live > 0);
+            group.worth |= group.counts.has_problems();
             let best = group.worth || !self.query.is_empty() || (first && !anything);
             first = false;
             group.open = group.chosen.unwrap_or(best);
