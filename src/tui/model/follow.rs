@@ -238,6 +238,18 @@ mod tests {
     }
 
     #[test]
+    fn who_chose_a_cell_stays_there_when_everything_is_run() {
+        let (mut desk, run) = desk();
+        crate::tui::model::cells::tests::outline(&mut desk.cells, &["a", "b"], &["x"], "v1");
+        desk.cells.move_by(1, 10);
+        let chosen = desk.cells.list.selected;
+        desk.follow(Millis(0), run, &[started(0)]);
+        desk.follow(Millis(9000), run, &[ended(0), started(1)]);
+        assert_eq!(desk.cells.list.selected, chosen);
+        assert!(!desk.follow.armed());
+    }
+
+    #[test]
     fn a_run_that_a_save_caused_takes_nobody_along() {
         let (mut desk, run) = desk();
         desk.runs.map[&run].save = Some(1);

@@ -51,7 +51,10 @@ fn clicked(model: &mut Model, area: Rect, target: &Target, column: u16) -> Vec<E
     match *target {
         Target::Pane(pane) => panes::focus(model, pane),
         Target::Row(row) => {
-            model.desk_mut().cells.select(row);
+            // What is clicked stays under the pointer.
+            let height = usize::from(model.layout().inside(Pane::Cells).height);
+            let cells = &mut model.desk_mut().cells;
+            cells.select_entry(Entry::Row(row), height);
             panes::focus(model, Pane::Cells)
         }
         Target::Group(eval) => {

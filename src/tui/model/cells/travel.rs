@@ -46,7 +46,11 @@ impl Cells {
     /// The first problem, else the first row, else the first line.
     fn first_worth(&self) -> usize {
         // While cells are judged nothing jumps to what they turn out as; one trace is watched to its end, and its verdict.
-        let watched = self.order.watches.and_then(|entry| self.find_shown(entry));
+        let watched = self
+            .order
+            .watches
+            .filter(|_| self.total.live > 0)
+            .and_then(|entry| self.find_shown(entry));
         if let Some(at) = watched {
             return at;
         }

@@ -79,9 +79,9 @@ fn failures_are_seen_at_once_with_what_the_human_said() {
         inside(&model, 40, 9),
         [
             " ▾ names-a-version        ✓ 1 ✗ 1 ! 1",
-            "▌  ✗ refund-02                     ≠✓",
+            "▌  ✗ refund-02              ≠ label ✓",
             "   ! refund-03",
-            "   ✓ refund-01                     =✓",
+            "   ✓ refund-01              = label ✓",
             " ▸ grounded                   ✓ 1 ○ 2",
             "",
             "",
