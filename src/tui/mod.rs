@@ -24,6 +24,8 @@ pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
+#[cfg(test)]
+mod judge_stories;
 pub(crate) mod keymap;
 pub(crate) mod listing;
 pub(crate) mod model;

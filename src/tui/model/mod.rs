@@ -218,8 +218,15 @@ impl Model {
                 .unwrap_or(u16::MAX)
                 .min(4),
             replay: self.replay.is_some(),
+            tour: self.tour_shown(),
             changes: self.saves.report.is_some(),
         })
+    }
+
+    /// Whether the tour is on: it belongs to what is live.
+    pub(crate) fn tour_shown(&self) -> bool {
+        let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
+        !hidden && self.replay.is_none() && self.workspace().is_some()
     }
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).

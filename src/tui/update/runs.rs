@@ -10,6 +10,7 @@ pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 use crate::event::{Kind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
+use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Cells, Flip};
@@ -20,6 +21,8 @@ use crate::tui::model::runs::{Run, Stage, Ticket, usd};
 use crate::tui::model::saves::{Report, moved};
 use crate::tui::model::trace::StepAt;
 
+/// Columns from which the footer says what a save moved.
+const FOOTER: u16 = 60;
 /// Notes of a run that are told one by one.
 const NOTES: usize = 10;
 
@@ -154,6 +157,7 @@ fn show_aside(desk: &mut Desk, ticket: Ticket) {
 
 /// A live run ended.
 pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
+    let theme = Arc::clone(&model.ui.theme);
     let desk = &mut model.live;
     let Some(run) = desk.runs.map.get_mut(&ticket) else {
         return Vec::new();
@@ -163,7 +167,7 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
         desk.cells.left(id, &run.places);
     }
     desk.cells.settle();
-    let (said, notes, of_save) = (summary(run), notes(run), run.save.is_some());
+    let (said, notes, of_save) = (summary(run, theme.glyphs()), notes(run), run.save.is_some());
     let id = run.id.clone();
     let focused: Vec<RunId> = looked_at(&desk.cells);
     desk.runs.trim(|run| focused.contains(run));
@@ -179,9 +183,10 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
             let said = format!("run{name} did not end well: {why}");
             model.notices.tell(model.now, Level::Error, said);
         }
-        // What a save brought about is told as what it moved, in the changes; where these have no room, here.
+        // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
         None if of_save => {
-            let hidden = model.layout().area(Pane::Changes).is_none();
+            let hidden =
+                model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
             if let Some(report) = &model.saves.report
                 && hidden
                 && report.running.is_empty()
@@ -304,7 +309,7 @@ fn looked_at(cells: &Cells) -> Vec<RunId> {
 }
 
 /// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
-fn summary(run: &Run) -> String {
+fn summary(run: &Run, glyphs: &Glyphs) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
         return format!(
@@ -321,11 +326,14 @@ fn summary(run: &Run) -> String {
     };
     let mut marks = Vec::new();
     for (mark, n) in [
-        ('✓', count(|o| o == Outcome::Pass)),
-        ('✗', count(|o| o == Outcome::Fail)),
-        ('!', count(Outcome::is_error)),
-        ('–', count(|o| o == Outcome::NotApplicable)),
-        ('·', count(|o| o == Outcome::Skipped)),
+        (glyphs.pass, count(|o| o == Outcome::Pass)),
+        (glyphs.fail, count(|o| o == Outcome::Fail)),
+        (glyphs.error, count(Outcome::is_error)),
+        (
+            glyphs.not_applicable,
+            count(|o| o == Outcome::NotApplicable),
+        ),
+        (glyphs.skipped, count(|o| o == Outcome::Skipped)),
     ] {
         if n > 0 {
             marks.push(format!("{mark} {n}"));

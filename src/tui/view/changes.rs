@@ -30,8 +30,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         Target::Pane(Pane::Changes),
     );
     let Some(report) = &model.saves.report else {
-        let hint = "nothing changed yet: e edits the rubric, a save shows here what it moved";
-        line::draw(canvas, row_at(inside, 0), &Row::of(hint, Role::Muted), None);
+        flow::draw(canvas, inside, &nothing_yet(model), &flow::Scroll::top());
         return;
     };
     let mut used: u16 = 0;
@@ -52,6 +51,27 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         &*content::of(model, Pane::Changes),
         &model.saves.scroll,
     );
+}
+
+/// What would fill the pane, and how: also from an editor next door.
+fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
+    let mut out = vec![flow::Block::new(
+        "nothing changed yet: what a save moves is shown here, beside what was edited",
+        Role::Muted,
+    )];
+    let rubrics = model.workspace().map_or(&[][..], |all| &all.rubrics);
+    if !rubrics.is_empty() {
+        out.push(flow::Block::default());
+        out.push(flow::Block::new(
+            "e edits the focused eval's rubric; or open one in an editor next door:",
+            Role::Muted,
+        ));
+        out.extend(rubrics.iter().map(|rubric| flow::Block {
+            indent: 2,
+            ..flow::Block::new(rubric.path.display().to_string(), Role::Text)
+        }));
+    }
+    out
 }
 
 /// What moved, in as few rows as it takes; what waits, where it is not said already.

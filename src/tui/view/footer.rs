@@ -19,6 +19,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
         return too_small(canvas);
     }
     tabs(canvas, layout.tabs, layout, model);
+    tour(canvas, layout.tour, model);
     let area = layout.footer;
     if let Some(typing) = &model.ui.typing {
         return typed(canvas, area, typing);
@@ -45,7 +46,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
         return;
     }
     let area = summary(canvas, area, model);
-    let area = tour(canvas, area, model);
+    let area = if layout.tour.is_empty() {
+        tour(canvas, area, model)
+    } else {
+        area
+    };
     hints(canvas, area, model);
 }
 
@@ -133,15 +138,25 @@ fn tour(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
     let (Some(tour), Some(workspace)) = (&model.tour, model.workspace()) else {
         return area;
     };
-    if tour.hidden || model.replay.is_some() {
+    if !model.tour_shown() || area.is_empty() {
         return area;
     }
     let rubric = workspace.root.join("rubrics/beamline.yaml");
-    let (mark, text) = tour.line(canvas.glyphs(), &rubric);
-    let row = Row::of(format!(" {mark} "), Role::Badge)
-        .with(" ", Role::Text)
-        .with(text, Role::Accent)
-        .with("  ", Role::Text);
+    let row = |(mark, text): (String, String)| {
+        Row::of(format!(" {mark} "), Role::Badge)
+            .with(" ", Role::Text)
+            .with(text, Role::Accent)
+            .with("  ", Role::Text)
+    };
+    // The first wording there is room for.
+    let mut lines = tour.lines(canvas.glyphs(), &rubric).into_iter().map(row);
+    let fits = |row: &Row<'_>| row.width() <= usize::from(area.width) + 2;
+    let Some(row) = lines.find(fits).or_else(|| {
+        let lines = tour.lines(canvas.glyphs(), &rubric);
+        lines.into_iter().next_back().map(row)
+    }) else {
+        return area;
+    };
     let used = line::draw(canvas, area, &row, None);
     Rect {
         x: area.x + used,
@@ -197,8 +212,9 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
         .filter(|pane| alone || *pane != Pane::Cells)
         .collect();
     let shown = |pane: Pane| layout.area(pane).is_some();
-    let forms: [fn(Pane) -> String; 3] = [
+    let forms: [fn(Pane) -> String; 4] = [
         |pane| format!(" {} {} ", pane.number(), pane.title()),
+        |pane| format!(" {} {}", pane.number(), pane.title()),
         |pane| format!(" {} {} ", pane.number(), pane.short()),
         |pane| format!(" {} ", pane.number()),
     ];
@@ -215,7 +231,7 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
     let form = forms
         .into_iter()
         .find(|form| width(*form) <= usize::from(area.width))
-        .unwrap_or(forms[2]);
+        .unwrap_or(forms[3]);
     let mut at = area;
     for pane in panes {
         let role = match (shown(pane), model.ui.focus == pane) {

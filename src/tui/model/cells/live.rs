@@ -152,8 +152,7 @@ impl Cells {
             if is_aside(at.1) {
                 return Ended {
                     decided: true,
-                    fresh: false,
-                    flip: None,
+                    ..Ended::default()
                 };
             }
             row.decision = decided(row);

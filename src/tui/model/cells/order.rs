@@ -66,6 +66,8 @@ pub(super) struct Order {
     settled: Option<Millis>,
     /// The user moved the cursor.
     pub(super) touched: bool,
+    /// Until then: the row whose judge is watched.
+    pub(super) watches: Option<Entry>,
     /// What the user chose last; gone back to when a filter lets it through again.
     pub(super) wish: Option<Entry>,
     pub(super) ranks: Vec<u64>,
@@ -234,6 +236,7 @@ impl Cells {
         self.sort = was.sort;
         self.list = was.list.clone();
         self.order.touched = was.order.touched;
+        self.order.watches = was.order.watches;
         // What was typed, a mistake in it included.
         let _told_before = self.set_filter(&was.filter);
         self.reorder();
@@ -251,6 +254,7 @@ impl Cells {
     /// Works out [`Cells::shown`] anew if something moved, but a large desk's not with every batch of results. When
     /// it is due otherwise, if it waits.
     pub(crate) fn settle_at(&mut self, now: Millis) -> Option<Millis> {
+        self.lay_on();
         if !self.order.moved {
             return None;
         }
@@ -268,6 +272,9 @@ impl Cells {
 
     /// When order that lags behind is due.
     pub(crate) fn due(&self) -> Option<Millis> {
+        if self.is_laying() {
+            return Some(Millis(0));
+        }
         self.order
             .moved
             .then_some(self.order.settled)?
