@@ -182,6 +182,10 @@ fn nothing_to_show() {
         ],
     );
     app.settle();
+    // How a path breaks depends on the machine.
+    let why = "transcripts cannot be read:\n  t.jsonl: it is empty".to_owned();
+    app.app.model.live.cells.failed = Some(why);
+    app.keys("1");
     same("no_transcripts_80x24", &rows(&app));
 }
 
