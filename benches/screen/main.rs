@@ -48,7 +48,10 @@ fn main() {
     for (name, bench) in benches {
         if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
             let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-            println!("# {name} (load {})", load.split(' ').next().unwrap_or("unknown"));
+            println!(
+                "# {name} (load {})",
+                load.split(' ').next().unwrap_or("unknown")
+            );
             let dir = dir.path().join(name);
             std::fs::create_dir(&dir).expect("a folder a bench");
             bench(&dir);
@@ -86,7 +89,10 @@ fn first(dir: &Path) {
         let terminal = Terminal::start(&[], dir, 120, 40);
         terminal.until(whole);
         match n {
-            0 => println!("the very first start, demo unpacked: {}", millis(start.elapsed())),
+            0 => println!(
+                "the very first start, demo unpacked: {}",
+                millis(start.elapsed())
+            ),
             _ => all.push(start.elapsed()),
         }
     }
@@ -133,7 +139,13 @@ fn keys(dir: &Path) {
     let (began, cpu) = (Instant::now(), terminal.took().0);
     let all = help(&mut terminal, 250);
     let (took, used) = (began.elapsed(), terminal.took().0 - cpu);
-    let live = terminal.contents().lines().next().unwrap_or_default().trim().to_owned();
+    let live = terminal
+        .contents()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
     println!(
         "  while measured: {:.1} s, the program used {:.0} % of one core; header then: {live}",
         took.as_secs_f64(),
@@ -177,7 +189,9 @@ fn save(dir: &Path) {
     )
     .expect("written");
     let rubric = |pattern: &str| {
-        format!("id: r\nevals:\n  - id: names\n    type: regex\n    params: {{ pattern: '{pattern}' }}\n")
+        format!(
+            "id: r\nevals:\n  - id: names\n    type: regex\n    params: {{ pattern: '{pattern}' }}\n"
+        )
     };
     std::fs::write(dir.join("r.yaml"), rubric("2[.]69")).expect("written");
     let mut terminal = Terminal::start(&[], dir, 120, 40);
@@ -186,7 +200,11 @@ fn save(dir: &Path) {
     terminal.until(|screen| screen.contains("✓ 1"));
     let mut all = Vec::new();
     for n in 0..40 {
-        let (pattern, sign) = if n % 2 == 0 { ("2[.]70", "✗ 1") } else { ("2[.]69", "✓ 1") };
+        let (pattern, sign) = if n % 2 == 0 {
+            ("2[.]70", "✗ 1")
+        } else {
+            ("2[.]69", "✓ 1")
+        };
         let began = Instant::now();
         if n % 4 < 2 {
             std::fs::write(dir.join("r.yaml"), rubric(pattern)).expect("written");
@@ -194,7 +212,9 @@ fn save(dir: &Path) {
             std::fs::write(dir.join("new"), rubric(pattern)).expect("written");
             std::fs::rename(dir.join("new"), dir.join("r.yaml")).expect("renamed");
         }
-        terminal.until(|screen| screen.contains("1 flip") && screen.contains(sign) && screen.contains(pattern));
+        terminal.until(|screen| {
+            screen.contains("1 flip") && screen.contains(sign) && screen.contains(pattern)
+        });
         all.push(began.elapsed());
     }
     spread("save to the flip and the diff on screen, 120×40", all);
@@ -205,14 +225,23 @@ fn jump(dir: &Path) {
     for n in 0..1_000_000 {
         let role = if n % 2 == 0 { "user" } else { "assistant" };
         let comma = if n == 0 { "" } else { "," };
-        let _infallible = write!(text, "{comma}{{\"role\":\"{role}\",\"content\":\"message number {n} says so\"}}");
+        let _infallible = write!(
+            text,
+            "{comma}{{\"role\":\"{role}\",\"content\":\"message number {n} says so\"}}"
+        );
     }
     text.push_str("]}\n");
     let file = dir.join("long.jsonl");
     std::fs::write(&file, &text).expect("written");
-    println!("  a transcript of 1,000,000 messages, {} MB", text.len() / 1_000_000);
+    println!(
+        "  a transcript of 1,000,000 messages, {} MB",
+        text.len() / 1_000_000
+    );
     let mut terminal = Terminal::start(&["open", "long.jsonl"], dir, 120, 40);
-    println!("open to its first message: {}", millis(terminal.until(|s| s.contains("message number 0 "))));
+    println!(
+        "open to its first message: {}",
+        millis(terminal.until(|s| s.contains("message number 0 ")))
+    );
     terminal.press("6");
     let mut all = Vec::new();
     for _ in 0..50 {
@@ -233,7 +262,9 @@ fn line(dir: &Path) {
     let long = &words[..words.len().min(10_000_000)];
     std::fs::write(
         dir.join("line.jsonl"),
-        format!("{{\"id\":\"line\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"{long}\"}}]}}\n"),
+        format!(
+            "{{\"id\":\"line\",\"messages\":[{{\"role\":\"assistant\",\"content\":\"{long}\"}}]}}\n"
+        ),
     )
     .expect("written");
     println!("  one line of {} bytes", long.len());
@@ -241,7 +272,11 @@ fn line(dir: &Path) {
     terminal.until(|screen| screen.contains("w0 w1 "));
     terminal.press("6");
     let mut all = Vec::new();
-    let last = long.split_whitespace().next_back().unwrap_or_default().to_owned();
+    let last = long
+        .split_whitespace()
+        .next_back()
+        .unwrap_or_default()
+        .to_owned();
     for _ in 0..100 {
         terminal.press("G");
         all.push(terminal.until(|screen| screen.contains(&last)));
@@ -279,5 +314,8 @@ fn idle(dir: &Path) {
     std::thread::sleep(Duration::from_secs(8));
     let before = terminal.took().0;
     std::thread::sleep(Duration::from_secs(10));
-    println!("10 s untouched: {} of CPU", millis(terminal.took().0 - before));
+    println!(
+        "10 s untouched: {} of CPU",
+        millis(terminal.took().0 - before)
+    );
 }

@@ -76,7 +76,9 @@ impl Terminal {
 
     /// Presses keys: their bytes.
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        self.keys
+            .write_all(keys.as_bytes())
+            .expect("the terminal takes keys");
         self.keys.flush().expect("the terminal takes keys");
     }
 
@@ -90,21 +92,33 @@ impl Terminal {
                 println!("  never: the screen was\n{}", screen.screen().contents());
                 break;
             }
-            screen = self.seen.changed.wait_timeout(screen, left).expect("no panic").0;
+            screen = self
+                .seen
+                .changed
+                .wait_timeout(screen, left)
+                .expect("no panic")
+                .0;
         }
         start.elapsed()
     }
 
     /// What is on the screen.
     pub(crate) fn contents(&self) -> String {
-        self.seen.screen.lock().expect("no panic").screen().contents()
+        self.seen
+            .screen
+            .lock()
+            .expect("no panic")
+            .screen()
+            .contents()
     }
 
     /// Gives the terminal another size.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let mut screen = self.seen.screen.lock().expect("no panic");
         screen.set_size(cells(rows), cells(columns));
-        self.master.resize(pty_size(columns, rows)).expect("resized");
+        self.master
+            .resize(pty_size(columns, rows))
+            .expect("resized");
     }
 
     /// CPU time of the program so far, and its memory in MiB.
@@ -121,7 +135,14 @@ impl Terminal {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let kib = status
             .lines()
-            .find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+            .find_map(|l| {
+                l.strip_prefix("VmRSS:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
             .unwrap_or(0);
         (Duration::from_millis(ticks * 10), kib / 1024)
     }

@@ -73,7 +73,13 @@ fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
             assert!(at_end(&played));
             assert_eq!(stand(&played.app.model), at_once, "{} ×{speed}", sample.0.0);
         }
-        for (key, times) in [("t", 20), ("C", 10), (">", 80), ("ctrl-right", 12), ("F", 6)] {
+        for (key, times) in [
+            ("t", 20),
+            ("C", 10),
+            (">", 80),
+            ("ctrl-right", 12),
+            ("F", 6),
+        ] {
             let mut stepped = opened(sample, Some(1.0));
             stepped.keys("space");
             for _ in 0..times {
