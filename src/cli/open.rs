@@ -88,6 +88,8 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
         let run = store.resolve(&name).map_err(|error| {
             if path.exists() {
                 Trouble::from(error)
+            } else if path.components().nth(1).is_some() {
+                Trouble::usage(format!("{} does not exist", path.display()))
             } else {
                 Trouble::usage(format!("{} does not exist, and {error}", path.display()))
             }

@@ -18,10 +18,14 @@
 
 pub(crate) mod app;
 pub(crate) mod at_hand;
+#[cfg(test)]
+mod bare_stories;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
+#[cfg(test)]
+mod judge_stories;
 pub(crate) mod keymap;
 pub(crate) mod listing;
 pub(crate) mod model;
@@ -30,6 +34,8 @@ pub(crate) mod reads;
 #[cfg(test)]
 mod replay_stories;
 pub(crate) mod runtime;
+#[cfg(test)]
+mod stories;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -17,7 +17,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         return Box::new(no_cell());
     };
     if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
-        let mut out = ink.waiting(shown.wait).unwrap_or_default();
+        let mut out = ink.waiting(&shown, "").unwrap_or_default();
         out.extend(label_alone(ink, &shown));
         out.extend(definition(ink, &shown));
         return Box::new(out);
@@ -33,7 +33,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.push(Block::new(&**why, Role::Text));
         }
         if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
-            (shown.wait, ink.waiting(shown.wait))
+            (shown.wait, ink.waiting(&shown, ""))
         {
             out.push(gap());
             out.extend(waiting);
@@ -101,7 +101,10 @@ fn label(ink: &Ink<'_>, shown: &Shown<'_>, outcome: Outcome) -> (String, &'stati
 
 fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
     let (mark, _) = ink.mark(Outcome::of(shown.row.label?));
-    Some(Block::new(format!("label {mark}"), Role::Label))
+    Some(rich([
+        (format!("label {mark}").as_str(), Role::Label),
+        (", what a person said", Role::Muted),
+    ]))
 }
 
 /// What only decides, of the run that decided.
@@ -342,7 +345,8 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
-    if info.judged {
+    // A row of a bare file is no eval.
+    if info.judged || info.kind.is_empty() {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];

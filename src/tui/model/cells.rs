@@ -214,6 +214,8 @@ pub(crate) struct Cells {
     pub(crate) filter_problem: Option<String>,
     /// Whether the outline is complete.
     pub(crate) complete: bool,
+    /// Why it could not be worked out, if so: a sentence.
+    pub(crate) failed: Option<String>,
     /// All decisions, by where they stand.
     pub(crate) total: Counts,
     /// Decisions that the filter lets through.

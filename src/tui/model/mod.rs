@@ -136,6 +136,11 @@ impl Model {
             Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
             _ => None,
         };
+        let tab = match &place {
+            // There is no verdict to see.
+            Place::Bare(_) => Pane::Transcript,
+            _ => Pane::Verdict,
+        };
         Self {
             now: Millis(0),
             place,
@@ -155,7 +160,7 @@ impl Model {
                 theme: Arc::new(theme),
                 no_colour,
                 focus: Pane::Cells,
-                tab: Pane::Verdict,
+                tab,
                 zoom: false,
                 splits: Splits::default(),
                 pending: Vec::new(),
@@ -213,8 +218,15 @@ impl Model {
                 .unwrap_or(u16::MAX)
                 .min(4),
             replay: self.replay.is_some(),
+            tour: self.tour_shown(),
             changes: self.saves.report.is_some(),
         })
+    }
+
+    /// Whether the tour is on: it belongs to what is live.
+    pub(crate) fn tour_shown(&self) -> bool {
+        let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
+        !hidden && self.replay.is_none() && self.workspace().is_some()
     }
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).

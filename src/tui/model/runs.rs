@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) done: u64,
     /// Decisions that are complete.
     pub(crate) decided: u64,
+    /// Of them, those without a verdict before.
+    pub(crate) fresh: u64,
     /// It is over everything.
     pub(crate) whole: bool,
     /// The model's time at which the run's own began.

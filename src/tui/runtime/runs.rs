@@ -141,7 +141,7 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
     let where_ = match (&order.only, &order.where_) {
         (Some(names), _) => Some(Filter::names(names.iter().cloned())),
         (None, Some(text)) => Some(Filter::parse(text).map_err(|error| error.to_string())?),
-        (None, None) => None,
+        (None, None) => order.but.clone().map(Filter::all_but),
     };
     let options = RunOptions {
         where_,

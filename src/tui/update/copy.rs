@@ -1,6 +1,9 @@
 //! What `y` puts on the clipboard.
 
+use std::fmt::Write as _;
+
 use super::keys::told;
+use crate::model::is_invisible;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -114,6 +117,20 @@ fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
+    } else if text.chars().any(|c| c.is_control() || is_invisible(c)) {
+        // Pasted into a shell, a control is a key that is pressed: it is spelled, as bash, zsh and ksh read it.
+        let mut out = String::from("$'");
+        for c in text.chars() {
+            match c {
+                '\'' | '\\' => out.extend(['\\', c]),
+                c if c.is_control() || is_invisible(c) => {
+                    let _infallible = write!(out, "\\U{:08X}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        out.push('\'');
+        out
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
@@ -127,6 +144,10 @@ mod tests {
     fn a_hostile_name_stays_one_word() {
         assert_eq!(quoted("beam-1/a"), "beam-1/a");
         assert_eq!(quoted("a'; rm -rf /"), r"'a'\''; rm -rf /'");
+        assert_eq!(
+            quoted("a\u{1b}[201~\n'"),
+            r"$'a\U0000001B[201~\U0000000A\''"
+        );
         assert_eq!(word("support:3"), "\"support:3\"");
     }
 }

@@ -84,6 +84,13 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
         ..Listed::default()
     };
     batch(&mut model, page);
+    let cells = &model.live.cells;
+    assert_eq!(
+        (cells.shown.len(), cells.total.rows),
+        (3, 2),
+        "a group and its rows"
+    );
+    assert_eq!(cells.list.selected.as_ref(), cells.shown.get(1));
     let more = near_the_end(&mut model);
     assert!(matches!(
         &more[..],

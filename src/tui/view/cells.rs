@@ -1,6 +1,7 @@
 //! The cells pane: groups with their counts, decisions with their marks. Only visible rows are looked at.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use ratatui::layout::Rect;
 
@@ -13,10 +14,13 @@ use crate::tui::model::runs::cell_phase;
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow::{self, Block, Scroll};
 use crate::tui::widget::line::{self, Row};
 
 /// Votes that are drawn one by one.
 const VOTES: usize = 7;
+/// Columns from which a label is called one.
+const WORDS: usize = 36;
 /// Bytes at each end of a name that are looked at.
 const ENDS: usize = 400;
 
@@ -33,7 +37,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         title = title.with(format!(" /{}", cells.filter), Role::Match);
     }
     let mut inside = canvas.frame(area, &title, focused, Target::Pane(Pane::Cells));
-    canvas.corner(area, &corner(cells));
+    canvas.corner(area, &corner(cells, unlisted(model)));
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
@@ -94,13 +98,24 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     }
 }
 
+/// Records of a bare file that have no row yet: they get one when one comes near.
+fn unlisted(model: &Model) -> u64 {
+    match &model.place {
+        Place::Bare(_) => model.bare.counted.saturating_sub(model.bare.listed),
+        _ => 0,
+    }
+}
+
 /// `12/240`, and how it is sorted if not as usual.
-fn corner(cells: &Cells) -> Row<'static> {
+fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
     let mut said = match (cells.matching, cells.total.rows) {
         (_, 0) => String::new(),
         (some, all) if some == all => format!("{all}"),
         (some, all) => format!("{some}/{all}"),
     };
+    if unlisted > 0 {
+        let _infallible = write!(said, ", {unlisted} more below");
+    }
     if cells.sort == Sort::FileOrder {
         said.push_str(" in file order");
     }
@@ -111,15 +126,32 @@ fn corner(cells: &Cells) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    let lines: [&str; 2] = if filtered {
+    let why = match &model.place {
+        Place::Bare(_) => model.bare.problem.as_deref(),
+        _ => cells.failed.as_deref(),
+    };
+    if let Some(why) = why.filter(|_| !filtered) {
+        // The message in the footer may be too long for it, and goes away.
+        let way_out = match model.place {
+            Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
+            _ => "mend it: what is watched is read again at once",
+        };
+        let text = vec![
+            Block::new(why, Role::Error),
+            Block::new(way_out, Role::Muted),
+        ];
+        flow::draw(canvas, area, &text, &Scroll::default());
+        return;
+    }
+    let lines: [&str; 2] = if cells.filter_problem.is_some() {
+        // What is wrong with it stands above.
+        ["This is no filter.", "esc as before, or go on typing"]
+    } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let Place::Bare(_) = model.place {
-        [
-            "No rubric judges this file yet.",
-            "W makes a workspace around it",
-        ]
+    } else if let (Place::Bare(_), true) = (&model.place, cells.complete) {
+        ["The file holds no transcripts.", ""]
     } else if !cells.complete {
         ["Reading the transcripts …", ""]
     } else {
@@ -247,12 +279,18 @@ impl View<'_> {
         if row.stale.is_some() {
             role = Role::Stale;
         }
-        let right = self.details(row);
         let name = cells
             .transcripts
             .get(row.transcript as usize)
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
+        let long = self.details(row, self.width >= WORDS);
+        let wants = 6 + message.len() + name.len() + long.width();
+        let right = if wants <= self.width {
+            long
+        } else {
+            self.details(row, false)
+        };
         let room = self
             .width
             .saturating_sub(6 + message.len() + right.width())
@@ -272,7 +310,7 @@ impl View<'_> {
     }
 
     /// What stands at the right: the phase, or score and votes; and whether the human says the same.
-    fn details(&self, row: &cells::Row) -> Row<'static> {
+    fn details(&self, row: &cells::Row, words: bool) -> Row<'static> {
         let mut out = Row::default();
         if let Some(phase) = self.phase(row) {
             out = out.with(format!(" {phase}"), Role::Live);
@@ -306,9 +344,14 @@ impl View<'_> {
                 Some(true) => ("=", Role::Label),
                 Some(false) if self.glyphs.ascii => ("!=", Role::Away),
                 Some(false) => ("≠", Role::Away),
-                None => ("?", Role::Label),
+                None => ("", Role::Label),
             };
-            out = out.with(format!(" {sign}{mark}"), role);
+            out = match (words, sign) {
+                (true, "") => out.with(format!(" label {mark}"), role),
+                (true, sign) => out.with(format!(" {sign} label {mark}"), role),
+                (false, "") => out.with(format!(" ({mark})"), role),
+                (false, sign) => out.with(format!(" {sign}{mark}"), role),
+            };
         }
         out.with(" ", Role::Text)
     }

@@ -130,7 +130,8 @@ impl Cells {
         ours
     }
 
-    fn new_eval(&mut self, info: EvalInfo) -> u32 {
+    /// An eval that is not known yet; its position.
+    pub(in crate::tui::model) fn new_eval(&mut self, info: EvalInfo) -> u32 {
         let ours = number(self.evals.len());
         self.names.eval_marks.push(mark(&info.digest));
         self.names
@@ -192,6 +193,7 @@ impl Cells {
         self.names.epoch += 1;
         self.names.seat = 0;
         self.complete = false;
+        self.failed = None;
     }
 
     /// The outline is complete.

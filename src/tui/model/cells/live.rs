@@ -42,6 +42,16 @@ impl Cells {
         self.order.ranks.get(run as usize).copied().unwrap_or(0)
     }
 
+    /// A judge began with a cell: its group is worth a look.
+    pub(crate) fn begun(&mut self, (row, _): SlotAt) {
+        let group = self.row(row).map(|row| row.eval as usize);
+        let group = group.and_then(|eval| self.groups.get_mut(eval));
+        if let Some(group) = group.filter(|group| !group.worth) {
+            group.worth = true;
+            self.hurry();
+        }
+    }
+
     /// A run planned a transcript's cells, numbered from `first`: they are live. A row that a newer run took is left
     /// alone, and its cells have no place.
     pub(crate) fn take(
@@ -142,7 +152,7 @@ impl Cells {
             if is_aside(at.1) {
                 return Ended {
                     decided: true,
-                    flip: None,
+                    ..Ended::default()
                 };
             }
             row.decision = decided(row);
@@ -152,6 +162,7 @@ impl Cells {
             row.keep.past = None;
             Ended {
                 decided: true,
+                fresh: row.verdict.is_none(),
                 flip: flip(at.0, row, result.by_human),
             }
         });
@@ -200,6 +211,8 @@ impl Cells {
 pub(crate) struct Ended {
     /// Its decision is complete.
     pub(crate) decided: bool,
+    /// It had no verdict before.
+    pub(crate) fresh: bool,
     pub(crate) flip: Option<Flip>,
 }
 

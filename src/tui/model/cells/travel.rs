@@ -57,7 +57,11 @@ impl Cells {
 
     /// The first problem, else the first row, else the first line.
     fn first_worth(&self) -> usize {
-        // While cells are judged nothing jumps to what they turn out as.
+        // While cells are judged nothing jumps to what they turn out as; one trace is watched to its end, and its verdict.
+        let watched = self.order.watches.and_then(|entry| self.find_shown(entry));
+        if let Some(at) = watched {
+            return at;
+        }
         if self.total.live > 0
             && let Some(at) = self.position()
         {
@@ -73,6 +77,31 @@ impl Cells {
             }
         }
         first.unwrap_or(0)
+    }
+
+    /// The cursor goes to a row because its judge is watched; it stays there until the user moves it.
+    pub(crate) fn watch(&mut self, entry: Entry) {
+        self.order.watches = Some(entry);
+        self.list.selected = Some(entry);
+        self.settle_cursor();
+    }
+
+    /// Whether the user chose where the cursor stands.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.order.touched
+    }
+
+    /// The cursor is nobody's choice any more.
+    pub(crate) fn release(&mut self) {
+        self.order.touched = false;
+        self.order.wish = None;
+        self.order.watches = self.list.selected;
+    }
+
+    fn settle_cursor(&mut self) {
+        if let Some(at) = self.position() {
+            self.list.near = at;
+        }
     }
 
     fn go(&mut self, at: usize, height: usize) {

@@ -14,6 +14,7 @@ fn wish(width: u16, height: u16) -> Wish {
         splits: Splits::default(),
         problems: 0,
         replay: false,
+        tour: false,
         changes: false,
     }
 }
@@ -164,6 +165,7 @@ fn any_wish() -> impl Strategy<Value = Wish> {
             },
             problems,
             replay: flags[1],
+            tour: flags[2],
             changes: flags[2],
         })
 }

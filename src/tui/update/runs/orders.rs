@@ -33,6 +33,7 @@ pub(in crate::tui::update) fn order(
         workspace,
         only: only.map(Arc::new),
         where_: None,
+        but: None,
         judge,
         cache,
         frozen: None,

@@ -222,6 +222,7 @@ fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
     };
     model.saves.report = Some(Report {
         number: 2,
+        first: 2,
         ..Report::default()
     });
     ran(&mut model, 1, "a");

@@ -13,9 +13,8 @@ fn press(input: &mut Input, keys: &str) {
 
 /// The row, and the columns shown reversed.
 fn drawn(input: &Input, width: u16) -> (String, Vec<usize>) {
-    let theme = Theme::bundled("dark")
-        .expect("a bundled theme")
-        .without_colour();
+    // A theme in which nothing else is reversed, marks of hostile characters included.
+    let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
     let area = buffer.area;
     input.draw(&mut Canvas::new(&mut buffer, &theme), area, Role::Text);
