@@ -14,6 +14,8 @@ pub(crate) struct Ticket(pub(crate) u64);
 
 /// Ended runs that are kept in memory; older ones are read from disk again when they are looked at.
 const KEPT: usize = 8;
+/// So many cells they may hold together, the newest run aside.
+const KEPT_CELLS: usize = 200_000;
 /// Judged cells after which the time left is worth telling.
 const ENOUGH: u64 = 3;
 
@@ -175,9 +177,14 @@ impl Runs {
     pub(crate) fn trim(&mut self, looked_at: impl Fn(&RunId) -> bool) {
         let ended = |run: &Run| !run.is_live();
         let mut many = self.map.values().filter(|run| ended(run)).count();
+        let mut cells: usize = self.map.values().map(|run| run.state.cells.len()).sum();
         self.map.retain(|_, run| {
-            let kept = many <= KEPT || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
-            many -= usize::from(!kept);
+            let fits = many <= KEPT && (cells <= KEPT_CELLS || many <= 1);
+            let kept = fits || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
+            if !kept {
+                many -= 1;
+                cells -= run.state.cells.len();
+            }
             kept
         });
     }

@@ -137,7 +137,9 @@ impl Bench {
                 self.tell(Msg::Highlighted { key, lang, spans });
             }
             Effect::ReadTrace { row, run, cell, .. } => {
-                let recorded = reads::recorded(&sample(&run.0), &cell).map(Arc::new);
+                let recorded = reads::recorded(&sample(&run.0), &cell, &|| false)
+                    .expect("nothing newer")
+                    .map(Arc::new);
                 self.tell(Msg::TraceRead { row, recorded });
             }
             _ => {}
