@@ -444,7 +444,7 @@ pub(super) fn failed(model: &mut Model, problems: Vec<Diagnostic>) -> Vec<Effect
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
 pub(super) fn editor_closed(model: &mut Model, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor did not end well: {why}");
+        let said = format!("the editor: {why}");
         model.notices.tell(model.now, Level::Error, said);
     }
     vec![Effect::LookAgain]
