@@ -14,9 +14,6 @@ use crate::theme::Theme;
 use crate::tui::model::cells::RowId;
 use crate::tui::widget::flow::Scroll;
 
-#[path = "replay_measured.rs"]
-mod measured;
-
 fn header() -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
         rubric: 0,
