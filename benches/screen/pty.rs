@@ -11,6 +11,9 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 /// Longer than any promise; what takes longer is told as never.
 const NEVER: Duration = Duration::from_secs(60);
 
+/// What ends a frame: the end of a synchronized update.
+const END: &[u8] = b"\x1b[?2026l";
+
 /// A terminal with the program on it.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -61,9 +64,17 @@ impl Terminal {
         let sees = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut buffer = [0; 64 * 1024];
+            let mut held = Vec::new();
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                sees.screen.lock().expect("no panic").process(&buffer[..n]);
+                held.extend_from_slice(&buffer[..n]);
+                // Half a frame is not seen: what was asked for may stand beside what was there before.
+                let Some(end) = held.windows(END.len()).rposition(|part| part == END) else {
+                    continue;
+                };
+                let rest = held.split_off(end + END.len());
+                sees.screen.lock().expect("no panic").process(&held);
                 sees.changed.notify_all();
+                held = rest;
             }
         });
         Self {

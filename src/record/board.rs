@@ -3,7 +3,7 @@
 //! Rebuilt from runs, reading only the lines that plan and decide. What a person changed never enters.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::plan::Plan;
 use super::{RecordError, Run};
@@ -23,6 +23,8 @@ const WANTED: &[&str] = &[
 #[derive(Debug, Clone, Default)]
 pub struct Board {
     cells: HashMap<String, Square>,
+    /// The newest cell of each judged decision, both by name; made when first asked for.
+    judged: OnceLock<HashMap<String, String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +97,35 @@ impl Board {
             .map(|(name, square)| (name.as_str(), &square.newest))
     }
 
+    /// The newest cell of a decision that was judged, by whatever judge: both by name. The first call looks at all cells.
+    pub fn newest_judged(&self, decision: &str) -> Option<&str> {
+        let judged = self.judged.get_or_init(|| self.all_judged());
+        judged.get(decision).map(String::as_str)
+    }
+
+    fn all_judged(&self) -> HashMap<String, String> {
+        let mut judged: HashMap<String, String> = HashMap::new();
+        for (name, cell) in self.iter() {
+            // Both characters stand for nothing else in a name.
+            let Some(end) = name.find(['~', '#']) else {
+                continue;
+            };
+            match judged.get_mut(&name[..end]) {
+                None => {
+                    judged.insert(name[..end].to_owned(), name.to_owned());
+                }
+                Some(known) => {
+                    let then = self.get(known).map(|cell| &cell.run);
+                    let newer = then < Some(&cell.run);
+                    if newer || (then == Some(&cell.run) && name < known.as_str()) {
+                        name.clone_into(known);
+                    }
+                }
+            }
+        }
+        judged
+    }
+
     /// How many cells have a result.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -107,6 +138,7 @@ impl Board {
 
     /// Puts a new result on the board, over what was there; the live counterpart of [`Board::of`].
     pub fn put(&mut self, name: String, cell: BoardCell) {
+        self.judged = OnceLock::new();
         let before = self.cells.remove(&name);
         let verdict = match before {
             _ if cell.outcome.is_verdict() => None,

@@ -197,6 +197,12 @@ impl Filter {
             .any(|term| matches!(term.what, What::Outcome(_)))
     }
 
+    /// Whether any term looks at a candidate's whole name, so that it must be written.
+    pub(crate) fn needs_name(&self) -> bool {
+        let whole = |what: &What| matches!(what, What::Word(_) | What::Names(_));
+        self.terms.iter().any(|term| whole(&term.what))
+    }
+
     /// Whether the decision is selected.
     pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
         self.terms
@@ -266,10 +272,7 @@ impl What {
                 let decision = decision(candidate);
                 names.exact.contains(decision) || names.early.contains(decision)
             }
-            What::Word(word) => {
-                candidate.name.to_lowercase().contains(word)
-                    || candidate.says.to_lowercase().contains(word)
-            }
+            What::Word(word) => holds(candidate.name, word) || holds(candidate.says, word),
             What::Id(key, patterns) => patterns.iter().any(|pattern| match key {
                 Key::Eval => pattern.matches(candidate.eval),
                 Key::Rubric => pattern.matches(candidate.rubric),
@@ -284,6 +287,23 @@ impl What {
             }),
         }
     }
+}
+
+/// Whether a text holds a word that is in lower case already. A filter is typed over a hundred thousand explanations: plain
+/// ones are not copied.
+fn holds(text: &str, word: &str) -> bool {
+    if !text.is_ascii() {
+        return text.to_lowercase().contains(word);
+    }
+    let Some((first, rest)) = word.as_bytes().split_first() else {
+        return true;
+    };
+    let text = text.as_bytes();
+    let upper = first.to_ascii_uppercase();
+    memchr::memchr2_iter(*first, upper, text).any(|at| {
+        let after = text.get(at + 1..at + 1 + rest.len());
+        after.is_some_and(|after| after.eq_ignore_ascii_case(rest))
+    })
 }
 
 /// A candidate's name without its judge: `~` stands for nothing else in a name.

@@ -31,8 +31,8 @@ pub enum Lang {
 
 /// How much of a text is looked at, in bytes.
 const MOST: usize = 256 << 10;
-/// A longer line stays plain, in bytes: syntect takes 22 ms for one of 60 kB.
-const LONGEST_LINE: usize = 2_000;
+/// A longer line stays plain, in bytes: syntect takes 22 ms for one of 60 kB, and far longer for one made to hurt.
+const LONGEST_LINE: usize = 1_000;
 
 /// A range of bytes and what stands there.
 type Spans = Vec<(Range<usize>, Role)>;
@@ -40,10 +40,20 @@ type Spans = Vec<(Range<usize>, Role)>;
 /// The roles of a text's pieces: byte ranges, sorted, not overlapping, none over a line's end; what is in none is plain.
 /// May take seconds on a large text: call it off the screen's thread.
 pub fn highlight(text: &str, lang: Lang) -> Vec<(Range<usize>, Role)> {
+    highlight_while(text, lang, &mut || true)
+}
+
+/// The same, as long as it may go on: asked before each line, for one made to hurt takes a hundredth of a second. What is
+/// left then is plain.
+pub fn highlight_while(
+    text: &str,
+    lang: Lang,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Vec<(Range<usize>, Role)> {
     let text = head(text);
     match lang {
         Lang::Diff => diff::highlight(text),
-        Lang::Json | Lang::Yaml | Lang::Html | Lang::Markdown => parse(text, lang),
+        Lang::Json | Lang::Yaml | Lang::Html | Lang::Markdown => parse(text, lang, go_on),
     }
 }
 
@@ -85,7 +95,7 @@ fn syntax(set: &SyntaxSet, lang: Lang) -> &SyntaxReference {
         .unwrap_or_else(|| set.find_syntax_plain_text())
 }
 
-fn parse(text: &str, lang: Lang) -> Spans {
+fn parse(text: &str, lang: Lang, go_on: &mut dyn FnMut() -> bool) -> Spans {
     let set = syntaxes();
     let syntax = syntax(set, lang);
     let highlighter = Highlighter::new(scopes::theme());
@@ -98,6 +108,9 @@ fn parse(text: &str, lang: Lang) -> Spans {
     for (start, line) in lines(text) {
         if line.len() > LONGEST_LINE {
             continue;
+        }
+        if !go_on() {
+            break;
         }
         let Ok(changes) = parser.parse_line(line, set) else {
             // A syntax that refers to one that is not there: begin anew on the next line.

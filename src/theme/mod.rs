@@ -14,7 +14,7 @@ mod file;
 mod glyphs;
 mod role;
 
-pub use code::{Lang, highlight};
+pub use code::{Lang, highlight, highlight_while};
 pub use depth::Depth;
 pub use file::{ThemeError, names, source};
 pub use glyphs::Glyphs;

@@ -13,12 +13,31 @@ use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::transcript::{Span, TranscriptFile, parse};
 
-/// One cell of a recording, without keeping the others.
-pub(crate) fn recorded(run: &Run, which: &Which) -> Result<Recorded, String> {
+/// Events between two looks at whether anybody still waits.
+const STRETCH: usize = 512;
+
+/// One cell of a recording, without keeping the others; `None`: outdated before it was found.
+pub(crate) fn recorded(
+    run: &Run,
+    which: &Which,
+    outdated: &dyn Fn() -> bool,
+) -> Option<Result<Recorded, String>> {
+    look_for(run, which, outdated).transpose()
+}
+
+fn look_for(
+    run: &Run,
+    which: &Which,
+    outdated: &dyn Fn() -> bool,
+) -> Result<Option<Recorded>, String> {
     // One cell is folded as cell 0 of a run of its own: memory does not grow with the others.
     let mut state = RunState::default();
     let mut found: Option<(CellIx, TranscriptRef)> = None;
-    for event in run.events().map_err(|error| error.to_string())? {
+    let events = run.events().map_err(|error| error.to_string())?;
+    for (at, event) in events.enumerate() {
+        if at % STRETCH == STRETCH - 1 && outdated() {
+            return Ok(None);
+        }
         let event = event.map_err(|error| error.to_string())?;
         let kind = match (&event.kind, &found) {
             (Kind::RunStarted(_), _) => event.kind,
@@ -77,7 +96,7 @@ pub(crate) fn recorded(run: &Run, which: &Which) -> Result<Recorded, String> {
     let header = *state
         .header
         .ok_or_else(|| format!("the log of run {letters} has no header"))?;
-    Ok(Recorded {
+    Ok(Some(Recorded {
         run: run.id.clone(),
         cell,
         header,
@@ -85,7 +104,7 @@ pub(crate) fn recorded(run: &Run, which: &Which) -> Result<Recorded, String> {
         transcript,
         notes: state.notes.into_iter().map(|(_, text)| text).collect(),
         dir: run.dir.clone(),
-    })
+    }))
 }
 
 /// The same fact about cell 0.

@@ -1,4 +1,5 @@
-//! The loop: drain what is pending, update, draw at most once in 16 ms and only if something changed.
+//! The loop: drain what is pending, update, draw at most once in 16 ms and only if something changed; what was
+//! typed is answered at once.
 //!
 //! Owns the model and the screen. Refuses to do anything that takes time: that is the runtime's.
 
@@ -29,6 +30,8 @@ use crate::model::Millis;
 
 /// Frames are at least so far apart.
 const FRAME: Millis = Millis(16);
+/// But what was typed is answered sooner: a key that had to wait for the next frame of a stream would be late.
+const ANSWER: Millis = Millis(4);
 /// So many messages are taken at most before the screen is looked after.
 const AT_ONCE: usize = 512;
 /// And for no longer than this, or a key would wait for a run.
@@ -81,6 +84,8 @@ pub(crate) struct App<S> {
     deps: Arc<Deps>,
     /// Whether anything changed since the last frame.
     dirty: bool,
+    /// Something was typed since the last frame.
+    typed: bool,
     drawn: Option<Millis>,
     /// What concerns the terminal, and is done between two messages.
     errands: VecDeque<Effect>,
@@ -98,6 +103,7 @@ impl<S: Screen> App<S> {
             inbox,
             deps,
             dirty: true,
+            typed: false,
             drawn: None,
             errands: VecDeque::new(),
             end: None,
@@ -161,22 +167,46 @@ impl<S: Screen> App<S> {
         self.end.as_ref().map(|end| end.code)
     }
 
-    /// Takes what is pending: answers and runs first, what was typed last, for an answer may change what a key means.
+    /// Takes what is pending. Answers first, for one may change what a key means; then what was typed; and what runs tell
+    /// only while nobody waits for an answer to a key.
     fn drain(&mut self, heard: &mut UnboundedReceiver<Heard>) {
-        self.take_in();
+        let began = self.deps.clock.now();
         for _ in 0..AT_ONCE {
-            let Ok(heard) = heard.try_recv() else { return };
+            let Ok(msg) = self.inbox.answers.try_recv() else {
+                break;
+            };
+            self.apply(msg);
+            if self.spent(began) {
+                break;
+            }
+        }
+        for _ in 0..AT_ONCE {
+            let Ok(heard) = heard.try_recv() else { break };
             self.hear(heard);
             // What is to be done with the terminal comes before what was typed after it.
             if !self.errands.is_empty() || self.end.is_some() {
                 return;
             }
         }
+        for _ in 0..AT_ONCE {
+            if self.typed || !heard.is_empty() || self.spent(began) {
+                break;
+            }
+            let Ok(msg) = self.inbox.runs.try_recv() else {
+                break;
+            };
+            self.apply(msg);
+        }
+    }
+
+    /// Whether the screen is to be looked after first.
+    fn spent(&self, began: Millis) -> bool {
+        self.deps.clock.now().since(began) >= SLICE
     }
 
     /// Takes answers and what runs told; whether there was any.
+    #[cfg(test)]
     pub(crate) fn take_in(&mut self) -> bool {
-        let began = self.deps.clock.now();
         for taken in 0..AT_ONCE {
             let next = self
                 .inbox
@@ -185,16 +215,16 @@ impl<S: Screen> App<S> {
                 .or_else(|_| self.inbox.runs.try_recv());
             let Ok(msg) = next else { return taken > 0 };
             self.apply(msg);
-            if self.deps.clock.now().since(began) >= SLICE {
-                break;
-            }
         }
         true
     }
 
     fn hear(&mut self, heard: Heard) {
         match heard {
-            Heard::Msg(msg) => self.apply(msg),
+            Heard::Msg(msg) => {
+                self.typed = true;
+                self.apply(msg);
+            }
             Heard::Deaf(why) => {
                 self.end.get_or_insert(End {
                     code: 74,
@@ -214,7 +244,8 @@ impl<S: Screen> App<S> {
     }
 
     fn frame_due(&self) -> Millis {
-        self.drawn.map_or(Millis(0), |drawn| drawn + FRAME)
+        let apart = if self.typed { ANSWER } else { FRAME };
+        self.drawn.map_or(Millis(0), |drawn| drawn + apart)
     }
 
     /// Draws a frame. A terminal that cannot be written to is one that is gone.
@@ -237,6 +268,7 @@ impl<S: Screen> App<S> {
             self.screen.draw(&mut |buffer| hits = view(model, buffer))?;
         }
         self.dirty = false;
+        self.typed = false;
         self.drawn = Some(self.deps.clock.now());
         self.apply(Msg::Drawn(hits));
         Ok(())

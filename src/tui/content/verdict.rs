@@ -7,8 +7,8 @@ use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, 
 use crate::report::{reasoning_in, words};
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
-use crate::tui::model::cells::{SlotState, Stale};
-use crate::tui::model::trace::{Shown, Wait, phase_line, same_eval, shown, turn_at};
+use crate::tui::model::cells::SlotState;
+use crate::tui::model::trace::{Loaded, Shown, Wait, phase_line, same_eval, shown, turn_at};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
@@ -39,6 +39,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.extend(waiting);
         }
     }
+    out.extend(notes(ink));
     out.extend(definition(ink, &shown));
     said(ink, &shown, &mut out);
     Box::new(out)
@@ -120,12 +121,19 @@ fn needs(shown: &Shown<'_>) -> Option<String> {
     }
 }
 
-fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
-    let why = match shown.row.stale? {
-        Stale::Eval => "the eval changed since",
-        Stale::Judge => "the judge changed since",
-        Stale::Transcript => "the transcript changed since",
+/// What the run noted about the cell.
+fn notes<'a>(ink: &Ink<'a>) -> Vec<Block<'a>> {
+    let Loaded::Here(_, recorded) = &ink.model.desk().trace.recorded else {
+        return Vec::new();
     };
+    let notes = recorded.notes.iter();
+    notes
+        .map(|note| rich([("note: ", Role::Muted), (note.as_str(), Role::Warning)]))
+        .collect()
+}
+
+fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
+    let why = shown.row.stale?.why();
     Some(rich([
         ("stale: ", Role::Stale),
         (why, Role::Stale),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
-use crate::event::{CellState, Kind, ParentCause, Phase, RunEvent, RunState, StopKind};
+use crate::event::{CellState, Kind, Phase, RunEvent, RunState, StopKind};
 use crate::model::{CellResult, Millis, RunId};
 
 /// Names a run before it has an id; counts up over the program's life.
@@ -14,6 +14,8 @@ pub(crate) struct Ticket(pub(crate) u64);
 
 /// Ended runs that are kept in memory; older ones are read from disk again when they are looked at.
 const KEPT: usize = 8;
+/// So many cells they may hold together, the newest run aside.
+const KEPT_CELLS: usize = 200_000;
 /// Judged cells after which the time left is worth telling.
 const ENOUGH: u64 = 3;
 
@@ -29,11 +31,8 @@ pub(crate) struct Run {
     pub(crate) names: Names,
     /// By cell number.
     pub(crate) places: Vec<Option<SlotAt>>,
-    pub(crate) cause: Option<ParentCause>,
     /// The save it belongs to, by the save's number.
     pub(crate) save: Option<u64>,
-    /// When it was ordered.
-    pub(crate) since: Millis,
     pub(crate) stage: Stage,
     /// Cells with a result.
     pub(crate) done: u64,
@@ -175,9 +174,14 @@ impl Runs {
     pub(crate) fn trim(&mut self, looked_at: impl Fn(&RunId) -> bool) {
         let ended = |run: &Run| !run.is_live();
         let mut many = self.map.values().filter(|run| ended(run)).count();
+        let mut cells: usize = self.map.values().map(|run| run.state.cells.len()).sum();
         self.map.retain(|_, run| {
-            let kept = many <= KEPT || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
-            many -= usize::from(!kept);
+            let fits = many <= KEPT && (cells <= KEPT_CELLS || many <= 1);
+            let kept = fits || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
+            if !kept {
+                many -= 1;
+                cells -= run.state.cells.len();
+            }
             kept
         });
     }

@@ -61,6 +61,8 @@ impl Runtime {
                 let runs = store_of(&workspace).runs();
                 let (board, problems) =
                     Board::of(&runs, |header| header.workspace == workspace.root);
+                // Looks at all cells once: here, not on the screen's thread.
+                let _none = board.newest_judged("");
                 Msg::BoardRead {
                     generation,
                     board: Arc::new(board),

@@ -5,6 +5,7 @@
 
 mod clipboard;
 mod files;
+mod newest;
 mod runs;
 
 pub(crate) use clipboard::CLIPBOARD_MAX;
@@ -22,6 +23,8 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use newest::Newest;
+
 use super::effect::Effect;
 use super::model::runs::Ticket;
 use super::msg::Msg;
@@ -36,6 +39,12 @@ use crate::workspace::{Env, Workspace};
 
 /// Batches of run events that wait to be shown; a run that is faster than the screen waits.
 const BATCHES: usize = 64;
+/// Traces and transcripts that wait to be read: what one looks at, and what one looked at just before.
+const READS: usize = 3;
+/// Texts that wait for their colours: more than a screen shows.
+const LOOKS: usize = 64;
+/// How long a text may take to be coloured; what is left of it then stays plain.
+const COLOURING: Millis = Millis(300);
 /// How long live runs may take to end when the program does.
 const GRACE: Millis = Millis(1000);
 
@@ -123,6 +132,9 @@ pub(crate) struct Runtime {
     live: HashMap<Ticket, CancellationToken>,
     /// Of the outline that is worked out now.
     outline: CancellationToken,
+    traces: Newest,
+    documents: Newest,
+    looks: Newest,
     runs: TaskTracker,
     made: Arc<Mutex<Vec<Made>>>,
     /// Which folder is watched.
@@ -144,6 +156,9 @@ impl Runtime {
             out,
             live: HashMap::new(),
             outline: CancellationToken::new(),
+            traces: Newest::new(READS),
+            documents: Newest::new(READS),
+            looks: Newest::new(LOOKS),
             runs: TaskTracker::new(),
             made: Arc::default(),
             watcher: None,
@@ -200,14 +215,18 @@ impl Runtime {
                 cell,
                 workspace,
                 dir,
-            } => self.ask(
-                move || {
-                    let recorded = find(&run, workspace.as_deref(), dir)
-                        .and_then(|run| reads::recorded(&run, &cell));
-                    Msg::TraceRead {
+            } => self.traces.ask(
+                &self.out,
+                move |outdated| {
+                    let found = find(&run, workspace.as_deref(), dir.clone());
+                    let recorded = match found {
+                        Ok(run) => reads::recorded(&run, &cell, outdated)?,
+                        Err(why) => Err(why),
+                    };
+                    Some(Msg::TraceRead {
                         row,
                         recorded: recorded.map(Arc::new),
-                    }
+                    })
                 },
                 move |why| Msg::TraceRead {
                     row,
@@ -249,32 +268,37 @@ impl Runtime {
                     },
                 );
             }
-            Effect::Highlight { key, lang, text } => self.ask(
-                move || Msg::Highlighted {
-                    key,
-                    lang,
-                    spans: theme::highlight(&text, lang),
-                },
-                // A text that cannot be highlighted is plain.
-                move |_| Msg::Highlighted {
-                    key,
-                    lang,
-                    spans: Vec::new(),
-                },
-            ),
+            Effect::Highlight { key, lang, text } => {
+                let clock = Arc::clone(&self.deps.clock);
+                self.looks.ask(
+                    &self.out,
+                    move |_| {
+                        let until = clock.now() + COLOURING;
+                        let spans =
+                            theme::highlight_while(&text, lang, &mut || clock.now() < until);
+                        Some(Msg::Highlighted { key, spans })
+                    },
+                    // A text that cannot be highlighted is plain.
+                    move |_| Msg::Highlighted {
+                        key,
+                        spans: Vec::new(),
+                    },
+                );
+            }
             Effect::ReadDocument {
                 transcript,
                 run_dir,
             } => {
                 let id = transcript.id.clone();
                 let failed = id.clone();
-                self.ask(
-                    move || {
+                self.documents.ask(
+                    &self.out,
+                    move |_| {
                         let doc = reads::read_document(&transcript, run_dir.as_deref());
-                        Msg::DocumentRead {
-                            id,
+                        Some(Msg::DocumentRead {
+                            id: id.clone(),
                             doc: doc.map(Arc::new),
-                        }
+                        })
                     },
                     move |why| Msg::DocumentRead {
                         id: failed,

@@ -22,8 +22,8 @@ use crate::tui::model::{Model, Place, Ui};
 
 use crate::tui::widget::input::Input;
 
-/// So many events are told at one wake: a few milliseconds' work.
-const BITE: usize = 20_000;
+/// So much is told at one wake: events, and cells they plan or settle. A few milliseconds' work.
+const BITE: usize = 5_000;
 const SLOWEST: f64 = 0.25;
 const FASTEST: f64 = 64.0;
 
@@ -251,7 +251,7 @@ fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {
     let ticket = replay.ticket;
     if let Some(behind) = &mut replay.behind {
         let (desk, told) = &mut **behind;
-        let bite = &events[*told..goal.min(*told + BITE)];
+        let bite = &events[*told..bite_end(&events, *told, goal)];
         // Flips of a recording are its own: none is told.
         let _flips = feed(desk, ticket, bite);
         desk.follow.note(ticket, bite);
@@ -268,7 +268,7 @@ fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {
         }
         return true;
     }
-    let bite = &events[replay.told..goal.min(replay.told + BITE)];
+    let bite = &events[replay.told..bite_end(&events, replay.told, goal)];
     if !bite.is_empty() {
         let _flips = feed(&mut replay.desk, ticket, bite);
         replay.told += bite.len();
@@ -276,6 +276,23 @@ fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {
     }
     replay.desk.follow(now, ticket, bite);
     replay.told == goal
+}
+
+/// Where a bite ends: one event at least.
+fn bite_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
+    let mut left = BITE;
+    let rest = events.get(from..goal).unwrap_or_default();
+    let takes = |event: &RunEvent| match &event.kind {
+        Kind::CellsSettled(all) => 1 + all.len(),
+        Kind::CellsPlanned { keys, .. } => 1 + keys.len(),
+        _ => 1,
+    };
+    let fits = rest.iter().take_while(|event| {
+        let fits = left > 0;
+        left = left.saturating_sub(takes(event));
+        fits
+    });
+    from + fits.count()
 }
 
 fn play_or_pause(replay: &mut Replay, now: Millis) -> Option<String> {

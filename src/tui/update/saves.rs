@@ -276,7 +276,7 @@ fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> 
         if !matches!(run.stage, Stage::Ordered | Stage::Running) {
             return false;
         }
-        let asked = run.state.cells.iter().any(|cell| !cell.trace.is_empty());
+        let asked = run.has_asked();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
         if asked || !same {
             return true;
@@ -404,9 +404,7 @@ fn start(
     };
     let save = model.saves.number;
     let run = Run {
-        cause: Some(ParentCause::Save),
         save: Some(save),
-        since: model.now,
         ..Run::default()
     };
     model.live.runs.map.insert(order.ticket, run);
@@ -446,7 +444,7 @@ pub(super) fn failed(model: &mut Model, problems: Vec<Diagnostic>) -> Vec<Effect
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
 pub(super) fn editor_closed(model: &mut Model, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor did not end well: {why}");
+        let said = format!("the editor: {why}");
         model.notices.tell(model.now, Level::Error, said);
     }
     vec![Effect::LookAgain]

@@ -46,12 +46,7 @@ const COSTS: &str =
 
 fn model(workspace: Arc<Workspace>) -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(
-        Place::Workspace(workspace),
-        Size::new(120, 40),
-        theme,
-        false,
-    )
+    Model::new(Place::Workspace(workspace), Size::new(120, 40), theme)
 }
 
 fn save(model: &mut Model, workspace: Arc<Workspace>) -> Vec<String> {

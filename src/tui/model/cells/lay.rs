@@ -13,52 +13,55 @@ use crate::record::{Board, BoardCell};
 /// More repeats than any eval asks for.
 const REPEATS: u32 = 1000;
 
+/// Rows that a board is laid under at once.
+const BITE: u32 = 4000;
+
 /// A board, kept so that rows an outline adds later find their results.
 #[derive(Debug, Clone)]
 pub(super) struct Laid {
     board: Arc<Board>,
-    /// A judged decision's newest cell, by the decision's name: for rows that are judged otherwise now.
-    judged: HashMap<String, String>,
     runs: HashMap<RunId, u32>,
-}
-
-impl Laid {
-    fn of(board: &Arc<Board>) -> Self {
-        let mut judged: HashMap<String, String> = HashMap::new();
-        for (name, cell) in board.iter() {
-            // Both characters stand for nothing else in a name.
-            let Some(end) = name.find(['~', '#']) else {
-                continue;
-            };
-            match judged.get_mut(&name[..end]) {
-                None => {
-                    judged.insert(name[..end].to_owned(), name.to_owned());
-                }
-                Some(known) => {
-                    let then = board.get(known).map(|cell| &cell.run);
-                    let newer = then < Some(&cell.run);
-                    if newer || (then == Some(&cell.run) && name < known.as_str()) {
-                        name.clone_into(known);
-                    }
-                }
-            }
-        }
-        Self {
-            board: Arc::clone(board),
-            judged,
-            runs: HashMap::new(),
-        }
-    }
+    /// Rows that still wait for it.
+    left: std::ops::Range<u32>,
 }
 
 impl Cells {
     pub(super) fn lay_board(&mut self, board: &Arc<Board>) {
-        self.board = Some(Laid::of(board));
-        for row in (0..).map(RowId).take(self.rows.len()) {
+        let rows = u32::try_from(self.rows.len()).expect("a desk holds fewer than 2^32 rows");
+        self.board = Some(Laid {
+            board: Arc::clone(board),
+            runs: HashMap::new(),
+            left: 0..rows,
+        });
+        self.lay_on();
+        self.reorder();
+    }
+
+    /// Whether rows still wait for the board.
+    pub(super) fn is_laying(&self) -> bool {
+        self.board
+            .as_ref()
+            .is_some_and(|laid| !laid.left.is_empty())
+    }
+
+    /// Lays it under some more rows: a few milliseconds' work.
+    pub(super) fn lay_on(&mut self) {
+        let Some(laid) = &mut self.board else {
+            return;
+        };
+        let to = laid.left.end.min(laid.left.start + BITE);
+        let bite = laid.left.start..to;
+        laid.left.start = to;
+        if bite.is_empty() {
+            return;
+        }
+        for row in bite.map(RowId) {
             self.lay_row(row);
             self.restale(row);
         }
-        self.reorder();
+        if !self.is_laying() {
+            self.reorder();
+        }
     }
 
     /// Gives a row what the board knows of it, unless a run of this session knows better.
@@ -129,7 +132,7 @@ impl Cells {
     fn judged_otherwise(&mut self, laid: &mut Laid, board: &Board, id: RowId) -> Option<Vec<Slot>> {
         let mut name = String::new();
         self.write_name(&mut name, id, None, None);
-        let found: CellName = laid.judged.get(&name)?.parse().ok()?;
+        let found: CellName = board.newest_judged(&name)?.parse().ok()?;
         let newest = board.get(&found.to_string())?.run.clone();
         let mut slots = Vec::new();
         let mut next = found;

@@ -254,6 +254,7 @@ impl Cells {
     /// Works out [`Cells::shown`] anew if something moved, but a large desk's not with every batch of results. When
     /// it is due otherwise, if it waits.
     pub(crate) fn settle_at(&mut self, now: Millis) -> Option<Millis> {
+        self.lay_on();
         if !self.order.moved {
             return None;
         }
@@ -271,6 +272,9 @@ impl Cells {
 
     /// When order that lags behind is due.
     pub(crate) fn due(&self) -> Option<Millis> {
+        if self.is_laying() {
+            return Some(Millis(0));
+        }
         self.order
             .moved
             .then_some(self.order.settled)?

@@ -128,13 +128,18 @@ impl Cells {
         let Some(name) = self.name_with(row, judge, None) else {
             return false;
         };
+        let written = if filter.needs_name() {
+            name.to_string()
+        } else {
+            String::new()
+        };
         filter.matches(&Candidate {
             transcript: name.transcript,
             tags: &[],
             rubric: name.rubric,
             eval: name.eval,
             judge: name.judge,
-            name: &name.to_string(),
+            name: &written,
             outcome: row.decision.as_ref().map(|decision| decision.outcome),
             says: row.why().map_or("", |why| why),
         })

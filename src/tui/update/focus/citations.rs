@@ -15,7 +15,7 @@ use crate::tui::model::trace::{Step, StepAt, fetch, shown, steps};
 use crate::tui::widget::flow::{Place, Scroll};
 
 /// So many bytes are searched for a verdict's quotes before it is on the screen; more waits for the key.
-const SEARCHED: usize = 8 << 20;
+const SEARCHED: usize = 1 << 20;
 
 /// The next place the shown verdict cites.
 pub(crate) fn next_citation(model: &mut Model) -> Vec<Effect> {

@@ -176,7 +176,7 @@ impl Scroll {
     }
 
     /// Goes to the next (or previous) match of [`Scroll::find`]; without one gone to before, from what is visible on.
-    /// Looks at 16 MB at most: on [`Found::NotYet`] call again with the same direction.
+    /// Looks at 2 MB at most: on [`Found::NotYet`] call again with the same direction.
     pub(crate) fn seek(&mut self, source: &dyn Source, area: Size, forward: bool) -> Found {
         seek::seek(self, source, area, forward, seek::BUDGET)
     }

@@ -8,8 +8,8 @@ use regex::{Regex, RegexBuilder};
 use super::walk::window;
 use super::{Found, Place, Scroll, Source};
 
-/// Bytes looked at in one call.
-pub(super) const BUDGET: usize = 16 * 1024 * 1024;
+/// Bytes looked at in one call: a few milliseconds' work.
+pub(super) const BUDGET: usize = 2 * 1024 * 1024;
 /// What a block costs besides its bytes.
 const BLOCK: usize = 64;
 /// Bytes looked at in one step backwards.

@@ -34,7 +34,9 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
     for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
         let named = Which::Named(state.name(number).expect("planned"));
         for which in [Which::Number(number), named] {
-            let read = reads::recorded(&run, &which).expect("it is there");
+            let read = reads::recorded(&run, &which, &|| false)
+                .expect("nothing newer")
+                .expect("it is there");
             assert_eq!(read.cell, number);
             assert_eq!(
                 (&read.state.trace, &read.state.result),
@@ -42,7 +44,8 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
             );
         }
     }
-    let nowhere = reads::recorded(&run, &Which::Number(CellIx(99)));
+    let nowhere =
+        reads::recorded(&run, &Which::Number(CellIx(99)), &|| false).expect("nothing newer");
     assert_eq!(
         nowhere.expect_err("no such cell"),
         "run page holds no cell number 99"
