@@ -324,7 +324,7 @@ impl Cells {
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         self.matching = 0;
-        let anything = self.total.rows > self.total.never;
+        let anything = self.total.rows > self.total.never + self.total.live;
         let mut first = true;
         for eval in &self.order.evals {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
