@@ -2,7 +2,9 @@
 
 use crate::model::Millis;
 use crate::tui::effect::Effect;
-use crate::tui::msg::Msg;
+use crate::tui::model::Model;
+use crate::tui::model::cells::Row;
+use crate::tui::msg::{Mouse, MouseDid, Msg};
 use crate::tui::testing::Driven;
 
 #[test]
@@ -147,4 +149,38 @@ fn a_filter_leaves_what_it_names() {
     let screen = app.settle().screen();
     assert!(screen.contains("official-link"), "{screen}");
     assert!(!screen.contains("opened-a-page"), "{screen}");
+}
+
+#[test]
+fn after_run_all_a_judge_is_watched_and_at_the_end_the_first_failure_is_selected() {
+    let mut app = Driven::watched(120, 40);
+    app.settle().keys("R");
+    let watching = |model: &Model| {
+        let cells = &model.live.cells;
+        let row = cells.selected().and_then(|row| cells.row(row));
+        row.is_some_and(|row| row.is_live() && row.slots[0].judge.is_some())
+    };
+    app.settle_until(watching);
+    assert!(app.screen().contains(" × "), "{}", app.screen());
+    app.settle();
+    let cells = &app.app.model.live.cells;
+    let row = cells.selected().and_then(|row| cells.row(row));
+    assert!(row.is_some_and(Row::is_problem), "{}", app.screen());
+}
+
+#[test]
+fn a_clicked_row_stays_under_the_pointer() {
+    let mut app = Driven::demo(80, 24);
+    app.settle().keys("R").settle();
+    app.keys("G g G k k k");
+    let rows = |app: &Driven| app.screen().lines().map(str::to_owned).collect::<Vec<_>>();
+    let before = rows(&app);
+    app.tell(Msg::Mouse(Mouse {
+        did: MouseDid::Pressed,
+        column: 10,
+        row: 8,
+    }));
+    let text = |row: &str| row.chars().skip(3).take(20).collect::<String>();
+    assert_eq!(text(&rows(&app)[8]), text(&before[8]));
+    assert!(rows(&app)[8].contains('▌'), "{}", app.screen());
 }

@@ -11,7 +11,7 @@ use crate::model::{CellIx, Millis};
 /// themselves.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Follow {
-    armed: bool,
+    pub(crate) armed: bool,
     /// Judge cells that are at work, oldest first.
     live: Vec<(Ticket, CellIx)>,
     /// The cell gone to last, and since when it is over.
@@ -162,11 +162,6 @@ impl Follow {
             }
         }
     }
-
-    /// Whether the newest live judge cell is gone to.
-    pub(crate) fn armed(&self) -> bool {
-        self.armed
-    }
 }
 
 #[cfg(test)]
@@ -240,6 +235,18 @@ mod tests {
         desk.follow(Millis(9001), run, &[]);
         desk.follow(Millis(20_000), run, &[]);
         assert_eq!(desk.cells.list.selected, Some(row(1)));
+    }
+
+    #[test]
+    fn who_chose_a_cell_stays_there_when_everything_is_run() {
+        let (mut desk, run) = desk();
+        crate::tui::model::cells::tests::outline(&mut desk.cells, &["a", "b"], &["x"], "v1");
+        desk.cells.move_by(1, 10);
+        let chosen = desk.cells.list.selected;
+        desk.follow(Millis(0), run, &[started(0)]);
+        desk.follow(Millis(9000), run, &[ended(0), started(1)]);
+        assert_eq!(desk.cells.list.selected, chosen);
+        assert!(!desk.follow.armed());
     }
 
     #[test]

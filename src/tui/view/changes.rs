@@ -59,16 +59,19 @@ fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
         "nothing changed yet: what a save moves is shown here, beside what was edited",
         Role::Muted,
     )];
-    let rubrics = model.workspace().map_or(&[][..], |all| &all.rubrics);
-    if !rubrics.is_empty() {
+    let open = model.workspace().filter(|all| !all.rubrics.is_empty());
+    if let Some(workspace) = open {
         out.push(flow::Block::default());
         out.push(flow::Block::new(
             "e edits the focused eval's rubric; or open one in an editor next door:",
             Role::Muted,
         ));
-        out.extend(rubrics.iter().map(|rubric| flow::Block {
+        out.extend(workspace.rubrics.iter().map(|rubric| flow::Block {
             indent: 2,
-            ..flow::Block::new(rubric.path.display().to_string(), Role::Text)
+            ..flow::Block::new(
+                workspace.root.join(&rubric.path).display().to_string(),
+                Role::Text,
+            )
         }));
     }
     out

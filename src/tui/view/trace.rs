@@ -226,7 +226,7 @@ fn named(
         .with(message.unwrap_or_default(), Role::Muted)
         .with(format!(" {times} "), Role::Muted)
         .with(eval.id.as_str(), Role::Title);
-    let room = usize::from(area.width).saturating_sub(wanted + 1);
+    let room = usize::from(area.width).saturating_sub(wanted + 3);
     if room < LEAST.min(name.width()) {
         return area;
     }
