@@ -10,6 +10,8 @@
 //!                               handlers ◄──┘   judge ◄────┘ provider, tools                  ┌───────────┤
 //!                                                                       record::Player ─►     ▼           ▼
 //!                                                                       (paced, same)     report::…   RunState
+//!                                                                                                         │
+//!                          keys, mouse, files ─► tui: Msg ─► update(&mut Model) ─► view(&Model) ◄─────────┘
 //! ```
 //!
 //! Recorded before shown, by construction: there is one pipeline. A replay is the live path with another source.
@@ -22,7 +24,8 @@
 //! 4. [`handlers`] eval types
 //! 5. [`judge`] the trace · [`record`] writer, reader, store · [`workspace`] dicta.yaml and discovery
 //! 6. [`run`] plan, schedule, cache · [`compare`] flips · [`report`] outputs
-//! 7. [`cli`] the commands
+//! 7. [`theme`] what things look like · [`tui`] the workbench
+//! 8. [`cli`] the commands
 
 pub mod cli;
 pub mod clock;

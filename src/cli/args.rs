@@ -205,7 +205,7 @@ pub(super) struct RunArgs {
     /// Answer judges' tool calls from this run's evidence
     #[arg(long, value_name = "RUN")]
     pub(super) frozen: Option<String>,
-    /// Take no verdict of past runs; later runs may still take this one's
+    /// Take no verdict of past runs, and leave none for later ones
     #[arg(long, conflicts_with = "refresh")]
     pub(super) no_cache: bool,
     /// Judge everything again; later runs take these verdicts

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::Cx;
 use super::args::{Look, Place};
 use super::trouble::Trouble;
-use super::workspace::{open as open_workspace, store};
+use super::workspace::{open as open_workspace, store_and_workspace};
 use crate::handlers::Registry;
 use crate::record::{Run, RunStore};
 use crate::theme::{Depth, Theme, ThemeError};
 use crate::tui::{self, Open, Setup};
-use crate::workspace::{self, CONFIG};
+use crate::workspace::{self, CONFIG, Workspace};
 
 /// Why there can be no screen, if so.
 pub(super) fn no_screen(cx: &Cx) -> Option<&'static str> {
@@ -48,12 +48,14 @@ pub(super) fn replay(
     place: &Place,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
-    let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
-    show(recording(run, Some(speed)), look, cx)
+    let (store, around) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    let run = store.resolve(run)?;
+    show(recording(run, Some(speed), around), look, cx)
 }
 
-fn recording(run: Run, speed: Option<f64>) -> Open {
+fn recording(run: Run, speed: Option<f64>, around: Option<Arc<Workspace>>) -> Open {
     Open::Run {
+        around,
         run: run.id,
         dir: run.dir,
         speed,
@@ -65,13 +67,18 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     let text = path.to_string_lossy();
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A run by its name, where no file has that name; a path to one is found without a workspace.
-        let store = if path.exists() {
-            RunStore {
+        let (store, around) = if path.exists() {
+            let around = workspace::discover(path).and_then(|root| {
+                let loaded = workspace::load(&root, &cx.env, &Registry::builtin());
+                loaded.ok().map(Arc::new)
+            });
+            let store = RunStore {
                 dir: path.to_owned(),
                 also: Vec::new(),
-            }
+            };
+            (store, around)
         } else {
-            store(None, cx)?
+            store_and_workspace(None, cx)?
         };
         let name = if path.exists() && !text.contains('/') {
             format!("./{text}")
@@ -81,11 +88,13 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
         let run = store.resolve(&name).map_err(|error| {
             if path.exists() {
                 Trouble::from(error)
+            } else if path.components().nth(1).is_some() {
+                Trouble::usage(format!("{} does not exist", path.display()))
             } else {
                 Trouble::usage(format!("{} does not exist, and {error}", path.display()))
             }
         })?;
-        return Ok(recording(run, None));
+        return Ok(recording(run, None, around));
     }
     let Some(root) = workspace::discover(path) else {
         if path.is_dir() {
@@ -99,7 +108,7 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).map_err(Trouble::files)?;
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let belongs = path.is_dir()
-        || loaded.transcripts.iter().any(|file| *file == real)
+        || loaded.transcripts.contains(&real)
         || loaded
             .files
             .iter()
@@ -126,7 +135,6 @@ fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: chosen(look, no_colour, cx)?,
-        no_colour,
     })
     .map_err(Trouble::usage)?;
     cx.streams.tell(&left.line);

@@ -46,14 +46,25 @@ pub(super) fn open(path: Option<&Path>, cx: &Cx) -> Result<Opened, Trouble> {
 
 /// Where the runs of a command's workspace are. A workspace that does not load still has its runs.
 pub(super) fn store(path: Option<&Path>, cx: &Cx) -> Result<RunStore, Trouble> {
+    Ok(store_and_workspace(path, cx)?.0)
+}
+
+/// As [`store`], and the workspace, if it loads.
+pub(super) fn store_and_workspace(
+    path: Option<&Path>,
+    cx: &Cx,
+) -> Result<(RunStore, Option<Arc<Workspace>>), Trouble> {
     let (root, _) = root(path, cx)?;
     match workspace::load(&root, &cx.env, &Registry::builtin()) {
-        Ok(workspace) => Ok(RunStore {
-            dir: workspace.runs.clone(),
-            also: workspace.also_runs.clone(),
-        }),
+        Ok(workspace) => {
+            let store = RunStore {
+                dir: workspace.runs.clone(),
+                also: workspace.also_runs.clone(),
+            };
+            Ok((store, Some(Arc::new(workspace))))
+        }
         Err(problems) => match workspace::runs_of(&root, &cx.env) {
-            Some((dir, also)) => Ok(RunStore { dir, also }),
+            Some((dir, also)) => Ok((RunStore { dir, also }, None)),
             None => Err(Trouble::files(problems)),
         },
     }

@@ -119,13 +119,16 @@ impl fmt::Display for CellNameRef<'_> {
 }
 
 fn encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
-    if !part.contains(['/', '@', '~', '#', '%']) {
+    // Controls too: a name is one line, and typed into shells.
+    let spelled = |c: char| matches!(c, '/' | '@' | '~' | '#' | '%') || c.is_ascii_control();
+    if !part.contains(spelled) {
         return f.write_str(part);
     }
     for c in part.chars() {
-        match c {
-            '/' | '@' | '~' | '#' | '%' => write!(f, "%{:02X}", c as u32)?,
-            c => f.write_char(c)?,
+        if spelled(c) {
+            write!(f, "%{:02X}", c as u32)?;
+        } else {
+            f.write_char(c)?;
         }
     }
     Ok(())

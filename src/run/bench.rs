@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::CachePolicy;
 use super::pace::Pace;
 use super::plan::Plan;
 use super::repeats::needed;
@@ -55,6 +56,8 @@ pub(crate) struct Bench {
     pub(super) seats: Vec<Option<Seat>>,
     /// Nothing is recalled with the cache off.
     pub(super) recall: Option<Box<dyn Recall>>,
+    /// What a run does with verdicts of others, and others with its own.
+    pub(super) cache: CachePolicy,
     /// Whose recorded answers tools get, if any.
     pub(super) frozen: Option<Arc<FrozenEvidence>>,
     /// What live cells are called, for judges that need to know.

@@ -161,6 +161,20 @@ impl Filter {
         }
     }
 
+    /// All decisions but one: its name without judge and repeat.
+    pub(crate) fn all_but(name: String) -> Self {
+        let mut filter = Self::names([name]);
+        filter.text.insert(0, '!');
+        for term in &mut filter.terms {
+            term.not = true;
+            if let What::Names(names) = &mut term.what {
+                // What may be meant is not what is left out.
+                names.early.clear();
+            }
+        }
+        filter
+    }
+
     /// Whether decisions are named, so that [`Filter::names_exactly`] is to be asked.
     pub(crate) fn is_named(&self) -> bool {
         self.terms

@@ -147,10 +147,12 @@ pub enum CachePolicy {
     /// They are.
     #[default]
     Use,
-    /// They are not; later runs may still take this one's.
+    /// They are not, and no later run takes this one's.
     Off,
     /// They are not, and the run says that it asked again.
     Refresh,
+    /// They are, and nobody is asked: judged decisions that past runs do not settle are not planned.
+    Only,
 }
 
 /// Why there is no run, or why it did not end well.

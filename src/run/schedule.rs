@@ -12,6 +12,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::CachePolicy;
 use super::bench::{Judged, State};
 use super::core::Core;
 use super::work::said;
@@ -139,7 +140,9 @@ impl Conductor {
                 self.queue.pop_first();
                 continue;
             };
-            let (cell, key) = (*cell, key.clone());
+            // Under its key a later run would find it.
+            let remembered = self.core.bench.cache != CachePolicy::Off;
+            let (cell, key) = (*cell, key.clone().filter(|_| remembered));
             let free = self.core.bench.seat(of.judge).is_none_or(|seat| seat.free);
             if !free && let Err(reached) = self.core.budget.check() {
                 if reached.first {

@@ -50,7 +50,8 @@ pub fn start(
     clock: Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
-    let prepared = prepare(workspace, registry, env, &clock, options, true)?;
+    let sending = options.cache != CachePolicy::Only;
+    let prepared = prepare(workspace, registry, env, &clock, options, sending)?;
     let Prepared {
         workspace,
         options,
@@ -240,7 +241,7 @@ pub(super) fn prepare(
     );
     let Built { seats, specs } = judges::build(&compilation, &sets, &parts)?;
     let recall: Option<Box<dyn Recall>> = match options.cache {
-        CachePolicy::Use if !compilation.needed.is_empty() => {
+        CachePolicy::Use | CachePolicy::Only if !compilation.needed.is_empty() => {
             let (index, _unreadable) = CacheIndex::of(&store.runs());
             Some(Box::new(Cache {
                 index,
@@ -276,6 +277,7 @@ pub(super) fn prepare(
         plan: compilation.plan,
         seats,
         recall,
+        cache: options.cache,
         frozen: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
         names,
     };

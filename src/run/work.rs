@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::CachePolicy;
 use super::bench::{Bench, Judged, State};
 use super::filter::Filter;
 use super::plan::{How, Plan, Task, end};
@@ -190,6 +191,10 @@ fn decide(
                     Some(carried) => carried.states(bench, owned, of),
                 };
                 bench.extend(owned, of, &mut cells);
+                let asks = cells.iter().any(|cell| matches!(cell, State::Ask(_)));
+                if asks && bench.cache == CachePolicy::Only {
+                    continue;
+                }
                 let first = item.cells.len();
                 item.cells
                     .extend(cells.into_iter().enumerate().map(|(nth, state)| {

@@ -31,6 +31,7 @@ fn order() -> (tempfile::TempDir, RunOrder) {
         workspace: Arc::new(workspace),
         only: Some(Arc::new(vec![name])),
         where_: None,
+        but: None,
         judge: None,
         cache: CachePolicy::Off,
         frozen: None,

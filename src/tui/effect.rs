@@ -103,6 +103,8 @@ pub(crate) struct RunOrder {
     pub(crate) only: Option<Arc<Vec<String>>>,
     /// Only what this filter selects (`rubric:x eval:y,z`); `only` goes before it.
     pub(crate) where_: Option<String>,
+    /// All but this decision, where neither of them is given.
+    pub(crate) but: Option<String>,
     /// Another judge for the judged evals; it need not be in the workspace.
     pub(crate) judge: Option<JudgeConfig>,
     /// Whether past verdicts are taken.

@@ -18,16 +18,24 @@
 
 pub(crate) mod app;
 pub(crate) mod at_hand;
+#[cfg(test)]
+mod bare_stories;
 pub(crate) mod command;
 pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
+#[cfg(test)]
+mod judge_stories;
 pub(crate) mod keymap;
 pub(crate) mod listing;
 pub(crate) mod model;
 pub(crate) mod msg;
 pub(crate) mod reads;
+#[cfg(test)]
+mod replay_stories;
 pub(crate) mod runtime;
+#[cfg(test)]
+mod stories;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -77,6 +85,8 @@ pub enum Open {
         dir: PathBuf,
         /// How many times as fast it plays, 0 for at once; `None`: it does not play, and is shown as it ended.
         speed: Option<f64>,
+        /// The workspace around it, if there is one: a recording of it is shown with its labels.
+        around: Option<Arc<Workspace>>,
     },
 }
 
@@ -90,8 +100,6 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// How it looks.
     pub theme: Theme,
-    /// Colours are not to be used (`NO_COLOR`).
-    pub no_colour: bool,
 }
 
 /// How the workbench was left.
@@ -133,7 +141,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         pace: Some(PACE),
     });
     let (place, opening, first) = begin(setup.open);
-    let mut model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
+    let mut model = Model::new(place, Size::default(), setup.theme);
     model.opening = opening;
     let (hearing, heard) = unbounded_channel();
     let (panicking, panics) = unbounded_channel();
@@ -147,8 +155,8 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         signals,
     };
     let mut app = App::new(model, screen, deps, first);
-    let end = app.run(&mut outside).await;
-    let line = app.close().await;
+    let end = Box::pin(app.run(&mut outside)).await;
+    let line = Box::pin(app.close()).await;
     Ok(Left {
         code: end.code,
         line,
@@ -161,13 +169,22 @@ fn begin(open: Open) -> (Place, Opening, Vec<Effect>) {
     match open {
         Open::Workspace(workspace) => (Place::Workspace(workspace), Opening::default(), Vec::new()),
         Open::File(file) => (Place::Bare(file), Opening::default(), Vec::new()),
-        Open::Run { run, dir, speed } => {
+        Open::Run {
+            run,
+            dir,
+            speed,
+            around,
+        } => {
             let read = Effect::ReadReplay {
                 run,
                 workspace: None,
                 dir: Some(dir),
             };
-            (Place::Recording, Opening::asked(speed), vec![read])
+            let opening = Opening {
+                around,
+                ..Opening::asked(speed)
+            };
+            (Place::Recording, opening, vec![read])
         }
     }
 }

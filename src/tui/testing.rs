@@ -29,6 +29,10 @@ use crate::workspace::{self, Env, demo};
 const PATIENCE: Millis = Millis(60_000);
 /// When nothing was heard for so long, a timer is waited for.
 const QUIET: Millis = Millis(2);
+/// A timer that is further away than this may be a deadline, and nobody may miss one because the machine is busy.
+const FAR: Millis = Millis(900);
+/// It is waited for when nothing was heard for so long.
+const LONG_QUIET: Millis = Millis(400);
 
 /// A screen in memory.
 pub(crate) struct FakeScreen {
@@ -115,9 +119,9 @@ impl Driven {
     }
 
     fn paced(width: u16, height: u16, pace: Option<Millis>) -> Self {
-        let data = tempfile::tempdir().expect("a folder");
-        let root = demo::unpack(data.path()).expect("the demo is unpacked");
-        Self::open(width, height, pace, data, &root)
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = demo::unpack(folder.path()).expect("the demo is unpacked");
+        Self::open(width, height, pace, folder, &root)
     }
 
     /// On a workspace. `data` is kept as long.
@@ -143,7 +147,7 @@ impl Driven {
 
     /// On anything.
     pub(crate) fn on(
-        place: Place,
+        opened: Place,
         size: Size,
         pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
@@ -162,7 +166,7 @@ impl Driven {
             pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let model = Model::new(place, size, theme, false);
+        let model = Model::new(opened, size, theme);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
         let app = App::new(model, screen, deps, first);
@@ -243,6 +247,11 @@ impl Driven {
         self
     }
 
+    /// Goes on to where something from outside is noticed, such as a file that is gone.
+    pub(crate) fn settle_for(&mut self, noticed: impl Fn(&Model) -> bool) -> &mut Self {
+        self.go_on(noticed, true)
+    }
+
     /// Goes on until nothing is queued, nothing is under way, and nothing is waited for but the end of a message: time
     /// passes whenever nothing else is left to wait for.
     pub(crate) fn settle(&mut self) -> &mut Self {
@@ -265,6 +274,7 @@ impl Driven {
         } = self;
         tokio.block_on(async {
             let patience = SystemClock::new();
+            let mut heard = Millis(0);
             while !enough(&app.model) {
                 assert!(patience.now() < PATIENCE, "it does not settle");
                 errands.extend(app.run_small_errands());
@@ -272,6 +282,7 @@ impl Driven {
                 // Asked first: a task sends before it ends.
                 let idle = app.runtime.busy().is_idle();
                 if app.take_in() {
+                    heard = patience.now();
                     continue;
                 }
                 let work = app.model.next_work();
@@ -285,12 +296,23 @@ impl Driven {
                 let busy = app.runtime.busy();
                 tokio::select! {
                     biased;
-                    Some(msg) = app.inbox.answers.recv() => app.apply(msg),
-                    Some(msg) = app.inbox.runs.recv() => app.apply(msg),
+                    Some(msg) = app.inbox.answers.recv() => {
+                        app.apply(msg);
+                        heard = patience.now();
+                    }
+                    Some(msg) = app.inbox.runs.recv() => {
+                        app.apply(msg);
+                        heard = patience.now();
+                    }
                     () = busy.less() => {}
                     () = patience.sleep(QUIET) => {
+                        let quiet = patience.now().since(heard);
                         if let Some(at) = clock.next_wake() {
-                            clock.advance(at.since(clock.now()));
+                            let wait = at.since(clock.now());
+                            if wait < FAR || quiet >= LONG_QUIET {
+                                clock.advance(wait);
+                                heard = patience.now();
+                            }
                         }
                     }
                 }
@@ -302,7 +324,17 @@ impl Driven {
 
     /// What is on the screen: its rows, without spaces at their ends.
     pub(crate) fn screen(&self) -> String {
-        text(self.app.screen.terminal.backend().buffer())
+        text(self.buffer())
+    }
+
+    /// What is on the screen, with its looks.
+    pub(crate) fn buffer(&self) -> &Buffer {
+        self.app.screen.terminal.backend().buffer()
+    }
+
+    /// What the clock reads.
+    pub(crate) fn clock_now(&self) -> Millis {
+        self.clock.now()
     }
 
     /// How the program ends, if it does.

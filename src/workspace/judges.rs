@@ -76,7 +76,9 @@ pub(super) fn read(
     if let Some(turns) = max_turns.and_then(|n| u16::try_from(n).ok()) {
         judge.max_turns = turns;
     }
-    if let Some(secs) = fields.number("timeout_s", "more than 0", |x| x > 0.0 && x <= 86_400.0) {
+    if let Some(secs) = fields.number("timeout_s", "more than 0 and at most 86400", |x| {
+        x > 0.0 && x <= 86_400.0
+    }) {
         judge.timeout = Millis::from_secs_f64(secs);
     }
     match provider {

@@ -217,7 +217,7 @@ fn each_fault_of_dicta_yaml_is_told_at_its_place() {
         ),
         (
             judge("provider: openai, model: m, timeout_s: 0"),
-            "4:46: timeout_s must be more than 0 (got 0)",
+            "4:46: timeout_s must be more than 0 and at most 86400 (got 0)",
         ),
         (
             judge("provider: openai, model: m, max_turns: 0"),

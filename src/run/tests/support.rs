@@ -26,7 +26,7 @@ use crate::run::source::{Chunk, Feed, Record};
 use crate::run::start::drive;
 use crate::run::tally::Tally;
 use crate::run::window::Window;
-use crate::run::{RunError, RunOptions};
+use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::Span;
 use crate::workspace::{Limits, Workspace};
 
@@ -254,6 +254,7 @@ fn run_of(
             plan: compilation.plan,
             seats,
             recall: None,
+            cache: CachePolicy::Use,
             frozen: None,
             names: Arc::new(Names::default()),
         },

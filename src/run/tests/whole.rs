@@ -1,5 +1,7 @@
 //! Whole runs on disk, judged by `rules`: recorded, recalled, filtered by the board, taken up again.
 
+mod cached;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -140,35 +142,6 @@ async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
         let (_, kinds, _) = home.run(home.workspace(), options).await;
         assert_eq!(asked(&kinds), 3, "{cache:?}");
     }
-}
-
-#[tokio::test]
-async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
-    let home = Home::new(&["hello"]);
-    let with = |min_score: f64| {
-        let mut changed = home.workspace();
-        let rubric = format!(
-            "
-id: r
-evals:
-  - id: half
-    type: llm_judge
-    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
-"
-        );
-        changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
-        changed
-    };
-    let (_, kinds, totals) = home.run(with(0.4), RunOptions::default()).await;
-    assert_eq!(
-        (asked(&kinds), outcomes(&totals)),
-        (1, vec![(Outcome::Pass, 1)])
-    );
-    let (_, kinds, totals) = home.run(with(0.9), RunOptions::default()).await;
-    assert_eq!(
-        (asked(&kinds), outcomes(&totals)),
-        (0, vec![(Outcome::Fail, 1)])
-    );
 }
 
 #[tokio::test]

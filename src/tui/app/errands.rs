@@ -1,6 +1,6 @@
 //! What is done with the terminal itself: editors, the clipboard, ctrl-z, drawing anew.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{App, End, Outside};
 use crate::tui::editor::{self, At};
@@ -80,7 +80,7 @@ impl<S: Screen> App<S> {
 
     /// The screen is the editor's until it ends. Runs go on meanwhile.
     async fn edit(&mut self, path: PathBuf, at: At, outside: &mut Outside) {
-        let command = editor::command(&self.deps.env, &path, at, |file| file.is_file());
+        let command = editor::command(&self.deps.env, &path, at, Path::is_file);
         let command = match command {
             Ok(command) => command,
             Err(why) => return self.apply(Msg::EditorClosed(Err(why))),
@@ -117,8 +117,8 @@ impl<S: Screen> App<S> {
             tokio::select! {
                 biased;
                 asked = outside.signals.next() => match asked {
-                    // ctrl-c in an editor is the editor's.
-                    Asked::End(2) | Asked::GoOn => {}
+                    // ctrl-c and ctrl-\ in an editor are the editor's.
+                    Asked::End(2 | 3) | Asked::GoOn => {}
                     Asked::End(_) => {
                         end_it();
                         self.asked(asked);

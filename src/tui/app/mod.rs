@@ -6,6 +6,8 @@
 mod errands;
 mod farewell;
 #[cfg(test)]
+mod save_stories;
+#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;

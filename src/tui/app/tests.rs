@@ -2,7 +2,9 @@
 
 use crate::model::Millis;
 use crate::tui::effect::Effect;
-use crate::tui::msg::Msg;
+use crate::tui::model::Model;
+use crate::tui::model::cells::Row;
+use crate::tui::msg::{Mouse, MouseDid, Msg};
 use crate::tui::testing::Driven;
 
 #[test]
@@ -56,4 +58,129 @@ fn leaving_at_once_says_that_nothing_was_run() {
     let mut app = Driven::demo(80, 24);
     app.settle();
     assert_eq!(app.close(), "dicta: nothing was run");
+}
+
+#[test]
+fn opening_shows_the_cells_and_running_all_decides_them() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    assert!(app.screen().contains("names-a-version"), "{}", app.screen());
+    app.keys("R").settle();
+    let model = &app.app.model;
+    assert_eq!(model.runs().live().count(), 0);
+    assert!(app.screen().contains('✗'), "{}", app.screen());
+    assert!(app.close().contains("is recorded in"));
+}
+
+#[test]
+fn a_live_run_is_asked_about_before_the_end_and_cancelled_with_it() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    // Past verdicts aside, so that a judge is at work.
+    app.keys("end r");
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));
+    app.keys("q");
+    assert_eq!(app.end(), None, "it asks first");
+    app.keys("y");
+    assert_eq!(app.end(), Some(0));
+    assert!(app.close().contains("recorded in"));
+}
+
+#[test]
+fn a_cancelled_run_ends_and_the_workbench_stays() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));
+    app.keys("ctrl-c").settle();
+    assert_eq!(app.app.model.runs().live().count(), 0);
+    assert_eq!(app.end(), None);
+}
+
+#[test]
+fn a_mended_rubric_flips_towards_the_labels() {
+    let mut app = Driven::demo(120, 40);
+    app.settle().keys("R").settle();
+    let path = "rubrics/beamline.yaml";
+    let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    app.save(path, &rubric.replace(r"\d\.\d\b", r"\d+\.\d+"))
+        .settle();
+    let report = app.app.model.saves.report.as_ref().expect("a report");
+    assert_eq!(report.flips.len(), 3);
+    assert!(
+        app.screen().contains("towards your labels"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn a_broken_rubric_is_told_and_gone_when_it_is_mended() {
+    let mut app = Driven::demo(120, 40);
+    app.settle();
+    let path = "rubrics/beamline.yaml";
+    let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    app.save(path, &rubric.replace("evals:", "evils:")).settle();
+    assert!(!app.app.model.saves.problems.is_empty());
+    assert!(app.screen().contains("beamline.yaml:"), "{}", app.screen());
+    app.save(path, &rubric).settle();
+    assert_eq!(app.app.model.saves.problems, Vec::new());
+}
+
+#[test]
+fn an_editor_is_asked_for_at_the_eval() {
+    let mut app = Driven::demo(120, 40);
+    app.settle().keys("j e");
+    assert!(
+        matches!(&app.errands[..], [Effect::Edit { line: 2.., .. }]),
+        "{:?}",
+        app.errands
+    );
+}
+
+#[test]
+fn a_filter_leaves_what_it_names() {
+    let mut app = Driven::demo(120, 40);
+    app.settle()
+        .keys("/")
+        .type_in("eval:official-link")
+        .keys("enter");
+    let screen = app.settle().screen();
+    assert!(screen.contains("official-link"), "{screen}");
+    assert!(!screen.contains("opened-a-page"), "{screen}");
+}
+
+#[test]
+fn after_run_all_a_judge_is_watched_and_at_the_end_the_first_failure_is_selected() {
+    let mut app = Driven::watched(120, 40);
+    app.settle().keys("R");
+    let watching = |model: &Model| {
+        let cells = &model.live.cells;
+        let row = cells.selected().and_then(|row| cells.row(row));
+        row.is_some_and(|row| row.is_live() && row.slots[0].judge.is_some())
+    };
+    app.settle_until(watching);
+    assert!(app.screen().contains(" × "), "{}", app.screen());
+    app.settle();
+    let cells = &app.app.model.live.cells;
+    let row = cells.selected().and_then(|row| cells.row(row));
+    assert!(row.is_some_and(Row::is_problem), "{}", app.screen());
+}
+
+#[test]
+fn a_clicked_row_stays_under_the_pointer() {
+    let mut app = Driven::demo(80, 24);
+    app.settle().keys("R").settle();
+    app.keys("G g G k k k");
+    let rows = |app: &Driven| app.screen().lines().map(str::to_owned).collect::<Vec<_>>();
+    let before = rows(&app);
+    app.tell(Msg::Mouse(Mouse {
+        did: MouseDid::Pressed,
+        column: 10,
+        row: 8,
+    }));
+    let text = |row: &str| row.chars().skip(3).take(20).collect::<String>();
+    assert_eq!(text(&rows(&app)[8]), text(&before[8]));
+    assert!(rows(&app)[8].contains('▌'), "{}", app.screen());
 }

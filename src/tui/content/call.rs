@@ -30,7 +30,11 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
 }
 
 fn no_call<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if let Some(waiting) = ink.waiting(shown.wait) {
+    if let Some(plain) = super::decided_by_code(ink, shown) {
+        return plain;
+    }
+    let fills = "here the arguments of a judge's tool calls form, as it writes them";
+    if let Some(waiting) = ink.waiting(shown, fills) {
         return waiting;
     }
     let toolless = shown

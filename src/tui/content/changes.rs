@@ -7,7 +7,7 @@ use crate::tui::widget::flow::{Block, Source};
 /// The pane's text.
 pub(super) fn source(model: &Model) -> Box<dyn Source + '_> {
     let files = model.saves.report.iter().flat_map(|report| &report.files);
-    let lines = files.flat_map(|(_, diff)| diff.lines());
+    let lines = files.flat_map(|file| file.diff.lines());
     Box::new(
         lines
             .map(|line| Block::new(line, role(line)))

@@ -46,7 +46,12 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
 }
 
 fn nothing<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if let Some(waiting) = ink.waiting(shown.wait) {
+    if let Some(plain) = super::decided_by_code(ink, shown) {
+        return plain;
+    }
+    let fills =
+        "here stands what a judge's tool calls returned: pages, with status, addresses and bytes";
+    if let Some(waiting) = ink.waiting(shown, fills) {
         return waiting;
     }
     let toolless = shown

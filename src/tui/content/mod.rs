@@ -9,15 +9,16 @@ pub(crate) mod fetched;
 mod prompt;
 mod transcript;
 pub(crate) mod verdict;
+mod votes;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::model::Model;
 use super::model::pane::Pane;
 use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
-use super::model::trace::Wait;
+use super::model::trace::{Shown, Wait};
+use super::model::{Model, Place};
 use super::widget::flow::{Block, Scroll, Source};
 use crate::event::Piece;
 use crate::model::{Blob, Outcome};
@@ -138,8 +139,9 @@ impl<'a> Ink<'a> {
     }
 
     /// What stands in a pane of the trace while there is no trace; `None` if there is one.
-    fn waiting(&self, wait: Wait<'a>) -> Option<Vec<Block<'a>>> {
-        Some(match wait {
+    /// `fills`: what would stand there; nothing else is said where a judge never will.
+    fn waiting(&self, shown: &Shown<'a>, fills: &'static str) -> Option<Vec<Block<'a>>> {
+        Some(match shown.wait {
             Wait::Not => return None,
             Wait::Reading => vec![Block::new("reading the recording …", Role::Muted)],
             Wait::Failed(why) => vec![
@@ -149,15 +151,44 @@ impl<'a> Ink<'a> {
             Wait::NeverRun if self.model.replay.is_some() => {
                 vec![Block::new("not reached yet in this recording", Role::Muted)]
             }
-            Wait::NeverRun => vec![rich([
-                ("not run yet: ", Role::Muted),
-                ("r", Role::Key),
-                (" runs this cell, ", Role::Muted),
-                ("R", Role::Key),
-                (" runs everything", Role::Muted),
+            Wait::NeverRun if matches!(self.model.place, Place::Bare(_)) => vec![rich([
+                ("no rubric judges this file yet: ", Role::Muted),
+                ("W", Role::Key),
+                (" makes a workspace around it", Role::Muted),
             ])],
+            Wait::NeverRun => {
+                let mut out = vec![rich([
+                    ("not run yet: ", Role::Muted),
+                    ("r", Role::Key),
+                    (" runs this cell, ", Role::Muted),
+                    ("R", Role::Key),
+                    (" runs everything", Role::Muted),
+                ])];
+                if !fills.is_empty() {
+                    out.push(gap());
+                    out.push(Block::new(fills, Role::Muted));
+                }
+                out
+            }
         })
     }
+}
+
+/// What stands in a pane that only a judge fills, where code decides; `None` where a judge does.
+fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>>> {
+    let eval = ink.model.desk().cells.evals.get(shown.row.eval as usize)?;
+    (!eval.judged).then(|| {
+        vec![
+            rich([
+                ("no judge here: code decides ", Role::Muted),
+                (eval.kind.as_str(), Role::Text),
+            ]),
+            rich([
+                ("5", Role::Key),
+                (" says what it found, and how it is asked", Role::Muted),
+            ]),
+        ]
+    })
 }
 
 /// What stands in a pane of the trace while no cell is focused.

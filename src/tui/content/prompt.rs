@@ -47,7 +47,11 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
 }
 
 fn no_prompt<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if let Some(waiting) = ink.waiting(shown.wait) {
+    if let Some(plain) = super::decided_by_code(ink, shown) {
+        return plain;
+    }
+    let fills = "here stands what the judge is sent, turn by turn";
+    if let Some(waiting) = ink.waiting(shown, fills) {
         return waiting;
     }
     let why = match shown.result {

@@ -1,13 +1,14 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
+use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
-use crate::model::{CellResult, Citation, Outcome, Usage, Verdict, counted};
+use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, counted};
 use crate::report::{reasoning_in, words};
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
-use crate::tui::model::cells::{SlotState, Stale};
-use crate::tui::model::trace::{Shown, Wait, phase_line, same_eval, shown, turn_at};
+use crate::tui::model::cells::SlotState;
+use crate::tui::model::trace::{Loaded, Shown, Wait, phase_line, same_eval, shown, turn_at};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
@@ -16,7 +17,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         return Box::new(no_cell());
     };
     if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
-        let mut out = ink.waiting(shown.wait).unwrap_or_default();
+        let mut out = ink.waiting(&shown, "").unwrap_or_default();
         out.extend(label_alone(ink, &shown));
         out.extend(definition(ink, &shown));
         return Box::new(out);
@@ -32,12 +33,13 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.push(Block::new(&**why, Role::Text));
         }
         if let (Wait::Reading | Wait::Failed(_), Some(waiting)) =
-            (shown.wait, ink.waiting(shown.wait))
+            (shown.wait, ink.waiting(&shown, ""))
         {
             out.push(gap());
             out.extend(waiting);
         }
     }
+    out.extend(notes(ink));
     out.extend(definition(ink, &shown));
     said(ink, &shown, &mut out);
     Box::new(out)
@@ -51,10 +53,11 @@ pub(crate) fn of<'a>(shown: &Shown<'a>) -> Option<&'a Verdict> {
 
 /// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
 fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
-    let done = match (shown.result, &shown.slot.state) {
-        (Some(result), _) => Some((result.outcome, result.score)),
-        (None, SlotState::Done { outcome, score, .. }) => Some((*outcome, *score)),
-        (None, _) => None,
+    // A past verdict may have been decided otherwise since: its own run's word is not the last one.
+    let done = match (&shown.slot.state, shown.result) {
+        (SlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
+        (_, Some(result)) => Some((result.outcome, result.score)),
+        (_, None) => None,
     };
     let Some((outcome, score)) = done else {
         let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
@@ -100,12 +103,15 @@ fn label(ink: &Ink<'_>, shown: &Shown<'_>, outcome: Outcome) -> (String, &'stati
 
 fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
     let (mark, _) = ink.mark(Outcome::of(shown.row.label?));
-    Some(Block::new(format!("label {mark}"), Role::Label))
+    Some(rich([
+        (format!("label {mark}").as_str(), Role::Label),
+        (", what a person said", Role::Muted),
+    ]))
 }
 
 /// What only decides, of the run that decided.
 fn needs(shown: &Shown<'_>) -> Option<String> {
-    let decides = &shown.spec()?.decides;
+    let decides = &shown.decided?.decides;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
     match (number("min_score"), number("max_score")) {
         (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),
@@ -115,12 +121,19 @@ fn needs(shown: &Shown<'_>) -> Option<String> {
     }
 }
 
-fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
-    let why = match shown.row.stale? {
-        Stale::Eval => "the eval changed since",
-        Stale::Judge => "the judge changed since",
-        Stale::Transcript => "the transcript changed since",
+/// What the run noted about the cell.
+fn notes<'a>(ink: &Ink<'a>) -> Vec<Block<'a>> {
+    let Loaded::Here(_, recorded) = &ink.model.desk().trace.recorded else {
+        return Vec::new();
     };
+    let notes = recorded.notes.iter();
+    notes
+        .map(|note| rich([("note: ", Role::Muted), (note.as_str(), Role::Warning)]))
+        .collect()
+}
+
+fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
+    let why = shown.row.stale?.why();
     Some(rich([
         ("stale: ", Role::Stale),
         (why, Role::Stale),
@@ -153,61 +166,6 @@ fn flipped<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
     ]))
 }
 
-/// The cells of a decision that has several, and what they decided together.
-fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    let slots = &shown.row.slots;
-    if slots.len() < 2 {
-        return Vec::new();
-    }
-    let desk = ink.model.desk();
-    let mut out = Vec::new();
-    if let Some(decision) = &shown.row.decision {
-        let (mark, role) = ink.mark(decision.outcome);
-        let votes = decision.votes;
-        out.push(rich([
-            (
-                format!("by vote {mark} {}", words(decision.outcome)).as_str(),
-                role,
-            ),
-            (
-                format!(
-                    ": {} pass, {} fail, {} not applicable, {} without a verdict",
-                    votes.pass, votes.fail, votes.na, votes.error
-                )
-                .as_str(),
-                Role::Muted,
-            ),
-        ]));
-    }
-    for (at, slot) in slots.iter().enumerate() {
-        let judge = slot
-            .judge
-            .and_then(|judge| desk.cells.judges.get(judge as usize));
-        let (mark, role, score) = match &slot.state {
-            SlotState::Never => (ink.glyphs().never, Role::Muted, None),
-            SlotState::Live => (ink.glyphs().live[0], Role::Live, None),
-            SlotState::Done { outcome, score, .. } => {
-                let (mark, role) = ink.mark(*outcome);
-                (mark, role, *score)
-            }
-        };
-        let score = score
-            .map(|score| format!(" {score:.2}"))
-            .unwrap_or_default();
-        let open = at == usize::from(desk.trace.slot);
-        out.push(Block {
-            indent: 2,
-            lead: if open { ink.glyphs().cursor } else { "" }.into(),
-            ..rich([
-                (format!("#{} ", at + 1).as_str(), Role::Muted),
-                (judge.map_or("", |(name, _)| name), Role::Text),
-                (format!(" {mark}{score}").as_str(), role),
-            ])
-        });
-    }
-    out
-}
-
 fn decided<'a>(
     ink: &mut Ink<'a>,
     shown: &Shown<'a>,
@@ -218,7 +176,16 @@ fn decided<'a>(
         out.push(Block::new(error.as_str(), Role::Error));
     }
     if let Some(advice) = advice(result.outcome) {
-        out.push(Block::new(advice, Role::Muted));
+        // `r` asks the eval's own judge.
+        let key = if shown.is_aside() { "J asks" } else { "r asks" };
+        out.push(Block::new(advice.replace("r asks", key), Role::Muted));
+    }
+    if result.outcome == Outcome::NotApplicable && by_rules(shown) && ink.model.replay.is_none() {
+        out.push(rich([
+            ("rules could not read this: ", Role::Muted),
+            ("J", Role::Key),
+            (" shows real judges at hand", Role::Muted),
+        ]));
     }
     let verdict = of(shown);
     let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
@@ -316,7 +283,7 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
         facts.push("a person changed something on the way".to_owned());
     }
     if let Some(usage) = result.usage {
-        facts.push(took(usage, result));
+        facts.push(took(usage, result, shown));
     }
     if result.duration_ms.0 > 0 {
         facts.push(result.duration_ms.to_string());
@@ -335,7 +302,7 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
     out
 }
 
-fn took(usage: Usage, result: &CellResult) -> String {
+fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
         _ => "tokens unknown".to_owned(),
@@ -343,12 +310,22 @@ fn took(usage: Usage, result: &CellResult) -> String {
     let cost = match result.cost_usd {
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
+        None if shown.judge().is_some_and(|judge| judge.config.is_free()) => {
+            "free (local)".to_owned()
+        }
         None => "cost unknown".to_owned(),
     };
     format!("{} · {tokens} · {cost}", counted(usage.calls, "judge call"))
 }
 
 /// What to do about an outcome that is no verdict.
+/// Whether it was the built-in judge, which knows a few clauses.
+fn by_rules(shown: &Shown<'_>) -> bool {
+    shown
+        .judge()
+        .is_some_and(|judge| judge.config.provider == ProviderKind::Rules)
+}
+
 fn advice(outcome: Outcome) -> Option<&'static str> {
     Some(match outcome {
         Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::Skipped => return None,
@@ -377,7 +354,8 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
-    if info.judged {
+    // A row of a bare file is no eval.
+    if info.judged || info.kind.is_empty() {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];

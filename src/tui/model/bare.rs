@@ -31,7 +31,7 @@ impl Cells {
     /// Rows for transcripts that no rubric is about: one group, nothing decided.
     pub(crate) fn list_bare(&mut self, refs: &[TranscriptRef]) {
         if self.evals.is_empty() {
-            self.evals.push(EvalInfo {
+            self.new_eval(EvalInfo {
                 rubric: String::new(),
                 id: GROUP.to_owned(),
                 kind: String::new(),

@@ -9,6 +9,7 @@
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only groups in which something moved are sorted anew.
 //! - [`query`]: the filter's language. [`travel`]: moving the cursor.
 
+mod aside;
 mod known;
 mod lay;
 mod live;
@@ -110,9 +111,9 @@ impl Stale {
     /// The reason, for people.
     pub(crate) const fn why(self) -> &'static str {
         match self {
-            Self::Eval => "stale: the eval changed since",
-            Self::Judge => "stale: the judge changed since",
-            Self::Transcript => "stale: the transcript changed since",
+            Self::Eval => "the eval changed since",
+            Self::Judge => "the judge changed since",
+            Self::Transcript => "the transcript changed since",
         }
     }
 }
@@ -134,6 +135,8 @@ pub(crate) struct Row {
     pub(crate) eval: u32,
     pub(crate) message: Option<u32>,
     pub(crate) slots: Vec<Slot>,
+    /// What judges said that were asked besides the eval's own (`J`): shown, and deciding nothing.
+    pub(crate) asides: Vec<Slot>,
     /// The vote; `None` until all planned cells have results.
     pub(crate) decision: Option<Decision>,
     /// The newest verdict: what a new one is compared with.
@@ -211,6 +214,8 @@ pub(crate) struct Cells {
     pub(crate) filter_problem: Option<String>,
     /// Whether the outline is complete.
     pub(crate) complete: bool,
+    /// Why it could not be worked out, if so: a sentence.
+    pub(crate) failed: Option<String>,
     /// All decisions, by where they stand.
     pub(crate) total: Counts,
     /// Decisions that the filter lets through.
@@ -246,7 +251,7 @@ impl Cells {
     /// The name of one cell of a row.
     pub(crate) fn cell_name(&self, (row, slot): SlotAt) -> Option<CellName> {
         let row = self.row(row)?;
-        let slot = row.slots.get(usize::from(slot))?;
+        let slot = row.slot(slot)?;
         self.name_with(row, slot.judge, slot.repeat)
             .map(CellNameRef::to_owned)
     }
@@ -290,12 +295,6 @@ impl Cells {
     /// A row.
     pub(crate) fn row(&self, row: RowId) -> Option<&Row> {
         self.rows.get(row.0 as usize)
-    }
-
-    /// The judge of a row's cells, for judged evals.
-    pub(crate) fn judge_of(&self, row: &Row) -> Option<&str> {
-        let judge = row.slots.first()?.judge?;
-        Some(self.judges.get(judge as usize)?.0.as_str())
     }
 
     /// Learns a header's evals and judges (the newest digests win if `current`), and says which of ours they are.

@@ -1,16 +1,17 @@
 //! Going with the judge: which cell is looked at while judges work and the user has not moved.
 
-use super::cells::Entry;
+use super::cells::{Entry, SlotAt};
 use super::desk::Desk;
 use super::runs::Ticket;
 use super::trace::StepAt;
 use crate::event::{Kind, RunEvent};
 use crate::model::{CellIx, Millis};
 
-/// Going with the judge: the newest live judge cell is focused, until the user moves for themselves.
+/// Going with the judge: a live judge cell is focused, of the eval that is listed first, until the user moves for
+/// themselves.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Follow {
-    armed: bool,
+    pub(crate) armed: bool,
     /// Judge cells that are at work, oldest first.
     live: Vec<(Ticket, CellIx)>,
     /// The cell gone to last, and since when it is over.
@@ -38,18 +39,20 @@ impl Desk {
                 .map
                 .get(&ticket)
                 .is_some_and(|run| run.save.is_none());
-            if own {
+            // Who chose a cell wants to see that one.
+            if own && !self.cells.is_touched() {
                 self.go_along();
             }
         }
         self.follow.note(ticket, events);
         if self.going_along() {
-            self.go_to_newest(now);
+            self.go_to_one(now);
         }
     }
 
-    /// From now on the newest live judge cell is focused.
+    /// From now on live judge cells are focused.
     pub(crate) fn go_along(&mut self) {
+        self.cells.release();
         self.follow.armed = true;
         self.follow.over = None;
         self.follow.put = self.cells.list.selected;
@@ -67,38 +70,55 @@ impl Desk {
 
     /// Whether it goes with the judge: it did, and the user has not moved since.
     fn going_along(&mut self) -> bool {
+        // Before anybody was gone to, the cursor moves by itself: to what fails first.
+        let chosen = self.cells.is_touched() || self.follow.at.is_some();
         let moved = self.follow.put.is_some() && self.follow.put != self.cells.list.selected;
+        let moved = moved && chosen;
         self.follow.armed &= !moved;
         self.follow.armed
     }
 
-    fn go_to_newest(&mut self, now: Millis) {
+    fn go_to_one(&mut self, now: Millis) {
+        let mut stays = false;
         if let Some(at) = self.follow.at {
             if self.follow.live.contains(&at) {
-                return;
-            }
-            let over = *self.follow.over.get_or_insert(now);
-            if now.since(over) < LINGER {
-                return;
+                self.follow.over = None;
+                stays = true;
+            } else {
+                let over = *self.follow.over.get_or_insert(now);
+                stays = now.since(over) < LINGER;
             }
         }
-        let Some(&(ticket, cell)) = self.follow.live.last() else {
-            return;
+        let eval_of = |at: (Ticket, CellIx)| {
+            let (row, slot) = self.place_of(at)?;
+            let eval = self.cells.row(row).map_or(u32::MAX, |row| row.eval);
+            Some((eval, row, slot))
         };
-        let place = self
-            .runs
-            .map
-            .get(&ticket)
-            .and_then(|run| *run.places.get(cell.index())?);
-        if let Some((row, slot)) = place {
-            self.follow.at = Some((ticket, cell));
+        // Upwards in the list one may always be led: that ends, and at what was listed first.
+        let below = self
+            .follow
+            .at
+            .filter(|_| stays)
+            .map(|at| eval_of(at).map_or(0, |at| at.0));
+        let candidates = self.follow.live.iter().rev().filter_map(|at| {
+            let (eval, row, slot) = eval_of(*at)?;
+            below
+                .is_none_or(|below| eval < below)
+                .then_some((eval, *at, row, slot))
+        });
+        if let Some((_, at, row, slot)) = candidates.min_by_key(|(eval, ..)| *eval) {
+            self.follow.at = Some(at);
             self.follow.over = None;
             self.focus(Entry::Row(row), slot);
         }
     }
 
+    fn place_of(&self, (ticket, cell): (Ticket, CellIx)) -> Option<SlotAt> {
+        *self.runs.map.get(&ticket)?.places.get(cell.index())?
+    }
+
     fn focus(&mut self, entry: Entry, slot: u16) {
-        self.cells.list.selected = Some(entry);
+        self.cells.watch(entry);
         self.follow.put = Some(entry);
         // The first of a row's cells is what a selected row shows by itself.
         if let (Entry::Row(row), 1..) = (entry, slot) {
@@ -141,11 +161,6 @@ impl Follow {
                 _ => {}
             }
         }
-    }
-
-    /// Whether the newest live judge cell is gone to.
-    pub(crate) fn armed(&self) -> bool {
-        self.armed
     }
 }
 
@@ -220,6 +235,18 @@ mod tests {
         desk.follow(Millis(9001), run, &[]);
         desk.follow(Millis(20_000), run, &[]);
         assert_eq!(desk.cells.list.selected, Some(row(1)));
+    }
+
+    #[test]
+    fn who_chose_a_cell_stays_there_when_everything_is_run() {
+        let (mut desk, run) = desk();
+        crate::tui::model::cells::tests::outline(&mut desk.cells, &["a", "b"], &["x"], "v1");
+        desk.cells.move_by(1, 10);
+        let chosen = desk.cells.list.selected;
+        desk.follow(Millis(0), run, &[started(0)]);
+        desk.follow(Millis(9000), run, &[ended(0), started(1)]);
+        assert_eq!(desk.cells.list.selected, chosen);
+        assert!(!desk.follow.armed());
     }
 
     #[test]

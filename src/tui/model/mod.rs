@@ -90,9 +90,6 @@ pub(crate) struct Model {
 pub(crate) struct Ui {
     pub(crate) size: Size,
     pub(crate) theme: Arc<Theme>,
-    /// Colours are not to be used.
-    pub(crate) no_colour: bool,
-    pub(crate) ascii: bool,
     pub(crate) focus: Pane,
     /// The pane shown where only one of the others is.
     pub(crate) tab: Pane,
@@ -131,10 +128,15 @@ pub(crate) enum Typing {
 
 impl Model {
     /// A workbench on a place.
-    pub(crate) fn new(place: Place, size: Size, theme: Theme, no_colour: bool) -> Self {
+    pub(crate) fn new(place: Place, size: Size, theme: Theme) -> Self {
         let tour = match &place {
             Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
             _ => None,
+        };
+        let tab = match &place {
+            // There is no verdict to see.
+            Place::Bare(_) => Pane::Transcript,
+            _ => Pane::Verdict,
         };
         Self {
             now: Millis(0),
@@ -151,11 +153,9 @@ impl Model {
             tour,
             ui: Ui {
                 size,
-                ascii: theme.glyphs().ascii,
                 theme: Arc::new(theme),
-                no_colour,
                 focus: Pane::Cells,
-                tab: Pane::Verdict,
+                tab,
                 zoom: false,
                 splits: Splits::default(),
                 pending: Vec::new(),
@@ -213,8 +213,15 @@ impl Model {
                 .unwrap_or(u16::MAX)
                 .min(4),
             replay: self.replay.is_some(),
+            tour: self.tour_shown(),
             changes: self.saves.report.is_some(),
         })
+    }
+
+    /// Whether the tour is on: it belongs to what is live.
+    pub(crate) fn tour_shown(&self) -> bool {
+        let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
+        !hidden && self.replay.is_none() && self.workspace().is_some()
     }
 
     /// The next moment something happens by itself (a toast ends, a wait is over, a recording goes on, a mark turns).
@@ -227,8 +234,11 @@ impl Model {
             .runs()
             .live()
             .next()
+            .filter(|_| self.replay.as_ref().is_none_or(Replay::playing))
             .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
-        [toast, which_key, mark, self.next_work()]
+        // Order that lags behind what was judged.
+        let order = self.desk().cells.due();
+        [toast, which_key, mark, order, self.next_work()]
             .into_iter()
             .flatten()
             .min()

@@ -78,6 +78,21 @@ impl Pane {
     }
 }
 
+impl Pane {
+    /// Where the text stands inside the border: what is wrapped has a column to breathe at both sides, where there is room.
+    pub(crate) fn padded(self, inside: Rect) -> Rect {
+        const ROOM: u16 = 24;
+        if !self.is_trace() || inside.width < ROOM {
+            return inside;
+        }
+        Rect {
+            x: inside.x + 1,
+            width: inside.width - 2,
+            ..inside
+        }
+    }
+}
+
 /// A border that can be dragged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Divider {
@@ -173,6 +188,8 @@ pub(crate) struct Layout {
     pub(crate) problems: Rect,
     /// The replay's bar; empty if none plays.
     pub(crate) replay: Rect,
+    /// One row: the tour, where there is room for one of its own; empty else.
+    pub(crate) tour: Rect,
     /// One row: hints, or the typed line.
     pub(crate) footer: Rect,
     /// Dividers that can be dragged: where to take hold of them, and the areas they divide.
@@ -191,6 +208,8 @@ pub(crate) struct Wish {
     /// Rows of diagnostics wanted.
     pub(crate) problems: u16,
     pub(crate) replay: bool,
+    /// Whether the tour is on.
+    pub(crate) tour: bool,
     /// Whether there is anything to show in the changes pane.
     pub(crate) changes: bool,
 }
@@ -231,7 +250,12 @@ impl Layout {
     /// The room for text inside a pane's border; 0×0 if it is not shown.
     pub(crate) fn inside(&self, pane: Pane) -> Size {
         self.area(pane).map_or(Size::default(), |area| {
-            Size::new(area.width.saturating_sub(2), area.height.saturating_sub(2))
+            let inside = Rect {
+                width: area.width.saturating_sub(2),
+                height: area.height.saturating_sub(2),
+                ..area
+            };
+            pane.padded(inside).as_size()
         })
     }
 }

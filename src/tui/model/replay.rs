@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Model;
 use super::cells::{Cells, RowId, SlotAt};
 use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
 use crate::event::{CellKey, Kind, RunEvent};
-use crate::model::{CellIx, CellName, Millis, RunId, visible};
+use crate::model::{CellIx, CellName, Label, Millis, RunId, visible};
 use crate::record::{Playback, Player, Speed};
+use crate::workspace::Workspace;
 
 /// A replay.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub(crate) struct Opening {
     /// 0 ([`Speed::AT_ONCE`]): it stands at its end.
     pub(crate) speed: Speed,
     pub(crate) from: StartAt,
+    /// The workspace around it, where the program opens with it.
+    pub(crate) around: Option<Arc<Workspace>>,
 }
 
 impl Opening {
@@ -89,6 +91,7 @@ impl Default for Opening {
             read: None,
             speed: Speed::RECORDED,
             from: StartAt::Beginning,
+            around: None,
         }
     }
 }
@@ -106,8 +109,10 @@ impl Replay {
         log: Arc<Vec<RunEvent>>,
         ticket: Ticket,
         alone: bool,
+        around: Option<&Workspace>,
     ) -> Self {
         let mut blank = Cells::default();
+        blank.label(labels(&log, around));
         let places = lay_out(&mut blank, &log);
         let recorded = log
             .first()
@@ -183,23 +188,16 @@ impl Replay {
         let at = self.player.at(now).min(last);
         (at.since(first), last.since(first))
     }
-
-    /// Why nothing can be judged or edited here.
-    pub(crate) fn refusal(&self) -> &'static str {
-        if self.alone {
-            "this is a replay: nothing is judged or edited here (q ends it)"
-        } else {
-            "this is a replay: q goes back"
-        }
-    }
 }
 
-/// For the command table: whether what is shown is live, or why not.
-pub(crate) fn live_only(model: &Model) -> Result<(), &'static str> {
-    model
-        .replay
-        .as_ref()
-        .map_or(Ok(()), |replay| Err(replay.refusal()))
+/// What people said, where the recording is of that workspace.
+fn labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
+    match (log.first().map(|event| &event.kind), around) {
+        (Some(Kind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
+            &around.labels
+        }
+        _ => &[],
+    }
 }
 
 /// Learns everything a recording plans; where each cell stands.

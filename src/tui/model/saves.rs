@@ -1,5 +1,6 @@
 //! What saving a file does: the last good state, what is broken, what flipped, what waits.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,29 +10,86 @@ use crate::diag::Diagnostic;
 use crate::model::{Millis, Outcome, counted};
 use crate::theme::Glyphs;
 use crate::tui::widget::flow::Scroll;
+use crate::workspace::Workspace;
 
 /// How long judge cells wait for another save.
 pub(crate) const JUDGE_QUIET: Millis = Millis(300);
+/// A file may be written in pieces that load each: how long what one of them lost may come back in the same save.
+pub(crate) const PIECES: Millis = Millis(3000);
+
+/// A file that changed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Edited {
+    pub(crate) path: PathBuf,
+    /// Its unified diff.
+    pub(crate) diff: Arc<str>,
+    pub(crate) how: How,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Saved,
+    New,
+    Deleted,
+}
 
 /// What a save, or a run over everything, changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
+    /// When it was saved last, of the writes it tells.
+    pub(crate) at: Millis,
     /// Which save; counts up. 0: a run that no save caused.
     pub(crate) number: u64,
-    pub(crate) at: Millis,
-    /// Files that changed, with their unified diffs.
-    pub(crate) files: Vec<(PathBuf, Arc<str>)>,
+    /// The first of the saves that it tells of as one.
+    pub(crate) first: u64,
+    /// What it is compared with.
+    pub(crate) base: Option<Arc<Workspace>>,
+    pub(crate) files: Vec<Edited>,
     /// Evals whose verdicts may change, as `rubric/eval`.
     pub(crate) touched: Vec<String>,
     pub(crate) flips: Vec<Flip>,
     /// Decisions judged again so far.
     pub(crate) judged: u64,
+    /// Of them, those that had no verdict before.
+    pub(crate) fresh: u64,
     /// What was not judged again and why: one line.
     pub(crate) rest: Option<String>,
     /// Runs it caused, that have not ended.
     pub(crate) running: Vec<Ticket>,
     /// It came while saves judge nothing.
     pub(crate) paused: bool,
+    /// Evals went away with it, perhaps only until the rest of the file is written.
+    pub(crate) lost: bool,
+}
+
+impl Report {
+    /// Whether a save is among those it tells of.
+    pub(crate) fn tells_of(&self, save: u64) -> bool {
+        (self.first..=self.number).contains(&save)
+    }
+
+    /// Adds a flip; what flips twice is told as one, and not at all where it came back to what it was.
+    pub(crate) fn flip(&mut self, flip: Flip) {
+        let Some(at) = self.flips.iter().position(|known| known.row == flip.row) else {
+            self.flips.push(flip);
+            return;
+        };
+        let known = &mut self.flips[at];
+        if known.before.outcome == flip.after.outcome {
+            self.flips.remove(at);
+        } else {
+            (known.after, known.towards) = (flip.after, flip.towards);
+        }
+    }
+}
+
+/// What the rest would take is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Figure {
+    pub(crate) ticket: Ticket,
+    /// Judges that cost, of the evals that were touched.
+    pub(crate) judges: Vec<String>,
 }
 
 /// Judge cells wait for quiet.
@@ -76,13 +134,13 @@ pub(crate) struct Saves {
     pub(crate) waiting: Option<Waiting>,
     /// Judge runs of saves that may still be superseded.
     pub(crate) caused: Vec<Caused>,
-    /// What the rest would take was asked under this ticket.
-    pub(crate) figure: Option<Ticket>,
-    /// How many cells of which judge the rest is.
-    pub(crate) left: Option<(u64, String)>,
+    /// What the rest would take, while it is worked out.
+    pub(crate) figure: Option<Figure>,
     pub(crate) scroll: Scroll,
     /// The selected flip.
     pub(crate) selected: usize,
+    /// Evals of which what only decides changed: what was stale then was not decided anew, and may hold again.
+    pub(crate) redecided: BTreeSet<EvalName>,
 }
 
 impl Saves {
@@ -101,8 +159,15 @@ pub(crate) fn summary(report: &Report) -> String {
 pub(crate) fn summary_with(report: &Report, glyphs: &Glyphs) -> String {
     let head = match report.files.as_slice() {
         [] => String::new(),
-        [(path, _)] => format!("saved {}: ", file_name(path)),
-        [(path, _), rest @ ..] => format!("saved {} and {} more: ", file_name(path), rest.len()),
+        [file] => {
+            let how = match file.how {
+                How::Saved => "saved",
+                How::New => "new file",
+                How::Deleted => "deleted",
+            };
+            format!("{how} {}: ", file_name(&file.path))
+        }
+        [file, rest @ ..] => format!("saved {} and {} more: ", file_name(&file.path), rest.len()),
     };
     format!("{head}{}", moved(report, glyphs))
 }
@@ -112,11 +177,18 @@ fn file_name(path: &std::path::Path) -> String {
     crate::model::visible(&name.to_string_lossy(), false).into_owned()
 }
 
-fn moved(report: &Report, glyphs: &Glyphs) -> String {
+/// The same without the file, for little room: what moved.
+pub(crate) fn moved(report: &Report, glyphs: &Glyphs) -> String {
     let judging = !report.running.is_empty();
     match report.flips.as_slice() {
         [] if report.paused => "auto is off, nothing judged again (A turns it on)".to_owned(),
         [] if judging => format!("no verdict moved yet ({} judged)", report.judged),
+        [] if report.judged > 0 && report.fresh == report.judged => {
+            format!(
+                "{} judged for the first time",
+                counted(report.judged, "cell")
+            )
+        }
         [] if report.judged > 0 => format!("no verdict moved ({} judged)", report.judged),
         [] if !report.touched.is_empty() => match &report.rest {
             Some(rest) => rest.clone(),
@@ -184,21 +256,39 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
     }
 }
 
-/// What was left out because it costs: `12 more cells of gemini are stale: R judges them, about $0.04`.
-pub(crate) fn rest(cells: u64, judge: &str, usd: Option<f64>) -> String {
-    let (are, them) = if cells == 1 {
-        ("is", "it")
-    } else {
-        ("are", "them")
+/// What was left out because it costs: `12 cells of gemini wait for R: about $0.04`. Cells by judge.
+pub(crate) fn rest(cells: &[(u64, &str)], usd: Option<f64>) -> String {
+    let of: Vec<String> = cells
+        .iter()
+        .map(|(n, judge)| {
+            let judge = crate::model::visible(judge, false);
+            format!("{} of {judge}", counted(*n, "cell"))
+        })
+        .collect();
+    let wait = match cells {
+        [(1, _)] => "waits",
+        _ => "wait",
     };
-    let judge = crate::model::visible(judge, false);
-    let cells = counted(cells, "more cell");
     let about = match usd {
-        Some(usd) if usd < 0.01 => ", less than $0.01".to_owned(),
-        Some(usd) => format!(", about ${usd:.2}"),
-        None => String::new(),
+        Some(usd) if usd < 0.01 => ": less than $0.01",
+        Some(usd) => &format!(": about ${usd:.2}"),
+        None => "",
     };
-    format!("{cells} of {judge} {are} stale: R judges {them}{about}")
+    format!("{} {wait} for R{about}", of.join(" and "))
+}
+
+/// The same before it is known how much that is.
+pub(crate) fn costs(judges: &[String], focused: bool) -> String {
+    let names: Vec<_> = judges
+        .iter()
+        .map(|judge| crate::model::visible(judge, false))
+        .collect();
+    let names = names.join(" and ");
+    if focused {
+        format!("only the focused cell is judged again: {names} may cost, R asks first")
+    } else {
+        format!("nothing is judged by itself: {names} may cost, R asks first")
+    }
 }
 
 #[cfg(test)]
@@ -225,9 +315,17 @@ mod tests {
         }
     }
 
+    fn file(name: &str) -> Edited {
+        Edited {
+            path: name.into(),
+            diff: "".into(),
+            how: How::Saved,
+        }
+    }
+
     fn said(towards: &[Option<bool>]) -> String {
         summary(&Report {
-            files: vec![("rubrics/beam.yaml".into(), "".into())],
+            files: vec![file("rubrics/beam.yaml")],
             flips: towards.iter().map(|t| flip(Outcome::Pass, *t)).collect(),
             touched: vec!["beam/x".into()],
             judged: 18,
@@ -258,7 +356,6 @@ mod tests {
 
     #[test]
     fn a_save_that_judges_nothing_says_why() {
-        let file = |name: &str| (PathBuf::from(name), Arc::from(""));
         let comment = Report {
             files: vec![file("a/x.yaml"), file("b.yaml")],
             ..Report::default()
@@ -277,13 +374,32 @@ mod tests {
 
     #[test]
     fn what_the_rest_would_take_is_told_with_a_figure_once_it_is_known() {
-        assert_eq!(
-            rest(12, "gemini", Some(0.04)),
-            "12 more cells of gemini are stale: R judges them, about $0.04"
-        );
-        assert_eq!(
-            rest(1, "gemini", None),
-            "1 more cell of gemini is stale: R judges it"
-        );
+        let of = |n| [(n, "gemini")];
+        for (said, expected) in [
+            (
+                rest(&of(12), Some(0.04)),
+                "12 cells of gemini wait for R: about $0.04",
+            ),
+            (
+                rest(&of(2), Some(0.004)),
+                "2 cells of gemini wait for R: less than $0.01",
+            ),
+            (rest(&of(1), None), "1 cell of gemini waits for R"),
+            (
+                rest(&[(1, "gemini"), (3, "gpt")], Some(1.5)),
+                "1 cell of gemini and 3 cells of gpt wait for R: about $1.50",
+            ),
+        ] {
+            assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn what_flips_back_is_no_flip() {
+        let mut report = Report::default();
+        report.flip(flip(Outcome::Pass, Some(true)));
+        assert_eq!(report.flips.len(), 1);
+        report.flip(flip(Outcome::Fail, Some(false)));
+        assert_eq!(report.flips, []);
     }
 }

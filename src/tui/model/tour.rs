@@ -56,37 +56,69 @@ impl Tour {
         self.done[step as usize] = true;
     }
 
-    /// `tour ✓✓···· 3/6`, and what to do now: the key, or the file and the line in it.
-    pub(crate) fn line(&self, glyphs: &Glyphs, rubric: &Path) -> (String, String) {
+    /// `tour ✓✓···· 3/6`, and what to do now: the key, or the file and the line in it. In full, shorter, and as short as
+    /// can be: what there is room for is shown.
+    pub(crate) fn lines(&self, glyphs: &Glyphs, rubric: &Path) -> Vec<(String, String)> {
         let marks: String = self
             .done
             .iter()
             .map(|done| if *done { glyphs.pass } else { glyphs.skipped })
             .collect();
         let step = self.step();
+        let number = step as usize + 1;
+        let (long, short) = (format!("tour {marks} {number}/6"), format!("{number}/6"));
         let (fail, pass, arrow) = (glyphs.fail, glyphs.pass, glyphs.arrow);
-        let text = match step {
-            TourStep::Run => "run: R judges everything, free and without a network".to_owned(),
-            TourStep::LookAtFailure => {
-                format!("look at a {fail}: ] jumps to the next failure, 5 shows why")
-            }
-            TourStep::ChangeALine => format!(
-                "change one line: names-a-version says 'Beamline \\d\\.\\d\\b'; make it \
-                 'Beamline \\d+\\.\\d+\\b' and save (e, or {})",
-                rubric.display()
+        let (in_full, brief, least) = match step {
+            TourStep::Run => (
+                "run: R judges everything, free and without a network".to_owned(),
+                "run: R judges everything, for free".to_owned(),
+                "R judges everything".to_owned(),
             ),
-            TourStep::WatchTheFlip => {
-                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, beside your edit")
+            TourStep::LookAtFailure => (
+                format!(
+                    "look at a {fail}: ] jumps to the next failure, its verdict pane says why (5 goes there)"
+                ),
+                format!("look at a {fail}: ] jumps to the next one, 5 shows why"),
+                format!("] goes to a {fail}, 5 says why"),
+            ),
+            TourStep::ChangeALine => {
+                let change = r"'Beamline \d\.\d\b' into 'Beamline \d+\.\d+\b'";
+                return vec![
+                    (
+                        long.clone(),
+                        format!(
+                            "change one line: e opens the rubric; in names-a-version make {change} and save \
+                             (or edit {} in an editor next door)",
+                            rubric.display()
+                        ),
+                    ),
+                    (
+                        long.clone(),
+                        format!("change one line: e, in names-a-version make {change}, save"),
+                    ),
+                    (long, format!("e: make {change}, save")),
+                    (short, "e: mend names-a-version".to_owned()),
+                ];
             }
-            TourStep::Replay => {
-                "replay: v plays the focused cell's run again, q comes back".to_owned()
-            }
-            TourStep::UseYourOwn => {
-                "use your own: `dicta init my-agent`, or `dicta open FILE` (0 hides this)"
-                    .to_owned()
-            }
+            TourStep::WatchTheFlip => (
+                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, beside your edit"),
+                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved"),
+                "7 shows what moved".to_owned(),
+            ),
+            TourStep::Replay => (
+                "replay: v plays the focused cell's run again as it happened, q comes back"
+                    .to_owned(),
+                "replay: v plays the cell's run again, q comes back".to_owned(),
+                "v replays, q comes back".to_owned(),
+            ),
+            TourStep::UseYourOwn => (
+                "use your own: q, then `dicta init my-agent` or `dicta open FILE` (0 hides this)"
+                    .to_owned(),
+                "use your own: `dicta init DIR` (0 hides this)".to_owned(),
+                "dicta init DIR (0 hides)".to_owned(),
+            ),
         };
-        (format!("tour {marks} {}/6", step as usize + 1), text)
+        vec![(long.clone(), in_full), (long, brief), (short, least)]
     }
 }
 
@@ -103,7 +135,8 @@ mod tests {
         let mut tour = Tour::default();
         tour.tick(TourStep::Run);
         tour.tick(TourStep::LookAtFailure);
-        let (mark, line) = tour.line(&Glyphs::ASCII, &path);
+        let lines = tour.lines(&Glyphs::ASCII, &path);
+        let (mark, line) = &lines[0];
         assert_eq!(mark, "tour ++.... 3/6");
         let quoted: Vec<&str> = line.split('\'').skip(1).step_by(2).collect();
         assert_eq!(quoted, [r"Beamline \d\.\d\b", r"Beamline \d+\.\d+\b"]);
@@ -115,5 +148,24 @@ mod tests {
             .collect();
         assert_eq!(found, [true, true, false]);
         assert!(line.contains("beamline.yaml"));
+        // What fits a terminal of 80 columns still says all of it.
+        assert!(lines.iter().any(|(mark, line)| {
+            mark.len() + line.len() + 4 <= 80 && quoted.iter().all(|part| line.contains(part))
+        }));
+    }
+
+    #[test]
+    fn every_step_has_a_wording_for_a_narrow_screen() {
+        for step in 0..6 {
+            let mut tour = Tour::default();
+            for done in &mut tour.done[..step] {
+                *done = true;
+            }
+            let lines = tour.lines(&Glyphs::UNICODE, Path::new("/a/rubrics/beamline.yaml"));
+            let width =
+                |(mark, text): &(String, String)| mark.chars().count() + text.chars().count() + 3;
+            assert!(lines.iter().any(|line| width(line) <= 80), "{lines:?}");
+            assert!(width(&lines[lines.len() - 1]) <= 38, "{lines:?}");
+        }
     }
 }

@@ -197,7 +197,7 @@ pub(crate) fn whereabouts(desk: &Desk, row: RowId, slot: u16) -> Whereabouts {
 }
 
 fn slot_of(desk: &Desk, row: RowId, slot: u16) -> Option<&Slot> {
-    desk.cells.row(row)?.slots.get(usize::from(slot))
+    desk.cells.row(row)?.slot(slot)
 }
 
 fn at<'d>(desk: &'d Desk, slot: &Slot) -> Option<(&'d RunId, CellIx)> {
@@ -215,6 +215,8 @@ pub(crate) struct Shown<'a> {
     /// The trace; `None` while it is not here.
     pub(crate) cell: Option<&'a CellState>,
     pub(crate) result: Option<&'a CellResult>,
+    /// The eval as the run had it that decided, where that one is at hand: not always the one with the trace.
+    pub(crate) decided: Option<&'a crate::event::EvalSpec>,
     pub(crate) run: Option<&'a RunId>,
     pub(crate) number: CellIx,
     /// The folder of the trace's run.
@@ -244,6 +246,12 @@ impl<'a> Shown<'a> {
             && self.cell.is_some_and(|cell| cell.phase != Phase::Done)
     }
 
+    /// Whether its judge was asked besides the eval's own.
+    pub(crate) fn is_aside(&self) -> bool {
+        let at = |slot: &Slot| std::ptr::eq(slot, self.slot);
+        self.row.asides.iter().any(at)
+    }
+
     /// The turns so far.
     pub(crate) fn turns(&self) -> &'a [TurnState] {
         self.cell.map_or(&[], |cell| &cell.trace)
@@ -267,13 +275,14 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
     let desk = model.desk();
     let id = desk.trace.row?;
     let row = desk.cells.row(id)?;
-    let slot = row.slots.get(usize::from(desk.trace.slot))?;
+    let slot = row.slot(desk.trace.slot)?;
     let mut shown = Shown {
         row,
         slot,
         header: None,
         cell: None,
         result: None,
+        decided: None,
         run: None,
         number: CellIx(0),
         dir: None,
@@ -295,6 +304,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
             shown.run = Some(run_id);
             shown.number = number;
             shown.dir = run.dir.as_deref();
+            shown.decided = shown.spec();
             shown.now = match &model.replay {
                 Some(replay) => replay.player.at(model.now),
                 None => run.clock(model.now),
@@ -305,6 +315,9 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
     };
     if let Some((run, which)) = elsewhere {
         show_recorded(&mut shown, &desk.trace.recorded, &run, &which);
+    }
+    if shown.decided.is_none() && slot.cached.is_none() {
+        shown.decided = shown.spec();
     }
     Some(shown)
 }

@@ -78,7 +78,7 @@ impl Runtime {
     }
 
     /// One workspace is watched at a time. A watcher knows by itself what it last saw: the same folder is not begun anew.
-    pub(super) fn watch(&mut self, workspace: Arc<Workspace>) {
+    pub(super) fn watch(&mut self, workspace: &Arc<Workspace>) {
         if let Some((root, _)) = &self.watcher
             && *root == workspace.root
         {
@@ -86,7 +86,7 @@ impl Runtime {
         }
         let watch = Watch {
             root: workspace.root.clone(),
-            good: Some(Arc::clone(&workspace)),
+            good: Some(Arc::clone(workspace)),
             env: self.deps.env.clone(),
             catalog: Arc::clone(&self.deps.registry) as _,
             clock: Arc::clone(&self.deps.clock),

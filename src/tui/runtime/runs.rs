@@ -55,7 +55,7 @@ impl Runtime {
             move || {
                 let preview = options(&deps, &order).and_then(|(workspace, options)| {
                     run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options)
-                        .map_err(|error| error.to_string())
+                        .map_err(|error| sentence(&error))
                 });
                 Msg::Previewed { ticket, preview }
             },
@@ -82,13 +82,20 @@ async fn begin(deps: Arc<Deps>, order: RunOrder) -> Result<RunHandle, String> {
             RunError::Record(error) => {
                 format!("the run cannot be recorded: {error}; nothing was run")
             }
-            error => error.to_string(),
+            error => sentence(&error),
         })
     });
     match started.await {
         Ok(started) => started,
         Err(error) => Err(bug(&error)),
     }
+}
+
+/// As a screen has it: what is a list of lines elsewhere stands in one.
+fn sentence(error: &RunError) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
 }
 
 /// Tells what is recorded, to the end. When nobody listens any more, the run goes on to be recorded.
@@ -160,7 +167,7 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
     let where_ = match (&order.only, &order.where_) {
         (Some(names), _) => Some(Filter::names(names.iter().cloned())),
         (None, Some(text)) => Some(Filter::parse(text).map_err(|error| error.to_string())?),
-        (None, None) => None,
+        (None, None) => order.but.clone().map(Filter::all_but),
     };
     let options = RunOptions {
         where_,

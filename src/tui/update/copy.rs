@@ -1,6 +1,9 @@
 //! What `y` puts on the clipboard.
 
+use std::fmt::Write as _;
+
 use super::keys::told;
+use crate::model::is_invisible;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -48,21 +51,16 @@ pub(super) fn message(model: &mut Model) -> Vec<Effect> {
     let Shown::Here(doc) = &document.doc else {
         return Vec::new();
     };
-    let top = document
-        .scroll
-        .top
-        .block
-        .min(doc.pieces.len().saturating_sub(1));
-    let Some(message) = doc.pieces.get(top).map(|piece| piece.message) else {
+    // What is on top now: a pane that follows its end keeps no place of its own.
+    let source = content::of(model, Pane::Transcript);
+    let area = model.layout().inside(Pane::Transcript);
+    let top = document.scroll.row(&*source, area, 0);
+    drop(source);
+    let top = top.map_or(document.scroll.top.block, |place| place.block);
+    let Some(message) = doc.pieces.get(top).map(|piece| piece.message as usize) else {
         return told(model, "this transcript has no message");
     };
-    let first = doc.pieces[..=top].partition_point(|piece| piece.message < message);
-    let text: Vec<&str> = doc.pieces[first..]
-        .iter()
-        .take_while(|piece| piece.message == message)
-        .filter_map(|piece| doc.text.get(piece.range.clone()))
-        .collect();
-    copy(format!("message {message}"), text.join("\n"))
+    copy(format!("message {message}"), doc.message_text(message))
 }
 
 /// The focused cell's name.
@@ -114,6 +112,20 @@ fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()
+    } else if text.chars().any(|c| c.is_control() || is_invisible(c)) {
+        // Pasted into a shell, a control is a key that is pressed: it is spelled, as bash, zsh and ksh read it.
+        let mut out = String::from("$'");
+        for c in text.chars() {
+            match c {
+                '\'' | '\\' => out.extend(['\\', c]),
+                c if c.is_control() || is_invisible(c) => {
+                    let _infallible = write!(out, "\\U{:08X}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        out.push('\'');
+        out
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
@@ -127,6 +139,10 @@ mod tests {
     fn a_hostile_name_stays_one_word() {
         assert_eq!(quoted("beam-1/a"), "beam-1/a");
         assert_eq!(quoted("a'; rm -rf /"), r"'a'\''; rm -rf /'");
+        assert_eq!(
+            quoted("a\u{1b}[201~\n'"),
+            r"$'a\U0000001B[201~\U0000000A\''"
+        );
         assert_eq!(word("support:3"), "\"support:3\"");
     }
 }

@@ -10,6 +10,7 @@ use crate::tui::model::bare::Bare;
 use crate::tui::model::cells::Entry;
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
+use crate::tui::model::pane::Pane;
 use crate::tui::model::saves::Saves;
 use crate::tui::model::{Model, Place};
 use crate::workspace::Workspace;
@@ -170,6 +171,7 @@ pub(super) fn made(model: &mut Model, made: Result<Arc<Workspace>, String>) -> V
     model.live = Desk::default();
     model.saves = Saves::default();
     model.bare = Bare::default();
+    model.ui.tab = Pane::Verdict;
     let effects = opened(model);
     let text = format!("made a workspace in {root}: R judges it, e edits its first rubric");
     model.notices.tell(model.now, Level::Info, text);

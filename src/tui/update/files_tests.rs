@@ -8,7 +8,7 @@ use crate::workspace::{Env, load};
 
 fn model(place: Place) -> Model {
     let theme = Theme::bundled("dark").expect("bundled");
-    Model::new(place, Size::new(120, 40), theme, false)
+    Model::new(place, Size::new(120, 40), theme)
 }
 
 fn found(id: &str) -> TranscriptRef {
@@ -84,6 +84,13 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
         ..Listed::default()
     };
     batch(&mut model, page);
+    let cells = &model.live.cells;
+    assert_eq!(
+        (cells.shown.len(), cells.total.rows),
+        (3, 2),
+        "a group and its rows"
+    );
+    assert_eq!(cells.list.selected.as_ref(), cells.shown.get(1));
     let more = near_the_end(&mut model);
     assert!(matches!(
         &more[..],

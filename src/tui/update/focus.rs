@@ -44,15 +44,15 @@ pub(super) fn look(model: &mut Model) -> Vec<Effect> {
 /// The row under the cursor is the focused one.
 fn focus(desk: &mut Desk) {
     let row = desk.cells.selected();
-    let slots = row
+    let held = row
         .and_then(|row| desk.cells.row(row))
-        .map_or(0, |row| row.slots.len());
+        .is_some_and(|row| row.slot(desk.trace.slot).is_some());
     let trace = &mut desk.trace;
     if trace.row != row {
         trace.row = row;
         trace.slot = 0;
         turn_away(desk);
-    } else if usize::from(trace.slot) >= slots && trace.slot > 0 {
+    } else if !held && trace.slot > 0 {
         trace.slot = 0;
         turn_away(desk);
     }

@@ -10,6 +10,7 @@ mod mouse;
 mod overlay;
 mod panes;
 mod replay;
+mod rest;
 mod runs;
 mod saves;
 mod touched;
@@ -77,14 +78,14 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::RunEnded { ticket, problem } => runs::ended(model, ticket, problem),
-        Msg::Previewed { ticket, preview } if model.saves.figure == Some(ticket) => {
-            saves::previewed(model, preview)
+        Msg::Previewed { ticket, preview } if rest::waits_for(model, ticket) => {
+            rest::previewed(model, preview)
         }
         Msg::Previewed { ticket, preview } => overlay::previewed(model, ticket, preview),
         Msg::TraceRead { row, recorded } => focus::trace_read(model, row, recorded),
         Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
         Msg::RequestRead { key, request } => focus::request_read(model, &key, request),
-        Msg::Highlighted { key, spans, .. } => focus::highlighted(model, key, spans),
+        Msg::Highlighted { key, spans } => focus::highlighted(model, key, spans),
         Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
         Msg::ReplayRead {
             run,

@@ -99,7 +99,8 @@ pub(super) fn read(
     }
     let alone = matches!(model.place, Place::Recording);
     let ticket = model.ticket();
-    let mut replay = Replay::new(run, dir, log, ticket, alone);
+    let around = model.workspace().cloned().or(opening.around);
+    let mut replay = Replay::new(run, dir, log, ticket, alone, around.as_deref());
     if opening.speed.times().is_finite() {
         replay.speed = opening.speed;
     }

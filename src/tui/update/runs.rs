@@ -8,16 +8,21 @@ use std::sync::Arc;
 pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use crate::event::{Kind, RunEvent};
-use crate::model::{CellIx, CellResult, Millis, Outcome, RunId, counted};
+use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
+use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Cells, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
+use crate::tui::model::pane::Pane;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
-use crate::tui::model::saves::Report;
+use crate::tui::model::saves::{Report, moved};
+use crate::tui::model::trace::StepAt;
 
+/// Columns from which the footer says what a save moved.
+const FOOTER: u16 = 60;
 /// Notes of a run that are told one by one.
 const NOTES: usize = 10;
 
@@ -62,6 +67,7 @@ pub(super) fn outline_ended(
         None => model.live.cells.outline_ended(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
+            model.live.cells.failed = Some(why.clone());
             model.notices.tell(model.now, Level::Error, why);
         }
     }
@@ -90,12 +96,8 @@ pub(super) fn board_read(
 
 /// A run has an id.
 pub(super) fn started(model: &mut Model, ticket: Ticket, run: RunId, dir: PathBuf) -> Vec<Effect> {
-    let now = model.now;
     model.live.cells.enrol(&run, ticket.0);
-    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
-        since: now,
-        ..Run::default()
-    });
+    let known = model.live.runs.map.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
     if known.stage == Stage::Ordered {
@@ -116,28 +118,44 @@ pub(super) fn refused(model: &mut Model, ticket: Ticket, why: &str) -> Vec<Effec
 /// More of a live run.
 pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> Vec<Effect> {
     let now = model.now;
-    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
-        since: now,
-        ..Run::default()
-    });
-    if known.origin.is_none() {
-        known.origin = events.last().map(|event| now.since(event.at));
-    }
-    let before = known.decided;
-    let flips = feed(&mut model.live, ticket, events);
-    let decided = model
+    let known = model
         .live
         .runs
         .map
-        .get(&ticket)
-        .map_or(0, |run| run.decided - before);
-    report(model, ticket, flips, decided);
+        .entry(ticket)
+        .or_insert_with(|| Run { ..Run::default() });
+    if known.origin.is_none() {
+        known.origin = events.last().map(|event| now.since(event.at));
+    }
+    let before = (known.decided, known.fresh);
+    let new = known.places.is_empty();
+    let flips = feed(&mut model.live, ticket, events);
+    let run = model.live.runs.map.get(&ticket);
+    let (decided, fresh) = run.map_or((0, 0), |run| (run.decided - before.0, run.fresh - before.1));
+    report(model, ticket, flips, (decided, fresh));
+    if new {
+        show_aside(&mut model.live, ticket);
+    }
     model.live.cells.settle_at(now);
     Vec::new()
 }
 
+/// A judge that was asked besides is shown at work, where its cell is looked at.
+fn show_aside(desk: &mut Desk, ticket: Ticket) {
+    let run = desk.runs.map.get(&ticket);
+    let Some((row, slot)) = run.and_then(|run| *run.places.first()?) else {
+        return;
+    };
+    let aside = desk.cells.row(row).is_some_and(|row| row.is_aside(slot));
+    if aside && desk.trace.row == Some(row) {
+        desk.trace.slot = slot;
+        desk.trace.step = StepAt::Newest;
+    }
+}
+
 /// A live run ended.
 pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
+    let theme = Arc::clone(&model.ui.theme);
     let desk = &mut model.live;
     let Some(run) = desk.runs.map.get_mut(&ticket) else {
         return Vec::new();
@@ -147,7 +165,7 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
         desk.cells.left(id, &run.places);
     }
     desk.cells.settle_at(model.now);
-    let (said, notes, of_save) = (summary(run), notes(run), run.save.is_some());
+    let (said, notes, of_save) = (summary(run, theme.glyphs()), notes(run), run.save.is_some());
     let id = run.id.clone();
     let focused: Vec<RunId> = looked_at(&desk.cells);
     desk.runs.trim(|run| focused.contains(run));
@@ -163,8 +181,18 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
             let said = format!("run{name} did not end well: {why}");
             model.notices.tell(model.now, Level::Error, said);
         }
-        // What a save brought about is told as what it moved.
-        None if of_save => {}
+        // What a save brought about is told as what it moved, in the changes and the footer; where neither has room, here.
+        None if of_save => {
+            let hidden =
+                model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
+            if let Some(report) = &model.saves.report
+                && hidden
+                && report.running.is_empty()
+            {
+                let said = moved(report, model.ui.theme.glyphs());
+                model.notices.tell(model.now, Level::Info, said);
+            }
+        }
         None => model.notices.tell(model.now, Level::Info, said),
     }
     Vec::new()
@@ -216,6 +244,11 @@ pub(super) fn feed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<
                     end(run, cells, &mut flips, one.0, &one.1);
                 }
             }
+            Kind::CellStarted { cell, .. } => {
+                if let Some(at) = run.places.get(cell.index()).copied().flatten() {
+                    cells.begun(at);
+                }
+            }
             Kind::CellFinished { cell, result } => end(run, cells, &mut flips, *cell, result),
             _ => {}
         }
@@ -228,16 +261,17 @@ fn end(run: &mut Run, cells: &mut Cells, flips: &mut Vec<Flip>, cell: CellIx, re
     if let (Some(at), Some(id)) = (place, &run.id) {
         let ended = cells.ended(at, id, cell, result);
         run.decided += u64::from(ended.decided);
+        run.fresh += u64::from(ended.fresh);
         flips.extend(ended.flip);
     }
 }
 
 /// Puts what a run moved into the report it belongs to.
-fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, decided: u64) {
+fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, (decided, fresh): (u64, u64)) {
     let save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
     let number = save.unwrap_or(0);
     let of_this = |report: &Report| match save {
-        Some(number) => report.number == number,
+        Some(number) => report.tells_of(number),
         None => report.number == 0 && report.running.contains(&ticket),
     };
     let known = model.saves.report.as_ref().is_some_and(of_this);
@@ -252,7 +286,8 @@ fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, decided: u64) {
     }
     if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
         report.judged += decided;
-        report.flips.extend(flips);
+        report.fresh += fresh;
+        flips.into_iter().for_each(|flip| report.flip(flip));
     }
 }
 
@@ -272,7 +307,7 @@ fn looked_at(cells: &Cells) -> Vec<RunId> {
 }
 
 /// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
-fn summary(run: &Run) -> String {
+fn summary(run: &Run, glyphs: &Glyphs) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
         return format!(
@@ -289,11 +324,14 @@ fn summary(run: &Run) -> String {
     };
     let mut marks = Vec::new();
     for (mark, n) in [
-        ('✓', count(|o| o == Outcome::Pass)),
-        ('✗', count(|o| o == Outcome::Fail)),
-        ('!', count(Outcome::is_error)),
-        ('–', count(|o| o == Outcome::NotApplicable)),
-        ('·', count(|o| o == Outcome::Skipped)),
+        (glyphs.pass, count(|o| o == Outcome::Pass)),
+        (glyphs.fail, count(|o| o == Outcome::Fail)),
+        (glyphs.error, count(Outcome::is_error)),
+        (
+            glyphs.not_applicable,
+            count(|o| o == Outcome::NotApplicable),
+        ),
+        (glyphs.skipped, count(|o| o == Outcome::Skipped)),
     ] {
         if n > 0 {
             marks.push(format!("{mark} {n}"));

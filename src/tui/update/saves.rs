@@ -7,18 +7,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::rest::costly;
 use super::touched::{self, How, Touched};
 use crate::compare::unified;
 use crate::diag::Diagnostic;
 use crate::event::{Parent, ParentCause};
 use crate::model::RunId;
-use crate::run::{CachePolicy, Preview};
+use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
-use crate::tui::model::cells::{RowId, SlotState};
+use crate::tui::model::cells::Cells;
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::runs::{Run, Stage};
-use crate::tui::model::saves::{Caused, EvalName, JUDGE_QUIET, Report, Waiting, rest, summary};
+use crate::tui::model::saves::{
+    self, Caused, Edited, EvalName, JUDGE_QUIET, PIECES, Report, Waiting, summary,
+};
 use crate::tui::model::{Model, Place};
 use crate::tui::widget::flow::Scroll;
 use crate::workspace::Workspace;
@@ -34,7 +37,7 @@ pub(super) fn reloaded(
     workspace: Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<Effect> {
-    mended(model);
+    mended(model, changed.is_empty());
     let Some(old) = model.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
         model.place = Place::Workspace(workspace);
@@ -44,46 +47,32 @@ pub(super) fn reloaded(
         return Vec::new();
     }
     model.place = Place::Workspace(Arc::clone(&workspace));
-    let touched = touched::touched(&old, &workspace);
     let gone = touched::gone(&old, &workspace);
-    let saves = &mut model.saves;
-    saves.number += 1;
-    saves.selected = 0;
-    saves.scroll = Scroll::top();
-    saves.figure = None;
-    saves.left = None;
-    saves.report = Some(Report {
-        number: saves.number,
-        at: model.now,
-        files: changed
-            .iter()
-            .map(|path| (path.clone(), diff(path, &old, &workspace)))
-            .collect(),
-        touched: touched
-            .iter()
-            .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
-            .collect(),
-        paused: saves.paused && !touched.is_empty(),
-        rest: touched
-            .is_empty()
-            .then(|| touched::otherwise(&old, &workspace, gone))
-            .flatten(),
-        ..Report::default()
-    });
-    let mut effects = if touched.is_empty() && gone == 0 && cells_stay(&old, &workspace) {
-        Vec::new()
-    } else {
-        look_anew(model)
-    };
+    let mut touched = touched::touched(&old, &workspace);
+    let stays = touched.is_empty() && gone == 0 && cells_stay(&old, &workspace);
+    let before = before(model, &old, &workspace, stays);
+    if let Some(base) = &before {
+        touched::since(base, &old, &workspace, &mut touched, |name| {
+            holds(model, name)
+        });
+    }
+    report(model, (&old, &workspace), before, changed, &touched, gone);
+    let mut effects = if stays { Vec::new() } else { look_anew(model) };
+    if model.replay.is_some() {
+        let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
+        model.notices.tell(model.now, Level::Info, said);
+    }
     if touched.is_empty() {
-        let said = model.saves.report.as_ref().map(summary);
-        model
-            .notices
-            .tell(model.now, Level::Info, said.unwrap_or_default());
+        if model.replay.is_none() {
+            let said = model.saves.report.as_ref().map(summary);
+            model
+                .notices
+                .tell(model.now, Level::Info, said.unwrap_or_default());
+        }
         return effects;
     }
     // Only where nobody reads: the focused pane stays where it is.
-    if model.ui.focus == Pane::Cells {
+    if model.ui.focus == Pane::Cells && model.replay.is_none() {
         model.ui.tab = Pane::Changes;
     }
     if model.saves.paused {
@@ -92,6 +81,79 @@ pub(super) fn reloaded(
     }
     effects.extend(judge_again(model, &touched));
     effects
+}
+
+/// What a save is compared with, where it goes on with the one before: a file that is written in pieces may load in
+/// between without its last evals, and may be laid out anew by the editor after it was saved.
+fn before(model: &Model, old: &Workspace, new: &Workspace, layout: bool) -> Option<Arc<Workspace>> {
+    let report = model.saves.report.as_ref()?;
+    let base = report.base.as_ref().filter(|_| report.number > 0)?;
+    if model.now > report.at + PIECES {
+        return None;
+    }
+    let back = report.lost && touched::back(base, old, new);
+    (back || layout).then(|| Arc::clone(base))
+}
+
+/// Whether all that is known of an eval was decided by it as it was, so that nothing is left to judge.
+fn holds(model: &Model, name: &EvalName) -> bool {
+    let cells = &model.live.cells;
+    let of = |at: u32| {
+        let eval = cells.evals.get(at as usize);
+        eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
+    };
+    let mut rows = cells.rows.iter().filter(|row| of(row.eval)).peekable();
+    rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
+}
+
+/// Begins to tell what a save moved, or goes on with it.
+fn report(
+    model: &mut Model,
+    (old, new): (&Arc<Workspace>, &Arc<Workspace>),
+    before: Option<Arc<Workspace>>,
+    changed: &[PathBuf],
+    touched: &[Touched],
+    gone: usize,
+) {
+    let saves = &mut model.saves;
+    saves.number += 1;
+    saves.figure = None;
+    let known = saves.report.take().filter(|_| before.is_some());
+    let base = before.unwrap_or_else(|| Arc::clone(old));
+    let mut report = known.unwrap_or_else(|| {
+        saves.selected = 0;
+        saves.scroll = Scroll::top();
+        Report {
+            first: saves.number,
+            ..Report::default()
+        }
+    });
+    report.number = saves.number;
+    report.at = model.now;
+    for path in changed {
+        let edited = edited(path, &base, new);
+        match report.files.iter_mut().find(|file| file.path == *path) {
+            Some(file) => *file = edited,
+            None => report.files.push(edited),
+        }
+    }
+    for name in touched
+        .iter()
+        .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
+    {
+        if !report.touched.contains(&name) {
+            report.touched.push(name);
+        }
+    }
+    report.paused = saves.paused && !touched.is_empty();
+    report.lost = gone > 0;
+    report.rest = if touched.is_empty() {
+        touched::otherwise(&base, new, touched::gone(&base, new)).or(report.rest)
+    } else {
+        None
+    };
+    report.base = Some(base);
+    saves.report = Some(report);
 }
 
 /// Whether nothing that is not an eval's own changed what cells there are or what stands beside them.
@@ -118,26 +180,45 @@ fn look_anew(model: &mut Model) -> Vec<Effect> {
     ]
 }
 
-fn mended(model: &mut Model) {
+/// What was told of earlier saves is over. `alone`: nothing else will be told now.
+fn mended(model: &mut Model, alone: bool) {
     let problems = std::mem::take(&mut model.saves.problems);
-    if let Some(first) = problems.first() {
+    let toast = model.notices.toast(model.now);
+    if toast.is_some_and(|notice| notice.level == Level::Info) {
+        model.notices.dismiss();
+    }
+    if let Some(first) = problems.first()
+        && alone
+    {
         let file = first.file.display();
         let said = format!("{file} loads again");
         model.notices.tell(model.now, Level::Info, said);
     }
 }
 
-fn diff(path: &Path, old: &Workspace, new: &Workspace) -> Arc<str> {
+fn edited(path: &Path, old: &Workspace, new: &Workspace) -> Edited {
     let text = |workspace: &Workspace| {
         let mut files = workspace.files.iter();
         let found = files.find(|(p, _)| p == path);
-        found.map_or_else(|| Arc::from(""), |(_, text)| Arc::clone(text))
+        found.map(|(_, text)| Arc::clone(text))
     };
-    let (old, new): (Arc<str>, Arc<str>) = (text(old), text(new));
-    if old.len().max(new.len()) > MAX_DIFF {
-        return format!("(too large to compare here: {} bytes)\n", new.len()).into();
+    let (old, new) = (text(old), text(new));
+    let how = match (&old, &new) {
+        (None, Some(_)) => saves::How::New,
+        (Some(_), None) => saves::How::Deleted,
+        _ => saves::How::Saved,
+    };
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let diff = if old.len().max(new.len()) > MAX_DIFF {
+        format!("(too large to compare here: {} bytes)\n", new.len())
+    } else {
+        unified(path, &old, &new)
+    };
+    Edited {
+        path: path.to_owned(),
+        diff: diff.into(),
+        how,
     }
-    unified(path, &old, &new).into()
 }
 
 /// Starts what is to be judged at once, and lets the rest wait.
@@ -155,11 +236,23 @@ fn judge_again(model: &mut Model, touched: &[Touched]) -> Vec<Effect> {
         of.map(|t| t.name.clone()).collect()
     };
     let checks = of(|how| how == How::Check);
-    effects.extend(start_evals(model, &checks));
-    let known = decided(model, touched);
-    if !known.is_empty() {
-        effects.push(start(model, Some(known), None));
-    }
+    effects.extend(start_evals(model, &checks, CachePolicy::Use));
+    let changed = touched.iter().filter(|t| t.decides && t.how != How::Check);
+    model
+        .saves
+        .redecided
+        .extend(changed.map(|t| t.name.clone()));
+    // Free judges are asked for all of it, and answer from past verdicts where these hold.
+    let known = touched.iter().filter(|t| match t.how {
+        How::Decides => true,
+        How::Costly => model.saves.redecided.contains(&t.name),
+        How::Check | How::Free => false,
+    });
+    let known: Vec<EvalName> = known
+        .filter(|t| recorded(&model.live.cells, &t.name))
+        .map(|t| t.name.clone())
+        .collect();
+    effects.extend(start_evals(model, &known, CachePolicy::Only));
     waiting.evals.extend(of(|how| how == How::Free));
     waiting.evals.sort();
     waiting.evals.dedup();
@@ -183,7 +276,7 @@ fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> 
         if !matches!(run.stage, Stage::Ordered | Stage::Running) {
             return false;
         }
-        let asked = run.state.cells.iter().any(|cell| !cell.trace.is_empty());
+        let asked = run.has_asked();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
         if asked || !same {
             return true;
@@ -198,116 +291,46 @@ fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> 
     effects
 }
 
-/// The decisions with recorded verdicts that are only decided otherwise: taking them from past runs asks nobody.
-fn decided(model: &Model, touched: &[Touched]) -> Vec<String> {
-    let cells = &model.live.cells;
-    let mut by_eval: BTreeMap<u32, bool> = BTreeMap::new();
-    for (at, eval) in (0_u32..).zip(&cells.evals) {
-        let found = touched
-            .iter()
-            .find(|t| t.name.rubric == eval.rubric && t.name.eval == eval.id);
-        if let Some(How::Decides { needs_score }) = found.map(|t| t.how) {
-            by_eval.insert(at, needs_score);
-        }
-    }
-    if by_eval.is_empty() {
-        return Vec::new();
-    }
-    let mut names = Vec::new();
-    for (at, row) in (0_u32..).zip(&cells.rows) {
-        let Some(needs_score) = by_eval.get(&row.eval) else {
-            continue;
-        };
-        let recorded = !row.slots.is_empty()
-            && row.slots.iter().all(|slot| {
-                matches!(&slot.state, SlotState::Done { outcome, score, .. }
-                    if outcome.is_verdict() && (score.is_some() || !needs_score))
-            });
-        if row.stale.is_none() && recorded {
-            names.extend(cells.name(RowId(at)).map(|name| name.to_string()));
-        }
-    }
-    names
-}
-
-/// Of a judge that costs only the focused cell waits; what the rest would take is asked and told.
-fn costly(model: &mut Model, touched: &[Touched], waiting: &mut Waiting) -> Vec<Effect> {
-    let costly: Vec<&Touched> = touched.iter().filter(|t| t.how == How::Costly).collect();
-    let Some(judge) = costly.first().and_then(|t| t.judge.clone()) else {
-        return Vec::new();
-    };
-    let cells = &model.live.cells;
-    let hit = |row: RowId| {
-        let eval = cells.evals.get(cells.row(row)?.eval as usize)?;
-        costly
-            .iter()
-            .any(|t| t.name.rubric == eval.rubric && t.name.eval == eval.id)
-            .then_some(())
-    };
-    let focused = cells.selected().filter(|row| hit(*row).is_some());
-    let mut left: u64 = 0;
-    for (at, row) in (0_u32..).zip(&cells.rows) {
-        if focused != Some(RowId(at)) && hit(RowId(at)).is_some() {
-            left += u64::try_from(row.slots.len()).unwrap_or(1).max(1);
-        }
-    }
-    if let Some(name) = focused.and_then(|row| cells.name(row)) {
-        let name = name.to_string();
-        if !waiting.names.contains(&name) {
-            waiting.names.push(name);
-        }
-    }
-    if left == 0 {
-        return Vec::new();
-    }
-    if let Some(report) = &mut model.saves.report {
-        report.rest = Some(rest(left, &judge, None));
-    }
-    let names: Vec<EvalName> = costly.iter().map(|t| t.name.clone()).collect();
-    let order = order(model, None, filters(&names).into_iter().next());
-    model.saves.left = Some((left, judge));
-    model.saves.figure = order.as_ref().map(|order| order.ticket);
-    order.map(Effect::Preview).into_iter().collect()
-}
-
-/// What the rest would take is known.
-pub(super) fn previewed(model: &mut Model, preview: Result<Preview, String>) -> Vec<Effect> {
-    model.saves.figure = None;
-    if let (Ok(preview), Some((left, judge)), Some(report)) =
-        (preview, model.saves.left.take(), &mut model.saves.report)
-        && let Some(of) = preview.judges.get(&judge)
-    {
-        // Of what would be asked, one part is the focused cell, which is judged anyway.
-        let asked = of.cells.saturating_sub(of.cached).max(1);
-        let part = left.min(asked) as f64 / asked as f64;
-        report.rest = Some(rest(left, &judge, of.cost_usd.map(|usd| usd * part)));
-    }
-    Vec::new()
+/// Whether an eval has verdicts that can be decided otherwise.
+fn recorded(cells: &Cells, name: &EvalName) -> bool {
+    cells.rows.iter().any(|row| {
+        let eval = cells.evals.get(row.eval as usize);
+        row.verdict.is_some()
+            && eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
+    })
 }
 
 /// A moment came: judge cells that waited for quiet start.
 pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
     let now = model.now;
-    let Some(waiting) = model.saves.waiting.take_if(|waiting| waiting.due <= now) else {
+    let Some(mut waiting) = model.saves.waiting.take_if(|waiting| waiting.due <= now) else {
         return Vec::new();
     };
-    let mut effects = start_evals(model, &waiting.evals);
+    if let Some(workspace) = model.workspace() {
+        // What a later save took away cannot be judged.
+        let there = |name: &EvalName| touched::has(workspace, name);
+        waiting.evals.retain(there);
+        waiting
+            .names
+            .retain(|name| evals_of(std::slice::from_ref(name)).iter().all(there));
+    }
+    let mut effects = start_evals(model, &waiting.evals, CachePolicy::Use);
     if !waiting.names.is_empty() {
-        effects.push(start(model, Some(waiting.names), None));
+        effects.push(start(model, Some(waiting.names), None, CachePolicy::Use));
     }
     effects
 }
 
 /// Runs over whole evals: one a rubric.
-fn start_evals(model: &mut Model, evals: &[EvalName]) -> Vec<Effect> {
+fn start_evals(model: &mut Model, evals: &[EvalName], cache: CachePolicy) -> Vec<Effect> {
     filters(evals)
         .into_iter()
-        .map(|filter| start(model, None, Some(filter)))
+        .map(|filter| start(model, None, Some(filter), cache))
         .collect()
 }
 
 /// Evals as a filter, and which of them it is about.
-type Part = (String, Vec<EvalName>);
+pub(super) type Part = (String, Vec<EvalName>);
 
 fn filters(evals: &[EvalName]) -> Vec<Part> {
     let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
@@ -334,7 +357,13 @@ fn filters(evals: &[EvalName]) -> Vec<Part> {
         .collect()
 }
 
-fn order(model: &mut Model, only: Option<Vec<String>>, part: Option<Part>) -> Option<RunOrder> {
+/// An order over the workspace as it is now.
+pub(super) fn order(
+    model: &mut Model,
+    only: Option<Vec<String>>,
+    part: Option<Part>,
+    cache: CachePolicy,
+) -> Option<RunOrder> {
     let workspace = Arc::clone(model.workspace()?);
     let newest: Option<RunId> = {
         let mut runs = model.live.runs.map.values().rev();
@@ -346,8 +375,9 @@ fn order(model: &mut Model, only: Option<Vec<String>>, part: Option<Part>) -> Op
         workspace,
         only: only.map(Arc::new),
         where_: part.map(|(filter, _)| filter),
+        but: None,
         judge: None,
-        cache: CachePolicy::Use,
+        cache,
         frozen: None,
         parent: newest.map(|run| Parent {
             run,
@@ -359,19 +389,22 @@ fn order(model: &mut Model, only: Option<Vec<String>>, part: Option<Part>) -> Op
 }
 
 /// Starts a run of this save: it is known from now on.
-fn start(model: &mut Model, only: Option<Vec<String>>, part: Option<Part>) -> Effect {
+fn start(
+    model: &mut Model,
+    only: Option<Vec<String>>,
+    part: Option<Part>,
+    cache: CachePolicy,
+) -> Effect {
     let (evals, names) = (
         part.as_ref().map(|(_, evals)| evals.clone()),
         only.clone().unwrap_or_default(),
     );
-    let Some(order) = order(model, only, part) else {
+    let Some(order) = order(model, only, part, cache) else {
         return Effect::LookAgain;
     };
     let save = model.saves.number;
     let run = Run {
-        cause: Some(ParentCause::Save),
         save: Some(save),
-        since: model.now,
         ..Run::default()
     };
     model.live.runs.map.insert(order.ticket, run);
@@ -411,7 +444,7 @@ pub(super) fn failed(model: &mut Model, problems: Vec<Diagnostic>) -> Vec<Effect
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
 pub(super) fn editor_closed(model: &mut Model, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor did not end well: {why}");
+        let said = format!("the editor: {why}");
         model.notices.tell(model.now, Level::Error, said);
     }
     vec![Effect::LookAgain]
@@ -422,6 +455,9 @@ pub(super) fn toggle_auto(model: &mut Model) -> Vec<Effect> {
     let saves = &mut model.saves;
     saves.paused = !saves.paused;
     let missed = std::mem::take(&mut saves.missed);
+    if saves.paused && saves.waiting.take().is_some() {
+        saves.missed = 1;
+    }
     let said = match (saves.paused, missed) {
         (true, _) => "auto is off: a save only marks verdicts stale (A turns it on)".to_owned(),
         (false, 0) => "auto is on: a save judges again what it touched".to_owned(),

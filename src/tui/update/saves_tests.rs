@@ -3,10 +3,14 @@
 use ratatui::layout::Size;
 
 use super::*;
+use crate::diag::Diagnostic;
 use crate::handlers::Registry;
 use crate::model::Millis;
+use crate::model::Outcome;
+use crate::run::{JudgePreview, Preview};
 use crate::theme::Theme;
-use crate::tui::model::cells::{EvalInfo, Keep, Origin, Row, Slot};
+use crate::tui::model::cells::{EvalInfo, Flip, Keep, Origin, Row, RowId, Side, Slot, SlotState};
+use crate::tui::update::rest;
 use crate::workspace::{Env, load};
 
 const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";
@@ -42,12 +46,7 @@ const COSTS: &str =
 
 fn model(workspace: Arc<Workspace>) -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(
-        Place::Workspace(workspace),
-        Size::new(120, 40),
-        theme,
-        false,
-    )
+    Model::new(Place::Workspace(workspace), Size::new(120, 40), theme)
 }
 
 fn save(model: &mut Model, workspace: Arc<Workspace>) -> Vec<String> {
@@ -60,12 +59,21 @@ fn said(effects: Vec<Effect>) -> Vec<String> {
     let word = |effect| match effect {
         Effect::StartRun(order) => match (order.only, order.where_) {
             (Some(names), _) => format!("run {}", names.join(" ")),
-            (None, filter) => format!("run {}", filter.unwrap_or_default()),
+            (None, filter) => {
+                let filter = filter.unwrap_or_default();
+                match order.cache {
+                    CachePolicy::Only => format!("decide {filter}"),
+                    _ => format!("run {filter}"),
+                }
+            }
         },
         Effect::CancelRun(ticket) => format!("cancel {}", ticket.0),
         Effect::Outline { .. } => "outline".to_owned(),
         Effect::ReadBoard { .. } => "board".to_owned(),
-        Effect::Preview(_) => "preview".to_owned(),
+        Effect::Preview(order) => match order.but {
+            Some(name) => format!("preview all but {name}"),
+            None => "preview".to_owned(),
+        },
         other => format!("{other:?}"),
     };
     effects.into_iter().map(word).collect()
@@ -199,6 +207,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         state,
     };
     cells.rows.push(Row {
+        asides: Vec::new(),
         transcript: 0,
         eval: 0,
         message: None,
@@ -220,9 +229,34 @@ fn decide_only_change_costs_no_call() {
     assert_eq!(
         saved,
         ["outline", "board"],
-        "nothing is recorded, so nobody is asked"
+        "nothing is recorded, so nothing is decided"
     );
-    assert_eq!(model.saves.next_wake(), None);
+    model.live.cells.rows[0].verdict = Some(side(Outcome::Pass));
+    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
+    assert_eq!(
+        saved,
+        ["outline", "board", "decide rubric:\"beam\" eval:\"tone\""],
+        "from past verdicts alone"
+    );
+    // What was stale then holds again: it is decided as it is written now.
+    save(&mut model, workspace(&[&judged(" and short, min_score: 0.7")], COSTS));
+    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
+    assert!(
+        saved.contains(&"decide rubric:\"beam\" eval:\"tone\"".to_owned()),
+        "{saved:?}"
+    );
+}
+
+fn side(outcome: Outcome) -> Side {
+    Side {
+        outcome,
+        score: None,
+        why: "".into(),
+    }
+}
+
+fn told(model: &Model) -> Option<&str> {
+    model.saves.report.as_ref()?.rest.as_deref()
 }
 
 #[test]
@@ -231,10 +265,134 @@ fn of_a_judge_that_costs_the_rest_is_only_told() {
     with_row(&mut model, SlotState::Never);
     let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
     assert_eq!(saved, ["outline", "board", "preview"]);
-    let report = model.saves.report.as_ref().expect("a report");
     assert_eq!(
-        report.rest.as_deref(),
-        Some("1 more cell of paid is stale: R judges it")
+        told(&model),
+        Some("nothing is judged by itself: paid may cost, R asks first")
     );
     assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+    let of = |cells, cached, cost_usd| JudgePreview {
+        cells,
+        cached,
+        cost_usd,
+        ..JudgePreview::default()
+    };
+    let judges = [
+        ("paid".to_owned(), of(14, 2, Some(0.0433))),
+        ("other".to_owned(), of(9, 0, Some(7.0))),
+    ];
+    let preview = Preview {
+        judges: judges.into(),
+        ..Preview::default()
+    };
+    assert!(rest::previewed(&mut model, Ok(preview)).is_empty());
+    assert_eq!(
+        told(&model),
+        Some("12 cells of paid wait for R: about $0.04")
+    );
+}
+
+#[test]
+fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_rest() {
+    let mut model = model(workspace(&[&judged("")], COSTS));
+    with_row(&mut model, SlotState::Never);
+    model.live.cells.transcripts = vec![crate::model::TranscriptRef {
+        id: "t".into(),
+        path: "t.jsonl".into(),
+        offset: 0,
+        len: 1,
+        digest: crate::model::Digest::of(b"t"),
+    }];
+    model.live.cells.list.selected = Some(crate::tui::model::cells::Entry::Row(RowId(0)));
+    let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
+    assert_eq!(saved, ["outline", "board", "preview all but t/beam/tone"]);
+    // A preview that fails says no figure.
+    assert!(rest::previewed(&mut model, Err("no".into())).is_empty());
+    assert_eq!(
+        told(&model),
+        Some("only the focused cell is judged again: paid may cost, R asks first")
+    );
+    assert_eq!(after(&mut model, 300), ["run t/beam/tone"]);
+}
+
+#[test]
+fn a_save_written_in_pieces_is_told_as_one() {
+    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    with_row(&mut model, SlotState::Never);
+    let tone = &mut model.live.cells;
+    tone.evals[0].id = "tone".into();
+    tone.rows[0].decision =
+        crate::model::decide(&[crate::model::CellResult::new(Outcome::Pass, "")]);
+    let changed = CHECK.replace("hello", "bye");
+    // The first piece loads, and lacks the last eval.
+    let saved = save(&mut model, workspace(&[&changed], FREE));
+    assert_eq!(
+        saved,
+        ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
+    );
+    let report = model.saves.report.as_mut().expect("a report");
+    report.flip(Flip {
+        row: RowId(0),
+        before: side(Outcome::Fail),
+        after: side(Outcome::Pass),
+        towards: Some(true),
+    });
+    model.now = Millis(300);
+    let saved = save(&mut model, workspace(&[&changed, &judged("")], FREE));
+    assert_eq!(saved, ["outline", "board"], "what came back is as it was");
+    assert_eq!(model.saves.next_wake(), None);
+    assert_eq!(
+        summary(model.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: 1 flip ✗→✓, towards your label"
+    );
+    // Much later, it is another save.
+    model.now = Millis(60_000);
+    save(
+        &mut model,
+        workspace(&["  # why\n", &changed, &judged("")], FREE),
+    );
+    assert_eq!(
+        summary(model.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: nothing to judge again: only comments or layout changed"
+    );
+}
+
+#[test]
+fn an_eval_that_waits_and_is_taken_away_is_not_judged() {
+    let mut model = model(workspace(&[CHECK, &judged("")], FREE));
+    save(&mut model, workspace(&[CHECK, &judged(" and short")], FREE));
+    assert!(model.saves.next_wake().is_some());
+    save(&mut model, workspace(&[CHECK], FREE));
+    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+}
+
+#[test]
+fn auto_off_holds_what_waits_too() {
+    let mut model = model(workspace(&[&judged("")], FREE));
+    save(&mut model, workspace(&[&judged(" and short")], FREE));
+    toggle_auto(&mut model);
+    assert_eq!(after(&mut model, 1000), Vec::<String>::new());
+    assert_eq!(model.saves.missed, 1);
+    toggle_auto(&mut model);
+    let said = &model.notices.log.last().expect("a notice").text;
+    assert_eq!(
+        said,
+        "auto is on; 1 save came meanwhile: R judges what is stale"
+    );
+    save(&mut model, workspace(&[&judged(" and brief")], FREE));
+    assert!(model.saves.next_wake().is_some());
+}
+
+#[test]
+fn a_deleted_rubric_is_called_deleted() {
+    let mut model = model(workspace(&[CHECK], FREE));
+    let mut without = Workspace::clone(&workspace(&[CHECK], FREE));
+    without.rubrics.clear();
+    without
+        .files
+        .retain(|(path, _)| !path.ends_with("beam.yaml"));
+    save(&mut model, Arc::new(without));
+    assert_eq!(
+        summary(model.saves.report.as_ref().expect("a report")),
+        "deleted beam.yaml: 1 eval is gone, nothing to judge again"
+    );
 }

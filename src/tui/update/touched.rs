@@ -25,10 +25,7 @@ pub(super) enum How {
     /// Decided by code: it is simply decided again.
     Check,
     /// Its recorded scores are decided otherwise; no judge is asked.
-    Decides {
-        /// Whether a recorded result without a score would have to be judged again.
-        needs_score: bool,
-    },
+    Decides,
     /// Judged anew by a judge that costs nothing.
     Free,
     /// Judged anew by a judge that costs, or may.
@@ -42,6 +39,8 @@ pub(super) struct Touched {
     pub(super) how: How,
     /// For judged ones.
     pub(super) judge: Option<String>,
+    /// What only decides is another than it was.
+    pub(super) decides: bool,
 }
 
 /// What differs between two states of a workspace, in the order of the newer one's files. Evals that are gone are not
@@ -52,6 +51,7 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
         .filter_map(|((rubric, eval), (of, now))| {
             let was = before.get(&(rubric, eval)).copied();
             let how = how(was, (of, now), old, new)?;
+            let decides = was.is_some_and(|(_, was)| was.decides != now.decides);
             let judged = JUDGED.contains(now.kind.as_str());
             Some(Touched {
                 name: EvalName {
@@ -62,12 +62,47 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
                 judge: judged
                     .then(|| judge(of, now, new).map(str::to_owned))
                     .flatten(),
+                decides,
             })
         })
         .collect()
 }
 
-/// Whether evals are gone.
+/// Where a save goes on with an earlier one that began with `base`: takes away evals that come back as they were then, if
+/// what was decided of them still `holds`.
+pub(super) fn since(
+    base: &Workspace,
+    old: &Workspace,
+    new: &Workspace,
+    all: &mut Vec<Touched>,
+    holds: impl Fn(&EvalName) -> bool,
+) {
+    let then = touched(base, new);
+    let comes_back = |name: &EvalName| !has(old, name) && has(base, name);
+    all.retain_mut(|one| {
+        if !comes_back(&one.name) || !holds(&one.name) {
+            return true;
+        }
+        let same = then.iter().find(|then| then.name == one.name);
+        if let Some(then) = same {
+            one.how = then.how;
+        }
+        same.is_some()
+    });
+}
+
+/// Whether there is such an eval.
+pub(super) fn has(workspace: &Workspace, name: &EvalName) -> bool {
+    let mut all = evals(workspace);
+    all.any(|((rubric, eval), _)| rubric == name.rubric && eval == name.eval)
+}
+
+/// Whether evals of `base` that `old` lacks are there again.
+pub(super) fn back(base: &Workspace, old: &Workspace, new: &Workspace) -> bool {
+    gone(base, old) > gone(base, new)
+}
+
+/// How many evals are gone.
 pub(super) fn gone(old: &Workspace, new: &Workspace) -> usize {
     let now: HashSet<(&str, &str)> = evals(new).map(|(name, _)| name).collect();
     evals(old).filter(|(name, _)| !now.contains(name)).count()
@@ -131,9 +166,7 @@ fn how(
     });
     let decides = was.is_some_and(|(_, was)| was.decides != eval.decides);
     match (same, judged) {
-        (true, true) if decides => Some(How::Decides {
-            needs_score: !eval.decides.is_empty(),
-        }),
+        (true, true) if decides => Some(How::Decides),
         (true, false) if decides => Some(How::Check),
         (true, _) => None,
         (false, false) => Some(How::Check),

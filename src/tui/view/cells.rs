@@ -1,6 +1,7 @@
 //! The cells pane: groups with their counts, decisions with their marks. Only visible rows are looked at.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use ratatui::layout::Rect;
 
@@ -13,10 +14,13 @@ use crate::tui::model::runs::cell_phase;
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
+use crate::tui::widget::flow::{self, Block, Scroll};
 use crate::tui::widget::line::{self, Row};
 
 /// Votes that are drawn one by one.
 const VOTES: usize = 7;
+/// Columns from which a label is called one.
+const WORDS: usize = 36;
 /// Bytes at each end of a name that are looked at.
 const ENDS: usize = 400;
 
@@ -33,7 +37,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         title = title.with(format!(" /{}", cells.filter), Role::Match);
     }
     let mut inside = canvas.frame(area, &title, focused, Target::Pane(Pane::Cells));
-    canvas.corner(area, &corner(cells));
+    canvas.corner(area, &corner(cells, unlisted(model)));
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
@@ -94,13 +98,24 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     }
 }
 
+/// Records of a bare file that have no row yet: they get one when one comes near.
+fn unlisted(model: &Model) -> u64 {
+    match &model.place {
+        Place::Bare(_) => model.bare.counted.saturating_sub(model.bare.listed),
+        _ => 0,
+    }
+}
+
 /// `12/240`, and how it is sorted if not as usual.
-fn corner(cells: &Cells) -> Row<'static> {
+fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
     let mut said = match (cells.matching, cells.total.rows) {
         (_, 0) => String::new(),
         (some, all) if some == all => format!("{all}"),
         (some, all) => format!("{some}/{all}"),
     };
+    if unlisted > 0 {
+        let _infallible = write!(said, ", {unlisted} more below");
+    }
     if cells.sort == Sort::FileOrder {
         said.push_str(" in file order");
     }
@@ -111,15 +126,32 @@ fn corner(cells: &Cells) -> Row<'static> {
 fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let cells = &model.desk().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
-    let lines: [&str; 2] = if filtered {
+    let why = match &model.place {
+        Place::Bare(_) => model.bare.problem.as_deref(),
+        _ => cells.failed.as_deref(),
+    };
+    if let Some(why) = why.filter(|_| !filtered) {
+        // The message in the footer may be too long for it, and goes away.
+        let way_out = match model.place {
+            Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
+            _ => "mend it: what is watched is read again at once",
+        };
+        let text = vec![
+            Block::new(why, Role::Error),
+            Block::new(way_out, Role::Muted),
+        ];
+        flow::draw(canvas, area, &text, &Scroll::default());
+        return;
+    }
+    let lines: [&str; 2] = if cells.filter_problem.is_some() {
+        // What is wrong with it stands above.
+        ["This is no filter.", "esc as before, or go on typing"]
+    } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if model.replay.is_some() {
         ["Nothing was planned yet.", "space plays on"]
-    } else if let Place::Bare(_) = model.place {
-        [
-            "No rubric judges this file yet.",
-            "W makes a workspace around it",
-        ]
+    } else if let (Place::Bare(_), true) = (&model.place, cells.complete) {
+        ["The file holds no transcripts.", ""]
     } else if !cells.complete {
         ["Reading the transcripts …", ""]
     } else {
@@ -247,12 +279,18 @@ impl View<'_> {
         if row.stale.is_some() {
             role = Role::Stale;
         }
-        let right = self.details(row);
         let name = cells
             .transcripts
             .get(row.transcript as usize)
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
+        let long = self.details(row, self.width >= WORDS);
+        let wants = 6 + message.len() + name.len() + long.width();
+        let right = if wants <= self.width {
+            long
+        } else {
+            self.details(row, false)
+        };
         let room = self
             .width
             .saturating_sub(6 + message.len() + right.width())
@@ -272,10 +310,10 @@ impl View<'_> {
     }
 
     /// What stands at the right: the phase, or score and votes; and whether the human says the same.
-    fn details(&self, row: &cells::Row) -> Row<'static> {
+    fn details(&self, row: &cells::Row, words: bool) -> Row<'static> {
         let mut out = Row::default();
-        if row.is_live() {
-            out = out.with(format!(" {}", self.phase(row)), Role::Live);
+        if let Some(phase) = self.phase(row) {
+            out = out.with(format!(" {phase}"), Role::Live);
         }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
@@ -284,15 +322,19 @@ impl View<'_> {
         if row.slots.len() > 1 {
             out = out.with(" ", Role::Text);
             for slot in row.slots.iter().take(VOTES) {
-                let (mark, role) = match &slot.state {
-                    SlotState::Never => (self.glyphs.never, Role::Muted),
-                    SlotState::Live => (self.turning(), Role::Live),
-                    SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
-                };
+                let (mark, role) = self.of_slot(slot);
                 out = out.with(mark, role);
             }
             if row.slots.len() > VOTES {
                 out = out.with(self.glyphs.ellipsis, Role::Muted);
+            }
+        }
+        if !row.asides.is_empty() {
+            // Another judge, asked besides: `+✗` decides nothing.
+            out = out.with(" +", Role::Muted);
+            for slot in row.asides.iter().take(VOTES) {
+                let (mark, role) = self.of_slot(slot);
+                out = out.with(mark, role);
             }
         }
         if let Some(label) = row.label {
@@ -302,23 +344,36 @@ impl View<'_> {
                 Some(true) => ("=", Role::Label),
                 Some(false) if self.glyphs.ascii => ("!=", Role::Away),
                 Some(false) => ("≠", Role::Away),
-                None => ("?", Role::Label),
+                None => ("", Role::Label),
             };
-            out = out.with(format!(" {sign}{mark}"), role);
+            out = match (words, sign) {
+                (true, "") => out.with(format!(" label {mark}"), role),
+                (true, sign) => out.with(format!(" {sign} label {mark}"), role),
+                (false, "") => out.with(format!(" ({mark})"), role),
+                (false, sign) => out.with(format!(" {sign}{mark}"), role),
+            };
         }
         out.with(" ", Role::Text)
     }
 
-    /// Where the first live cell is.
-    fn phase(&self, row: &cells::Row) -> String {
-        let live = row.slots.iter().find(|slot| slot.state == SlotState::Live);
-        let at = live.and_then(|slot| slot.at);
-        let found = at.and_then(|(run, cell)| {
+    fn of_slot(&self, slot: &cells::Slot) -> (&'static str, Role) {
+        match &slot.state {
+            SlotState::Never => (self.glyphs.never, Role::Muted),
+            SlotState::Live => (self.turning(), Role::Live),
+            SlotState::Done { outcome, .. } => look(*outcome, self.glyphs),
+        }
+    }
+
+    /// Where the first live cell is; `None` if none is.
+    fn phase(&self, row: &cells::Row) -> Option<String> {
+        let mut all = row.all_slots();
+        let (_, live) = all.find(|(_, slot)| slot.state == SlotState::Live)?;
+        let found = live.at.and_then(|(run, cell)| {
             let run = self.desk.runs.of(self.desk.cells.runs.get(run as usize)?)?;
             let now = self.replayed.unwrap_or_else(|| run.clock(self.now));
             Some(cell_phase(run.state.cells.get(cell.index())?, now))
         });
-        found.unwrap_or_else(|| "queued".to_owned())
+        Some(found.unwrap_or_else(|| "queued".to_owned()))
     }
 }
 

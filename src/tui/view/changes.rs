@@ -1,48 +1,41 @@
 //! The changes pane: what flipped, next to what was edited.
 
 use ratatui::layout::Rect;
-use ratatui::widgets::{Block, BorderType, Widget as _};
 
-use crate::theme::Role;
+use crate::theme::{Glyphs, Role};
 use crate::tui::content;
 use crate::tui::model::Model;
 use crate::tui::model::cells::Flip;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::saves::{mark, summary_with};
+use crate::tui::model::saves::{Report, mark, moved, summary_with};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
 use crate::tui::widget::line::{self, Row};
 
 /// From this width on, flips and diff stand side by side.
-const SIDE_BY_SIDE: u16 = 90;
-/// Rows of a flip: what, before's why, after's why.
-const FLIP: u16 = 3;
+const SIDE_BY_SIDE: u16 = 96;
+/// From this width on, a flip says in full where it went.
+const IN_FULL: usize = 60;
+/// Rows of the selected flip: what, before's why, after's why. The others take one.
+const OPENED: u16 = 3;
 
 /// Draws it.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
-    let inside = frame(canvas, area, model);
+    let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
+    let inside = canvas.frame(
+        area,
+        &Row::of(title, Role::Title),
+        model.ui.focus == Pane::Changes,
+        Target::Pane(Pane::Changes),
+    );
     let Some(report) = &model.saves.report else {
-        let hint = "nothing changed yet: e edits the rubric, a save shows here what it moved";
-        line::draw(
-            canvas,
-            row_at(inside, 0),
-            &Row::default().with(hint, Role::Muted),
-            None,
-        );
+        flow::draw(canvas, inside, &nothing_yet(model), &flow::Scroll::top());
         return;
     };
-    let said = summary_with(report, canvas.glyphs());
-    line::draw(
-        canvas,
-        row_at(inside, 0),
-        &Row::default().with(said, Role::Title),
-        None,
-    );
-    let mut used: u16 = 1;
-    if let Some(rest) = report.rest.as_ref().filter(|_| !report.flips.is_empty()) {
-        let row = Row::default().with(rest.as_str(), Role::Stale);
-        line::draw(canvas, row_at(inside, used), &row, None);
+    let mut used: u16 = 0;
+    for (text, role) in said(report, canvas.glyphs(), usize::from(inside.width)) {
+        line::draw(canvas, row_at(inside, used), &Row::of(text, role), None);
         used += 1;
     }
     let below = Rect {
@@ -60,30 +53,63 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     );
 }
 
-fn frame(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
-    let focused = model.ui.focus == Pane::Changes;
-    let role = if focused {
-        Role::BorderFocus
-    } else {
-        Role::Border
-    };
-    let kind = if focused {
-        BorderType::Thick
-    } else {
-        BorderType::Plain
-    };
-    let block = Block::bordered()
-        .border_type(kind)
-        .border_style(canvas.style(role))
-        .title(format!(
-            " {} {} ",
-            Pane::Changes.number(),
-            Pane::Changes.title()
+/// What would fill the pane, and how: also from an editor next door.
+fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
+    let mut out = vec![flow::Block::new(
+        "nothing changed yet: what a save moves is shown here, beside what was edited",
+        Role::Muted,
+    )];
+    let open = model.workspace().filter(|all| !all.rubrics.is_empty());
+    if let Some(workspace) = open {
+        out.push(flow::Block::default());
+        out.push(flow::Block::new(
+            "e edits the focused eval's rubric; or open one in an editor next door:",
+            Role::Muted,
         ));
-    let inside = block.inner(area);
-    block.render(area, canvas.buffer);
-    canvas.hit(area, Target::Pane(Pane::Changes));
-    inside
+        out.extend(workspace.rubrics.iter().map(|rubric| flow::Block {
+            indent: 2,
+            ..flow::Block::new(
+                workspace.root.join(&rubric.path).display().to_string(),
+                Role::Text,
+            )
+        }));
+    }
+    out
+}
+
+/// What moved, in as few rows as it takes; what waits, where it is not said already.
+fn said(report: &Report, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
+    let whole = summary_with(report, glyphs);
+    let brief = moved(report, glyphs);
+    let rest = report.rest.clone().filter(|rest| *rest != brief);
+    let mut said = Vec::new();
+    if Row::of(whole.as_str(), Role::Title).width() <= width {
+        said.push((whole, Role::Title));
+    } else {
+        said.extend(
+            wrap(&brief, width)
+                .into_iter()
+                .map(|row| (row, Role::Title)),
+        );
+    }
+    if let Some(rest) = rest {
+        said.extend(wrap(&rest, width).into_iter().map(|row| (row, Role::Stale)));
+    }
+    said
+}
+
+/// Two rows at most, between words; the second is cut by whoever draws it.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let fits = |part: &str| Row::of(part, Role::Text).width() <= width;
+    let end = text
+        .match_indices(' ')
+        .map(|(at, _)| at)
+        .take_while(|at| fits(&text[..*at]))
+        .last();
+    match end.filter(|_| !fits(text)) {
+        Some(end) => vec![text[..end].to_owned(), text[end + 1..].to_owned()],
+        None => vec![text.to_owned()],
+    }
 }
 
 /// Room for the flips and for the diff; no flips, no room.
@@ -106,8 +132,8 @@ fn split(area: Rect, flips: usize) -> (Rect, Rect) {
     }
     let wanted = u16::try_from(flips)
         .unwrap_or(u16::MAX)
-        .saturating_mul(FLIP);
-    let height = wanted.min(area.height.div_ceil(2));
+        .saturating_add(OPENED - 1);
+    let height = wanted.min((area.height * 2).div_ceil(3));
     let top = Rect { height, ..area };
     let bottom = Rect {
         y: area.y + height,
@@ -117,19 +143,20 @@ fn split(area: Rect, flips: usize) -> (Rect, Rect) {
     (top, bottom)
 }
 
+/// One row a flip, and why for the selected one.
 fn flips(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flips: &[Flip]) {
-    let room = usize::from(area.height / FLIP).max(1);
     let selected = model.saves.selected.min(flips.len().saturating_sub(1));
+    let opened = OPENED.min(area.height);
+    let room = usize::from(area.height.saturating_sub(opened)) + 1;
     let top = (selected + 1).saturating_sub(room);
-    for (at, flip) in flips.iter().enumerate().skip(top).take(room) {
-        let y = u16::try_from(at - top)
-            .unwrap_or(u16::MAX)
-            .saturating_mul(FLIP);
-        let block = Rect {
-            y: area.y.saturating_add(y),
-            height: FLIP.min(area.height.saturating_sub(y)),
-            ..area
-        };
+    let mut y = area.y;
+    for (at, flip) in flips.iter().enumerate().skip(top) {
+        let height = if at == selected { opened } else { 1 };
+        let height = height.min(area.bottom().saturating_sub(y));
+        if height == 0 {
+            break;
+        }
+        let block = Rect { y, height, ..area };
         let over = (at == selected).then_some(if model.ui.focus == Pane::Changes {
             Role::Selected
         } else {
@@ -137,6 +164,7 @@ fn flips(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flips: &[Flip]) {
         });
         one(canvas, block, model, flip, over);
         canvas.hit(block, Target::Flip(at));
+        y += height;
     }
 }
 
@@ -148,20 +176,27 @@ fn one(canvas: &mut Canvas<'_>, area: Rect, model: &Model, flip: &Flip, over: Op
     );
     let name = model.live.cells.name(flip.row).map_or_else(
         || "?".to_owned(),
-        |name| format!("{} · {}", name.transcript, name.eval),
+        |name| {
+            let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
+            format!("{}{message} · {}", name.transcript, name.eval)
+        },
     );
-    let mut head = Row::default()
+    let cursor = if over.is_some() { glyphs.cursor } else { " " };
+    let head = Row::of(cursor, Role::Accent)
         .with(format!("{was} {} {is} ", glyphs.arrow), Role::Flipped)
         .with(name, Role::Text);
-    head = match flip.towards {
-        Some(true) => head.with("   towards your label", Role::Towards),
-        Some(false) => head.with("   away from your label", Role::Away),
-        None => head,
+    let full = usize::from(area.width) >= IN_FULL;
+    let end = match flip.towards {
+        Some(true) if full => Row::of("towards your label ", Role::Towards),
+        Some(true) => Row::of("towards", Role::Towards),
+        Some(false) if full => Row::of("away from your label ", Role::Away),
+        Some(false) => Row::of("away", Role::Away),
+        None => Row::default(),
     };
-    line::draw(canvas, row_at(area, 0), &head, over);
+    line::draw_ends(canvas, row_at(area, 0), &head, &end, over);
     let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
     for (at, (mark, why)) in (1_u16..).zip([(was, &flip.before.why), (is, &flip.after.why)]) {
-        let row = Row::default().with(format!("    {mark} {}", first(why)), Role::Muted);
+        let row = Row::of(format!("     {mark} {}", first(why)), Role::Muted);
         line::draw(canvas, row_at(area, at), &row, None);
     }
 }
@@ -172,5 +207,39 @@ fn row_at(area: Rect, at: u16) -> Rect {
         y: area.y.saturating_add(at).min(area.bottom()),
         height: u16::from(at < area.height),
         ..area
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_file_has_no_room_what_moved_is_still_said() {
+        let report = Report {
+            rest: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
+            judged: 18,
+            touched: vec!["a/b".to_owned()],
+            ..Report::default()
+        };
+        let rows = |width| -> Vec<String> {
+            let said = said(&report, &Glyphs::UNICODE, width);
+            said.into_iter().map(|(text, _)| text).collect()
+        };
+        assert_eq!(
+            rows(60),
+            [
+                "no verdict moved (18 judged)",
+                "12 cells of gemini wait for R: about $0.04"
+            ]
+        );
+        assert_eq!(
+            rows(30),
+            [
+                "no verdict moved (18 judged)",
+                "12 cells of gemini wait for R:",
+                "about $0.04"
+            ]
+        );
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
         return too_small(canvas);
     }
     tabs(canvas, layout.tabs, layout, model);
+    tour(canvas, layout.tour, model);
     let area = layout.footer;
     if let Some(typing) = &model.ui.typing {
         return typed(canvas, area, typing);
@@ -34,7 +35,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
             Level::Warning => " warning: ",
             Level::Error => " error: ",
         };
-        let row = Row::of(mark, role).with(&*notice.text, role);
+        // One row; the log keeps the lines.
+        let text: Vec<&str> = notice.text.split('\n').map(str::trim).collect();
+        let row = Row::of(mark, role).with(text.join(" "), role);
         let more = match notice.level {
             Level::Info => Row::default(),
             _ => Row::of(" L ", Role::Key).with("log ", Role::Muted),
@@ -43,7 +46,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
         return;
     }
     let area = summary(canvas, area, model);
-    let area = tour(canvas, area, model);
+    let area = if layout.tour.is_empty() {
+        tour(canvas, area, model)
+    } else {
+        area
+    };
     hints(canvas, area, model);
 }
 
@@ -72,12 +79,18 @@ fn typed(canvas: &mut Canvas<'_>, area: Rect, typing: &Typing) {
             .with("esc", Role::Key)
             .with(" as before ", Role::Muted),
     };
-    let left = Row::of(label, Role::Key);
-    let used = line::draw_ends(canvas, area, &left, &note, None);
+    let used = line::draw(canvas, area, &Row::of(label, Role::Key), None);
     let tail = u16::try_from(note.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
     let width = area.width.saturating_sub(used).saturating_sub(tail);
+    // What is typed needs room; of a long reason the beginning is here.
+    let at = Rect {
+        x: area.x + used + width,
+        width: tail.min(area.width.saturating_sub(used)),
+        ..area
+    };
+    line::draw(canvas, at, &note, None);
     input.draw(
         canvas,
         Rect {
@@ -96,10 +109,14 @@ fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         .report
         .as_ref()
         .filter(|report| report.number > 0);
-    let Some(text) = report.map(saves::summary).filter(|_| area.width >= 60) else {
+    let Some(report) = report.filter(|_| area.width >= 60) else {
         return area;
     };
-    let row = Row::of(text, Role::Flipped);
+    let glyphs = canvas.glyphs();
+    let mut row = Row::of(saves::summary_with(report, glyphs), Role::Flipped);
+    if row.width() > usize::from(area.width / 2) {
+        row = Row::of(saves::moved(report, glyphs), Role::Flipped);
+    }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
@@ -121,15 +138,25 @@ fn tour(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
     let (Some(tour), Some(workspace)) = (&model.tour, model.workspace()) else {
         return area;
     };
-    if tour.hidden || model.replay.is_some() {
+    if !model.tour_shown() || area.is_empty() {
         return area;
     }
     let rubric = workspace.root.join("rubrics/beamline.yaml");
-    let (mark, text) = tour.line(canvas.glyphs(), &rubric);
-    let row = Row::of(format!(" {mark} "), Role::Badge)
-        .with(" ", Role::Text)
-        .with(text, Role::Accent)
-        .with("  ", Role::Text);
+    let row = |(mark, text): (String, String)| {
+        Row::of(format!(" {mark} "), Role::Badge)
+            .with(" ", Role::Text)
+            .with(text, Role::Accent)
+            .with("  ", Role::Text)
+    };
+    // The first wording there is room for.
+    let mut lines = tour.lines(canvas.glyphs(), &rubric).into_iter().map(row);
+    let fits = |row: &Row<'_>| row.width() <= usize::from(area.width) + 2;
+    let Some(row) = lines.find(fits).or_else(|| {
+        let lines = tour.lines(canvas.glyphs(), &rubric);
+        lines.into_iter().next_back().map(row)
+    }) else {
+        return area;
+    };
     let used = line::draw(canvas, area, &row, None);
     Rect {
         x: area.x + used,
@@ -185,8 +212,9 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
         .filter(|pane| alone || *pane != Pane::Cells)
         .collect();
     let shown = |pane: Pane| layout.area(pane).is_some();
-    let forms: [fn(Pane) -> String; 3] = [
+    let forms: [fn(Pane) -> String; 4] = [
         |pane| format!(" {} {} ", pane.number(), pane.title()),
+        |pane| format!(" {} {}", pane.number(), pane.title()),
         |pane| format!(" {} {} ", pane.number(), pane.short()),
         |pane| format!(" {} ", pane.number()),
     ];
@@ -203,7 +231,7 @@ fn tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &Layout, model: &Model) {
     let form = forms
         .into_iter()
         .find(|form| width(*form) <= usize::from(area.width))
-        .unwrap_or(forms[2]);
+        .unwrap_or(forms[3]);
     let mut at = area;
     for pane in panes {
         let role = match (shown(pane), model.ui.focus == pane) {

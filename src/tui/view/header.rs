@@ -32,7 +32,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
         return;
     }
     canvas.fill(area, Role::Bar);
-    let mut left = place(model);
+    let mut left = place(layout, model);
     let mut right = runs(model, canvas.glyphs());
     right.extend(counts(&model.desk().cells.total, canvas.glyphs()));
     right.extend(spent(model));
@@ -73,7 +73,7 @@ fn joined(bits: Vec<Bit>, gap: &'static str) -> Row<'static> {
 }
 
 /// What is open.
-fn place(model: &Model) -> Vec<Bit> {
+fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
     let mut bits = vec![bit(8, "dicta", Role::Title)];
     if let Some(replay) = &model.replay {
         bits.push(bit(0, " REPLAY ", Role::Badge));
@@ -86,7 +86,9 @@ fn place(model: &Model) -> Vec<Bit> {
             if header.demo {
                 bits.push(bit(0, " DEMO ", Role::Badge));
             }
-            bits.push(bit(7, format!("recorded {}", header.started), Role::Muted));
+            if layout.replay.is_empty() {
+                bits.push(bit(7, format!("recorded {}", header.started), Role::Muted));
+            }
         }
         return bits;
     }
@@ -97,7 +99,7 @@ fn place(model: &Model) -> Vec<Bit> {
             }
             bits.push(bit(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
-                bits.push(bit(7, format!("· judge {judge}"), Role::Bar));
+                bits.push(bit(7, format!("· judge {judge}"), Role::Muted));
             }
             let auto = match (model.saves.paused, model.saves.missed) {
                 (false, _) => "· auto: on".to_owned(),
@@ -105,7 +107,11 @@ fn place(model: &Model) -> Vec<Bit> {
                 (true, missed) => format!("· auto: paused, {missed} missed"),
             };
             // That nothing happens on a save must not be a surprise.
-            bits.push(bit(if model.saves.paused { 3 } else { 9 }, auto, Role::Bar));
+            bits.push(bit(
+                if model.saves.paused { 3 } else { 9 },
+                auto,
+                Role::Muted,
+            ));
         }
         Place::Bare(file) => {
             let name = file.file_name().unwrap_or(file.as_os_str());
@@ -136,14 +142,14 @@ fn runs(model: &Model, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
     };
     let mut bits = vec![(0, bit(1, format!("{turning} {word}"), Role::Live))];
     if planned > 0 {
-        bits.push((1, bit(3, format!("{done}/{planned}"), Role::Bar)));
+        bits.push((1, bit(3, format!("{done}/{planned}"), Role::Text)));
     }
     let eta = live
         .iter()
         .map(|run| run.eta(now))
         .collect::<Option<Vec<_>>>();
     if let Some(eta) = eta.and_then(|all| all.into_iter().max()) {
-        bits.push((4, bit(5, left(eta), Role::Bar)));
+        bits.push((4, bit(5, left(eta), Role::Muted)));
     }
     bits
 }
@@ -158,17 +164,34 @@ fn left(eta: Millis) -> String {
 
 /// How all decisions stand.
 fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
-    let decided = total.rows > total.never + total.live;
-    if !decided {
-        return Vec::new();
-    }
     let mut bits = Vec::new();
     let mut tell = |rank, mark: &str, n: usize, role| {
         bits.push((2, bit(rank, format!("{mark} {n}"), role)));
     };
-    tell(1, glyphs.pass, total.pass, Role::Pass);
-    tell(1, glyphs.fail, total.fail, Role::Fail);
-    tell(2, glyphs.error, total.error, Role::Error);
+    let decided = total.rows > total.never + total.live;
+    if decided {
+        tell(1, glyphs.pass, total.pass, Role::Pass);
+        tell(1, glyphs.fail, total.fail, Role::Fail);
+    }
+    if total.error > 0 {
+        tell(2, glyphs.error, total.error, Role::Error);
+    }
+    if total.not_applicable > 0 {
+        tell(
+            7,
+            glyphs.not_applicable,
+            total.not_applicable,
+            Role::NotApplicable,
+        );
+    }
+    if total.never > 0 {
+        let n = total.never;
+        let text = format!("{} {n} not run", glyphs.never);
+        bits.push((3, bit(6, text, Role::Muted)));
+    }
+    let mut tell = |rank, mark: &str, n: usize, role| {
+        bits.push((2, bit(rank, format!("{mark} {n}"), role)));
+    };
     if total.flipped > 0 {
         tell(2, glyphs.flipped, total.flipped, Role::Flipped);
     }
@@ -194,7 +217,7 @@ fn spent(model: &Model) -> Vec<(u8, Bit)> {
         (None, true) => "cost unknown".to_owned(),
         (None, false) => return Vec::new(),
     };
-    vec![(3, bit(4, text, Role::Bar))]
+    vec![(3, bit(4, text, Role::Text))]
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::tui::model::Model;
 use crate::tui::model::overlay::{self, AtHand, Overlay};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
-use crate::tui::widget::flow;
+use crate::tui::widget::flow::{self, Block};
 use crate::tui::widget::input::Input;
 use crate::tui::widget::line::{self, Row};
 
@@ -94,11 +94,13 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
         ..field
     };
     search.draw(canvas, field, Role::Text);
+    let foot = explained(canvas, inside, found.get(selected).copied(), model);
     let list = Rect {
         y: inside.y + 1,
-        height: inside.height.saturating_sub(1),
+        height: inside.height.saturating_sub(1 + foot),
         ..inside
     };
+    let narrow = inside.width < 60;
     if found.is_empty() {
         line::draw(
             canvas,
@@ -133,22 +135,109 @@ fn help(canvas: &mut Canvas<'_>, model: &Model, search: &Input, selected: usize)
             }
             Ok(which) => {
                 let over = (*which == selected).then_some(Role::Selected);
-                line::draw(canvas, area, &help_row(found[*which], model), over);
+                line::draw(canvas, area, &help_row(found[*which], model, narrow), over);
                 canvas.hit(area, Target::OverlayLine(*which));
             }
         }
     }
 }
 
-fn help_row(spec: &'static CommandSpec, model: &Model) -> Row<'static> {
-    let keys = format!(" {:<16} ", spec.keys_text());
+/// At the foot of help: the selected command's whole sentence, and what the marks mean. How many rows that takes.
+fn explained(
+    canvas: &mut Canvas<'_>,
+    inside: Rect,
+    spec: Option<&'static CommandSpec>,
+    model: &Model,
+) -> u16 {
+    let glyphs = canvas.glyphs();
+    let sentence = spec.map_or(Vec::new(), |spec| {
+        let why = spec.usable(model).err();
+        let mut rows = vec![Block::new(spec.help, Role::Text)];
+        rows.extend(why.map(|why| Block::new(format!("not now: {why}"), Role::Warning)));
+        rows
+    });
+    let unequal = if glyphs.ascii { "!=" } else { "≠" };
+    let mark = |mark: &'static str, role, means: &'static str| (mark, role, means);
+    let marks = [
+        mark(glyphs.pass, Role::Pass, "pass"),
+        mark(glyphs.fail, Role::Fail, "fail"),
+        mark(glyphs.error, Role::Error, "error, no verdict"),
+        mark(glyphs.not_applicable, Role::NotApplicable, "not applicable"),
+        mark(glyphs.skipped, Role::Skipped, "skipped"),
+        mark(glyphs.never, Role::Muted, "not run"),
+        mark(glyphs.live[0], Role::Live, "at work"),
+        mark(glyphs.stale, Role::Stale, "stale"),
+        mark(glyphs.flipped, Role::Flipped, "flipped"),
+        mark("=", Role::Label, "as your label"),
+        mark(unequal, Role::Away, "not as your label"),
+        mark("( )", Role::Label, "your label, no verdict"),
+    ];
+    let mut legend = Row::of("marks", Role::Title);
+    let mut rows = Vec::new();
+    for (mark, role, means) in marks {
+        let next = Row::of(format!("  {mark}"), role).with(format!(" {means}"), Role::Muted);
+        if legend.width() + next.width() > usize::from(inside.width) {
+            rows.push(std::mem::replace(&mut legend, Row::of("     ", Role::Text)));
+        }
+        legend.0.extend(next.0);
+    }
+    rows.push(legend);
+    let lines = u16::try_from(rows.len()).unwrap_or(u16::MAX);
+    // The list comes first: on a low screen there is a sentence, or nothing.
+    let room = inside.height / 2;
+    let told = 2.min(room.saturating_sub(1));
+    let (told, lines) = match room {
+        room if room >= 3 + lines => (told, lines),
+        3.. => (told, 0),
+        _ => return 0,
+    };
+    let foot = told + lines + 1;
+    let top = inside.bottom() - foot;
+    let rule = Rect {
+        y: top,
+        height: 1,
+        ..inside
+    };
+    let across = if glyphs.ascii { "-" } else { "─" };
+    canvas.text(
+        rule,
+        &across.repeat(usize::from(inside.width)),
+        Role::Border,
+    );
+    let text = Rect {
+        x: inside.x + 1,
+        y: top + 1,
+        width: inside.width.saturating_sub(2),
+        height: told,
+    };
+    flow::draw(canvas, text, &sentence, &flow::Scroll::top());
+    for (row, y) in rows.iter().take(usize::from(lines)).zip(top + 1 + told..) {
+        let area = Rect {
+            x: inside.x + 1,
+            y,
+            height: 1,
+            width: inside.width.saturating_sub(1),
+        };
+        line::draw(canvas, area, row, None);
+    }
+    foot
+}
+
+fn help_row(spec: &'static CommandSpec, model: &Model, narrow: bool) -> Row<'static> {
+    let keys = spec.keys_text();
+    let (keys, title) = if narrow {
+        (format!(" {keys:<13} "), spec.title.to_owned())
+    } else {
+        (format!(" {keys:<16} "), format!("{:<22} ", spec.title))
+    };
     match spec.usable(model) {
+        Ok(()) if narrow => Row::of(keys, Role::Key).with(title, Role::Text),
         Ok(()) => Row::of(keys, Role::Key)
-            .with(format!("{:<22} ", spec.title), Role::Text)
+            .with(title, Role::Text)
             .with(spec.help, Role::Muted),
         Err(why) => Row::of(keys, Role::Muted)
-            .with(format!("{:<22} ", spec.title), Role::Muted)
-            .with("not now: ", Role::Muted)
+            .with(title, Role::Muted)
+            .with("  not now: ", Role::Muted)
             .with(why, Role::Muted),
     }
 }
@@ -156,7 +245,9 @@ fn help_row(spec: &'static CommandSpec, model: &Model) -> Row<'static> {
 fn log(canvas: &mut Canvas<'_>, model: &Model, scroll: &flow::Scroll) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
-    let height = usize::from(screen.height.saturating_sub(6));
+    let told = overlay::log(model);
+    // A message takes a row or two: no more room than that is taken from what lies under it.
+    let height = usize::from(screen.height.saturating_sub(6)).min((told.len() * 2).max(4));
     let inside = framed(
         canvas,
         width,
@@ -164,7 +255,7 @@ fn log(canvas: &mut Canvas<'_>, model: &Model, scroll: &flow::Scroll) {
         "log",
         "j, k scroll  g, G ends  esc closes",
     );
-    flow::draw(canvas, inside, &overlay::log(model), scroll);
+    flow::draw(canvas, inside, &told, scroll);
 }
 
 fn themes(canvas: &mut Canvas<'_>, selected: usize) {

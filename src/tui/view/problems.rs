@@ -39,7 +39,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
 /// In front of the message, where no long one can push it off the screen.
 fn in_use(more: usize) -> String {
     match more {
-        0 => "(last good rubric is still in use) ".to_owned(),
-        more => format!("({more} more; last good rubric is still in use) "),
+        0 => "(the last good state is in use) ".to_owned(),
+        more => format!("({more} more; the last good state is in use) "),
     }
 }

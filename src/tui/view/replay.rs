@@ -222,7 +222,7 @@ mod tests {
         };
         let log = Arc::new((0..=100).map(note).collect());
         let run = RunId("20261120-170203-k3f9".to_owned());
-        let mut replay = Replay::new(run, "/r".into(), log, Ticket(1), false);
+        let mut replay = Replay::new(run, "/r".into(), log, Ticket(1), false, None);
         replay.recorded = "2026-11-20 17:02".to_owned();
         let _first = replay.player.seek(20);
         replay.told = 20;

@@ -42,7 +42,7 @@ pub(super) fn text_pane(
         return;
     };
     let source = content::of(model, pane);
-    let drawn = flow::draw(canvas, inside, &*source, scroll);
+    let drawn = flow::draw(canvas, pane.padded(inside), &*source, scroll);
     let edge = Rect::new(area.x, inside.y, area.width, inside.height);
     canvas.scrollbar(edge, drawn.from, drawn.to);
     canvas.corner(area, &position(drawn, canvas.glyphs()));
@@ -89,11 +89,11 @@ fn subtitle(pane: Pane, model: &Model) -> String {
             })
         }
         Pane::Verdict => {
-            let slots = shown.row.slots.len();
-            let which = if slots > 1 {
-                format!("#{} of {slots} ", usize::from(trace.slot) + 1)
-            } else {
-                String::new()
+            let count = shown.row.all_slots().count();
+            let nth = shown.row.all_slots().position(|(at, _)| at == trace.slot);
+            let which = match nth {
+                Some(nth) if count > 1 => format!("#{} of {count} ", nth + 1),
+                _ => String::new(),
             };
             format!("{which}{}", judge(&shown).unwrap_or_default())
         }
@@ -147,6 +147,8 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     };
     let link_width = 3;
     let width = |stop: &Stop<'_>| Row::of(&*stop.text, stop.role).width();
+    let wanted: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
+    let area = named(canvas, area, &shown, model, wanted);
     // So far to the left that the selected one is seen, and some of what comes after it.
     let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
@@ -200,29 +202,69 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     }
 }
 
+/// Which cell it is, where the steps leave room for that; the rest of the row.
+fn named(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    shown: &Shown<'_>,
+    model: &Model,
+    wanted: usize,
+) -> Rect {
+    /// Columns of a name that still say something.
+    const LEAST: usize = 16;
+    let cells = &model.desk().cells;
+    let (Some(transcript), Some(eval)) = (
+        cells.transcripts.get(shown.row.transcript as usize),
+        cells.evals.get(shown.row.eval as usize),
+    ) else {
+        return area;
+    };
+    let times = if canvas.glyphs().ascii { "x" } else { "×" };
+    let message = shown.row.message.map(|at| format!(" @{at}"));
+    let name = Row::of(" ", Role::Text)
+        .with(transcript.id.as_str(), Role::Title)
+        .with(message.unwrap_or_default(), Role::Muted)
+        .with(format!(" {times} "), Role::Muted)
+        .with(eval.id.as_str(), Role::Title);
+    let room = usize::from(area.width).saturating_sub(wanted + 3);
+    if room < LEAST.min(name.width()) {
+        return area;
+    }
+    let wide = u16::try_from(name.width().min(room)).unwrap_or(area.width);
+    let used = line::draw(
+        canvas,
+        Rect {
+            width: wide,
+            ..area
+        },
+        &name,
+        None,
+    );
+    Rect {
+        x: area.x + used + 1,
+        width: area.width.saturating_sub(used + 1),
+        ..area
+    }
+}
+
 fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>> {
     let trace = &model.desk().trace;
     let turns = shown.turns();
     let selected = step(trace, turns);
     let all: Vec<Step> = steps(turns).collect();
     let mut stops = Vec::new();
-    let slots = &shown.row.slots;
-    if slots.len() > 1 {
-        stops.extend(slots.iter().enumerate().map(|(at, slot)| {
+    if shown.row.all_slots().count() > 1 {
+        stops.extend(shown.row.all_slots().enumerate().map(|(nth, (at, slot))| {
             let (mark, role) = match &slot.state {
                 SlotState::Never => (glyphs.never, Role::Muted),
                 SlotState::Live => (glyphs.live[0], Role::Live),
                 SlotState::Done { outcome, .. } => content::mark(*outcome, glyphs),
             };
-            let open = if at == usize::from(trace.slot) {
-                glyphs.cursor
-            } else {
-                ""
-            };
+            let open = if at == trace.slot { glyphs.cursor } else { "" };
             Stop {
-                text: format!("{open}#{}{mark}", at + 1).into(),
+                text: format!("{open}#{}{mark}", nth + 1).into(),
                 role,
-                at: Some(all.len() + at),
+                at: Some(all.len() + nth),
                 selected: false,
             }
         }));

@@ -201,7 +201,7 @@ impl<'a> Canvas<'a> {
     ///
     /// The last line of defence, for cells someone wrote past [`line`] and [`super::flow`]: no control, bidi or zero-width
     /// character is left, joiners included (no cluster drawn here needs one), and none wider than the room at the right
-    /// edge. In ASCII mode our own marks become ASCII too; what a text itself says stays.
+    /// edge. In ASCII mode our own marks and punctuation become ASCII too; letters stay.
     pub(crate) fn seal(&mut self) {
         let area = self.buffer.area;
         let ascii = self.glyphs().ascii;
@@ -312,13 +312,21 @@ fn rows(height: f64) -> u16 {
     rows
 }
 
-/// The ASCII form of a mark that this program made.
+/// The ASCII form of a mark that this program makes, in its own texts too; each is one column wide.
 fn own_mark_in_ascii(symbol: &str) -> Option<&'static str> {
     let mut chars = symbol.chars();
     match (chars.next(), chars.next()) {
         (Some('‹'), None) => Some("<"),
         (Some('›'), None) => Some(">"),
+        // Between the parts of titles and lines.
+        (Some('·' | '–'), None) => Some("-"),
+        (Some('…' | '→'), None) => Some(">"),
+        (Some('“' | '”'), None) => Some("\""),
+        (Some('×'), None) => Some("x"),
         (Some('\u{2400}'..='\u{2421}'), None) => Some("^"),
+        (Some('✓'), None) => Some("+"),
+        (Some('✗'), None) => Some("x"),
+        (Some('⇄'), None) => Some("%"),
         _ => None,
     }
 }

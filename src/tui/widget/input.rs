@@ -169,7 +169,12 @@ impl Input {
         for column in from.min(room - 1)..(from + wide).min(room) {
             let x = area.x + u16::try_from(column).unwrap_or(0);
             if let Some(cell) = canvas.buffer.cell_mut((x, area.y)) {
-                cell.modifier.toggle(Modifier::REVERSED);
+                // Over a mark, which is reversed already, it is underlined and has the text's own colours.
+                let marked = cell.modifier.contains(Modifier::REVERSED);
+                cell.set_style(style.add_modifier(Modifier::REVERSED));
+                if marked {
+                    cell.modifier.insert(Modifier::UNDERLINED);
+                }
             }
         }
     }

@@ -3,7 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -22,6 +25,9 @@ pub(super) struct Pty {
     master: Option<Box<dyn MasterPty + Send>>,
     keys: Option<Box<dyn std::io::Write + Send>>,
     bytes: Receiver<Vec<u8>>,
+    /// Read no more.
+    deaf: Arc<AtomicBool>,
+    reading: Option<JoinHandle<()>>,
     screen: vt100::Parser,
     /// Everything it wrote.
     pub(super) written: Vec<u8>,
@@ -79,11 +85,13 @@ impl Pty {
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let keys = pair.master.take_writer().expect("a writer");
         let (send, bytes) = channel();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 65536];
+        let deaf = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&deaf);
+        let reading = std::thread::spawn(move || {
+            let mut buffer = vec![0; 65536];
             // An error: the program has closed its end.
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
-                if send.send(buffer[..read].to_vec()).is_err() {
+                if told.load(Ordering::SeqCst) || send.send(buffer[..read].to_vec()).is_err() {
                     return;
                 }
             }
@@ -93,6 +101,8 @@ impl Pty {
             master: Some(pair.master),
             keys: Some(keys),
             bytes,
+            deaf,
+            reading: Some(reading),
             screen: vt100::Parser::new(ROWS, COLUMNS, 0),
             written: Vec::new(),
             home,
@@ -170,6 +180,20 @@ impl Pty {
         self.until(text, |pty| pty.contents().contains(text))
     }
 
+    /// Reads on until a run has ended.
+    pub(super) fn until_run(&mut self) -> &mut Self {
+        // As the message says it: `run kvqa: `.
+        let told = |pty: &Self| {
+            pty.contents().match_indices("run ").any(|(at, _)| {
+                let rest = &pty.contents()[at + 4..];
+                rest.get(..6).is_some_and(|name| {
+                    name.ends_with(": ") && name[..4].bytes().all(|b| b.is_ascii_lowercase())
+                })
+            })
+        };
+        self.until("the run's end", told)
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.written.extend_from_slice(bytes);
@@ -177,8 +201,20 @@ impl Pty {
 
     /// Takes the terminal away from it.
     pub(super) fn hang_up(&mut self) {
+        self.deaf.store(true, Ordering::SeqCst);
+        let master = self.master.take().expect("the terminal is there");
+        // The reader holds the terminal too, until it next reads something: a frame of another size.
+        master
+            .resize(PtySize {
+                rows: 30,
+                cols: 100,
+                pixel_width: 0,
+                pixel_height: 0,
+            })
+            .expect("it has another size");
+        let reading = self.reading.take().expect("somebody reads");
+        reading.join().expect("it reads no more");
         self.keys = None;
-        self.master = None;
     }
 
     /// Waits for its end, reading on.
@@ -219,10 +255,17 @@ impl Pty {
                 _ => {}
             }
         }
-        // 25: hiding is repeated in every frame; that it is shown in the end is asked of the terminal.
+        // 25: hiding is repeated in every frame; that it is shown in the end is asked of the terminal. 2026: a frame that
+        // may have been cut short is ended once more.
         balance
             .into_iter()
-            .filter(|(mode, sum)| *sum != 0 && *mode != "25")
+            .filter(|(mode, sum)| match *mode {
+                "25" => false,
+                "2026" => *sum > 0,
+                // Reset in case an editor left them on, and wrapping set in case it left that off.
+                "1" | "7" | "1003" | "1005" | "1015" => false,
+                _ => *sum != 0,
+            })
             .map(|(mode, sum)| format!("{mode}: {sum}"))
             .collect()
     }

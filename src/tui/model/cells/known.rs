@@ -17,6 +17,13 @@ pub(crate) struct Origin {
     pub(super) aside: bool,
 }
 
+impl Origin {
+    /// The same eval and the same transcript, whoever was asked.
+    pub(super) fn is_about_the_same(self, other: Self) -> bool {
+        (self.eval, self.transcript) == (other.eval, other.transcript)
+    }
+}
+
 /// Where things stand in the lists of [`Cells`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
@@ -123,7 +130,8 @@ impl Cells {
         ours
     }
 
-    fn new_eval(&mut self, info: EvalInfo) -> u32 {
+    /// An eval that is not known yet; its position.
+    pub(in crate::tui::model) fn new_eval(&mut self, info: EvalInfo) -> u32 {
         let ours = number(self.evals.len());
         self.names.eval_marks.push(mark(&info.digest));
         self.names
@@ -185,6 +193,7 @@ impl Cells {
         self.names.epoch += 1;
         self.names.seat = 0;
         self.complete = false;
+        self.failed = None;
     }
 
     /// The outline is complete.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::aside::is_aside;
 use super::known::origin;
 use super::{Cells, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
@@ -41,6 +42,16 @@ impl Cells {
         self.order.ranks.get(run as usize).copied().unwrap_or(0)
     }
 
+    /// A judge began with a cell: its group is worth a look.
+    pub(crate) fn begun(&mut self, (row, _): SlotAt) {
+        let group = self.row(row).map(|row| row.eval as usize);
+        let group = group.and_then(|eval| self.groups.get_mut(eval));
+        if let Some(group) = group.filter(|group| !group.worth) {
+            group.worth = true;
+            self.hurry();
+        }
+    }
+
     /// A run planned a transcript's cells, numbered from `first`: they are live. A row that a newer run took is left
     /// alone, and its cells have no place.
     pub(crate) fn take(
@@ -62,21 +73,29 @@ impl Cells {
                 continue;
             };
             let row = self.row_for(ours, *eval, key.message);
-            if self.row(row).is_some_and(|row| row.keep.rank > rank) {
+            let judge = key
+                .judge
+                .and_then(|judge| names.judges.get(judge as usize).copied());
+            let aside = names.aside && self.row(row).is_some_and(|row| row.has_other_judge(judge));
+            if !aside && self.row(row).is_some_and(|row| row.keep.rank > rank) {
                 places.push(None);
                 continue;
             }
             let slot = Slot {
-                judge: key
-                    .judge
-                    .and_then(|judge| names.judges.get(judge as usize).copied()),
+                judge,
                 repeat: key.repeat,
                 at: Some((run, CellIx(cell))),
                 cached: None,
                 state: SlotState::Live,
                 origin: origin(names, key, &transcript.digest),
             };
+            if aside {
+                let at = self.change(row, |row| row.put_aside(slot)).flatten();
+                places.push(at.map(|at| (row, at)));
+                continue;
+            }
             let at = self.change(row, |row| {
+                row.forget_asides(slot.origin);
                 if row.keep.rank < rank {
                     let past = Past {
                         slots: std::mem::take(&mut row.slots),
@@ -114,20 +133,28 @@ impl Cells {
             return Ended::default();
         };
         let waits = |row: &Row| {
-            let slot = row.slots.get(usize::from(at.1))?;
+            let slot = row.slot(at.1)?;
             (slot.at == Some((run, cell))).then_some(())
         };
         if self.row(at.0).and_then(waits).is_none() {
             return Ended::default();
         }
         let ended = self.change(at.0, |row| {
-            let slot = &mut row.slots[usize::from(at.1)];
+            let Some(slot) = row.slot_mut(at.1) else {
+                return Ended::default();
+            };
             slot.cached.clone_from(&result.cached);
             slot.state = SlotState::Done {
                 outcome: result.outcome,
                 score: result.score,
                 why: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
             };
+            if is_aside(at.1) {
+                return Ended {
+                    decided: true,
+                    ..Ended::default()
+                };
+            }
             row.decision = decided(row);
             if row.decision.is_none() {
                 return Ended::default();
@@ -135,6 +162,7 @@ impl Cells {
             row.keep.past = None;
             Ended {
                 decided: true,
+                fresh: row.verdict.is_none(),
                 flip: flip(at.0, row, result.by_human),
             }
         });
@@ -145,7 +173,11 @@ impl Cells {
     /// A run is over: cells it planned and did not decide are what they were before it.
     pub(crate) fn left(&mut self, run: &RunId, places: &[Option<SlotAt>]) {
         let Some(run) = self.run_at(run) else { return };
-        for (row, _) in places.iter().flatten() {
+        for (row, at) in places.iter().flatten() {
+            if is_aside(*at) {
+                self.change(*row, |row| row.aside_left(*at, run));
+                continue;
+            }
             let waits = |slot: &Slot| {
                 slot.state == SlotState::Live && slot.at.is_some_and(|(from, _)| from == run)
             };
@@ -179,6 +211,8 @@ impl Cells {
 pub(crate) struct Ended {
     /// Its decision is complete.
     pub(crate) decided: bool,
+    /// It had no verdict before.
+    pub(crate) fresh: bool,
     pub(crate) flip: Option<Flip>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Group {
     /// Its rows are shown.
     pub(crate) open: bool,
     /// Something to look at was in it since the desk was made.
-    worth: bool,
+    pub(super) worth: bool,
     /// Rows must be sorted and filtered anew.
     moved: bool,
 }
@@ -70,6 +70,8 @@ pub(super) struct Order {
     turn: usize,
     /// The user moved the cursor.
     pub(super) touched: bool,
+    /// Until then: the row whose judge is watched.
+    pub(super) watches: Option<Entry>,
     /// What the user chose last; gone back to when a filter lets it through again.
     pub(super) wish: Option<Entry>,
     pub(super) ranks: Vec<u64>,
@@ -238,6 +240,7 @@ impl Cells {
         self.sort = was.sort;
         self.list = was.list.clone();
         self.order.touched = was.order.touched;
+        self.order.watches = was.order.watches;
         // What was typed, a mistake in it included.
         let _told_before = self.set_filter(&was.filter);
         self.reorder();
@@ -373,11 +376,7 @@ impl Cells {
             shown.push(Entry::Group(*eval));
             // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
             // is open, so that there is a cell to look at.
-            let judged = self
-                .evals
-                .get(*eval as usize)
-                .is_some_and(|eval| eval.judged);
-            group.worth |= group.counts.has_problems() || (judged && group.counts.live > 0);
+            group.worth |= group.counts.has_problems();
             let best = group.worth || !self.query.is_empty() || (first && !anything);
             first = false;
             group.open = group.chosen.unwrap_or(best);

@@ -9,6 +9,8 @@ const WIDE: (u16, u16) = (180, 40);
 const FULL: (u16, u16) = (100, 30);
 const BESIDE: (u16, u16) = (60, 15);
 const LEAST: (u16, u16) = (30, 8);
+/// Columns and rows from which the tour has a row of its own.
+const TOUR: (u16, u16) = (60, 20);
 /// What a pane needs: its border and a few words.
 const NARROWEST: u16 = 16;
 /// Its border and two rows.
@@ -30,6 +32,9 @@ pub(super) fn arrange(wish: &Wish) -> Layout {
     let mut rest = Rect::new(0, 0, size.width, size.height);
     layout.header = top(&mut rest, 1);
     layout.footer = bottom(&mut rest, 1);
+    if wish.tour && fits(TOUR) {
+        layout.tour = bottom(&mut rest, 1);
+    }
     if wish.zoom {
         layout.panes.push((wish.focus, rest));
         return layout;

@@ -14,6 +14,7 @@ fn wish(width: u16, height: u16) -> Wish {
         splits: Splits::default(),
         problems: 0,
         replay: false,
+        tour: false,
         changes: false,
     }
 }
@@ -30,6 +31,7 @@ fn all_areas(layout: &Layout) -> Vec<Rect> {
         layout.strip,
         layout.problems,
         layout.replay,
+        layout.tour,
     ];
     layout
         .panes
@@ -164,8 +166,26 @@ fn any_wish() -> impl Strategy<Value = Wish> {
             },
             problems,
             replay: flags[1],
+            tour: flags[2],
             changes: flags[2],
         })
+}
+
+#[test]
+fn the_tour_has_a_row_of_its_own_where_rows_are_many_and_wrapped_text_a_margin() {
+    let with = |width, height| {
+        Layout::of(&Wish {
+            tour: true,
+            ..wish(width, height)
+        })
+    };
+    assert_eq!(with(80, 24).tour, Rect::new(0, 22, 80, 1));
+    assert_eq!(with(40, 12).tour, Rect::default());
+    assert_eq!(Layout::of(&wish(80, 24)).tour, Rect::default());
+    let layout = with(120, 40);
+    let area = layout.area(Pane::Verdict).expect("shown");
+    assert_eq!(layout.inside(Pane::Verdict).width, area.width - 4);
+    assert_eq!(layout.inside(Pane::Cells).width, 38);
 }
 
 proptest! {

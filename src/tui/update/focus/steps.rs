@@ -12,18 +12,18 @@ pub(crate) fn step_by(model: &mut Model, delta: i64) -> Vec<Effect> {
         return Vec::new();
     };
     let count = steps(shown.turns()).count();
-    let slots = shown.row.slots.len();
+    let trace = &model.desk().trace;
+    let beside = |on| shown.row.slot_beside(trace.slot, on);
+    let (before, after) = (beside(false), beside(true));
     let trace = &mut model.desk_mut().trace;
-    let slot = usize::from(trace.slot);
     let last = count.saturating_sub(1);
     match (trace.step, delta < 0) {
         (StepAt::Newest, true) if count > 1 => trace.step = StepAt::At(last - 1),
         (StepAt::At(at), true) if at.min(last) > 0 => trace.step = StepAt::At(at.min(last) - 1),
         (StepAt::At(at), false) if at < last => trace.step = StepAt::At(at + 1),
         (StepAt::At(_), false) => trace.step = StepAt::Newest,
-        (_, true) if slot > 0 => select_slot(model, slot - 1),
-        (StepAt::Newest, false) if slot + 1 < slots => select_slot(model, slot + 1),
-        _ => {}
+        (_, true) => select_slot(model, before),
+        (StepAt::Newest, false) => select_slot(model, after),
     }
     Vec::new()
 }
@@ -34,18 +34,20 @@ pub(crate) fn select_step(model: &mut Model, at: usize) -> Vec<Effect> {
         return Vec::new();
     };
     let count = steps(shown.turns()).count();
-    let slots = shown.row.slots.len();
+    let chosen = at
+        .checked_sub(count)
+        .and_then(|nth| Some(shown.row.all_slots().nth(nth)?.0));
     if at < count {
         model.desk_mut().trace.step = StepAt::At(at);
-    } else if at - count < slots {
-        select_slot(model, at - count);
+    } else {
+        select_slot(model, chosen);
     }
     Vec::new()
 }
 
-fn select_slot(model: &mut Model, slot: usize) {
+fn select_slot(model: &mut Model, slot: Option<u16>) {
     let desk = model.desk_mut();
-    if let Ok(slot) = u16::try_from(slot)
+    if let Some(slot) = slot
         && slot != desk.trace.slot
     {
         desk.trace.slot = slot;

@@ -4,7 +4,7 @@ use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{CellKey, RunEvent, Settled, Totals};
-use crate::model::{JudgeConfig, ProviderKind};
+use crate::model::{JudgeConfig, Millis, ProviderKind};
 use crate::run::CachePolicy;
 use crate::theme::Theme;
 use crate::tui::model::Place;
@@ -41,7 +41,7 @@ fn model() -> Model {
     let free = JudgeConfig::new("one", ProviderKind::Rules);
     let place = Place::Workspace(Arc::new(workspace(vec![free])));
     let theme = Theme::bundled("dark").expect("a theme");
-    let mut model = Model::new(place, Size::new(80, 24), theme, false);
+    let mut model = Model::new(place, Size::new(80, 24), theme);
     outline(&mut model.live.cells, &["a", "b"], EVALS, "v1");
     model
 }
@@ -222,6 +222,7 @@ fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
     };
     model.saves.report = Some(Report {
         number: 2,
+        first: 2,
         ..Report::default()
     });
     ran(&mut model, 1, "a");

@@ -16,7 +16,7 @@ const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
 fn model() -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(Place::Recording, Size::new(80, 24), theme, false)
+    Model::new(Place::Recording, Size::new(80, 24), theme)
 }
 
 fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Target)>) {
@@ -79,9 +79,9 @@ fn failures_are_seen_at_once_with_what_the_human_said() {
         inside(&model, 40, 9),
         [
             " ▾ names-a-version        ✓ 1 ✗ 1 ! 1",
-            "▌  ✗ refund-02                     ≠✓",
+            "▌  ✗ refund-02              ≠ label ✓",
             "   ! refund-03",
-            "   ✓ refund-01                     =✓",
+            "   ✓ refund-01              = label ✓",
             " ▸ grounded                   ✓ 1 ○ 2",
             "",
             "",

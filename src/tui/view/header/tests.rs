@@ -45,7 +45,7 @@ fn demo() -> Model {
     };
     let theme = Theme::bundled("dark").expect("a theme");
     let place = Place::Workspace(std::sync::Arc::new(workspace));
-    let mut model = Model::new(place, Size::new(80, 24), theme, false);
+    let mut model = Model::new(place, Size::new(80, 24), theme);
     let cells = &mut model.live.cells;
     outline(cells, &["a", "b", "c"], &["x"], "v1");
     cells.lay(&board(&[
@@ -95,16 +95,16 @@ fn what_matters_least_goes_first_and_badges_never() {
 }
 
 #[test]
-fn a_desk_where_nothing_was_decided_counts_nothing() {
+fn a_desk_where_nothing_was_decided_says_so() {
     let mut model = demo();
     model.live.runs.map.clear();
     model.live.cells = crate::tui::model::cells::Cells::default();
     outline(&mut model.live.cells, &["a"], &["x"], "v1");
     assert_eq!(
-        row(&model, 60).trim_end(),
-        " dicta  DEMO  beam-agents · judge quick · auto: on"
+        row(&model, 80).trim_end(),
+        " dicta  DEMO  beam-agents · judge quick · auto: on                  ○ 1 not run"
     );
     model.saves.paused = true;
     model.saves.missed = 2;
-    assert!(row(&model, 80).contains("auto: paused, 2 missed"));
+    assert!(row(&model, 120).contains("auto: paused, 2 missed"));
 }

@@ -1,0 +1,91 @@
+//! What a run does with verdicts of past runs.
+
+use super::*;
+
+/// The home's workspace with one judged eval that decides by score.
+fn deciding_from(home: &Home, min_score: f64) -> Workspace {
+    let mut changed = home.workspace();
+    let rubric = format!(
+        "
+id: r
+evals:
+  - id: half
+    type: llm_judge
+    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
+"
+    );
+    changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
+    changed
+}
+
+fn cache(cache: CachePolicy) -> RunOptions {
+    RunOptions {
+        cache,
+        ..RunOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
+    let home = Home::new(&["hello"]);
+    let (_, kinds, totals) = home
+        .run(deciding_from(&home, 0.4), RunOptions::default())
+        .await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (1, vec![(Outcome::Pass, 1)])
+    );
+    let (_, kinds, totals) = home
+        .run(deciding_from(&home, 0.9), RunOptions::default())
+        .await;
+    assert_eq!(
+        (asked(&kinds), outcomes(&totals)),
+        (0, vec![(Outcome::Fail, 1)])
+    );
+}
+
+#[tokio::test]
+async fn with_past_verdicts_only_what_is_known_is_settled_and_the_rest_is_not_planned() {
+    let home = Home::new(&["hello", "zebra"]);
+    let first = RunOptions {
+        where_: Some(Filter::parse("transcript:t0").expect("parses")),
+        ..RunOptions::default()
+    };
+    home.run(deciding_from(&home, 0.4), first).await;
+    let (_, kinds, totals) = home
+        .run(deciding_from(&home, 0.9), cache(CachePolicy::Only))
+        .await;
+    assert_eq!(asked(&kinds), 0);
+    assert_eq!((totals.cells, totals.pending), (1, 0));
+    assert_eq!(outcomes(&totals), [(Outcome::Fail, 1)]);
+}
+
+#[tokio::test]
+async fn with_past_verdicts_only_no_key_is_asked_for() {
+    let home = Home::new(&["hello"]);
+    let mut paid = deciding_from(&home, 0.4);
+    let config = JudgeConfig {
+        model: "m".to_owned(),
+        ..JudgeConfig::new("one", ProviderKind::Openai)
+    };
+    paid.judges.insert("one".to_owned(), config);
+    let (_, kinds, totals) = home.run(paid, cache(CachePolicy::Only)).await;
+    assert_eq!((asked(&kinds), totals.cells), (0, 0));
+}
+
+#[tokio::test]
+async fn without_the_cache_nothing_is_taken_and_nothing_left() {
+    let home = Home::new(&["hello"]);
+    let off = || cache(CachePolicy::Off);
+    let (_, kinds, _) = home.run(home.workspace(), off()).await;
+    assert_eq!(asked(&kinds), 1);
+    let key = kinds.iter().find_map(|kind| match kind {
+        Kind::CellStarted { key, .. } => Some(key.clone()),
+        _ => None,
+    });
+    assert_eq!(key, Some(None));
+    let (_, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
+    assert_eq!(asked(&kinds), 1, "the run without the cache left nothing");
+    let (_, kinds, _) = home.run(home.workspace(), off()).await;
+    assert_eq!(asked(&kinds), 1, "nothing is taken");
+}

@@ -1,0 +1,97 @@
+//! Another judge, asked with `J`, over the whole workbench.
+
+use super::effect::{Effect, RunOrder};
+use super::model::Model;
+use super::testing::Driven;
+use crate::model::{CellName, JudgeConfig, Outcome, ProviderKind};
+use crate::run::CachePolicy;
+
+const CELL: &str = "refund-02/support/tone";
+
+/// On the demo, judged, with a cell in focus that `rules` cannot read.
+fn judged() -> Driven {
+    let mut driven = Driven::demo(120, 40);
+    driven.settle().keys("R").settle();
+    driven
+        .keys("/")
+        .type_in("eval:tone refund-02")
+        .keys("enter j");
+    driven.settle();
+    let cells = &driven.app.model.live.cells;
+    let name = cells.selected().and_then(|row| cells.name(row));
+    assert_eq!(name.map(|name| name.to_string()).as_deref(), Some(CELL));
+    driven
+}
+
+/// As the overlay orders it. Another `rules` stands for a model: it needs no network.
+fn ask_besides(driven: &mut Driven) {
+    let model = &mut driven.app.model;
+    let order = RunOrder {
+        but: None,
+        ticket: model.ticket(),
+        workspace: model.workspace().cloned().expect("the demo"),
+        only: Some(vec![CELL.to_owned()].into()),
+        where_: None,
+        but: None,
+        judge: Some(JudgeConfig::new("second", ProviderKind::Rules)),
+        cache: CachePolicy::Refresh,
+        frozen: None,
+        parent: None,
+    };
+    driven.effect(Effect::StartRun(order)).settle();
+}
+
+fn row(model: &Model) -> &super::model::cells::Row {
+    let name: CellName = CELL.parse().expect("a name");
+    let cells = &model.live.cells;
+    cells
+        .row_of(&name)
+        .and_then(|row| cells.row(row))
+        .expect("a row")
+}
+
+#[test]
+fn a_cell_that_rules_cannot_read_says_which_key_shows_real_judges() {
+    let driven = judged();
+    let screen = driven.screen();
+    assert!(screen.contains("J shows"), "{screen}");
+}
+
+#[test]
+fn another_judge_is_shown_at_work_and_beside_the_verdict() {
+    let mut driven = judged();
+    let before = row(&driven.app.model).clone();
+    assert_eq!(
+        before.decision.as_ref().map(|d| d.outcome),
+        Some(Outcome::NotApplicable)
+    );
+    let moved = driven.app.model.saves.report.is_some();
+    ask_besides(&mut driven);
+
+    let now = row(&driven.app.model);
+    assert_eq!(
+        (&now.slots, &now.decision),
+        (&before.slots, &before.decision)
+    );
+    assert_eq!(now.asides.len(), 1);
+    assert_eq!(
+        driven.app.model.saves.report.is_some(),
+        moved,
+        "no flip is told"
+    );
+    let screen = driven.screen();
+    for part in ["#2 of 2 second", "#1 quick", "asked with J", "+–"] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    driven.keys(",").settle();
+    assert_eq!(
+        driven.app.model.live.trace.slot, 0,
+        "the eval's own is one step away"
+    );
+
+    // Once more, and the eval's own judge again: neither takes the other's place.
+    ask_besides(&mut driven);
+    driven.keys("r").settle();
+    let now = row(&driven.app.model);
+    assert_eq!((now.slots.len(), now.asides.len()), (1, 1));
+}

@@ -1,0 +1,178 @@
+//! Replays as stories over the whole workbench: the shipped recordings, played, stepped, sought; and from the board.
+
+use std::path::{Path, PathBuf};
+
+use ratatui::layout::Size;
+
+use super::effect::Effect;
+use super::model::cells::{Counts, Row, RowId};
+use super::model::replay::Opening;
+use super::model::{Model, Place};
+use super::testing::Driven;
+use crate::model::{Millis, RunId};
+use crate::workspace::Env;
+
+/// The recordings that ship with dicta.
+fn samples() -> Vec<(RunId, PathBuf)> {
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/runs");
+    let folders = std::fs::read_dir(runs).expect("they ship");
+    let mut all: Vec<_> = folders
+        .map(|folder| {
+            let folder = folder.expect("it can be listed");
+            (
+                RunId(folder.file_name().to_string_lossy().into()),
+                folder.path(),
+            )
+        })
+        .collect();
+    all.sort();
+    assert_eq!(all.len(), 3);
+    all
+}
+
+/// A recording alone, as `dicta replay --speed N` and `dicta open RUN` open it.
+fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
+    let data = tempfile::tempdir().expect("a folder");
+    let root = data.path().to_owned();
+    let size = Size::new(120, 40);
+    let place = Place::Recording;
+    let mut driven = Driven::on(place, size, None, (Env::default(), data, root), Vec::new());
+    driven.app.model.opening = Opening::asked(speed);
+    driven.effect(Effect::ReadReplay {
+        run: run.clone(),
+        workspace: None,
+        dir: Some(dir.clone()),
+    });
+    driven.settle_until(|model| model.replay.is_some());
+    driven
+}
+
+/// What stands on the desk: the rows, their counts, what the run has come to.
+fn stand(model: &Model) -> (Vec<Row>, Counts, String) {
+    let replay = model.replay.as_ref().expect("it is replayed");
+    let desk = &replay.desk;
+    let run = desk.runs.map.values().next().expect("one run");
+    let told = format!("{:?} {} {:?}", run.stage, run.decided, run.state.totals);
+    (desk.cells.rows.clone(), desk.cells.total, told)
+}
+
+fn at_end(driven: &Driven) -> bool {
+    let replay = driven.app.model.replay.as_ref();
+    replay.is_some_and(|replay| replay.player.is_over() && !replay.seeking())
+}
+
+#[test]
+fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
+    for sample in &samples() {
+        let at_once = stand(&opened(sample, None).settle().app.model);
+        assert!(!at_once.0.is_empty());
+
+        for speed in [1.0, 64.0, 0.0] {
+            let mut played = opened(sample, Some(speed));
+            played.settle();
+            assert!(at_end(&played));
+            assert_eq!(stand(&played.app.model), at_once, "{} ×{speed}", sample.0.0);
+        }
+        for (key, times) in [
+            ("t", 20),
+            ("C", 10),
+            (">", 80),
+            ("ctrl-right", 12),
+            ("F", 6),
+        ] {
+            let mut stepped = opened(sample, Some(1.0));
+            stepped.keys("space");
+            for _ in 0..times {
+                stepped.keys(key);
+            }
+            // From wherever that led to.
+            stepped.keys("@").type_in("100%").keys("enter").settle();
+            assert!(at_end(&stepped), "{key}");
+            assert_eq!(stand(&stepped.app.model), at_once, "{} {key}", sample.0.0);
+        }
+        let mut sought = opened(sample, None);
+        sought.settle();
+        for moment in ["40%", "0", "75%", "3", "100%", "1%"] {
+            sought.keys("@").type_in(moment).keys("enter").settle();
+        }
+        for _ in 0..6 {
+            sought.keys("< < ctrl-right <");
+        }
+        sought.keys("@").type_in("100%").keys("enter").settle();
+        assert!(at_end(&sought));
+        assert_eq!(stand(&sought.app.model), at_once, "{} sought", sample.0.0);
+    }
+}
+
+#[test]
+fn going_back_keeps_what_was_chosen() {
+    let mut driven = opened(&samples()[0], None);
+    driven.settle();
+    driven
+        .keys("/")
+        .type_in("eval:newest")
+        .keys("enter j j")
+        .settle();
+    let chosen = |driven: &Driven| {
+        let cells = &driven.app.model.desk().cells;
+        (cells.list.selected, cells.filter.clone(), cells.shown.len())
+    };
+    let before = chosen(&driven);
+    assert_eq!(before.1, "eval:newest");
+    driven.keys("< < <").settle();
+    assert_eq!(chosen(&driven), before);
+    driven.keys("@").type_in("10%").keys("enter").settle();
+    let after = chosen(&driven);
+    assert_eq!((after.0, &after.1), (before.0, &before.1));
+    assert!(driven.screen().contains("/eval:newest"));
+}
+
+#[test]
+fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
+    let mut driven = Driven::demo(120, 40);
+    driven.settle().keys("R").settle();
+    let labelled = |rows: &[Row]| rows.iter().filter(|row| row.label.is_some()).count();
+    let live = driven.app.model.live.cells.rows.clone();
+    assert!(labelled(&live) > 0);
+    let told = driven.app.model.notices.log.len();
+
+    driven
+        .keys("v")
+        .settle_until(|model| model.replay.is_some());
+    assert!(driven.screen().contains(" REPLAY "));
+    driven.keys("@").type_in("100%").keys("enter").settle();
+    let (replayed, ..) = stand(&driven.app.model);
+    assert_eq!(labelled(&replayed), labelled(&live));
+    assert!(driven.app.model.saves.report.is_none(), "no flip is told");
+
+    driven.keys("q").settle();
+    assert!(driven.app.model.replay.is_none());
+    assert_eq!(driven.app.model.live.cells.rows, live);
+    let new: Vec<_> = driven.app.model.notices.log[told..]
+        .iter()
+        .map(|notice| notice.text.as_str())
+        .collect();
+    assert!(new.iter().all(|text| !text.contains("flip")), "{new:?}");
+}
+
+#[test]
+fn a_live_run_goes_on_behind_a_replay() {
+    let mut driven = Driven::watched(120, 40);
+    driven.settle().keys("R").settle();
+    let name = |model: &Model, row: RowId| model.live.cells.name(row).map(|name| name.to_string());
+    let row = driven.app.model.live.cells.selected().expect("a row");
+    assert!(name(&driven.app.model, row).is_some());
+    let runs = driven.app.model.live.runs.map.len();
+    driven
+        .keys("R v")
+        .settle_until(|model| model.replay.is_some());
+    driven.settle();
+    let live = &driven.app.model.live;
+    assert_eq!(live.runs.map.len(), runs + 1);
+    assert!(live.runs.live().next().is_none(), "it ended meanwhile");
+    assert!(driven.app.model.replay.is_some(), "and disturbed nothing");
+    assert_eq!(driven.end(), None);
+    let before = driven.app.model.now;
+    driven.pass(Millis(10));
+    assert!(driven.app.model.now > before);
+}

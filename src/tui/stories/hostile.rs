@@ -1,0 +1,278 @@
+//! Hostile text on every surface: it may be read, and it may do nothing.
+//!
+//! The frames go through the terminal's own writer; what comes out is read by an independent terminal, whose screen must
+//! be the one that was drawn.
+
+use std::cell::RefCell;
+use std::io;
+use std::num::NonZeroU16;
+use std::rc::Rc;
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::{Buffer, CellWidth as _};
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use serde_json::json;
+
+use super::server::{Say, Server};
+use super::workbench;
+use crate::model::is_invisible;
+use crate::tui::msg::Msg;
+use crate::tui::term::draw_on;
+use crate::tui::testing::Driven;
+
+/// What a terminal would obey or hide: titles, clearing, answers to the program, eight-bit controls, direction, nothing,
+/// tags, marks without a letter, line ends.
+const EVIL: &str = "A\u{1b}]0;pwn\u{7}B\u{1b}[2J\u{1b}[1;1HC\u{1b}c\u{9b}31mD\u{9d}0;x\u{9c}E\u{202e}F\u{2066}G\u{200b}\u{feff}H\u{e0041}\u{e007f}I\r\n\u{8}J\u{b}\u{c}\u{7f}K\u{1b}[201~\rq\u{85}\u{2028}L\u{301}\u{300}\u{ad}\u{fe0f}M\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}中\u{1b}Pq\u{1b}\\";
+
+/// Bytes written so far.
+#[derive(Clone, Default)]
+struct Bytes(Rc<RefCell<Vec<u8>>>);
+
+impl io::Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A terminal at the other end.
+struct Other {
+    bytes: Bytes,
+    terminal: Terminal<CrosstermBackend<Bytes>>,
+    parser: vt100::Parser,
+}
+
+impl Other {
+    fn new(like: &Buffer) -> Self {
+        let bytes = Bytes::default();
+        let viewport = Viewport::Fixed(like.area);
+        let backend = CrosstermBackend::new(bytes.clone());
+        let terminal = Terminal::with_options(backend, TerminalOptions { viewport });
+        Self {
+            bytes,
+            terminal: terminal.expect("a fixed size needs no terminal"),
+            parser: vt100::Parser::new(side(like.area.height), side(like.area.width), 0),
+        }
+    }
+
+    /// A frame goes through: nothing but moves and looks and what can be read comes out, and it is seen as it was drawn.
+    fn show(&mut self, frame: &Buffer, when: &str) {
+        if self.terminal.get_frame().area() != frame.area {
+            *self = Self::new(frame);
+        }
+        draw_on(&mut self.terminal, &mut |buffer| buffer.clone_from(frame)).expect("it is memory");
+        let bytes = std::mem::take(&mut *self.bytes.0.borrow_mut());
+        let text = String::from_utf8(bytes).expect("it is text");
+        only_moves_and_looks(&text, when);
+        self.parser.process(text.as_bytes());
+        let screen = self.parser.screen();
+        for y in frame.area.rows() {
+            let mut covered = 0;
+            for at in y.columns() {
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
+                let drawn = &frame[(at.x, at.y)];
+                let seen = screen.cell(at.y, at.x).expect("it is on the screen");
+                let seen = if seen.has_contents() {
+                    seen.contents()
+                } else {
+                    " "
+                };
+                assert_eq!(seen, drawn.symbol(), "{when}: {},{}", at.x, at.y);
+                covered = drawn.symbol().cell_width().saturating_sub(1);
+            }
+        }
+    }
+}
+
+fn side(length: u16) -> NonZeroU16 {
+    NonZeroU16::new(length).expect("a screen has a size")
+}
+
+fn only_moves_and_looks(text: &str, when: &str) {
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            assert!(
+                !c.is_control() && !is_invisible(c),
+                "{when}: {c:?} came out"
+            );
+            continue;
+        }
+        assert_eq!(rest.next(), Some('['), "{when}: not a sequence of ours");
+        // The cursor is hidden; the rest moves it or changes looks.
+        if let Some(after) = rest.as_str().strip_prefix("?25l") {
+            rest = after.chars();
+            continue;
+        }
+        let end = rest.find(|c| !matches!(c, '0'..='9' | ';' | ':'));
+        assert!(
+            matches!(end, Some('H' | 'm')),
+            "{when}: a sequence ends in {end:?}"
+        );
+    }
+}
+
+/// Keys that lead everywhere.
+const EVERYWHERE: &[&str] = &[
+    "1", "j", "j", "enter", "2", "x", "x", "3", "x", "4", "x", "5", "x", "6", "}", "}", "x", "7",
+    "c", "c", "c", ",", ",", ".", "+", "G", "g", "+", "1", "]", "]", "[", "G", "g", "L", "G",
+    "esc", "?", "esc", "J", "j", "esc", "T", "j", "esc", "y n", "y c", "5", "y v", "6", "y m", "1",
+    "y",
+];
+
+/// Goes everywhere at several sizes, with everything seen at the other end.
+fn everywhere(app: &mut Driven, other: &mut Other, what: &str) {
+    for (width, height) in [(120, 40), (80, 24), (200, 60), (40, 12), (29, 7)] {
+        app.resize(width, height).settle();
+        for keys in EVERYWHERE {
+            app.keys(keys).settle();
+            other.show(
+                app.buffer(),
+                &format!("{what}, {width}x{height}, after {keys}"),
+            );
+        }
+        app.keys("esc esc esc").settle();
+    }
+}
+
+/// As a JSON string.
+fn quoted(text: &str) -> String {
+    json!(text).to_string()
+}
+
+/// As a YAML string: its readers refuse controls that are not written out.
+fn yaml(text: &str) -> String {
+    let escaped = text.chars().map(|c| format!("\\U{:08X}", u32::from(c)));
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+fn hostile(server: &Server) -> Driven {
+    let evil = quoted(EVIL);
+    let long = quoted(&format!("{EVIL} ").repeat(400));
+    let transcript = format!(
+        "{{\"id\":{evil},\"tags\":[{evil}],\"metadata\":{{\"m\":{evil}}},\"messages\":[\
+         {{\"role\":\"system\",\"content\":{evil}}},{{\"role\":\"user\",\"content\":{long}}},\
+         {{\"role\":\"assistant\",\"content\":{evil},\"tool_calls\":[{{\"id\":{evil},\"type\":\"function\",\"function\":{{\"name\":{evil},\"arguments\":{}}}}}]}},\
+         {{\"role\":\"tool\",\"tool_call_id\":{evil},\"content\":{evil}}},{{\"role\":\"assistant\",\"content\":{evil}}}]}}\n{{\"id\":{},\"messages\":[]}}\nno {EVIL}\n",
+        quoted(&json!({ EVIL: EVIL }).to_string()),
+        quoted(&format!("second {EVIL}")),
+    );
+    let yaml = yaml(EVIL);
+    let rubric = format!(
+        "id: r\ndescription: {yaml}\nevals:\n  - {{ id: check, type: contains, description: {yaml}, params: {{ patterns: [{yaml}, nothing] }} }}\n  - {{ id: judged, type: llm_judge, description: {yaml}, params: {{ criteria: {yaml}, rubric: {yaml} }} }}\n"
+    );
+    let dicta = format!(
+        "transcripts: [\"*.jsonl\"]\nrubrics: [r.yaml]\nlabels: labels.json\njudge: wire\njudges:\n  wire: {}\n",
+        server.judge(", tools: [fetch_url]")
+    );
+    let labels = format!(
+        "{{\"transcript\":{evil},\"rubric\":\"r\",\"eval\":\"check\",\"passed\":true,\"by\":{evil}}}\n"
+    );
+    let mut app = workbench(
+        120,
+        40,
+        &[
+            ("dicta.yaml", &dicta),
+            ("t\u{1b}[2J\u{202e}.jsonl", &transcript),
+            ("r.yaml", &rubric),
+            ("labels.json", &labels),
+        ],
+    );
+    app.settle();
+    app
+}
+
+fn verdict() -> Say {
+    let verdict = json!({
+        "citations": [{"source": EVIL, "quote": EVIL}, {"source": "message 4", "quote": EVIL}, {"source": "rubric", "quote": EVIL}, {"source": "message 99", "quote": "x"}, {"source": "fetch 1", "quote": EVIL}],
+        "reasoning": EVIL, "passed": false, "score": 0.0,
+    });
+    Say::Call("submit_verdict", verdict)
+}
+
+#[test]
+fn a_hostile_workspace_only_ever_shows_marks() {
+    let server = Server::new(|n| match n % 3 {
+        0 => Say::Call(
+            "fetch_url",
+            json!({"url": format!("http://127.0.0.1/{EVIL}"), EVIL: EVIL}),
+        ),
+        1 => verdict(),
+        _ => Say::Text(EVIL.to_owned()),
+    });
+    let mut app = hostile(&server);
+    let mut other = Other::new(app.buffer());
+    other.show(app.buffer(), "the board");
+    everywhere(&mut app, &mut other, "before a run");
+    app.keys("R").settle();
+    assert!(server.asked() >= 2, "{}", app.screen());
+    everywhere(&mut app, &mut other, "after a run");
+    let names = app
+        .app
+        .screen
+        .copied
+        .iter()
+        .filter(|text| text.starts_with("dicta run"));
+    for command in names {
+        assert!(
+            !command.chars().any(char::is_control),
+            "{command:?} would be typed into a shell"
+        );
+    }
+    app.keys("v").settle();
+    everywhere(&mut app, &mut other, "a replay");
+    app.keys("q").settle();
+    // A save that is broken, with hostile text where the problem is.
+    app.save(
+        "r.yaml",
+        &format!("evals:\n  - {{ id: a, type: {} }}\n", yaml(EVIL)),
+    );
+    app.settle();
+    everywhere(&mut app, &mut other, "a broken save");
+    app.save("r.yaml", &format!("# {}\nid: r\nevals:\n  - {{ id: check, type: contains, params: {{ patterns: [A] }} }}\n", EVIL.replace(|c: char| c.is_control(), "")));
+    app.settle();
+    everywhere(&mut app, &mut other, "a flip");
+    app.keys("1 /").tell(Msg::Pasted(EVIL.to_owned()));
+    other.show(app.buffer(), "a pasted filter");
+    app.keys("enter").settle();
+    other.show(app.buffer(), "a filter");
+    app.keys("esc esc 6 /").tell(Msg::Pasted(EVIL.to_owned()));
+    other.show(app.buffer(), "a pasted search");
+    app.keys("enter").settle();
+    other.show(app.buffer(), "a search");
+    app.keys("esc esc ?").tell(Msg::Pasted(EVIL.to_owned()));
+    other.show(app.buffer(), "pasted into help");
+}
+
+#[test]
+fn a_hostile_error_of_a_server_only_ever_shows_marks() {
+    let body = json!({"error": {"message": EVIL, "type": EVIL, "code": EVIL}}).to_string();
+    let server = Server::new(move |n| match n % 3 {
+        0 => Say::Refuse(400, "x-a: b", body.clone()),
+        1 => Say::Refuse(503, "retry-after: 1", EVIL.to_owned()),
+        _ => Say::Text(EVIL.to_owned()),
+    });
+    let mut app = hostile(&server);
+    let mut other = Other::new(app.buffer());
+    app.keys("R").settle();
+    everywhere(&mut app, &mut other, "errors");
+    for text in [EVIL, ""] {
+        app.tell(Msg::WatchFailed(text.to_owned()));
+        other.show(app.buffer(), "a failed watch");
+        app.tell(Msg::EditorClosed(Err(text.to_owned())));
+        other.show(app.buffer(), "an editor's failure");
+        app.tell(Msg::WorkerPanicked(text.to_owned()));
+        other.show(app.buffer(), "a panic");
+        app.tell(Msg::Refused(text.to_owned()));
+        other.show(app.buffer(), "a refusal");
+    }
+    app.keys("L");
+    other.show(app.buffer(), "the log");
+}

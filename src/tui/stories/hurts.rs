@@ -1,0 +1,379 @@
+//! Interleavings that hurt: cancel during a retry, save during a run, seek while something streams, two child runs at once.
+
+use super::keys::{TONE, asking};
+use super::server::{Say, Server};
+use super::{demo_in, outcome, point, rubric, told};
+use crate::model::{Millis, Outcome};
+use crate::tui::model::Model;
+use crate::tui::model::runs::{Run, Stage};
+use crate::tui::testing::Driven;
+
+fn slow_down() -> Say {
+    Say::Refuse(
+        429,
+        "retry-after: 60",
+        "{\"error\":{\"message\":\"slow down\"}}".to_owned(),
+    )
+}
+
+/// A judge was refused, and waits.
+fn backing_off(model: &Model) -> bool {
+    model.runs().live().any(|(_, run)| {
+        let attempts = run.state.cells.iter().flat_map(|cell| &cell.trace);
+        attempts
+            .flat_map(|turn| turn.attempts.values())
+            .any(|attempt| matches!(attempt.failed, Some((_, _, Some(_)))))
+    })
+}
+
+/// A judge has said something.
+fn streams(model: &Model) -> bool {
+    model
+        .live
+        .runs
+        .live()
+        .any(|(_, run)| said(run).next().is_some())
+}
+
+fn said(run: &Run) -> impl Iterator<Item = &str> {
+    let turns = run.state.cells.iter().flat_map(|cell| &cell.trace);
+    let attempts = turns.flat_map(|turn| turn.attempts.values());
+    attempts
+        .map(|attempt| &*attempt.text)
+        .filter(|text| !text.is_empty())
+}
+
+#[test]
+fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
+    let server = Server::new(|_| slow_down());
+    let mut app = asking(&server, "", 120, 40);
+    let asked_at = app.clock_now();
+    app.keys("R").settle_until(backing_off);
+    let screen = app.screen();
+    assert!(screen.contains("backing off 6"), "{screen}");
+    assert!(screen.contains("429"), "{screen}");
+    app.pass(Millis(20_000));
+    assert!(app.screen().contains("backing off 4"), "{}", app.screen());
+    app.keys("ctrl-c").settle();
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Cancelled));
+    assert_eq!(server.asked(), 1, "nobody is asked again");
+    assert!(
+        app.clock_now().since(asked_at) < Millis(50_000),
+        "the wait was not sat out"
+    );
+    assert!(!app.screen().contains("backing off"), "{}", app.screen());
+    // Nothing is left that would wake it.
+    app.pass(Millis(120_000)).settle();
+    assert_eq!(server.asked(), 1);
+    assert_eq!(app.app.model.next_wake(), None);
+}
+
+#[test]
+fn what_was_cancelled_is_judged_by_the_next_run() {
+    let server = Server::new(|n| match n {
+        0 => slow_down(),
+        _ => Say::verdict(true, "kind enough"),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    app.keys("R").settle_until(backing_off);
+    // Pressed again, it is running already.
+    app.keys("R");
+    assert!(
+        told(&app).contains("being judged already"),
+        "{}",
+        told(&app)
+    );
+    // A cancel and a new run in one breath.
+    app.keys("ctrl-c R").settle();
+    if outcome(&app, "t/r/tone") == Some(Outcome::Cancelled) {
+        app.keys("R").settle();
+    }
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Pass));
+    assert_eq!(server.asked(), 2);
+}
+
+#[test]
+fn a_retry_that_is_left_alone_gets_its_verdict() {
+    let server = Server::new(|n| match n {
+        0 => slow_down(),
+        _ => Say::verdict(false, "not kind"),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    app.keys("R").settle();
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Fail));
+    assert_eq!(server.asked(), 2);
+    assert!(app.clock_now() >= Millis(60_000));
+}
+
+#[test]
+fn leaving_during_a_retry_does_not_wait_for_it() {
+    let server = Server::new(|_| slow_down());
+    let mut app = asking(&server, "", 80, 24);
+    app.keys("R").settle_until(backing_off);
+    app.keys("q y");
+    assert_eq!(app.end(), Some(0));
+    let clock = app.clock.clone();
+    let line = app.close();
+    assert!(crate::clock::Clock::now(&clock) < Millis(30_000), "{line}");
+    assert!(line.starts_with("dicta: run "), "{line}");
+}
+
+#[test]
+fn a_stream_that_hangs_is_cancelled_and_what_it_said_stays_readable() {
+    let server = Server::new(|_| Say::Hang("{\"reasoning\": \"I wonder whether".to_owned()));
+    let mut app = asking(&server, "", 120, 40);
+    app.keys("R").settle_until(streams);
+    point(&mut app, "t/r/tone");
+    assert!(
+        app.screen().contains("I wonder whether"),
+        "{}",
+        app.screen()
+    );
+    app.keys("ctrl-c").settle();
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Cancelled));
+    assert!(
+        app.screen().contains("I wonder whether"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
+    let server = Server::new(|_| Say::Hang("hm".to_owned()));
+    let mut app = asking(&server, "", 120, 40);
+    app.keys("R").settle_until(streams);
+    app.save("r.yaml", &with_check("hello"));
+    app.settle_until(|model| decided(model, "t/r/says"));
+    assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Fail));
+    app.save("r.yaml", &with_check("away"));
+    app.settle_until(|model| {
+        model
+            .saves
+            .report
+            .as_ref()
+            .is_some_and(|r| !r.flips.is_empty())
+    });
+    assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
+    let running = |app: &Driven| {
+        app.app
+            .model
+            .live
+            .runs
+            .live()
+            .filter(|(_, run)| run.whole)
+            .count()
+    };
+    assert_eq!(running(&app), 1, "the judge is still asked");
+    assert_eq!(server.asked(), 1);
+    // A broken save during a run: the strip comes, the run goes on, and it goes away again.
+    app.save("r.yaml", "evals: [");
+    assert!(!app.app.model.saves.problems.is_empty());
+    assert_eq!(running(&app), 1);
+    assert_eq!(
+        outcome(&app, "t/r/says"),
+        Some(Outcome::Pass),
+        "the last good state stays"
+    );
+    app.save("r.yaml", &with_check("away"));
+    assert!(app.app.model.saves.problems.is_empty());
+    app.keys("ctrl-c").settle();
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Cancelled));
+    assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
+}
+
+/// The judged eval, and one that is a check.
+fn with_check(word: &str) -> String {
+    format!("{TONE}  - {{ id: says, type: contains, params: {{ patterns: [{word}] }} }}\n")
+}
+
+fn decided(model: &Model, name: &str) -> bool {
+    let cells = &model.live.cells;
+    let row = cells.row_of(&name.parse().expect("a name"));
+    let mark = row
+        .and_then(|row| cells.row(row))
+        .map(crate::tui::model::cells::Row::mark);
+    matches!(mark, Some(crate::tui::model::cells::Mark::Decided(_)))
+}
+
+#[test]
+fn a_save_of_what_a_judge_is_at_is_judged_anew_and_the_old_verdict_does_not_win() {
+    let server = Server::new(|n| match n {
+        0 => Say::Hang("hm".to_owned()),
+        _ => Say::verdict(false, "said to the new question"),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    app.keys("R").settle_until(streams);
+    app.save("r.yaml", &TONE.replace("kind", "kinder"));
+    // It waits for quiet, then asks; the older run still hangs.
+    app.settle_until(|model| decided(model, "t/r/tone"));
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Fail));
+    app.keys("ctrl-c").settle();
+    assert_eq!(
+        outcome(&app, "t/r/tone"),
+        Some(Outcome::Fail),
+        "cancelled is no verdict"
+    );
+    assert!(
+        app.screen().contains("said to the new question"),
+        "{}",
+        app.screen()
+    );
+    assert_eq!(server.asked(), 2);
+}
+
+#[test]
+fn two_child_runs_at_once_each_bring_their_flips() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    app.keys("R").settle();
+    let (_, mended) = rubric(&app);
+    // Judges are set to work, and a save of a check comes while they are at it.
+    let tools = app.root.join("rubrics/tool-work.yaml");
+    let text = std::fs::read_to_string(tools).expect("it is there");
+    app.save(
+        "rubrics/tool-work.yaml",
+        &text.replace("at most 5 sentences", "at most 1 sentence"),
+    );
+    app.settle_until(|model| model.live.runs.live().any(|(_, run)| run.begun > 0));
+    app.save("rubrics/beamline.yaml", &mended);
+    app.settle_until(|model| model.live.runs.live().count() > 1 || flips(model) >= 3);
+    app.settle();
+    let ended = |run: &Run| run.stage == Stage::Ended(None);
+    assert!(app.app.model.live.runs.map.values().all(ended));
+    for id in ["beam-release", "beam-upgrade", "beam-quote"] {
+        let name = format!("{id}/beamline/names-a-version");
+        assert_eq!(outcome(&app, &name), Some(Outcome::Pass), "{name}");
+    }
+    assert_eq!(flips(&app.app.model), 3, "{:?}", app.app.model.saves.report);
+    let live = app
+        .app
+        .model
+        .live
+        .cells
+        .rows
+        .iter()
+        .filter(|row| row.is_live());
+    assert_eq!(live.count(), 0);
+}
+
+fn flips(model: &Model) -> usize {
+    model
+        .saves
+        .report
+        .as_ref()
+        .map_or(0, |report| report.flips.len())
+}
+
+#[test]
+fn a_recording_is_sought_while_judges_stream() {
+    let server = Server::new(|n| match n {
+        0 => Say::verdict(true, "kind"),
+        _ => Say::Hang("I wonder".to_owned()),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    app.save("r.yaml", &with_check("away")).settle();
+    app.keys("R").settle();
+    point(&mut app, "t/r/tone");
+    app.keys("r").settle_until(streams);
+    // What is judged is not replayed; what is recorded is, meanwhile.
+    app.keys("v");
+    assert!(told(&app).contains("being judged"), "{}", told(&app));
+    point(&mut app, "t/r/says");
+    app.keys("v").settle_until(|model| model.replay.is_some());
+    for keys in [
+        "ctrl-right",
+        "ctrl-left",
+        "ctrl-left",
+        "> > > <",
+        "t",
+        "C",
+        "F",
+        "= = - space",
+    ] {
+        app.keys(keys);
+        app.pass(Millis(50));
+        let replay = app.app.model.replay.as_ref().expect("it stays open");
+        assert!(replay.player.position() <= replay.player.len());
+    }
+    app.keys("q");
+    assert!(app.app.model.replay.is_none());
+    app.keys("ctrl-c");
+    app.settle_until(|model| model.live.runs.live().next().is_none());
+    assert_eq!(app.end(), None);
+}
+
+/// A shipped recording, played on its own.
+fn recording(name: &str) -> Driven {
+    let dir = tempfile::tempdir().expect("a folder");
+    demo_in(dir.path());
+    let demo = std::fs::read_dir(dir.path())
+        .expect("it is there")
+        .flatten()
+        .next();
+    let runs = demo.expect("it was unpacked").path().join("runs");
+    let run = std::fs::read_dir(runs).expect("it is there").flatten();
+    let run = run
+        .map(|run| run.path())
+        .find(|run| run.ends_with(name))
+        .expect("it is shipped");
+    let id = crate::model::RunId(name.to_owned());
+    let read = crate::tui::effect::Effect::ReadReplay {
+        run: id,
+        workspace: None,
+        dir: Some(run),
+    };
+    let size = ratatui::layout::Size::new(120, 40);
+    let env = crate::workspace::Env::default();
+    let place = crate::tui::model::Place::Recording;
+    let mut app = Driven::on(place, size, None, (env, dir, "/nowhere".into()), vec![read]);
+    app.settle_until(|model| model.replay.is_some());
+    app
+}
+
+#[test]
+fn a_recording_sought_while_it_streams_ends_as_if_it_had_been_left_alone() {
+    let ends = |app: &Driven| {
+        let cells = &app.app.model.desk().cells;
+        let rows = cells.rows.iter().map(|row| format!("{:?}", row.mark()));
+        let trace = app
+            .app
+            .model
+            .desk()
+            .runs
+            .map
+            .values()
+            .map(|run| run.done)
+            .sum::<u64>();
+        (rows.collect::<Vec<_>>(), trace)
+    };
+    let name = "20261022T090000Z-page";
+    let mut left = recording(name);
+    left.keys("@").type_in("100%").keys("enter").settle();
+    let wanted = ends(&left);
+    let mut app = recording(name);
+    let mut random = fastrand::Rng::with_seed(11);
+    let keys = [
+        "ctrl-left",
+        "ctrl-right",
+        ">",
+        "<",
+        "t",
+        "C",
+        "F",
+        "space",
+        "=",
+        "-",
+        "j",
+        "]",
+        ",",
+        ".",
+    ];
+    for _ in 0..150 {
+        app.keys(keys[random.usize(..keys.len())]);
+        app.pass(Millis(random.u64(0..400)));
+    }
+    app.keys("@").type_in("0%").keys("enter").pass(Millis(20));
+    app.keys("@").type_in("100%").keys("enter").settle();
+    assert_eq!(ends(&app), wanted);
+}

@@ -1,0 +1,437 @@
+//! What one does with it: each story is keys, and what the screen or the model says then.
+
+use super::server::{Say, Server};
+use super::{demo, go_to, judged, runs_in, told, workbench};
+use crate::model::Outcome;
+use crate::tui::effect::Effect;
+use crate::tui::model::Typing;
+use crate::tui::model::overlay::Overlay;
+use crate::tui::model::pane::Pane;
+use crate::tui::msg::Msg;
+use crate::tui::testing::Driven;
+
+/// What a judge that costs is asked about.
+pub(super) const TONE: &str =
+    "evals:\n  - { id: tone, type: llm_judge, params: { criteria: kind } }\n";
+
+/// A workspace with one judged eval and one transcript, asked of a server.
+pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> Driven {
+    let dicta = format!(
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\njudge: wire\njudges:\n  wire: {}\n",
+        server.judge(more)
+    );
+    let mut app = workbench(
+        width,
+        height,
+        &[
+            ("dicta.yaml", &dicta),
+            (
+                "t.jsonl",
+                "{\"id\":\"t\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"role\":\"assistant\",\"content\":\"go away\"}]}\n",
+            ),
+            ("r.yaml", TONE),
+        ],
+    );
+    app.settle();
+    app
+}
+
+#[test]
+fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
+    let mut app = Driven::watched(120, 40);
+    app.settle();
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.traces() > 3));
+    let words = ["streaming", "waiting", "fetch_url…"];
+    // One of them is gone to, and is followed in the strip.
+    go_to_live(&mut app);
+    let screen = app.screen();
+    assert!(words.iter().any(|word| screen.contains(word)), "{screen}");
+    assert!(screen.contains("turn 1"), "{screen}");
+    app.settle();
+    let screen = app.screen();
+    assert!(!words.iter().any(|word| screen.contains(word)), "{screen}");
+    assert!(told(&app).starts_with("run "), "{}", told(&app));
+}
+
+fn go_to_live(app: &mut Driven) {
+    let cells = &app.app.model.live.cells;
+    let ids = (0..)
+        .map(crate::tui::model::cells::RowId)
+        .take(cells.rows.len());
+    let live: Vec<_> = ids
+        .filter(|row| {
+            cells
+                .row(*row)
+                .is_some_and(crate::tui::model::cells::Row::is_live)
+        })
+        .collect();
+    let begun = live.into_iter().find(|row| {
+        let row = cells.row(*row);
+        let at = row.and_then(|row| row.slots.first()?.at);
+        let run = app.app.model.live.runs.map.values().last();
+        at.zip(run).is_some_and(|((_, cell), run)| {
+            let cell = run.state.cells.get(cell.index());
+            cell.is_some_and(|cell| !cell.trace.is_empty())
+        })
+    });
+    let row = begun.expect("a judge is at work");
+    assert!(app.app.model.live.cells.select(row));
+    app.tell(Msg::TimePassed);
+}
+
+#[test]
+fn problems_are_gone_through_one_by_one_and_back() {
+    let mut app = judged(80, 24);
+    let mut seen = Vec::new();
+    let selected = |app: &Driven| app.app.model.live.cells.selected();
+    let count = {
+        let total = &app.app.model.live.cells.total;
+        total.fail + total.error
+    };
+    assert!(count > 2);
+    for _ in 0..count {
+        app.keys("]");
+        let row = selected(&app).expect("a row");
+        let cells = &app.app.model.live.cells;
+        assert!(cells.row(row).expect("it is known").is_problem());
+        seen.push(row);
+    }
+    let mut different = seen.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), seen.len(), "none came twice");
+    for row in seen.iter().rev().skip(1) {
+        app.keys("[");
+        assert_eq!(selected(&app), Some(*row));
+    }
+}
+
+#[test]
+fn a_filter_works_with_every_key_and_esc_takes_it_back() {
+    let mut app = judged(80, 24);
+    let listed = |app: &Driven| app.app.model.live.cells.total.clone();
+    let all = listed(&app);
+    app.keys("/").type_in("outcome:fail").keys("enter");
+    assert_eq!(app.app.model.live.cells.filter, "outcome:fail");
+    assert!(app.screen().contains("outcome:fail"));
+    // A line that is no filter says why, and cannot be kept.
+    app.keys("/").type_in(" outcome:bad").keys("enter");
+    let problem = match &app.app.model.ui.typing {
+        Some(Typing::Filter { problem, .. }) => problem.clone(),
+        _ => None,
+    };
+    let problem = problem.expect("it is still typed, with a problem");
+    assert!(problem.contains("bad"), "{problem}");
+    app.keys("esc");
+    assert_eq!(app.app.model.live.cells.filter, "outcome:fail");
+    app.keys("esc");
+    assert_eq!(app.app.model.live.cells.filter, "");
+    assert_eq!(listed(&app), all);
+}
+
+#[test]
+fn a_search_goes_on_from_the_beginning_and_says_so() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("6 /").type_in("Beamline").keys("enter").settle();
+    let at = |app: &Driven| {
+        let find = app.app.model.live.document.scroll.find.clone();
+        find.expect("it is searched").at.expect("it was found")
+    };
+    let first = at(&app);
+    let mut seen = vec![first];
+    while told(&app) != "on from the beginning" {
+        app.keys("n").settle();
+        seen.push(at(&app));
+        assert!(seen.len() < 100, "it wraps");
+    }
+    assert_eq!(seen.pop(), Some(first));
+    assert!(seen.len() > 2);
+    app.keys("N").settle();
+    assert_eq!(told(&app), "on from the end");
+    assert_eq!(Some(&at(&app)), seen.last());
+    app.keys("esc");
+    assert_eq!(app.app.model.live.document.scroll.find, None);
+    assert_eq!(app.app.model.ui.focus, Pane::Transcript);
+}
+
+#[test]
+fn numbers_go_to_panes_and_zoom_fills_the_screen() {
+    let mut app = judged(80, 24);
+    let panes = [
+        ("1", Pane::Cells),
+        ("2", Pane::Prompt),
+        ("3", Pane::FunctionCall),
+        ("4", Pane::FetchedContent),
+        ("5", Pane::Verdict),
+        ("6", Pane::Transcript),
+    ];
+    for (key, pane) in panes {
+        app.keys(key);
+        assert_eq!(app.app.model.ui.focus, pane);
+        let layout = app.app.model.layout();
+        assert!(
+            layout.panes.iter().any(|(shown, _)| *shown == pane),
+            "{pane:?}"
+        );
+        app.keys("+");
+        let zoomed = app.app.model.layout().panes;
+        assert_eq!(zoomed.len(), 1, "{pane:?}");
+        app.keys(if pane == Pane::Verdict { "esc" } else { "+" });
+        assert!(!app.app.model.ui.zoom);
+    }
+}
+
+#[test]
+fn judges_at_hand_are_listed_and_asked_only_when_chosen() {
+    let mut app = judged(80, 24);
+    let cells = &app.app.model.live.cells;
+    let ids = (0..cells.rows.len()).filter_map(|at| u32::try_from(at).ok());
+    let unread = ids.map(crate::tui::model::cells::RowId).find(|row| {
+        let mark = cells.row(*row).map(crate::tui::model::cells::Row::mark);
+        mark == Some(crate::tui::model::cells::Mark::Decided(
+            Outcome::NotApplicable,
+        ))
+    });
+    assert!(
+        app.app
+            .model
+            .live
+            .cells
+            .select(unread.expect("the demo has one"))
+    );
+    let before = app.app.runtime.made().len();
+    app.keys("J").settle();
+    let found = match app.app.model.overlays.last() {
+        Some(Overlay::Judges { found, .. }) => found.clone(),
+        _ => None,
+    };
+    // Which there are depends on the machine.
+    assert!(found.is_some(), "they were looked for");
+    app.keys("esc").settle();
+    assert!(app.app.model.overlays.is_empty());
+    assert_eq!(app.app.runtime.made().len(), before);
+}
+
+#[test]
+fn what_costs_is_asked_first_and_no_is_no() {
+    let server = Server::new(|_| Say::verdict(true, "it is kind"));
+    let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
+    app.keys("R").settle();
+    let screen = app.screen();
+    assert!(screen.contains("1 cell: "), "{screen}");
+    assert!(screen.contains('$'), "{screen}");
+    for no in ["n", "esc", "q", "ctrl-c"] {
+        app.keys(no).settle();
+        assert!(app.app.model.overlays.is_empty(), "{no}");
+        assert_eq!((server.asked(), app.end()), (0, None), "{no}");
+        app.keys("R").settle();
+    }
+    // Enter is no answer to a question about money.
+    app.keys("enter").settle();
+    assert_eq!(server.asked(), 0);
+    if app.app.model.overlays.is_empty() {
+        app.keys("R").settle();
+    }
+    app.keys("y").settle();
+    assert_eq!(server.asked(), 1);
+    assert_eq!(super::outcome(&app, "t/r/tone"), Some(Outcome::Pass));
+    go_to(&mut app, "t/r/tone");
+    assert!(app.screen().contains("it is kind"), "{}", app.screen());
+}
+
+#[test]
+fn leaving_while_something_runs_asks_and_no_stays() {
+    let mut app = Driven::watched(80, 24);
+    app.settle();
+    let live = |model: &crate::tui::model::Model| model.runs().live().any(|(_, run)| run.begun > 0);
+    app.keys("R").settle_until(live);
+    app.keys("q");
+    assert!(matches!(
+        app.app.model.overlays.last(),
+        Some(Overlay::QuitWhileRunning)
+    ));
+    app.keys("n");
+    assert_eq!(app.end(), None);
+    assert!(live(&app.app.model), "it goes on");
+    app.keys("q y");
+    assert_eq!(app.end(), Some(0));
+    let line = app.close();
+    assert!(line.contains("dicta"), "{line}");
+}
+
+#[test]
+fn ctrl_c_cancels_first_and_leaves_then() {
+    let mut app = Driven::watched(80, 24);
+    app.settle();
+    app.keys("R")
+        .settle_until(|model| model.runs().live().any(|(_, run)| run.begun > 0));
+    app.keys("ctrl-c");
+    assert_eq!(app.end(), None);
+    assert!(told(&app).starts_with("cancelling 1 run"), "{}", told(&app));
+    app.settle();
+    assert!(app.app.model.runs().live().next().is_none());
+    assert!(told(&app).contains(" cancelled: "), "{}", told(&app));
+    app.keys("ctrl-c");
+    assert_eq!(app.end(), Some(0));
+}
+
+#[test]
+fn a_replay_begins_on_the_board_and_ends_there() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-release/beamline/newest");
+    let before = app.screen();
+    let runs = runs_in(&app.root.join(".dicta/runs"));
+    for back in ["q", "esc"] {
+        app.keys("v").settle();
+        let replay = app.app.model.replay.as_ref().expect("it plays");
+        assert_eq!(replay.player.position(), replay.player.len(), "to its end");
+        assert!(
+            app.screen().to_lowercase().contains("replay"),
+            "{}",
+            app.screen()
+        );
+        // Nothing is judged in a recording.
+        app.keys("R r").settle();
+        assert!(told(&app).contains("this is a replay"), "{}", told(&app));
+        app.keys(back).settle();
+        assert!(app.app.model.replay.is_none(), "{back}");
+    }
+    assert_eq!(runs_in(&app.root.join(".dicta/runs")), runs);
+    assert_eq!(app.end(), None);
+    let list = |screen: &str| {
+        screen
+            .lines()
+            .skip(1)
+            .take(10)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(list(&app.screen()), list(&before));
+}
+
+#[test]
+fn a_citation_is_one_key_away() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("c").settle();
+    let desk = &app.app.model.live;
+    let quoted = desk.document.quoted.is_some() || desk.trace.quoted.is_some();
+    assert!(quoted || told(&app).contains("cite"), "{}", told(&app));
+}
+
+#[test]
+fn what_is_copied_is_what_is_meant() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("y n y c 5 y v 6 y m").settle();
+    let root = app.root.display().to_string();
+    let copied = &app.app.screen.copied;
+    assert_eq!(copied[0], "beam-release/beamline/newest");
+    assert_eq!(
+        copied[1],
+        format!("dicta run {root} --where 'transcript:beam-release rubric:beamline eval:newest'")
+    );
+    assert!(copied[2].contains("newest"), "{}", copied[2]);
+    assert!(
+        copied[3].contains("You are a research assistant"),
+        "{}",
+        copied[3]
+    );
+    assert_eq!(copied.len(), 4);
+}
+
+#[test]
+fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-release/beamline/official-link");
+    app.keys("e");
+    let path = app.root.join("rubrics/beamline.yaml");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    let at = text
+        .lines()
+        .position(|line| line.contains("id: official-link"));
+    let wanted = u32::try_from(at.expect("it is there")).expect("a short file") + 1;
+    let asked = app.errands.pop();
+    assert!(
+        matches!(&asked, Some(Effect::Edit { path: p, line, .. }) if *p == path && *line == wanted),
+        "{asked:?}"
+    );
+    app.tell(Msg::EditorClosed(Err(
+        "`vi` ended with exit status: 3".to_owned()
+    )));
+    assert!(told(&app).contains("exit status: 3"), "{}", told(&app));
+    // What it saved is noticed without waiting for the watcher.
+    let (_, mended) = super::rubric(&app);
+    std::fs::write(&path, mended).expect("it is written");
+    app.tell(Msg::EditorClosed(Ok(())));
+    app.settle_until(|model| {
+        model
+            .saves
+            .report
+            .as_ref()
+            .is_some_and(|r| r.flips.len() == 3)
+    });
+    app.settle();
+}
+
+#[test]
+fn a_theme_is_seen_at_once_and_esc_goes_back() {
+    let mut app = demo(80, 24);
+    let before = app.app.model.ui.theme.name.clone();
+    let ground = app.buffer()[(0, 0)].style();
+    app.keys("T j");
+    assert_ne!(app.app.model.ui.theme.name, before);
+    app.keys("esc");
+    assert_eq!(app.app.model.ui.theme.name, before);
+    assert_eq!(app.buffer()[(0, 0)].style(), ground);
+    app.keys("T j enter");
+    assert_ne!(app.app.model.ui.theme.name, before);
+    assert!(told(&app).contains("--theme"), "{}", told(&app));
+}
+
+#[test]
+fn a_pasted_text_runs_nothing() {
+    let mut app = demo(80, 24);
+    let paste = |app: &mut Driven, text: &str| {
+        app.tell(Msg::Pasted(text.to_owned())).settle();
+    };
+    for text in ["q", "R\nq\ny\n", "\u{1b}", "\u{3}", "e\nW\nJ\n"] {
+        paste(&mut app, text);
+        assert_eq!(app.end(), None);
+        assert!(app.app.runtime.made().is_empty() && app.errands.is_empty());
+        assert!(app.app.model.overlays.is_empty());
+    }
+    assert!(told(&app).contains("pasted text runs nothing"));
+    app.keys("/");
+    paste(&mut app, "brief\nq\r\u{1b}[A");
+    assert!(matches!(
+        app.app.model.ui.typing,
+        Some(Typing::Filter { .. })
+    ));
+    app.keys("esc");
+    // Under a question it is no answer.
+    let server = Server::new(|_| Say::verdict(true, "ok"));
+    let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
+    app.keys("R").settle();
+    paste(&mut app, "y\n");
+    assert_eq!(server.asked(), 0);
+    assert_eq!(app.app.model.overlays.len(), 1);
+}
+
+#[test]
+fn the_tour_ticks_itself_off() {
+    let mut app = demo(120, 40);
+    let done = |app: &Driven| app.app.model.tour.as_ref().map(|tour| tour.done);
+    app.keys("R").settle();
+    assert_eq!(done(&app), Some([true, false, false, false, false, false]));
+    app.keys("] enter").settle();
+    assert_eq!(done(&app).map(|done| done[1]), Some(true));
+    let (_, mended) = super::rubric(&app);
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    app.pass(crate::model::Millis(5000)).settle();
+    assert_eq!(done(&app), Some([true, true, true, true, false, false]));
+    app.keys("v").settle();
+    assert_eq!(done(&app).map(|done| done[4]), Some(true));
+}

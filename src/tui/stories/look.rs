@@ -1,0 +1,117 @@
+//! A screen as a text that a snapshot can hold: its rows, then which style stands where, a letter a cell.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use ratatui::buffer::Buffer;
+use ratatui::style::Style;
+use regex::Regex;
+
+use crate::tui::testing::{Driven, text};
+
+/// What differs from one run of the tests to the next, and what stands for it: as wide.
+static CHANCE: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
+    let regex = |text| Regex::new(text).expect("it is written right");
+    [
+        (regex(r"19700101T\d{6}Z"), "19700101T000000Z"),
+        // A delimiter of this installation.
+        (regex(r"<<<[0-9a-f]{16}"), "<<<0000000000000000"),
+        (regex(r"127\.0\.0\.1:\d{5}"), "127.0.0.1:00000"),
+    ]
+});
+
+/// The rows of the screen.
+pub(super) fn rows(app: &Driven) -> String {
+    steady(app, &app.screen())
+}
+
+/// The rows of the screen, and its styles.
+pub(super) fn look(app: &Driven) -> String {
+    let mut out = rows(app);
+    out.push_str(&styles(app.buffer()));
+    out
+}
+
+/// Chance taken out.
+fn steady(app: &Driven, screen: &str) -> String {
+    let mut out = screen.to_owned();
+    for (at, made) in (b'a'..).zip(app.app.runtime.made()) {
+        // A run's four letters are drawn by lot.
+        let name = char::from(at).to_string().repeat(4);
+        out = out.replace(made.run.letters(), &name);
+    }
+    let folder = app.root.display().to_string();
+    out = out.replace(&folder, &"/".repeat(folder.chars().count()));
+    for (regex, instead) in &*CHANCE {
+        out = regex.replace_all(&out, *instead).into_owned();
+    }
+    out
+}
+
+/// `.` is the style most cells have; the others are letters, in the order in which they come.
+fn styles(buffer: &Buffer) -> String {
+    let mut known: Vec<(Style, usize)> = Vec::new();
+    for cell in &buffer.content {
+        match known.iter_mut().find(|(style, _)| *style == cell.style()) {
+            Some((_, count)) => *count += 1,
+            None => known.push((cell.style(), 1)),
+        }
+    }
+    let ground = known
+        .iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(style, _)| *style);
+    let others: Vec<Style> = known
+        .into_iter()
+        .map(|(style, _)| style)
+        .filter(|style| Some(*style) != ground)
+        .collect();
+    let letter =
+        |at: usize| char::from(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[at]);
+    let mut out = String::from("\n");
+    for y in buffer.area.rows() {
+        let row: String = y
+            .columns()
+            .map(|at| {
+                let style = buffer[(at.x, at.y)].style();
+                others
+                    .iter()
+                    .position(|one| *one == style)
+                    .map_or('.', letter)
+            })
+            .collect();
+        out.push_str(row.trim_end_matches('.'));
+        out.push('\n');
+    }
+    out.push('\n');
+    let named = others
+        .iter()
+        .enumerate()
+        .map(|(at, style)| (letter(at), *style));
+    for (letter, style) in ground.map(|style| ('.', style)).into_iter().chain(named) {
+        let _infallible = writeln!(out, "{letter} {}", style_text(style));
+    }
+    out
+}
+
+fn style_text(style: Style) -> String {
+    let colour = |colour: Option<ratatui::style::Color>| {
+        colour.map_or_else(|| "-".to_owned(), |colour| colour.to_string())
+    };
+    let mut out = format!("{} on {}", colour(style.fg), colour(style.bg));
+    for name in style.add_modifier.iter_names() {
+        out.push(' ');
+        out.push_str(&name.0.to_lowercase());
+    }
+    out
+}
+
+#[test]
+fn a_style_is_a_letter_and_the_commonest_a_dot() {
+    let mut buffer = Buffer::with_lines(["ab", "cd"]);
+    buffer[(1, 0)].set_style(Style::new().bold());
+    assert_eq!(text(&buffer), "ab\ncd\n");
+    let told = styles(&buffer);
+    assert!(told.starts_with("\n.a\n\n\n. "), "{told}");
+    assert!(told.contains("a Reset on Reset bold"), "{told}");
+}

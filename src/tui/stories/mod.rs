@@ -1,0 +1,101 @@
+//! Stories over the whole workbench, driven by keys: what it looks like, what one does with it, what hurts, and what a
+//! hostile workspace makes of it.
+//!
+//! No terminal, no network but loopback, no clock but the fake one.
+
+mod hostile;
+mod hurts;
+mod keys;
+mod look;
+mod looks;
+mod server;
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::msg::Msg;
+use super::testing::Driven;
+use crate::model::Outcome;
+use crate::workspace::demo;
+
+/// A folder with these files.
+fn files(all: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (path, text) in all {
+        let path = dir.path().join("w").join(path);
+        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    dir
+}
+
+/// A workbench on a workspace of these files.
+fn workbench(width: u16, height: u16, all: &[(&str, &str)]) -> Driven {
+    let dir = files(all);
+    let root = dir.path().join("w");
+    Driven::open(width, height, None, dir, &root)
+}
+
+/// The demo, settled.
+fn demo(width: u16, height: u16) -> Driven {
+    let mut app = Driven::demo(width, height);
+    app.settle();
+    app
+}
+
+/// The demo after `R`.
+fn judged(width: u16, height: u16) -> Driven {
+    let mut app = demo(width, height);
+    app.keys("R").settle();
+    app
+}
+
+/// The demo's rubric with the planted bug, and without it.
+fn rubric(app: &Driven) -> (String, String) {
+    let text =
+        std::fs::read_to_string(app.root.join("rubrics/beamline.yaml")).expect("it is there");
+    let mended = text.replace(r"Beamline \d\.\d\b", r"Beamline \d+\.\d+");
+    assert_ne!(text, mended, "the planted bug is there");
+    (text, mended)
+}
+
+/// Goes to a cell by its name, and lets what is read for it come.
+fn go_to(app: &mut Driven, name: &str) {
+    point(app, name);
+    app.settle();
+}
+
+/// Goes to a cell by its name.
+fn point(app: &mut Driven, name: &str) {
+    let cells = &mut app.app.model.desk_mut().cells;
+    let name = name.parse().expect("a name");
+    let row = cells.row_of(&name).expect("there is such a cell");
+    assert!(cells.select(row));
+    // As anything that happens, it makes the panes look there.
+    app.tell(Msg::TimePassed);
+}
+
+/// What a cell was decided, by its name.
+fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
+    let cells = &app.app.model.live.cells;
+    let row = cells.row_of(&name.parse().expect("a name"))?;
+    match cells.row(row)?.mark() {
+        super::model::cells::Mark::Decided(outcome) => Some(outcome),
+        _ => None,
+    }
+}
+
+/// The newest notice.
+fn told(app: &Driven) -> &str {
+    let log = &app.app.model.notices.log;
+    log.last().map_or("", |notice| &notice.text)
+}
+
+fn runs_in(store: &Path) -> usize {
+    std::fs::read_dir(store).map_or(0, Iterator::count)
+}
+
+fn demo_in(dir: &Path) -> std::path::PathBuf {
+    demo::unpack(dir).expect("the demo is unpacked")
+}
