@@ -135,7 +135,6 @@ fn show(what: Open, look: &Look, cx: &Cx) -> Result<u8, Trouble> {
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: chosen(look, no_colour, cx)?,
-        no_colour,
     })
     .map_err(Trouble::usage)?;
     cx.streams.tell(&left.line);

@@ -100,8 +100,6 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// How it looks.
     pub theme: Theme,
-    /// Colours are not to be used (`NO_COLOR`).
-    pub no_colour: bool,
 }
 
 /// How the workbench was left.
@@ -143,7 +141,7 @@ async fn drive(setup: Setup) -> Result<Left, String> {
         pace: Some(PACE),
     });
     let (place, opening, first) = begin(setup.open);
-    let mut model = Model::new(place, Size::default(), setup.theme, setup.no_colour);
+    let mut model = Model::new(place, Size::default(), setup.theme);
     model.opening = opening;
     let (hearing, heard) = unbounded_channel();
     let (panicking, panics) = unbounded_channel();

@@ -9,16 +9,16 @@ use super::listing::Listed;
 use super::model::cells::RowId;
 use super::model::document::Doc;
 use super::model::overlay::AtHand;
-use super::model::pane::{Divider, Pane};
+use super::model::pane::Pane;
 use super::model::request::{Request, RequestKey};
 use super::model::runs::Ticket;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
 use crate::event::{Kind, RunEvent};
-use crate::model::{Blob, Millis, RunId};
+use crate::model::{Blob, RunId};
 use crate::record::Board;
 use crate::run::Preview;
-use crate::theme::{Lang, Role};
+use crate::theme::Role;
 use crate::workspace::Workspace;
 
 /// What happened.
@@ -110,7 +110,6 @@ pub(crate) enum Msg {
     /// A text was highlighted; `key` as it was asked for.
     Highlighted {
         key: u64,
-        lang: Lang,
         spans: Vec<(std::ops::Range<usize>, Role)>,
     },
     /// A transcript was read.
@@ -174,8 +173,6 @@ pub(crate) enum Target {
     Step(usize),
     /// A hint that runs a command.
     Command(Command),
-    /// A border that can be dragged.
-    Divider(Divider),
     /// A line of the topmost overlay, by position.
     OverlayLine(usize),
     /// A flip in the changes pane, by position.
@@ -185,6 +182,3 @@ pub(crate) enum Target {
     /// Nothing, and what lies under it is covered.
     Nothing,
 }
-
-/// Used where a moment is needed and the model's own is not at hand.
-pub(crate) type Moment = Millis;

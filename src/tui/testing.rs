@@ -166,7 +166,7 @@ impl Driven {
             pace,
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let model = Model::new(opened, size, theme, false);
+        let model = Model::new(opened, size, theme);
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
         let app = App::new(model, screen, deps, first);

@@ -117,8 +117,8 @@ impl<S: Screen> App<S> {
             tokio::select! {
                 biased;
                 asked = outside.signals.next() => match asked {
-                    // ctrl-c in an editor is the editor's.
-                    Asked::End(2) | Asked::GoOn => {}
+                    // ctrl-c and ctrl-\ in an editor are the editor's.
+                    Asked::End(2 | 3) | Asked::GoOn => {}
                     Asked::End(_) => {
                         end_it();
                         self.asked(asked);

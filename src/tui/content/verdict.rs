@@ -7,8 +7,8 @@ use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, 
 use crate::report::{reasoning_in, words};
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
-use crate::tui::model::cells::{SlotState, Stale};
-use crate::tui::model::trace::{Shown, Wait, phase_line, same_eval, shown, turn_at};
+use crate::tui::model::cells::SlotState;
+use crate::tui::model::trace::{Loaded, Shown, Wait, phase_line, same_eval, shown, turn_at};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
@@ -39,6 +39,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.extend(waiting);
         }
     }
+    out.extend(notes(ink));
     out.extend(definition(ink, &shown));
     said(ink, &shown, &mut out);
     Box::new(out)
@@ -52,10 +53,11 @@ pub(crate) fn of<'a>(shown: &Shown<'a>) -> Option<&'a Verdict> {
 
 /// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
 fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
-    let done = match (shown.result, &shown.slot.state) {
-        (Some(result), _) => Some((result.outcome, result.score)),
-        (None, SlotState::Done { outcome, score, .. }) => Some((*outcome, *score)),
-        (None, _) => None,
+    // A past verdict may have been decided otherwise since: its own run's word is not the last one.
+    let done = match (&shown.slot.state, shown.result) {
+        (SlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
+        (_, Some(result)) => Some((result.outcome, result.score)),
+        (_, None) => None,
     };
     let Some((outcome, score)) = done else {
         let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
@@ -109,7 +111,7 @@ fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
 
 /// What only decides, of the run that decided.
 fn needs(shown: &Shown<'_>) -> Option<String> {
-    let decides = &shown.spec()?.decides;
+    let decides = &shown.decided?.decides;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
     match (number("min_score"), number("max_score")) {
         (Some(min), Some(max)) => Some(format!("needs {min:.2} to {max:.2}")),
@@ -119,12 +121,19 @@ fn needs(shown: &Shown<'_>) -> Option<String> {
     }
 }
 
-fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
-    let why = match shown.row.stale? {
-        Stale::Eval => "the eval changed since",
-        Stale::Judge => "the judge changed since",
-        Stale::Transcript => "the transcript changed since",
+/// What the run noted about the cell.
+fn notes<'a>(ink: &Ink<'a>) -> Vec<Block<'a>> {
+    let Loaded::Here(_, recorded) = &ink.model.desk().trace.recorded else {
+        return Vec::new();
     };
+    let notes = recorded.notes.iter();
+    notes
+        .map(|note| rich([("note: ", Role::Muted), (note.as_str(), Role::Warning)]))
+        .collect()
+}
+
+fn stale<'a>(shown: &Shown<'a>) -> Option<Block<'a>> {
+    let why = shown.row.stale?.why();
     Some(rich([
         ("stale: ", Role::Stale),
         (why, Role::Stale),

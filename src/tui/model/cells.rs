@@ -111,9 +111,9 @@ impl Stale {
     /// The reason, for people.
     pub(crate) const fn why(self) -> &'static str {
         match self {
-            Self::Eval => "stale: the eval changed since",
-            Self::Judge => "stale: the judge changed since",
-            Self::Transcript => "stale: the transcript changed since",
+            Self::Eval => "the eval changed since",
+            Self::Judge => "the judge changed since",
+            Self::Transcript => "the transcript changed since",
         }
     }
 }
@@ -295,12 +295,6 @@ impl Cells {
     /// A row.
     pub(crate) fn row(&self, row: RowId) -> Option<&Row> {
         self.rows.get(row.0 as usize)
-    }
-
-    /// The judge of a row's cells, for judged evals.
-    pub(crate) fn judge_of(&self, row: &Row) -> Option<&str> {
-        let judge = row.slots.first()?.judge?;
-        Some(self.judges.get(judge as usize)?.0.as_str())
     }
 
     /// Learns a header's evals and judges (the newest digests win if `current`), and says which of ours they are.

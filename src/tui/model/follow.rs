@@ -11,7 +11,7 @@ use crate::model::{CellIx, Millis};
 /// themselves.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Follow {
-    armed: bool,
+    pub(crate) armed: bool,
     /// Judge cells that are at work, oldest first.
     live: Vec<(Ticket, CellIx)>,
     /// The cell gone to last, and since when it is over.
@@ -162,11 +162,6 @@ impl Follow {
             }
         }
     }
-
-    /// Whether the newest live judge cell is gone to.
-    pub(crate) fn armed(&self) -> bool {
-        self.armed
-    }
 }
 
 #[cfg(test)]
@@ -251,7 +246,7 @@ mod tests {
         desk.follow(Millis(0), run, &[started(0)]);
         desk.follow(Millis(9000), run, &[ended(0), started(1)]);
         assert_eq!(desk.cells.list.selected, chosen);
-        assert!(!desk.follow.armed());
+        assert!(!desk.follow.armed);
     }
 
     #[test]

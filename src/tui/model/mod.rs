@@ -90,9 +90,6 @@ pub(crate) struct Model {
 pub(crate) struct Ui {
     pub(crate) size: Size,
     pub(crate) theme: Arc<Theme>,
-    /// Colours are not to be used.
-    pub(crate) no_colour: bool,
-    pub(crate) ascii: bool,
     pub(crate) focus: Pane,
     /// The pane shown where only one of the others is.
     pub(crate) tab: Pane,
@@ -131,7 +128,7 @@ pub(crate) enum Typing {
 
 impl Model {
     /// A workbench on a place.
-    pub(crate) fn new(place: Place, size: Size, theme: Theme, no_colour: bool) -> Self {
+    pub(crate) fn new(place: Place, size: Size, theme: Theme) -> Self {
         let tour = match &place {
             Place::Workspace(workspace) if workspace.demo => Some(Tour::default()),
             _ => None,
@@ -156,9 +153,7 @@ impl Model {
             tour,
             ui: Ui {
                 size,
-                ascii: theme.glyphs().ascii,
                 theme: Arc::new(theme),
-                no_colour,
                 focus: Pane::Cells,
                 tab,
                 zoom: false,

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Model;
 use super::cells::{Cells, RowId, SlotAt};
 use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
@@ -189,23 +188,6 @@ impl Replay {
         let at = self.player.at(now).min(last);
         (at.since(first), last.since(first))
     }
-
-    /// Why nothing can be judged or edited here.
-    pub(crate) fn refusal(&self) -> &'static str {
-        if self.alone {
-            "this is a replay: nothing is judged or edited here (q ends it)"
-        } else {
-            "this is a replay: q goes back"
-        }
-    }
-}
-
-/// For the command table: whether what is shown is live, or why not.
-pub(crate) fn live_only(model: &Model) -> Result<(), &'static str> {
-    model
-        .replay
-        .as_ref()
-        .map_or(Ok(()), |replay| Err(replay.refusal()))
 }
 
 /// What people said, where the recording is of that workspace.

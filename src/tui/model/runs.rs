@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
-use crate::event::{CellState, Kind, ParentCause, Phase, RunEvent, RunState, StopKind};
+use crate::event::{CellState, Kind, Phase, RunEvent, RunState, StopKind};
 use crate::model::{CellResult, Millis, RunId};
 
 /// Names a run before it has an id; counts up over the program's life.
@@ -31,11 +31,8 @@ pub(crate) struct Run {
     pub(crate) names: Names,
     /// By cell number.
     pub(crate) places: Vec<Option<SlotAt>>,
-    pub(crate) cause: Option<ParentCause>,
     /// The save it belongs to, by the save's number.
     pub(crate) save: Option<u64>,
-    /// When it was ordered.
-    pub(crate) since: Millis,
     pub(crate) stage: Stage,
     /// Cells with a result.
     pub(crate) done: u64,

@@ -1,5 +1,6 @@
 //! What saving a file does: the last good state, what is broken, what flipped, what waits.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,11 +37,12 @@ pub(crate) enum How {
 /// What a save, or a run over everything, changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
+    /// When it was saved last, of the writes it tells.
+    pub(crate) at: Millis,
     /// Which save; counts up. 0: a run that no save caused.
     pub(crate) number: u64,
     /// The first of the saves that it tells of as one.
     pub(crate) first: u64,
-    pub(crate) at: Millis,
     /// What it is compared with.
     pub(crate) base: Option<Arc<Workspace>>,
     pub(crate) files: Vec<Edited>,
@@ -137,6 +139,8 @@ pub(crate) struct Saves {
     pub(crate) scroll: Scroll,
     /// The selected flip.
     pub(crate) selected: usize,
+    /// Evals of which what only decides changed: what was stale then was not decided anew, and may hold again.
+    pub(crate) redecided: BTreeSet<EvalName>,
 }
 
 impl Saves {

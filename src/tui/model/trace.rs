@@ -215,6 +215,8 @@ pub(crate) struct Shown<'a> {
     /// The trace; `None` while it is not here.
     pub(crate) cell: Option<&'a CellState>,
     pub(crate) result: Option<&'a CellResult>,
+    /// The eval as the run had it that decided, where that one is at hand: not always the one with the trace.
+    pub(crate) decided: Option<&'a crate::event::EvalSpec>,
     pub(crate) run: Option<&'a RunId>,
     pub(crate) number: CellIx,
     /// The folder of the trace's run.
@@ -280,6 +282,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
         header: None,
         cell: None,
         result: None,
+        decided: None,
         run: None,
         number: CellIx(0),
         dir: None,
@@ -301,6 +304,7 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
             shown.run = Some(run_id);
             shown.number = number;
             shown.dir = run.dir.as_deref();
+            shown.decided = shown.spec();
             shown.now = match &model.replay {
                 Some(replay) => replay.player.at(model.now),
                 None => run.clock(model.now),
@@ -311,6 +315,9 @@ pub(crate) fn shown(model: &Model) -> Option<Shown<'_>> {
     };
     if let Some((run, which)) = elsewhere {
         show_recorded(&mut shown, &desk.trace.recorded, &run, &which);
+    }
+    if shown.decided.is_none() && slot.cached.is_none() {
+        shown.decided = shown.spec();
     }
     Some(shown)
 }

@@ -276,12 +276,11 @@ impl Runtime {
                         let until = clock.now() + COLOURING;
                         let spans =
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
-                        Some(Msg::Highlighted { key, lang, spans })
+                        Some(Msg::Highlighted { key, spans })
                     },
                     // A text that cannot be highlighted is plain.
                     move |_| Msg::Highlighted {
                         key,
-                        lang,
                         spans: Vec::new(),
                     },
                 );

@@ -51,7 +51,7 @@ impl Runtime {
             move || {
                 let preview = options(&deps, &order).and_then(|(workspace, options)| {
                     run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options)
-                        .map_err(|error| error.to_string())
+                        .map_err(|error| sentence(&error))
                 });
                 Msg::Previewed { ticket, preview }
             },
@@ -78,13 +78,20 @@ async fn begin(deps: Arc<Deps>, order: RunOrder) -> Result<RunHandle, String> {
             RunError::Record(error) => {
                 format!("the run cannot be recorded: {error}; nothing was run")
             }
-            error => error.to_string(),
+            error => sentence(&error),
         })
     });
     match started.await {
         Ok(started) => started,
         Err(error) => Err(bug(&error)),
     }
+}
+
+/// As a screen has it: what is a list of lines elsewhere stands in one.
+fn sentence(error: &RunError) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
 }
 
 /// Tells what is recorded, to the end. When nobody listens any more, the run goes on to be recorded.

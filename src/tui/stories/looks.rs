@@ -26,7 +26,6 @@ fn same(name: &str, shown: &str) {
 fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
     let theme = change(Theme::bundled(theme).expect("it is bundled"));
     let ui = &mut app.app.model.ui;
-    ui.ascii = theme.glyphs().ascii;
     ui.theme = Arc::new(theme);
 }
 
@@ -183,6 +182,10 @@ fn nothing_to_show() {
         ],
     );
     app.settle();
+    // How a path breaks depends on the machine.
+    let why = "transcripts cannot be read:\n  t.jsonl: it is empty".to_owned();
+    app.app.model.live.cells.failed = Some(why);
+    app.keys("1");
     same("no_transcripts_80x24", &rows(&app));
 }
 
@@ -210,7 +213,6 @@ fn a_bare_file() {
 fn without_colour() {
     let mut app = judged(120, 40);
     dress(&mut app, "dark", Theme::without_colour);
-    app.app.model.ui.no_colour = true;
     go_to(&mut app, "beam-release/beamline/newest");
     same("nocolour_trace_120x40", &look(&app));
     let (text, mended) = rubric(&app);

@@ -1,18 +1,21 @@
 //! Notices that the terminal is gone. crossterm's reader does not (it reads an end of file for ever), and the signal that
-//! says so may be ignored; so a thread of our own asks the system, blocked until it happens.
+//! says so may be ignored; so a thread of our own asks the system, blocked until it happens. It also sees to it that a
+//! signal ends the program where the main thread cannot: stuck on a terminal that takes no more, say.
 
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// A program that has not ended so long after its terminal is ended.
+use super::modes;
+
+/// A program that has not ended so long after its terminal, or after a signal, is ended.
 const GRACE: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 700_000_000,
 };
 /// As if ended by SIGHUP.
-const CODE: i32 = 129;
+const HANGUP: u8 = 1;
 
 /// Watches until it is dropped.
 #[derive(Debug)]
@@ -20,38 +23,60 @@ pub(crate) struct Guard {
     _stop: PipeWriter,
 }
 
-/// Calls `gone` once the terminal on standard input is gone. Should the program not end by itself then, it is ended:
-/// whatever is stuck, nothing that was shown is unrecorded.
-pub(super) fn watch(gone: impl FnOnce() + Send + 'static) -> io::Result<Guard> {
+/// Where the numbers of signals go that are to end the program.
+#[derive(Debug)]
+pub(super) struct Deadline(PipeWriter);
+
+impl Deadline {
+    /// From now on the program has a moment left.
+    pub(super) fn begins(&mut self, signal: u8) {
+        // An error: nobody watches any more, for it has ended.
+        let _ended = self.0.write_all(&[signal]);
+    }
+}
+
+/// Calls `gone` once the terminal on standard input is gone. Should the program not end by itself then, or after a signal,
+/// it is ended: whatever is stuck, nothing that was shown is unrecorded.
+pub(super) fn watch(gone: impl FnOnce() + Send + 'static) -> io::Result<(Guard, Deadline)> {
     let tty = io::stdin().as_fd().try_clone_to_owned()?;
     let (stopped, stop) = io::pipe()?;
+    let (mut signalled, signal) = io::pipe()?;
     std::thread::Builder::new()
         .name("hangup".to_owned())
         .spawn(move || {
             let stopped = OwnedFd::from(stopped);
-            if hung_up(&tty, &stopped) {
-                gone();
-                end_unless_stopped(&stopped);
+            match wait(&tty, &stopped, &mut signalled) {
+                None => {}
+                Some(HANGUP) => {
+                    gone();
+                    end_unless_stopped(&stopped, HANGUP);
+                }
+                Some(signal) => end_unless_stopped(&stopped, signal),
             }
         })?;
-    Ok(Guard { _stop: stop })
+    Ok((Guard { _stop: stop }, Deadline(signal)))
 }
 
-/// Waits: `true` once the terminal is gone and the program may go on for a moment, `false` if nobody wants to know.
-fn hung_up(tty: &OwnedFd, stopped: &OwnedFd) -> bool {
+/// Waits: the signal that is to end the program, a vanished terminal being one; nothing if nobody wants to know.
+fn wait(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<u8> {
     loop {
         let mut fds = [
             PollFd::new(tty, PollFlags::empty()),
             PollFd::new(stopped, PollFlags::IN),
+            PollFd::new(&*signalled, PollFlags::IN),
         ];
         match poll(&mut fds, None) {
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return false,
-            Ok(_) if !fds[1].revents().is_empty() => return false,
+            Err(_) => return None,
+            Ok(_) if !fds[1].revents().is_empty() => return None,
             Ok(_) => {
                 let over = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
                 if fds[0].revents().intersects(over) {
-                    return true;
+                    return Some(HANGUP);
+                }
+                if !fds[2].revents().is_empty() {
+                    let mut signal = [0];
+                    return signalled.read_exact(&mut signal).ok().map(|()| signal[0]);
                 }
             }
         }
@@ -60,11 +85,12 @@ fn hung_up(tty: &OwnedFd, stopped: &OwnedFd) -> bool {
 
 #[expect(
     clippy::exit,
-    reason = "the last resort: the main thread is stuck on a terminal that is gone"
+    reason = "the last resort: the main thread is stuck on a terminal that is gone, or takes no more"
 )]
-fn end_unless_stopped(stopped: &OwnedFd) {
+fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
     if matches!(poll(&mut fds, Some(&GRACE)), Ok(0)) {
-        std::process::exit(CODE);
+        modes::give_back_lines();
+        std::process::exit(128 + i32::from(signal));
     }
 }

@@ -60,6 +60,8 @@ pub(crate) struct RealScreen {
     terminal: Terminal<CrosstermBackend<modes::Out>>,
     heard: UnboundedSender<Heard>,
     input: Option<input::Input>,
+    /// How the terminal was set when it was lent.
+    lent: Option<modes::Lines>,
     _guard: hangup::Guard,
 }
 
@@ -75,11 +77,13 @@ impl RealScreen {
         let backend = CrosstermBackend::new(modes::Out::new()?);
         let terminal = Terminal::new(backend)?;
         panic::watch(panics);
-        let guard = hangup::watch(move || gone.cancel())?;
+        let (guard, deadline) = hangup::watch(move || gone.cancel())?;
+        signals::hasten(Signals::new()?, deadline);
         let mut screen = Self {
             terminal,
             heard,
             input: None,
+            lent: None,
             _guard: guard,
         };
         screen.take_again()?;
@@ -110,9 +114,13 @@ impl Screen for RealScreen {
             input.stop().await;
         }
         modes::give_back();
+        self.lent = modes::Lines::now();
     }
 
     fn take_again(&mut self) -> io::Result<()> {
+        if let Some(lent) = self.lent.take() {
+            lent.mend();
+        }
         modes::take()?;
         self.forget()?;
         if self.input.is_none() {
@@ -123,7 +131,10 @@ impl Screen for RealScreen {
     }
 
     fn stop_job(&mut self) -> Result<(), String> {
-        signals::stop_job()
+        signals::stop_job()?;
+        // What the shell's user set meanwhile is as they want it.
+        self.lent = None;
+        Ok(())
     }
 
     fn copy(&mut self, text: &str) -> io::Result<()> {

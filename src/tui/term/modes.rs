@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// Alternate screen, no cursor, clicks, drags and the wheel (not every move of the pointer: it would wake an idle
 /// program), bracketed paste, focus.
@@ -13,6 +14,11 @@ const ON: &[u8] =
 /// The reverse, last one first; and what a frame that was cut short may have left on.
 const OFF: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?25h\x1b[?1049l";
+
+/// What an editor that was killed, or has no manners, leaves on and nobody wants: every move of the pointer reported, old
+/// spellings of clicks, application keys, no wrapping, a scrolling region.
+const MENDED: &[u8] =
+    b"\x1b[?1003l\x1b[?1005l\x1b[?1015l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b[r\x1b[0m";
 
 /// Whether the terminal is ours now. One process has one terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -25,6 +31,8 @@ pub(super) fn taken() -> bool {
 /// Takes the terminal. If only half of it worked, that half is given back.
 pub(super) fn take() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
+    // Not only once: a shell that had the terminal meanwhile may have set it as it likes it.
+    let _as_before = disable_raw_mode();
     let took = enable_raw_mode().and_then(|()| write_all(ON));
     if took.is_err() {
         give_back();
@@ -37,6 +45,28 @@ pub(super) fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _gone = write_all(OFF);
         let _gone = disable_raw_mode();
+    }
+}
+
+/// Of what there is to give back, that which never waits for the terminal.
+pub(super) fn give_back_lines() {
+    let _gone = disable_raw_mode();
+}
+
+/// How the terminal is set, while it is not ours.
+#[derive(Debug)]
+pub(super) struct Lines(Termios);
+
+impl Lines {
+    /// As it is now; nothing if it does not say.
+    pub(super) fn now() -> Option<Self> {
+        tcgetattr(io::stdin()).ok().map(Self)
+    }
+
+    /// Sets it so again, whatever somebody left it in.
+    pub(super) fn mend(&self) {
+        let _gone = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+        let _gone = write_all(MENDED);
     }
 }
 

@@ -5,6 +5,9 @@ use std::io;
 use rustix::process::{Pid, getpgrp, getpid, getsid, kill_current_process_group, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::hangup::Deadline;
+use super::modes;
+
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -23,6 +26,7 @@ pub(crate) struct Signals {
     _file_size: Signal,
     hangup: Signal,
     interrupt: Signal,
+    quit: Signal,
     terminate: Signal,
     stop: Signal,
     go_on: Signal,
@@ -37,6 +41,7 @@ impl Signals {
             _file_size: of(S::XFSZ)?,
             hangup: of(S::HUP)?,
             interrupt: of(S::INT)?,
+            quit: of(S::QUIT)?,
             terminate: of(S::TERM)?,
             stop: of(S::TSTP)?,
             go_on: of(S::CONT)?,
@@ -48,11 +53,29 @@ impl Signals {
         tokio::select! {
             _ = self.hangup.recv() => Asked::End(1),
             _ = self.interrupt.recv() => Asked::End(2),
+            // No core: what the terminal was left in would be worse than what one could learn from it.
+            _ = self.quit.recv() => Asked::End(3),
             _ = self.terminate.recv() => Asked::End(15),
             _ = self.stop.recv() => Asked::Stop,
             _ = self.go_on.recv() => Asked::GoOn,
         }
     }
+}
+
+/// Sees to it that a signal which ends the program does so soon: by itself, or by force. Returns at once.
+pub(super) fn hasten(mut signals: Signals, mut deadline: Deadline) {
+    tokio::spawn(async move {
+        loop {
+            // While an editor has the terminal, what is typed there is no signal to us.
+            match signals.next().await {
+                Asked::End(2 | 3) if !modes::taken() => {}
+                Asked::End(number) => {
+                    return deadline.begins(u8::try_from(number).unwrap_or(u8::MAX));
+                }
+                Asked::Stop | Asked::GoOn => {}
+            }
+        }
+    });
 }
 
 /// Stops the program until somebody continues it; returns then. The whole job is stopped, as the key would have done

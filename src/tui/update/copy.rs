@@ -51,21 +51,16 @@ pub(super) fn message(model: &mut Model) -> Vec<Effect> {
     let Shown::Here(doc) = &document.doc else {
         return Vec::new();
     };
-    let top = document
-        .scroll
-        .top
-        .block
-        .min(doc.pieces.len().saturating_sub(1));
-    let Some(message) = doc.pieces.get(top).map(|piece| piece.message) else {
+    // What is on top now: a pane that follows its end keeps no place of its own.
+    let source = content::of(model, Pane::Transcript);
+    let area = model.layout().inside(Pane::Transcript);
+    let top = document.scroll.row(&*source, area, 0);
+    drop(source);
+    let top = top.map_or(document.scroll.top.block, |place| place.block);
+    let Some(message) = doc.pieces.get(top).map(|piece| piece.message as usize) else {
         return told(model, "this transcript has no message");
     };
-    let first = doc.pieces[..=top].partition_point(|piece| piece.message < message);
-    let text: Vec<&str> = doc.pieces[first..]
-        .iter()
-        .take_while(|piece| piece.message == message)
-        .filter_map(|piece| doc.text.get(piece.range.clone()))
-        .collect();
-    copy(format!("message {message}"), text.join("\n"))
+    copy(format!("message {message}"), doc.message_text(message))
 }
 
 /// The focused cell's name.

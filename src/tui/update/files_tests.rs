@@ -8,7 +8,7 @@ use crate::workspace::{Env, load};
 
 fn model(place: Place) -> Model {
     let theme = Theme::bundled("dark").expect("bundled");
-    Model::new(place, Size::new(120, 40), theme, false)
+    Model::new(place, Size::new(120, 40), theme)
 }
 
 fn found(id: &str) -> TranscriptRef {

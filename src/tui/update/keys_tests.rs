@@ -15,7 +15,7 @@ use crate::tui::update::update;
 fn model(width: u16, height: u16) -> Model {
     let theme = Theme::bundled("dark").expect("bundled");
     let place = Place::Bare("a.jsonl".into());
-    Model::new(place, Size::new(width, height), theme, false)
+    Model::new(place, Size::new(width, height), theme)
 }
 
 fn press(model: &mut Model, keys: &str) -> Vec<Effect> {

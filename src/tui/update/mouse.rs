@@ -34,7 +34,7 @@ fn pressed(model: &mut Model, column: u16, row: u16) -> Vec<Effect> {
             _ => Vec::new(),
         };
     }
-    let on_a_pane = matches!(hit, None | Some((_, Target::Pane(_) | Target::Divider(_))));
+    let on_a_pane = matches!(hit, None | Some((_, Target::Pane(_))));
     if on_a_pane && let Some((divider, _)) = model.layout().divider_at(column, row) {
         model.ui.drag = Some(divider);
     }
@@ -79,7 +79,7 @@ fn clicked(model: &mut Model, area: Rect, target: &Target, column: u16) -> Vec<E
             let part = f64::from(column.saturating_sub(area.x)) / f64::from(area.width.max(1));
             replay::seek_fraction(model, part)
         }
-        Target::Divider(_) | Target::OverlayLine(_) | Target::Nothing => Vec::new(),
+        Target::OverlayLine(_) | Target::Nothing => Vec::new(),
     }
 }
 

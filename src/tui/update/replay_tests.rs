@@ -14,9 +14,6 @@ use crate::theme::Theme;
 use crate::tui::model::cells::RowId;
 use crate::tui::widget::flow::Scroll;
 
-#[path = "replay_measured.rs"]
-mod measured;
-
 fn header() -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
         rubric: 0,
@@ -155,7 +152,7 @@ fn fed(desk: &mut Desk, ticket: Ticket, events: &[RunEvent]) -> Vec<Flip> {
 
 fn model(place: Place) -> Model {
     let theme = Theme::bundled("dark").expect("bundled");
-    Model::new(place, Size::new(120, 40), theme, false)
+    Model::new(place, Size::new(120, 40), theme)
 }
 
 /// A replay of events that plays from its beginning.
@@ -359,10 +356,10 @@ fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
     replay_mut(&mut model).desk.cells.list.selected = Some(Entry::Row(RowId(4)));
     wake(&mut model, 1050);
     assert_eq!(selected(&model), Some(Entry::Row(RowId(4))));
-    assert!(!replay(&model).desk.follow.armed());
+    assert!(!replay(&model).desk.follow.armed);
     press(&mut model, Command::PlayPause);
     press(&mut model, Command::PlayPause);
-    assert!(replay(&model).desk.follow.armed());
+    assert!(replay(&model).desk.follow.armed);
 }
 
 #[test]

@@ -96,12 +96,8 @@ pub(super) fn board_read(
 
 /// A run has an id.
 pub(super) fn started(model: &mut Model, ticket: Ticket, run: RunId, dir: PathBuf) -> Vec<Effect> {
-    let now = model.now;
     model.live.cells.enrol(&run, ticket.0);
-    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
-        since: now,
-        ..Run::default()
-    });
+    let known = model.live.runs.map.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
     if known.stage == Stage::Ordered {
@@ -122,10 +118,12 @@ pub(super) fn refused(model: &mut Model, ticket: Ticket, why: &str) -> Vec<Effec
 /// More of a live run.
 pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> Vec<Effect> {
     let now = model.now;
-    let known = model.live.runs.map.entry(ticket).or_insert_with(|| Run {
-        since: now,
-        ..Run::default()
-    });
+    let known = model
+        .live
+        .runs
+        .map
+        .entry(ticket)
+        .or_insert_with(|| Run { ..Run::default() });
     if known.origin.is_none() {
         known.origin = events.last().map(|event| now.since(event.at));
     }

@@ -237,8 +237,21 @@ fn judge_again(model: &mut Model, touched: &[Touched]) -> Vec<Effect> {
     };
     let checks = of(|how| how == How::Check);
     effects.extend(start_evals(model, &checks, CachePolicy::Use));
-    let mut known = of(|how| how == How::Decides);
-    known.retain(|eval| recorded(&model.live.cells, eval));
+    let changed = touched.iter().filter(|t| t.decides && t.how != How::Check);
+    model
+        .saves
+        .redecided
+        .extend(changed.map(|t| t.name.clone()));
+    // Free judges are asked for all of it, and answer from past verdicts where these hold.
+    let known = touched.iter().filter(|t| match t.how {
+        How::Decides => true,
+        How::Costly => model.saves.redecided.contains(&t.name),
+        How::Check | How::Free => false,
+    });
+    let known: Vec<EvalName> = known
+        .filter(|t| recorded(&model.live.cells, &t.name))
+        .map(|t| t.name.clone())
+        .collect();
     effects.extend(start_evals(model, &known, CachePolicy::Only));
     waiting.evals.extend(of(|how| how == How::Free));
     waiting.evals.sort();
@@ -263,7 +276,7 @@ fn supersede(model: &mut Model, touched: &[EvalName], waiting: &mut Waiting) -> 
         if !matches!(run.stage, Stage::Ordered | Stage::Running) {
             return false;
         }
-        let asked = run.state.cells.iter().any(|cell| !cell.trace.is_empty());
+        let asked = run.has_asked();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
         if asked || !same {
             return true;
@@ -391,9 +404,7 @@ fn start(
     };
     let save = model.saves.number;
     let run = Run {
-        cause: Some(ParentCause::Save),
         save: Some(save),
-        since: model.now,
         ..Run::default()
     };
     model.live.runs.map.insert(order.ticket, run);
@@ -433,7 +444,7 @@ pub(super) fn failed(model: &mut Model, problems: Vec<Diagnostic>) -> Vec<Effect
 /// The editor was left: what it saved is looked at, whether or not anything was heard of it.
 pub(super) fn editor_closed(model: &mut Model, how: Result<(), String>) -> Vec<Effect> {
     if let Err(why) = how {
-        let said = format!("the editor did not end well: {why}");
+        let said = format!("the editor: {why}");
         model.notices.tell(model.now, Level::Error, said);
     }
     vec![Effect::LookAgain]

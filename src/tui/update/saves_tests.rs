@@ -46,12 +46,7 @@ const COSTS: &str =
 
 fn model(workspace: Arc<Workspace>) -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(
-        Place::Workspace(workspace),
-        Size::new(120, 40),
-        theme,
-        false,
-    )
+    Model::new(Place::Workspace(workspace), Size::new(120, 40), theme)
 }
 
 fn save(model: &mut Model, workspace: Arc<Workspace>) -> Vec<String> {
@@ -243,7 +238,16 @@ fn decide_only_change_costs_no_call() {
         ["outline", "board", "decide rubric:\"beam\" eval:\"tone\""],
         "from past verdicts alone"
     );
-    assert_eq!(model.saves.next_wake(), None);
+    // What was stale then holds again: it is decided as it is written now.
+    save(
+        &mut model,
+        workspace(&[&judged(" and short, min_score: 0.7")], COSTS),
+    );
+    let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
+    assert!(
+        saved.contains(&"decide rubric:\"beam\" eval:\"tone\"".to_owned()),
+        "{saved:?}"
+    );
 }
 
 fn side(outcome: Outcome) -> Side {

@@ -39,6 +39,8 @@ pub(super) struct Touched {
     pub(super) how: How,
     /// For judged ones.
     pub(super) judge: Option<String>,
+    /// What only decides is another than it was.
+    pub(super) decides: bool,
 }
 
 /// What differs between two states of a workspace, in the order of the newer one's files. Evals that are gone are not
@@ -49,6 +51,7 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
         .filter_map(|((rubric, eval), (of, now))| {
             let was = before.get(&(rubric, eval)).copied();
             let how = how(was, (of, now), old, new)?;
+            let decides = was.is_some_and(|(_, was)| was.decides != now.decides);
             let judged = JUDGED.contains(now.kind.as_str());
             Some(Touched {
                 name: EvalName {
@@ -59,6 +62,7 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
                 judge: judged
                     .then(|| judge(of, now, new).map(str::to_owned))
                     .flatten(),
+                decides,
             })
         })
         .collect()

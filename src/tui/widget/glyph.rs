@@ -64,11 +64,6 @@ impl Unit<'_> {
     }
 }
 
-/// Columns a text takes from column 0.
-pub(super) fn width(text: &str) -> usize {
-    units(text).fold(0, |column, unit| column + unit.width(column))
-}
-
 /// The units of a text.
 pub(super) fn units(text: &str) -> Units<'_> {
     Units {

@@ -69,6 +69,7 @@ impl<S: PartialEq> Quiet<S> {
     }
 
     /// Whether what is wrong now was told.
+    #[cfg(test)]
     pub(super) fn has_told(&self) -> bool {
         self.told.is_some()
     }

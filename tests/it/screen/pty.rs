@@ -262,6 +262,8 @@ impl Pty {
             .filter(|(mode, sum)| match *mode {
                 "25" => false,
                 "2026" => *sum > 0,
+                // Reset in case an editor left them on, and wrapping set in case it left that off.
+                "1" | "7" | "1003" | "1005" | "1015" => false,
                 _ => *sum != 0,
             })
             .map(|(mode, sum)| format!("{mode}: {sum}"))

@@ -10,44 +10,32 @@ impl Cells {
     }
 
     fn find_shown(&self, entry: Entry) -> Option<usize> {
-        if self.shown.get(self.list.near) == Some(&entry) {
-            return Some(self.list.near);
-        }
-        self.shown.iter().position(|one| *one == entry)
+        self.list.find(&self.shown, &entry)
     }
 
     /// Which positions a pane of some height shows; the cursor is among them.
     pub(crate) fn visible(&self, height: usize) -> std::ops::Range<usize> {
-        let mut top = self.list.top.min(self.shown.len().saturating_sub(height));
-        if let Some(at) = self.position() {
-            top = top.min(at).max((at + 1).saturating_sub(height));
-        }
-        top..(top + height).min(self.shown.len())
+        self.list.visible(self.shown.len(), height)
     }
 
     /// After the shown entries changed: the cursor stays on what it was on, on the same line of the screen; else on what
     /// is nearest. Until the user moves it, it goes to the first thing to look at.
     pub(super) fn place(&mut self) {
         if self.shown.is_empty() {
-            self.list.near = 0;
+            // What is selected is wished for again when there is something to select.
             self.list.top = 0;
             return;
         }
-        let line = self.list.near.saturating_sub(self.list.top);
         let wish = self.order.wish.and_then(|wish| self.find_shown(wish));
         let known = match wish {
             Some(at) => Some(at),
             None if !self.order.touched => Some(self.first_worth()),
             None => self.position().or_else(|| self.group_of_selected()),
         };
-        let at = known.unwrap_or_else(|| self.list.near.min(self.shown.len() - 1));
-        self.list.selected = self.shown.get(at).copied();
-        self.list.near = at;
-        self.list.top = if self.order.touched {
-            at.saturating_sub(line)
-        } else {
-            0
-        };
+        self.list.keep(&self.shown, known);
+        if !self.order.touched {
+            self.list.top = 0;
+        }
     }
 
     fn group_of_selected(&self) -> Option<usize> {
@@ -112,10 +100,7 @@ impl Cells {
         let Some(entry) = self.shown.get(at) else {
             return;
         };
-        let top = self.visible(height).start;
-        self.list.selected = Some(*entry);
-        self.list.near = at;
-        self.list.top = top.min(at).max((at + 1).saturating_sub(height));
+        self.list.go(&self.shown, height, at);
         self.order.touched = true;
         self.order.wish = Some(*entry);
     }
@@ -125,12 +110,6 @@ impl Cells {
         let last = self.shown.len().saturating_sub(1);
         let at = self.position().unwrap_or(0);
         self.go(at.saturating_add_signed(delta).min(last), height);
-    }
-
-    /// Moves by a page: the pane's height less one, so that one row stays.
-    pub(crate) fn page(&mut self, forward: bool, height: usize) {
-        let rows = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
-        self.move_by(if forward { rows } else { -rows }, height);
     }
 
     /// To the first row.
@@ -198,11 +177,6 @@ impl Cells {
         self.hurry();
         self.settle();
         true
-    }
-
-    /// Whether the cursor stands on a group.
-    pub(crate) fn on_group(&self) -> bool {
-        matches!(self.list.selected, Some(Entry::Group(_)))
     }
 
     /// The rows of the group under the cursor that the filter lets through.

@@ -45,7 +45,7 @@ struct Bench {
 impl Bench {
     fn on(name: &str) -> Self {
         let theme = Theme::bundled("dark").expect("a bundled theme");
-        let mut model = Model::new(Opened::Recording, Size::new(200, 60), theme, false);
+        let mut model = Model::new(Opened::Recording, Size::new(200, 60), theme);
         let run = sample(name);
         let log = run.log().expect("a sample is readable").events;
         let ticket = model.ticket();
@@ -134,7 +134,7 @@ impl Bench {
             }
             Effect::Highlight { key, lang, text } => {
                 let spans = crate::theme::highlight(&text, lang);
-                self.tell(Msg::Highlighted { key, lang, spans });
+                self.tell(Msg::Highlighted { key, spans });
             }
             Effect::ReadTrace { row, run, cell, .. } => {
                 let recorded = reads::recorded(&sample(&run.0), &cell, &|| false)

@@ -47,12 +47,9 @@ pub(in crate::tui::update) fn launch(
     order: RunOrder,
     save: Option<u64>,
 ) -> Effect {
-    let cause = order.parent.as_ref().map(|parent| parent.cause);
     model.live.runs.map.insert(
         order.ticket,
         Run {
-            since: model.now,
-            cause: cause.or((order.cache == CachePolicy::Refresh).then_some(ParentCause::Refresh)),
             save,
             whole: order.only.is_none() && save.is_none(),
             ..Run::default()

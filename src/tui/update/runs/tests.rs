@@ -41,7 +41,7 @@ fn model() -> Model {
     let free = JudgeConfig::new("one", ProviderKind::Rules);
     let place = Place::Workspace(Arc::new(workspace(vec![free])));
     let theme = Theme::bundled("dark").expect("a theme");
-    let mut model = Model::new(place, Size::new(80, 24), theme, false);
+    let mut model = Model::new(place, Size::new(80, 24), theme);
     outline(&mut model.live.cells, &["a", "b"], EVALS, "v1");
     model
 }

@@ -16,7 +16,7 @@ const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
 fn model() -> Model {
     let theme = Theme::bundled("dark").expect("a theme");
-    Model::new(Place::Recording, Size::new(80, 24), theme, false)
+    Model::new(Place::Recording, Size::new(80, 24), theme)
 }
 
 fn draw(model: &Model, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, Target)>) {
@@ -100,13 +100,17 @@ fn a_live_cell_says_what_it_is_at() {
     let cells = &mut model.live.cells;
     let names = cells.meet(&header(&run.0, EVALS, "v1"), true);
     cells.enrol(&run, 1);
-    cells.take(
+    let places = cells.take(
         &run,
         &names,
         &transcript("refund-02"),
         CellIx(0),
         &keys(EVALS)[1..],
     );
+    // A group opens where a judge begins.
+    for place in places.into_iter().flatten() {
+        cells.begun(place);
+    }
     cells.settle();
     let mut known = Run {
         id: Some(run),

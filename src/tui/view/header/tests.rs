@@ -45,7 +45,7 @@ fn demo() -> Model {
     };
     let theme = Theme::bundled("dark").expect("a theme");
     let place = Place::Workspace(std::sync::Arc::new(workspace));
-    let mut model = Model::new(place, Size::new(80, 24), theme, false);
+    let mut model = Model::new(place, Size::new(80, 24), theme);
     let cells = &mut model.live.cells;
     outline(cells, &["a", "b", "c"], &["x"], "v1");
     cells.lay(&board(&[
