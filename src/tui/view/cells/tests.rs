@@ -107,6 +107,7 @@ fn a_live_cell_says_what_it_is_at() {
         CellIx(0),
         &keys(EVALS)[1..],
     );
+    // A group opens where a judge begins.
     for place in places.into_iter().flatten() {
         cells.begun(place);
     }
