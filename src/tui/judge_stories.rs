@@ -32,7 +32,6 @@ fn ask_besides(driven: &mut Driven) {
         workspace: model.workspace().cloned().expect("the demo"),
         only: Some(vec![CELL.to_owned()].into()),
         where_: None,
-        but: None,
         judge: Some(JudgeConfig::new("second", ProviderKind::Rules)),
         cache: CachePolicy::Refresh,
         frozen: None,

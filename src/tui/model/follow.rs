@@ -246,7 +246,7 @@ mod tests {
         desk.follow(Millis(0), run, &[started(0)]);
         desk.follow(Millis(9000), run, &[ended(0), started(1)]);
         assert_eq!(desk.cells.list.selected, chosen);
-        assert!(!desk.follow.armed());
+        assert!(!desk.follow.armed);
     }
 
     #[test]
