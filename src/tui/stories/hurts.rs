@@ -48,6 +48,7 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
     let server = Server::new(|_| slow_down());
     let mut app = asking(&server, "", 120, 40);
     let asked_at = app.clock_now();
+    point(&mut app, "t/r/tone");
     app.keys("R").settle_until(backing_off);
     let screen = app.screen();
     assert!(screen.contains("backing off 6"), "{screen}");

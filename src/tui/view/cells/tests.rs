@@ -100,13 +100,16 @@ fn a_live_cell_says_what_it_is_at() {
     let cells = &mut model.live.cells;
     let names = cells.meet(&header(&run.0, EVALS, "v1"), true);
     cells.enrol(&run, 1);
-    cells.take(
+    let places = cells.take(
         &run,
         &names,
         &transcript("refund-02"),
         CellIx(0),
         &keys(EVALS)[1..],
     );
+    for place in places.into_iter().flatten() {
+        cells.begun(place);
+    }
     cells.settle();
     let mut known = Run {
         id: Some(run),
