@@ -239,7 +239,10 @@ fn decide_only_change_costs_no_call() {
         "from past verdicts alone"
     );
     // What was stale then holds again: it is decided as it is written now.
-    save(&mut model, workspace(&[&judged(" and short, min_score: 0.7")], COSTS));
+    save(
+        &mut model,
+        workspace(&[&judged(" and short, min_score: 0.7")], COSTS),
+    );
     let saved = save(&mut model, workspace(&[&judged(", min_score: 0.7")], COSTS));
     assert!(
         saved.contains(&"decide rubric:\"beam\" eval:\"tone\"".to_owned()),
