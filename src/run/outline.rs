@@ -17,7 +17,7 @@ use crate::transcript;
 use crate::workspace::{Env, Workspace};
 
 /// Transcripts told at once; the first few are told as soon as they are read.
-const BATCH: usize = 256;
+const BATCH: usize = 64;
 
 /// Tells the facts that would begin a run over everything, in order and in batches: `run_started`, then `cells_planned` a
 /// transcript. Nothing is recorded, sent or decided; keys are not asked for. Stops early when `take` returns `false`.

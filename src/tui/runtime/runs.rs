@@ -5,12 +5,16 @@ use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::{Deps, Made, Outbox, Runtime, bug};
+use crate::event::RunEvent;
 use crate::model::JudgeConfig;
 use crate::run::{self, Filter, RunError, RunHandle, RunOptions};
 use crate::tui::effect::RunOrder;
 use crate::tui::model::runs::Ticket;
 use crate::tui::msg::Msg;
 use crate::workspace::Workspace;
+
+/// Events told to the screen at once: each may settle all checks of a transcript.
+const BITE: usize = 64;
 
 impl Runtime {
     pub(super) fn start_run(&mut self, order: RunOrder) {
@@ -114,11 +118,13 @@ async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, o
             batch = events.recv() => batch,
         };
         let Some(events) = batch else { break };
-        let told = Msg::RunEvents { ticket, events };
-        // While the screen is behind, a cancel is not.
-        tokio::select! {
-            _gone = out.runs.send(told) => {}
-            () = pass_on(cancel, &cancel_run) => {}
+        for events in bites(events) {
+            let told = Msg::RunEvents { ticket, events };
+            // While the screen is behind, a cancel is not.
+            tokio::select! {
+                _gone = out.runs.send(told) => {}
+                () = pass_on(cancel, &cancel_run) => {}
+            }
         }
     }
     let problem = match join.await {
@@ -128,6 +134,19 @@ async fn follow(handle: RunHandle, ticket: Ticket, cancel: &CancellationToken, o
         Err(error) => Some(bug(&error)),
     };
     let _gone = out.runs.send(Msg::RunEnded { ticket, problem }).await;
+}
+
+/// A batch in pieces of which none keeps a key waiting.
+fn bites(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
+    if events.len() <= BITE {
+        return vec![events];
+    }
+    let mut rest = Arc::unwrap_or_clone(events).into_iter();
+    std::iter::from_fn(|| {
+        let bite: Vec<RunEvent> = rest.by_ref().take(BITE).collect();
+        (!bite.is_empty()).then(|| Arc::new(bite))
+    })
+    .collect()
 }
 
 /// Passes a cancel on; never returns.

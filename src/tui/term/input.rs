@@ -39,6 +39,7 @@ impl Input {
         std::thread::Builder::new()
             .name("input".to_owned())
             .spawn(move || {
+                let _told = IfPanicking(to.clone());
                 handle.block_on(read(&stopping, &to));
                 let _gone = done.send(());
             })?;
@@ -50,6 +51,18 @@ impl Input {
         self.stop.cancel();
         // An error: the thread is gone, and reads nothing either.
         let _gone = self.stopped.await;
+    }
+}
+
+/// A program that nobody can type into any more should not look like one that is well.
+struct IfPanicking(UnboundedSender<Heard>);
+
+impl Drop for IfPanicking {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let why = "a bug in dicta, where keys are read".to_owned();
+            let _gone = self.0.send(Heard::Deaf(why));
+        }
     }
 }
 
@@ -110,4 +123,20 @@ fn clicked(mouse: MouseEvent) -> Option<Mouse> {
         column: mouse.column,
         row: mouse.row,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_panics_tells_that_nothing_will_come() {
+        let (to, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let reader = std::thread::spawn(move || {
+            let _told = IfPanicking(to);
+            panic!("a bug");
+        });
+        assert!(reader.join().is_err());
+        assert!(matches!(heard.try_recv(), Ok(Heard::Deaf(_))));
+    }
 }

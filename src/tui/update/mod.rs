@@ -30,7 +30,12 @@ pub(crate) fn opening(model: &mut Model) -> Vec<Effect> {
 /// Applies what happened.
 pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     let mut effects = match msg {
-        Msg::Key(chord) => keys::pressed(model, chord),
+        Msg::Key(chord) => {
+            if model.ui.typing.is_none() {
+                model.desk_mut().cells.finish();
+            }
+            keys::pressed(model, chord)
+        }
         Msg::Pasted(text) => keys::pasted(model, &text),
         Msg::Mouse(mouse) => mouse::moved(model, mouse),
         Msg::Resized { width, height } => panes::resized(model, width, height),

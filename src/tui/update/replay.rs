@@ -272,7 +272,7 @@ fn tell_the_desk(replay: &mut Replay, now: Millis, feed: Feed) -> bool {
     if !bite.is_empty() {
         let _flips = feed(&mut replay.desk, ticket, bite);
         replay.told += bite.len();
-        replay.desk.cells.settle();
+        replay.desk.cells.settle_at(now);
     }
     replay.desk.follow(now, ticket, bite);
     replay.told == goal

@@ -71,7 +71,7 @@ pub(super) fn outline_ended(
             model.notices.tell(model.now, Level::Error, why);
         }
     }
-    model.live.cells.settle();
+    model.live.cells.settle_at(model.now);
     Vec::new()
 }
 
@@ -86,7 +86,7 @@ pub(super) fn board_read(
         return Vec::new();
     }
     model.live.cells.lay(board);
-    model.live.cells.settle();
+    model.live.cells.settle_at(model.now);
     for problem in problems {
         let said = format!("a past run is left out: {problem}");
         model.notices.tell(model.now, Level::Warning, said);
@@ -164,7 +164,7 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
     if let Some(id) = &run.id {
         desk.cells.left(id, &run.places);
     }
-    desk.cells.settle();
+    desk.cells.settle_at(model.now);
     let (said, notes, of_save) = (summary(run, theme.glyphs()), notes(run), run.save.is_some());
     let id = run.id.clone();
     let focused: Vec<RunId> = looked_at(&desk.cells);

@@ -93,6 +93,38 @@ fn a_signal_ends_it_with_its_code_and_the_recording_kept() {
 }
 
 #[test]
+fn a_signal_that_would_leave_a_core_gives_the_terminal_back() {
+    let mut pty = Pty::start(&[]);
+    let modes = pty.modes();
+    pty.until_shown(FIRST);
+    kill_process(pty.id(), Signal::QUIT).expect("sent");
+    assert_eq!(pty.ended().code, 131);
+    assert_restored(&pty, &modes);
+}
+
+#[test]
+fn what_a_rude_editor_leaves_on_is_not_passed_on() {
+    let home = tempfile::tempdir().expect("a folder");
+    let editor = home.path().join("ed.sh");
+    let script = "#!/bin/sh\nstty raw -echo\nprintf '\\033[?1003h\\033[?7l'\n";
+    std::fs::write(&editor, script).expect("written");
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let mut pty = Pty::with(&[], |command| {
+        command.env("EDITOR", &editor);
+    });
+    let modes = pty.modes();
+    pty.until_shown(FIRST).type_in("e");
+    pty.until("the editor", |pty| !pty.alternate())
+        .until("the screen again", Pty::alternate);
+    pty.type_in("q");
+    assert_eq!(pty.ended().code, 0);
+    assert_restored(&pty, &modes);
+    let last = |mode: &[u8]| pty.written.windows(mode.len()).rposition(|at| at == mode);
+    assert!(last(b"\x1b[?1003l") > last(b"\x1b[?1003h"));
+    assert!(last(b"\x1b[?7h") > last(b"\x1b[?7l"));
+}
+
+#[test]
 fn a_terminal_that_is_gone_ends_it() {
     for ignoring in [false, true] {
         let mut pty = if ignoring {

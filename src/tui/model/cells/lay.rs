@@ -14,7 +14,7 @@ use crate::record::{Board, BoardCell};
 const REPEATS: u32 = 1000;
 
 /// Rows that a board is laid under at once.
-const BITE: u32 = 4000;
+const BITE: u32 = 2000;
 
 /// A board, kept so that rows an outline adds later find their results.
 #[derive(Debug, Clone)]

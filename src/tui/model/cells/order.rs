@@ -10,6 +10,8 @@ use crate::model::{Millis, Outcome, RunId};
 pub(super) const LAST: u8 = 3;
 /// Up to so many rows, order is worked out with every batch.
 const SMALL: usize = 2000;
+/// So many rows are sorted or filtered at one wake: a few milliseconds' work. One group at least.
+const BITE: usize = 20_000;
 /// How long a larger desk's order may lag behind results.
 const LAG: Millis = Millis(250);
 
@@ -64,6 +66,8 @@ pub(super) struct Order {
     /// It must not wait.
     urgent: bool,
     settled: Option<Millis>,
+    /// The group whose turn it is.
+    turn: usize,
     /// The user moved the cursor.
     pub(super) touched: bool,
     /// Until then: the row whose judge is watched.
@@ -266,13 +270,13 @@ impl Cells {
             return Some(last + LAG);
         }
         self.order.settled = Some(now);
-        self.settle();
+        self.settle_some(BITE);
         None
     }
 
     /// When order that lags behind is due.
     pub(crate) fn due(&self) -> Option<Millis> {
-        if self.is_laying() {
+        if self.is_laying() || (self.order.moved && self.order.urgent) {
             return Some(Millis(0));
         }
         self.order
@@ -283,16 +287,37 @@ impl Cells {
 
     /// Works out [`Cells::shown`] anew, keeping the selection; skipped if nothing moved.
     pub(crate) fn settle(&mut self) {
+        self.settle_some(usize::MAX);
+    }
+
+    /// What a filter typed over many rows has left to be done is done now: a key is about to mean what is shown.
+    pub(crate) fn finish(&mut self) {
+        if self.order.urgent {
+            self.settle();
+        }
+    }
+
+    /// A large desk's groups come in turn: what is left goes on at the next wake.
+    pub(super) fn settle_some(&mut self, mut rows: usize) {
         if !self.order.moved {
             return;
         }
         self.order.moved = false;
-        self.order.urgent = false;
-        for at in 0..self.groups.len() {
-            if self.groups[at].moved {
-                self.arrange(at);
+        let count = self.groups.len();
+        let first = self.order.turn;
+        for at in (0..count).map(|nth| (first + nth) % count) {
+            if !self.groups[at].moved {
+                continue;
             }
+            if rows == 0 {
+                self.order.moved = true;
+                self.order.turn = at;
+                break;
+            }
+            rows = rows.saturating_sub(self.groups[at].rows.len());
+            self.arrange(at);
         }
+        self.order.urgent &= self.order.moved;
         self.show();
         self.place();
     }
@@ -309,15 +334,29 @@ impl Cells {
             };
             (class, keep.seat, *id)
         };
-        group.rows.sort_unstable_by_key(key);
-        let passes = |id: &&RowId| !rows[id.0 as usize].keep.gone && self.lets_through(**id);
-        group.matching = group.rows.iter().filter(passes).copied().collect();
+        // Rows lie far apart in memory: each is looked at once, and not at all where the order holds.
+        if !group.rows.is_sorted_by_key(key) {
+            group.rows.sort_by_cached_key(key);
+        }
+        let mut name = String::new();
+        let matching = std::mem::take(&mut group.matching);
+        group.matching = self.passing(&group.rows, matching, &mut name);
         group.moved = false;
         #[cfg(test)]
         {
             self.order.worked += group.rows.len();
         }
         self.groups[at] = group;
+    }
+
+    fn passing(&self, rows: &[RowId], mut into: Vec<RowId>, name: &mut String) -> Vec<RowId> {
+        into.clear();
+        let passes = |id: &&RowId| {
+            let gone = self.row(**id).is_none_or(|row| row.keep.gone);
+            !gone && self.lets_through_with(**id, name)
+        };
+        into.extend(rows.iter().filter(passes));
+        into
     }
 
     fn show(&mut self) {

@@ -4,6 +4,8 @@
 //! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands; `!` turns any term around.
 //! `tag:` is refused: tags stand in the transcripts, which the screen does not read to filter.
 
+use std::fmt::Write as _;
+
 use super::{Cells, Row, RowId};
 use crate::run::{Candidate, Filter, Word, words};
 
@@ -13,6 +15,9 @@ pub(super) struct Query {
     filter: Option<Filter>,
     is: Vec<(bool, Is)>,
 }
+
+/// So many rows are filtered at once; more come in bites, see [`Cells::finish`].
+const AT_ONCE: usize = 20_000;
 
 /// Where a decision stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,12 +111,17 @@ impl Cells {
         }
         self.filter_problem = None;
         self.reorder();
-        self.settle();
+        self.settle_some(AT_ONCE);
         Ok(())
     }
 
     /// Whether the filter lets a row through.
     pub(super) fn lets_through(&self, id: RowId) -> bool {
+        self.lets_through_with(id, &mut String::new())
+    }
+
+    /// The same, with room to write names in.
+    pub(super) fn lets_through_with(&self, id: RowId, written: &mut String) -> bool {
         if self.query.is_empty() {
             return true;
         }
@@ -128,18 +138,17 @@ impl Cells {
         let Some(name) = self.name_with(row, judge, None) else {
             return false;
         };
-        let written = if filter.needs_name() {
-            name.to_string()
-        } else {
-            String::new()
-        };
+        written.clear();
+        if filter.needs_name() {
+            let _infallible = write!(written, "{name}");
+        }
         filter.matches(&Candidate {
             transcript: name.transcript,
             tags: &[],
             rubric: name.rubric,
             eval: name.eval,
             judge: name.judge,
-            name: &written,
+            name: written,
             outcome: row.decision.as_ref().map(|decision| decision.outcome),
             says: row.why().map_or("", |why| why),
         })
