@@ -164,7 +164,8 @@ const BANNED: &[Ban] = &[
     ban(
         ["thread::sl", "eep("],
         "",
-        &["src/clock"],
+        // A bench of idleness waits on purpose.
+        &["src/clock", "benches/screen"],
         "wait for a state, or use the fake clock",
     ),
     // The wire server paces recorded samples, no test asks it to; a bench's server takes its time on purpose.

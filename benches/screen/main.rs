@@ -144,7 +144,7 @@ fn keys(dir: &Path) {
     terminal.until(|screen| screen.contains("64 live"));
     let (began, cpu) = (Instant::now(), terminal.took().0);
     let all = help(&mut terminal, 250);
-    let (took, used) = (began.elapsed(), terminal.took().0 - cpu);
+    let (took, used) = (began.elapsed(), terminal.took().0.saturating_sub(cpu));
     let live = terminal
         .contents()
         .lines()
@@ -394,6 +394,6 @@ fn idle(dir: &Path) {
     std::thread::sleep(Duration::from_secs(10));
     println!(
         "10 s untouched: {} of CPU",
-        millis(terminal.took().0 - before)
+        millis(terminal.took().0.saturating_sub(before))
     );
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// Longer than any promise; what takes longer is told as never.
-const NEVER: Duration = Duration::from_secs(60);
+const NEVER: Duration = Duration::from_mins(1);
 
 /// What ends a frame: the end of a synchronized update.
 const END: &[u8] = b"\x1b[?2026l";
@@ -61,9 +61,9 @@ impl Terminal {
             screen: Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)),
             changed: Condvar::new(),
         });
-        let sees = Arc::clone(&seen);
+        let witness = Arc::clone(&seen);
         std::thread::spawn(move || {
-            let mut buffer = [0; 64 * 1024];
+            let mut buffer = vec![0; 64 * 1024];
             let mut held = Vec::new();
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
                 held.extend_from_slice(&buffer[..n]);
@@ -72,8 +72,8 @@ impl Terminal {
                     continue;
                 };
                 let rest = held.split_off(end + END.len());
-                sees.screen.lock().expect("no panic").process(&held);
-                sees.changed.notify_all();
+                witness.screen.lock().expect("no panic").process(&held);
+                witness.changed.notify_all();
                 held = rest;
             }
         });

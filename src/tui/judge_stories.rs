@@ -27,6 +27,7 @@ fn judged() -> Driven {
 fn ask_besides(driven: &mut Driven) {
     let model = &mut driven.app.model;
     let order = RunOrder {
+        but: None,
         ticket: model.ticket(),
         workspace: model.workspace().cloned().expect("the demo"),
         only: Some(vec![CELL.to_owned()].into()),

@@ -159,18 +159,3 @@ async fn a_decision_is_chosen_by_name_where_two_transcripts_had_the_same_id() {
         assert_eq!(names(kinds), cells, "{chosen}");
     }
 }
-
-#[test]
-#[ignore = "a measurement: cargo test --release --lib outline_of_ten_thousand -- --ignored --nocapture"]
-fn outline_of_ten_thousand_transcripts_is_quick() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let workspace = home(dir.path(), &ids, RUBRIC);
-    let clock = SystemClock::new();
-    let before = clock.now();
-    let batches = outlined(&workspace, &env(dir.path()));
-    let took = clock.now().since(before);
-    assert!(took < Millis(1000), "{took}");
-    assert!(batches.len() >= 40);
-}

@@ -16,7 +16,7 @@ struct Job {
     work: Work,
     failed: Failed,
     /// Counted as under way from the moment it is asked for.
-    _working: Working,
+    working: Working,
 }
 
 /// See the module.
@@ -54,7 +54,7 @@ impl Newest {
         let job = Job {
             work: Box::new(work),
             failed: Box::new(failed),
-            _working: out.busy.enter(),
+            working: out.busy.enter(),
         };
         self.asked.fetch_add(1, Ordering::SeqCst);
         let idle = self.with(|queue| {
@@ -83,7 +83,7 @@ impl Newest {
             let Job {
                 mut work,
                 failed,
-                _working,
+                working,
             } = job;
             let asked = Arc::clone(&self.asked);
             let done = tokio::task::spawn_blocking(move || {
@@ -98,7 +98,7 @@ impl Newest {
                         let job = Job {
                             work,
                             failed,
-                            _working,
+                            working,
                         };
                         queue.waiting.insert(0, job);
                     }

@@ -110,7 +110,7 @@ fn problems_are_gone_through_one_by_one_and_back() {
 #[test]
 fn a_filter_works_with_every_key_and_esc_takes_it_back() {
     let mut app = judged(80, 24);
-    let listed = |app: &Driven| app.app.model.live.cells.total.clone();
+    let listed = |app: &Driven| app.app.model.live.cells.total;
     let all = listed(&app);
     app.keys("/").type_in("outcome:fail").keys("enter");
     assert_eq!(app.app.model.live.cells.filter, "outcome:fail");
@@ -257,8 +257,8 @@ fn leaving_while_something_runs_asks_and_no_stays() {
     assert!(live(&app.app.model), "it goes on");
     app.keys("q y");
     assert_eq!(app.end(), Some(0));
-    let line = app.close();
-    assert!(line.contains("dicta"), "{line}");
+    let farewell = app.close();
+    assert!(farewell.contains("dicta"), "{farewell}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             model.notices.tell(model.now, Level::Error, what);
             Vec::new()
         }
-        Msg::Refused(why) => {
+        Msg::Refused(why) | Msg::WatchFailed(why) => {
             model.notices.tell(model.now, Level::Warning, why);
             Vec::new()
         }
@@ -66,10 +66,6 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         } => runs::board_read(model, generation, &board, problems),
         Msg::Reloaded { workspace, changed } => saves::reloaded(model, workspace, &changed),
         Msg::ReloadFailed { problems } => saves::failed(model, problems),
-        Msg::WatchFailed(why) => {
-            model.notices.tell(model.now, Level::Warning, why);
-            Vec::new()
-        }
         Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
         Msg::RunEvents { ticket, events } => {

@@ -287,7 +287,9 @@ fn report(model: &mut Model, ticket: Ticket, flips: Vec<Flip>, (decided, fresh):
     if let Some(report) = model.saves.report.as_mut().filter(|report| of_this(report)) {
         report.judged += decided;
         report.fresh += fresh;
-        flips.into_iter().for_each(|flip| report.flip(flip));
+        for flip in flips {
+            report.flip(flip);
+        }
     }
 }
 

@@ -317,15 +317,13 @@ fn own_mark_in_ascii(symbol: &str) -> Option<&'static str> {
     let mut chars = symbol.chars();
     match (chars.next(), chars.next()) {
         (Some('‹'), None) => Some("<"),
-        (Some('›'), None) => Some(">"),
+        (Some('›' | '…' | '→'), None) => Some(">"),
         // Between the parts of titles and lines.
         (Some('·' | '–'), None) => Some("-"),
-        (Some('…' | '→'), None) => Some(">"),
         (Some('“' | '”'), None) => Some("\""),
-        (Some('×'), None) => Some("x"),
+        (Some('×' | '✗'), None) => Some("x"),
         (Some('\u{2400}'..='\u{2421}'), None) => Some("^"),
         (Some('✓'), None) => Some("+"),
-        (Some('✗'), None) => Some("x"),
         (Some('⇄'), None) => Some("%"),
         _ => None,
     }

@@ -260,10 +260,9 @@ impl Pty {
         balance
             .into_iter()
             .filter(|(mode, sum)| match *mode {
-                "25" => false,
                 "2026" => *sum > 0,
-                // Reset in case an editor left them on, and wrapping set in case it left that off.
-                "1" | "7" | "1003" | "1005" | "1015" => false,
+                // The others: reset in case an editor left them on, and wrapping set in case it left that off.
+                "25" | "1" | "7" | "1003" | "1005" | "1015" => false,
                 _ => *sum != 0,
             })
             .map(|(mode, sum)| format!("{mode}: {sum}"))

@@ -38,7 +38,6 @@ const VOTE: &str = "20261024T101500Z-vote";
 struct Bench {
     model: Model,
     log: Vec<RunEvent>,
-    run: Run,
     asked: Vec<Effect>,
 }
 
@@ -52,7 +51,6 @@ impl Bench {
         let mut bench = Self {
             model,
             log,
-            run: run.clone(),
             asked: Vec::new(),
         };
         bench.tell(Msg::RunStarted {

@@ -451,39 +451,3 @@ fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
     }
     assert_eq!(model.live.cells.due(), None, "nothing lags behind");
 }
-
-#[test]
-#[ignore = "a measurement: cargo test --lib of_a_hundred_thousand -- --ignored --nocapture"]
-fn of_a_hundred_thousand_cells_the_board_is_laid_and_settled_quickly() {
-    use crate::clock::{Clock, SystemClock};
-    let clock = SystemClock::new();
-    let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let evals = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-    let names: Vec<String> = ids
-        .iter()
-        .flat_map(|id| evals.map(|eval| format!("{id}/r/{eval}")))
-        .collect();
-    let past: Vec<(&str, Outcome)> = names.iter().map(|name| (&**name, Fail)).collect();
-    let past = board(&past);
-    let mut cells = Cells::default();
-    let mut took = Vec::new();
-    let mut then = clock.now();
-    let mut lap = |what| {
-        let now = clock.now();
-        took.push((what, now.since(then)));
-        then = now;
-    };
-    outline(&mut cells, &ids, &evals, "v1");
-    lap("outline");
-    cells.lay(&past);
-    lap("lay");
-    cells.settle();
-    lap("settle");
-    cells.set_filter("outcome:fail t99").expect("a filter");
-    lap("filter");
-    assert!(cells.next_problem(true));
-    lap("next problem");
-    assert_eq!(cells.total.fail, 100_000);
-    panic!("{took:?}");
-}
