@@ -120,10 +120,15 @@ impl<S: Screen> App<S> {
         loop {
             self.drain(&mut outside.heard);
             self.run_errands(outside).await;
-            self.wake();
-            if self.dirty && self.frame_due() <= self.deps.clock.now() {
-                self.draw();
+            // Asked before a frame tells the model what time it is; done after a key's own frame, which is owed first.
+            let woken = self.is_due();
+            if self.typed {
+                self.draw_if_due();
             }
+            if woken {
+                self.apply(Msg::TimePassed);
+            }
+            self.draw_if_due();
             if let Some(end) = self.end.take() {
                 return end;
             }
@@ -235,11 +240,23 @@ impl<S: Screen> App<S> {
     }
 
     /// Tells the model that its moment has come, if it has.
+    #[cfg(test)]
     pub(crate) fn wake(&mut self) {
-        // Asked as of the last update: what was due since then is what the model has not been told.
-        let due = self.model.next_wake();
-        if due.is_some_and(|at| at <= self.deps.clock.now()) {
+        if self.is_due() {
             self.apply(Msg::TimePassed);
+        }
+    }
+
+    /// Whether the model's moment has come. Asked as of the last update: what was due since then is what the model has not
+    /// been told.
+    fn is_due(&self) -> bool {
+        let due = self.model.next_wake();
+        due.is_some_and(|at| at <= self.deps.clock.now())
+    }
+
+    fn draw_if_due(&mut self) {
+        if self.dirty && self.frame_due() <= self.deps.clock.now() {
+            self.draw();
         }
     }
 
