@@ -106,7 +106,7 @@ fn a_signal_that_would_leave_a_core_gives_the_terminal_back() {
 fn what_a_rude_editor_leaves_on_is_not_passed_on() {
     let home = tempfile::tempdir().expect("a folder");
     let editor = home.path().join("ed.sh");
-    let script = "#!/bin/sh\nstty raw -echo\nprintf '\\033[?1003h\\033[?7l'\n";
+    let script = "#!/bin/sh\nstty raw -echo\nprintf '\\033[?1003h\\033[?7l'\nread -r go\n";
     std::fs::write(&editor, script).expect("written");
     std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).expect("set");
     let mut pty = Pty::with(&[], |command| {
@@ -115,6 +115,7 @@ fn what_a_rude_editor_leaves_on_is_not_passed_on() {
     let modes = pty.modes();
     pty.until_shown(FIRST).type_in("e");
     pty.until("the editor", |pty| !pty.alternate())
+        .type_in("\n")
         .until("the screen again", Pty::alternate);
     pty.type_in("q");
     assert_eq!(pty.ended().code, 0);

@@ -222,12 +222,14 @@ impl Pty {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it can be waited for") {
-                while let Ok(bytes) = self.bytes.try_recv() {
+                let after = began.elapsed();
+                // What it wrote last may still be on its way: the reader ends when the terminal's other side is closed.
+                while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_secs(1)) {
                     self.take(&bytes);
                 }
                 return Ended {
                     code: status.exit_code(),
-                    after: began.elapsed(),
+                    after,
                 };
             }
             assert!(
