@@ -144,7 +144,7 @@ impl Filter {
     /// These decisions and no others: cells' names without judge and repeat.
     ///
     /// While a transcript is read, its id may still lack the suffix that makes it unique (`a~2`). So [`Filter::matches`]
-    /// lets through what *may* be meant, and [`Filter::names_exactly`] decides once ids are unique.
+    /// lets through what *may* be meant, and `Filter::names_exactly` decides once ids are unique.
     pub fn names(names: impl IntoIterator<Item = String>) -> Self {
         let exact: HashSet<String> = names.into_iter().collect();
         let early = exact.iter().filter_map(|name| unsuffixed(name)).collect();
@@ -175,7 +175,7 @@ impl Filter {
         filter
     }
 
-    /// Whether decisions are named, so that [`Filter::names_exactly`] is to be asked.
+    /// Whether decisions are named, so that `Filter::names_exactly` is to be asked.
     pub(crate) fn is_named(&self) -> bool {
         self.terms
             .iter()
