@@ -176,3 +176,26 @@ fn a_live_run_goes_on_behind_a_replay() {
     driven.pass(Millis(10));
     assert!(driven.app.model.now > before);
 }
+
+#[test]
+fn what_a_save_moved_is_no_part_of_a_recording() {
+    let mut app = Driven::demo(80, 24);
+    app.settle();
+    app.keys("R").settle();
+    let path = app.root.join("rubrics/beamline.yaml");
+    let text = std::fs::read_to_string(path).expect("a rubric");
+    let mended = text.replace(r"\d\.\d\b", r"\d+\.\d+\b");
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    assert!(app.screen().contains("7 changes"));
+    app.keys("v").settle_until(|model| model.replay.is_some());
+    let screen = app.screen();
+    assert!(!screen.contains("towards"), "{screen}");
+    // The run of that save asked no judge: it is over at once, and says why.
+    let said = &app.app.model.notices.log;
+    assert!(
+        said.iter()
+            .any(|notice| notice.text.contains("no judge was asked in this run"))
+    );
+    app.keys("q").settle();
+    assert!(app.screen().contains("towards"));
+}

@@ -55,7 +55,8 @@ impl<S: Screen> App<S> {
             return;
         }
         let copied = match self.screen.copy(&text) {
-            Ok(()) => Ok(format!("copied {what}")),
+            // Whether the terminal takes it, nobody is told.
+            Ok(()) => Ok(format!("sent {what} to the terminal's clipboard")),
             Err(error) => Err(format!("{what} was not copied: {error}")),
         };
         self.apply(Msg::Copied(copied));

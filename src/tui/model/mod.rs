@@ -214,7 +214,8 @@ impl Model {
                 .min(4),
             replay: self.replay.is_some(),
             tour: self.tour_shown(),
-            changes: self.saves.report.is_some(),
+            // What a save moved is the live desk's; a recording has nothing to do with it.
+            changes: self.saves.report.is_some() && self.replay.is_none(),
         })
     }
 

@@ -94,7 +94,7 @@ impl Tour {
                     ),
                     (
                         long.clone(),
-                        format!("change one line: e, in names-a-version make {change}, save"),
+                        format!("in rubrics/beamline.yaml (e opens it) make {change}, save"),
                     ),
                     (long, format!("e: make {change}, save")),
                     (short, "e: mend names-a-version".to_owned()),
@@ -106,9 +106,9 @@ impl Tour {
                 "7 shows what moved".to_owned(),
             ),
             TourStep::Replay => (
-                "replay: v plays the focused cell's run again as it happened, q comes back"
+                "replay: on a judged cell (newest, faithful) v plays its run again as it happened, q comes back"
                     .to_owned(),
-                "replay: v plays the cell's run again, q comes back".to_owned(),
+                "replay: on a judged cell v plays its run again, q comes back".to_owned(),
                 "v replays, q comes back".to_owned(),
             ),
             TourStep::UseYourOwn => (

@@ -16,6 +16,7 @@ use crate::tui::model::cells::{Entry, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::overlay::Overlay;
+use crate::tui::model::pane::Pane;
 use crate::tui::model::replay::{Opening, Replay, StartAt};
 use crate::tui::model::runs::{Stage, Ticket};
 use crate::tui::model::{Model, Place, Ui};
@@ -96,6 +97,13 @@ pub(super) fn read(
     }
     if let Some(label) = label(&log) {
         model.notices.tell(model.now, Level::Info, label);
+    }
+    if !log
+        .iter()
+        .any(|event| matches!(event.kind, Kind::CellStarted { .. }))
+    {
+        let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
+        model.notices.tell(model.now, Level::Info, why);
     }
     let alone = matches!(model.place, Place::Recording);
     let ticket = model.ticket();
@@ -423,6 +431,13 @@ fn label(log: &[RunEvent]) -> Option<String> {
 fn new_focus(ui: &mut Ui) {
     ui.typing = None;
     ui.drag = None;
+    // What the last save moved is no part of a recording.
+    if ui.tab == Pane::Changes {
+        ui.tab = Pane::Verdict;
+    }
+    if ui.focus == Pane::Changes {
+        ui.focus = Pane::Cells;
+    }
 }
 
 fn told(model: &mut Model, why: &str) -> Vec<Effect> {

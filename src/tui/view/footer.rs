@@ -108,7 +108,7 @@ fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
         .saves
         .report
         .as_ref()
-        .filter(|report| report.number > 0);
+        .filter(|report| report.number > 0 && model.replay.is_none());
     let Some(report) = report.filter(|_| area.width >= 60) else {
         return area;
     };
