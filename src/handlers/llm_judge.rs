@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::registry::{EvalType, problem};
-use super::{Compiled, JudgedParams};
+use super::{Compiled, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 
 /// Params of both.
@@ -83,7 +83,7 @@ impl Params {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Compiled::Judged(JudgedParams {
+        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
             model: self.model,
@@ -92,7 +92,7 @@ impl Params {
             max_score: self.max_score,
             scale: self.scale.map(|[low, high]| (low, high)),
             session,
-        }))
+        })))
     }
 
     fn problems(&self) -> Vec<ParamProblem> {
@@ -142,7 +142,7 @@ mod tests {
 
     fn compiled(kind: &str, params: &serde_json::Value) -> JudgedParams {
         match Registry::builtin().compile(kind, params) {
-            Ok(Compiled::Judged(params)) => params,
+            Ok(Compiled::Judged(eval)) => eval.known,
             other => panic!("{kind} {params}: {other:?}"),
         }
     }

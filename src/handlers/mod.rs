@@ -18,7 +18,9 @@ mod subject;
 #[cfg(test)]
 mod testing;
 mod tools_called;
+mod wrap;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::clock::Fut;
@@ -27,6 +29,7 @@ use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
 pub use registry::Registry;
 pub use subject::{Call, Said, Subject};
+pub use wrap::JudgedEval;
 
 /// A compiled eval.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ pub enum Compiled {
     /// Decided by code.
     Check(Box<dyn Check>),
     /// Decided by a judge.
-    Judged(JudgedParams),
+    Judged(JudgedEval),
 }
 
 /// A deterministic check, compiled once a rubric, shared by threads.
@@ -50,18 +53,52 @@ pub struct Finding {
     pub outcome: Outcome,
     /// Where the type scores.
     pub score: Option<f64>,
-    /// Why, short: which pattern matched where, which call missed which argument.
+    /// Why, short: which pattern matched where, which call missed which argument. May have several lines, where the first
+    /// says the whole and the others show it (two aligned lists of calls).
     pub explanation: String,
+    /// The places it rests on, most telling first, at most [`Finding::MARKS`]. Not recorded: a screen decides again and shows
+    /// them where the explanation is still the same.
+    pub marks: Vec<Mark>,
+}
+
+/// A place in a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The message's position, from 0.
+    pub message: usize,
+    /// The part's position in the message, from 0.
+    pub part: usize,
+    /// Bytes of the part's own text: of a text, of a call's arguments, of a result's content. Empty: the part as a whole.
+    pub bytes: Range<usize>,
 }
 
 impl Finding {
+    /// More places than these help nobody.
+    pub const MARKS: usize = 32;
+
     /// Pass or fail, without a score.
     pub fn of(passed: bool, explanation: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::of(passed),
             score: None,
             explanation: explanation.into(),
+            marks: Vec::new(),
         }
+    }
+
+    /// With a score, 0 to 1.
+    #[must_use]
+    pub fn scored(mut self, score: f64) -> Self {
+        self.score = Some(score);
+        self
+    }
+
+    /// With the places it rests on; those beyond [`Finding::MARKS`] are left out.
+    #[must_use]
+    pub fn marked(mut self, marks: impl IntoIterator<Item = Mark>) -> Self {
+        let room = Self::MARKS.saturating_sub(self.marks.len());
+        self.marks.extend(marks.into_iter().take(room));
+        self
     }
 
     /// The data it needs is missing or of the wrong kind.
@@ -70,6 +107,7 @@ impl Finding {
             outcome: Outcome::CheckError,
             score: None,
             explanation: explanation.into(),
+            marks: Vec::new(),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Every eval type of this build, by name: what authors see of it, how its params are checked and compiled.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Compiled, contains, json, length, llm_judge, regexp, tools_called};
-use crate::rubric::{Catalog, KindSpec, ParamProblem};
+use super::wrap::{Bounded, Late, LateCheck, Not};
+use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
+use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
@@ -36,17 +39,22 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     const JUDGED: bool = false;
     /// Whether its results carry a score.
     const SCORED: bool = false;
-    /// Params that only decide.
+    /// Params that only decide. A check that scores has `min_score` and `max_score` without saying so.
     const DECIDES: &'static [&'static str] = &[];
+    /// Other names of the type.
+    const ALIASES: &'static [Alias] = &[];
+    /// Other names of params: the other, then the struct's own.
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
 
     /// Checks what a schema cannot say, and compiles. Every problem at once.
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
 }
 
 /// An [`EvalType`] as a value.
-struct TypeDef {
+#[derive(Debug)]
+pub(super) struct TypeDef {
     spec: fn() -> KindSpec,
-    compile: fn(&Value) -> Result<Compiled, Vec<ParamProblem>>,
+    pub(super) compile: fn(&Value) -> Result<Compiled, Vec<ParamProblem>>,
 }
 
 impl TypeDef {
@@ -58,22 +66,57 @@ impl TypeDef {
     }
 }
 
+/// What bounds the score of any check that scores.
+const BOUNDS: &[&str] = &["min_score", "max_score"];
+
+/// Whether the type is a check that scores: its bounds are the registry's own.
+const fn bounded<T: EvalType>() -> bool {
+    T::SCORED && !T::JUDGED
+}
+
 fn spec_of<T: EvalType>() -> KindSpec {
+    let mut schema = schema_of::<T>();
+    if bounded::<T>() {
+        for (name, what) in [("min_score", "at least"), ("max_score", "at most")] {
+            schema["properties"][name] = serde_json::json!({
+                "description": format!("Decides from the score: passed if it is {what} this."),
+                "type": "number", "minimum": 0, "maximum": 1
+            });
+        }
+    }
     KindSpec {
         name: T::NAME,
         summary: T::SUMMARY,
-        schema: schema_of::<T>(),
+        schema,
         example: T::EXAMPLE,
         judged: T::JUDGED,
         scored: T::SCORED,
-        decides: T::DECIDES,
+        decides: if bounded::<T>() { BOUNDS } else { T::DECIDES },
+        aliases: T::ALIASES,
+        param_aliases: T::PARAM_ALIASES,
     }
 }
 
 fn compile_of<T: EvalType>(params: &Value) -> Result<Compiled, Vec<ParamProblem>> {
-    T::deserialize(params)
-        .map_err(|why| vec![problem("", why.to_string())])?
-        .compile()
+    let read = |params: &Value| {
+        T::deserialize(params)
+            .map_err(|why| vec![problem("", why.to_string())])?
+            .compile()
+    };
+    if !bounded::<T>() {
+        return read(params);
+    }
+    let mut own = params.clone();
+    let [min, max] = ["min_score", "max_score"].map(|name| {
+        let bound = own.as_object_mut().and_then(|own| own.remove(name));
+        bound.as_ref().and_then(Value::as_f64)
+    });
+    Ok(match read(&own)? {
+        Compiled::Check(inner) if min.is_some() || max.is_some() => {
+            Compiled::Check(Box::new(Bounded { inner, min, max }))
+        }
+        compiled => compiled,
+    })
 }
 
 /// One problem, without further help. The sentence begins with the param the pointer leads to: `patterns[2] is empty`.
@@ -163,6 +206,35 @@ impl Registry {
         })
     }
 
+    /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
+    pub fn prepare(&self, eval: &Eval) -> Result<Compiled, String> {
+        let mut compiled = if eval.is_late() {
+            let (spec, def) = self
+                .get(&eval.kind)
+                .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+            let late = Late {
+                params: Arc::new(eval.params.clone()),
+                schema: crate::schema::Compiled::compile(&spec.schema)?,
+                def,
+            };
+            if spec.judged {
+                Compiled::Judged(JudgedEval::late(late))
+            } else {
+                Compiled::Check(Box::new(LateCheck(late)))
+            }
+        } else {
+            self.compile(&eval.kind, &eval.params)?
+        };
+        if let Compiled::Check(check) = compiled {
+            compiled = Compiled::Check(if eval.negate {
+                Box::new(Not(check))
+            } else {
+                check
+            });
+        }
+        Ok(compiled)
+    }
+
     fn get(&self, kind: &str) -> Option<&(KindSpec, &'static TypeDef)> {
         let at = self.types.binary_search_by(|(spec, _)| spec.name.cmp(kind));
         at.ok().map(|at| &self.types[at])
@@ -175,7 +247,11 @@ impl Catalog for Registry {
     }
 
     fn kind(&self, name: &str) -> Option<&KindSpec> {
-        self.get(name).map(|(spec, _)| spec)
+        let named = |spec: &KindSpec| spec.aliases.iter().any(|alias| alias.name == name);
+        self.get(name).map(|(spec, _)| spec).or_else(|| {
+            let mut specs = self.types.iter().map(|(spec, _)| spec);
+            specs.find(|spec| named(spec))
+        })
     }
 
     fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {

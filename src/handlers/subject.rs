@@ -5,8 +5,11 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::fold;
+use serde_json::{Map, Value};
+
+use super::{Mark, fold};
 use crate::model::{Part, Role, ToolCall, ToolResult, Transcript};
 
 /// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
@@ -21,6 +24,9 @@ pub struct Subject<'t> {
     silence: Said<'t>,
     calls: OnceCell<Vec<Call<'t>>>,
     results: OnceCell<Vec<Option<(usize, &'t ToolResult<'t>)>>>,
+    /// By call: the arguments as an object, or why they are none.
+    arguments: OnceCell<Vec<Result<Map<String, Value>, String>>>,
+    metadata: OnceCell<Option<Value>>,
 }
 
 /// The text of one assistant message.
@@ -39,6 +45,8 @@ pub struct Said<'t> {
 pub struct Call<'t> {
     /// The position of the assistant message that made it.
     pub message: usize,
+    /// Its position among the message's parts.
+    pub part: usize,
     /// The call.
     pub call: &'t ToolCall<'t>,
 }
@@ -69,6 +77,8 @@ impl<'t> Subject<'t> {
             silence: Said::default(),
             calls: OnceCell::new(),
             results: OnceCell::new(),
+            arguments: OnceCell::new(),
+            metadata: OnceCell::new(),
         }
     }
 
@@ -98,12 +108,89 @@ impl<'t> Subject<'t> {
             let messages = self.transcript.messages[..self.end].iter().enumerate();
             messages
                 .filter(|(_, message)| message.role == Role::Assistant)
-                .flat_map(|(at, message)| message.parts.iter().map(move |part| (at, part)))
-                .filter_map(|(message, part)| match part {
-                    Part::ToolCall(call) => Some(Call { message, call }),
+                .flat_map(|(at, message)| {
+                    let parts = message.parts.iter().enumerate();
+                    parts.map(move |(nth, part)| (at, nth, part))
+                })
+                .filter_map(|(message, nth, part)| match part {
+                    Part::ToolCall(call) => Some(Call {
+                        message,
+                        part: nth,
+                        call,
+                    }),
                     _ => None,
                 })
                 .collect()
+        })
+    }
+
+    /// The arguments of `self.calls()[call]`; no text at all is the empty object. The error says why they are no object.
+    pub fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
+        let all = self.arguments.get_or_init(|| {
+            let calls = self.calls().iter();
+            calls.map(|c| read_arguments(&c.call.arguments)).collect()
+        });
+        all[call].as_ref().map_err(String::as_str)
+    }
+
+    /// The transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null` is no value.
+    pub fn metadata(&self, path: &str) -> Option<&Value> {
+        let all = self.metadata.get_or_init(|| {
+            let metadata = self.transcript.metadata.as_ref()?;
+            serde_json::from_str(metadata.get()).ok()
+        });
+        let mut at = all.as_ref()?;
+        for step in path.split('.') {
+            at = match at {
+                Value::Object(map) => map.get(step)?,
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        (!at.is_null()).then_some(at)
+    }
+
+    /// A place in what an assistant message said. `None` where there is no message, or the range leaves a part.
+    pub fn mark_said(&self, said: &Said<'_>, bytes: &Range<usize>) -> Option<Mark> {
+        let message = said.message?;
+        let mut from = 0;
+        for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
+            let Part::Text(text) = of else { continue };
+            let to = from + text.len();
+            if (from..=to).contains(&bytes.start) && bytes.end <= to {
+                return Some(Mark {
+                    message,
+                    part,
+                    bytes: bytes.start - from..bytes.end - from,
+                });
+            }
+            // Texts are joined with a line break.
+            from = to + 1;
+        }
+        None
+    }
+
+    /// `self.calls()[call]` as a whole.
+    pub fn mark_call(&self, call: usize) -> Mark {
+        let call = &self.calls()[call];
+        Mark {
+            message: call.message,
+            part: call.part,
+            bytes: 0..0,
+        }
+    }
+
+    /// A place in what was answered to `self.calls()[call]`.
+    pub fn mark_result(&self, call: usize, bytes: Range<usize>) -> Option<Mark> {
+        let (message, result) = self.result(call)?;
+        let parts = &self.transcript.messages[message].parts;
+        let part = parts
+            .iter()
+            .position(|part| matches!(part, Part::ToolResult(own) if std::ptr::eq(own, result)))?;
+        Some(Mark {
+            message,
+            part,
+            bytes,
         })
     }
 
@@ -138,6 +225,17 @@ impl<'t> Subject<'t> {
             }
         }
         results
+    }
+}
+
+fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("its arguments are no JSON object".to_owned()),
+        Err(why) => Err(format!("its arguments are no JSON: {why}")),
     }
 }
 

@@ -44,18 +44,22 @@ pub(super) fn of_eval(
     trigger: Trigger,
     sample_percentage: f64,
     allow_na: bool,
+    negate: bool,
 ) -> Digest {
     let mut params = params.clone();
     if let Value::Object(map) = &mut params {
         map.retain(|key, _| !decides.contains(&key.as_str()));
     }
-    let content = json!({
+    let mut content = json!({
         "type": kind,
         "params": params,
         "trigger": trigger.as_str(),
         "sample": trigger.samples().then_some(sample_percentage),
         "allow_na": allow_na,
     });
+    if negate {
+        content["not"] = Value::Bool(true);
+    }
     Digest::of(canonical_json(&content).as_bytes())
 }
 

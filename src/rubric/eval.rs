@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::load::check_id;
 use super::params::ParamsReader;
-use super::{Catalog, Eval, Example, KindSpec, Selector, Trigger, digest};
+use super::{Alias, Catalog, Eval, Example, KindSpec, Selector, Trigger, digest};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Fields, Problems};
 use crate::model::Outcome;
@@ -53,7 +53,7 @@ impl<'d> EvalReader<'d> {
             return None;
         }
         let id = Self::id(&mut fields);
-        let kind = self.kind(&mut fields);
+        let (kind, alias) = self.kind(&mut fields).unzip();
         let trigger = fields.choice("trigger", TRIGGERS).unwrap_or_default();
         let judge = fields.text("judge");
         let description = fields.text_or_empty("description").unwrap_or_default();
@@ -70,12 +70,21 @@ impl<'d> EvalReader<'d> {
             .unwrap_or(1.0);
         let required = fields.boolean("required").unwrap_or(false);
         let allow_na = fields.boolean("allow_na").unwrap_or(false);
+        let negate = fields.boolean("not").unwrap_or(false);
         let applies_to = Selector::read(&mut fields);
         let examples = self.examples(&mut fields);
         let metric = metric(&mut fields);
         fields.value("params");
-        if let Some(kind) = kind.filter(|kind| !kind.judged) {
-            warn_without_judge(&fields, kind.name);
+        match kind {
+            Some(kind) if !kind.judged => warn_without_judge(&fields, kind.name),
+            Some(kind) if negate => {
+                let message = format!(
+                    "not: true negates a check; {} is a judge's: turn its criteria round",
+                    kind.name
+                );
+                fields.error("not", "param", message);
+            }
+            _ => {}
         }
         if fields.has("sample_percentage") && !trigger.samples() {
             fields.warning(
@@ -90,7 +99,9 @@ impl<'d> EvalReader<'d> {
         report_later_keys(&mut fields);
         fields.finish();
         let kind = kind?;
-        let params = self.params.read(kind, &format!("{at}/params"))?;
+        let params = self
+            .params
+            .read(kind, alias.flatten(), &format!("{at}/params"))?;
         let id = id?;
         Some(Eval {
             digest: digest::of_eval(
@@ -100,6 +111,7 @@ impl<'d> EvalReader<'d> {
                 trigger,
                 sample_percentage,
                 allow_na,
+                negate,
             ),
             id,
             kind: kind.name.to_owned(),
@@ -117,6 +129,7 @@ impl<'d> EvalReader<'d> {
             applies_to,
             examples,
             metric,
+            negate,
             decides: params.decides,
             span: self.doc.key_span(at),
         })
@@ -133,13 +146,15 @@ impl<'d> EvalReader<'d> {
         Some(id)
     }
 
-    fn kind(&self, fields: &mut Fields<'_>) -> Option<&'d KindSpec> {
+    /// The type, and the other name it is written by.
+    fn kind(&self, fields: &mut Fields<'_>) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
         if !fields.has("type") {
             fields.error_here("missing", "an eval needs a `type`");
         }
         let name = fields.text("type")?;
         if let Some(kind) = self.catalog.kind(&name) {
-            return Some(kind);
+            let alias = kind.aliases.iter().find(|alias| alias.name == name);
+            return Some((kind, alias));
         }
         let known: Vec<&str> = self.catalog.kinds().iter().map(|kind| kind.name).collect();
         let mut problem = self.doc.error(

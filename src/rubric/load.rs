@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::{Catalog, Eval, Rubric, Selector};
+use super::{Catalog, Eval, Files, NoFiles, Rubric, Selector};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -18,17 +18,33 @@ pub fn load(
     path: &Path,
     catalog: &dyn Catalog,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
+    load_with(text, path, catalog, &NoFiles)
+}
+
+/// As [`load`], with the other files it names.
+pub fn load_with(
+    text: Arc<str>,
+    path: &Path,
+    catalog: &dyn Catalog,
+    files: &dyn Files,
+) -> (Option<Rubric>, Vec<Diagnostic>) {
     let doc = match yaml::read(&text, path) {
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
     let problems = Problems::of(&doc);
-    let rubric = read(&doc, &problems, catalog, text);
+    let rubric = read(&doc, &problems, catalog, files, text);
     let problems = problems.into_sorted();
     (rubric.filter(|_| !has_errors(&problems)), problems)
 }
 
-fn read(doc: &Doc, problems: &Problems, catalog: &dyn Catalog, source: Arc<str>) -> Option<Rubric> {
+fn read(
+    doc: &Doc,
+    problems: &Problems,
+    catalog: &dyn Catalog,
+    _files: &dyn Files,
+    source: Arc<str>,
+) -> Option<Rubric> {
     if doc.value.is_null() {
         problems.push(
             doc.error("", "empty", "the file is empty; a rubric needs `evals`")

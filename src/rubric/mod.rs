@@ -7,6 +7,7 @@
 mod describe;
 mod digest;
 mod eval;
+mod files;
 mod load;
 mod params;
 mod sample;
@@ -23,7 +24,9 @@ use crate::model::Digest;
 
 pub use describe::json_schema;
 pub use digest::canonical_json;
-pub use load::load;
+pub use files::{Files, NoFiles};
+pub use load::{load, load_with};
+pub use params::from_metadata;
 pub use sample::{sample_bucket, sampled};
 pub use select::{Matcher, json_equal};
 
@@ -85,10 +88,22 @@ pub struct Eval {
     pub metric: Option<Value>,
     /// Digest of all that could change a result: type, resolved params without what only decides, trigger, `allow_na`.
     pub digest: Digest,
+    /// `not: true`: passes where its check fails. Never with a judge.
+    pub negate: bool,
     /// What only decides, as written: `min_score`, `max_score` …
     pub decides: IndexMap<String, Value>,
     /// Where it begins in the file.
     pub span: Span,
+}
+
+impl Eval {
+    /// Whether some param is taken from the transcript's metadata.
+    pub fn is_late(&self) -> bool {
+        let params = self.params.as_object().into_iter().flatten();
+        params
+            .into_iter()
+            .any(|(_, value)| from_metadata(value).is_some())
+    }
 }
 
 /// When an eval runs. PromptKit's names.
@@ -180,6 +195,26 @@ pub struct KindSpec {
     pub scored: bool,
     /// Params that only decide and are no part of digest, prompt or cache key.
     pub decides: &'static [&'static str],
+    /// Other names of the type.
+    pub aliases: &'static [Alias],
+    /// Other names of params: the other, then the one of the schema.
+    pub param_aliases: &'static [(&'static str, &'static str)],
+}
+
+/// Another name of an eval type, with params it sets where they are not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alias {
+    /// The other name.
+    pub name: &'static str,
+    /// Params and their values as JSON.
+    pub sets: &'static [(&'static str, &'static str)],
+}
+
+impl Alias {
+    /// Only another name.
+    pub const fn of(name: &'static str) -> Self {
+        Self { name, sets: &[] }
+    }
 }
 
 /// A fault in params that a schema cannot express.

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::eval::Params;
-use super::{Catalog, KindSpec};
+use super::{Alias, Catalog, KindSpec};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Problems, describe};
 use crate::model::pointer_step;
@@ -31,7 +31,12 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// The params at a pointer, resolved. `None` where they do not satisfy the type; the problems say why.
-    pub(super) fn read(&mut self, kind: &KindSpec, at: &str) -> Option<Params> {
+    pub(super) fn read(
+        &mut self,
+        kind: &KindSpec,
+        alias: Option<&Alias>,
+        at: &str,
+    ) -> Option<Params> {
         let nothing = Map::new();
         let written = match self.doc.value.pointer(at) {
             None | Some(Value::Null) => &nothing,
@@ -43,28 +48,27 @@ impl<'d> ParamsReader<'d> {
             }
         };
         let properties = kind.schema.get("properties").and_then(Value::as_object);
+        let spelled = self.canonical(kind, at, written);
+        let written = spelled.as_ref().unwrap_or(written);
         let mut faults = self.unknown(kind, at, written, properties);
         let mut known = written.clone();
         known.retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
-        let mut from_metadata: Vec<String> = Vec::new();
+        for (key, json) in alias.into_iter().flat_map(|alias| alias.sets) {
+            // What an alias sets is ours, and JSON.
+            let value = serde_json::from_str(json).unwrap_or_default();
+            known.entry(*key).or_insert(value);
+        }
+        let mut late: Vec<String> = Vec::new();
         for (key, value) in &known {
-            if is_from_metadata(value) {
-                let pointer = format!("/{}", pointer_step(key));
-                let message = format!(
-                    "`{key}: {{ from: … }}` (a value from the transcript's metadata) is not in this version yet"
-                );
-                self.error(&format!("{at}{pointer}"), "not-yet", message);
-                from_metadata.push(pointer);
+            if from_metadata(value).is_some() {
+                late.push(format!("/{}", pointer_step(key)));
             }
         }
-        faults |= !from_metadata.is_empty();
         let value = Value::Object(known.clone());
         let compiled = self.compiled(kind, at)?;
         for (pointer, message) in compiled.errors(&value) {
-            let is_from = from_metadata
-                .iter()
-                .any(|from| pointer.starts_with(from.as_str()));
-            if is_from {
+            // Known only with a transcript.
+            if late.iter().any(|late| is_within(&pointer, late)) {
                 continue;
             }
             faults = true;
@@ -78,7 +82,11 @@ impl<'d> ParamsReader<'d> {
         if faults {
             return None;
         }
-        let problems = self.catalog.check(kind.name, &value);
+        let problems = if late.is_empty() {
+            self.catalog.check(kind.name, &value)
+        } else {
+            Vec::new()
+        };
         for problem in &problems {
             let pointer = format!("{at}{}", problem.pointer);
             let mut told = self.doc.error(&pointer, "param", &problem.message);
@@ -95,6 +103,35 @@ impl<'d> ParamsReader<'d> {
             resolved: Value::Object(known),
             decides,
         })
+    }
+
+    /// The params under their own names, where one is written by another. A pointer into them leads nowhere in the file
+    /// then; problems fall back to the params.
+    fn canonical(
+        &self,
+        kind: &KindSpec,
+        at: &str,
+        written: &Map<String, Value>,
+    ) -> Option<Map<String, Value>> {
+        let own = |key: &str| {
+            let mut aliases = kind.param_aliases.iter();
+            aliases
+                .find(|(other, _)| *other == key)
+                .map(|(_, own)| *own)
+        };
+        if !written.keys().any(|key| own(key).is_some()) {
+            return None;
+        }
+        let mut renamed = Map::new();
+        for (key, value) in written {
+            let name = own(key).unwrap_or(key);
+            if renamed.insert(name.to_owned(), value.clone()).is_some() {
+                let message = format!("`{key}` says the same as `{name}`: give one of them");
+                let pointer = format!("{at}/{}", pointer_step(key));
+                self.error(&pointer, "param", message);
+            }
+        }
+        Some(renamed)
     }
 
     fn unknown(
@@ -187,13 +224,18 @@ impl<'d> ParamsReader<'d> {
     }
 }
 
-fn is_from_metadata(value: &Value) -> bool {
-    let Some(map) = value.as_object().filter(|map| map.len() == 1) else {
-        return false;
-    };
-    map.get("from")
-        .and_then(Value::as_str)
-        .is_some_and(|path| path == "metadata" || path.starts_with("metadata."))
+/// The dotted path of a param that is `{ from: metadata.PATH }`.
+pub fn from_metadata(value: &Value) -> Option<&str> {
+    let map = value.as_object().filter(|map| map.len() == 1)?;
+    let path = map.get("from")?.as_str()?.strip_prefix("metadata.")?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// Whether a pointer is another, or leads below it.
+fn is_within(pointer: &str, of: &str) -> bool {
+    pointer
+        .strip_prefix(of)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// `/patterns/0` as `patterns[0]`; `None` for the params themselves.

@@ -116,6 +116,7 @@ fn every_default_is_the_designs() {
         examples: Vec::new(),
         metric: None,
         digest: eval.digest.clone(),
+        negate: false,
         decides: IndexMap::new(),
         span: eval.span.clone(),
     };
@@ -226,8 +227,8 @@ fn each_fault_is_told_at_its_place() {
             "4:38: min_score (0.9) is above max_score (0.1): nothing could pass",
         ),
         (
-            eval("params: {criteria: {from: metadata.c}}"),
-            "4:14: `criteria: { from: … }` (a value from the transcript's metadata) is not in this version yet",
+            eval("params: {criteria: {from: metadat.c}}"),
+            "4:14: criteria must be a string (got an object)",
         ),
         (
             eval("params: {criteria: x}\n    trigger: every_trun"),

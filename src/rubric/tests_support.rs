@@ -32,6 +32,8 @@ impl FakeCatalog {
             } else {
                 &[]
             },
+            aliases: &[],
+            param_aliases: &[],
         };
         let patterns = json!({
             "type": "object",

@@ -9,7 +9,7 @@ use super::repeats::needed;
 use super::replay::Names;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
 use crate::judge::{Engine, FrozenEvidence};
-use crate::model::{CellResult, Digest, Transcript};
+use crate::model::{CellResult, Digest, Outcome, Transcript};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
@@ -92,7 +92,10 @@ impl Bench {
         of: Judged,
         number: Option<u32>,
     ) -> State {
-        let request = self.plan.request(transcript, of.eval, of.message, number);
+        let request = match self.plan.request(transcript, of.eval, of.message, number) {
+            Ok(request) => request,
+            Err(why) => return State::Settled(CellResult::failed(Outcome::CheckError, why)),
+        };
         let key = self.seat(of.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)
             && let Some(result) = recall.find(key, &request.params)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bench::Judged;
 use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
-use crate::handlers::{Compiled, JudgeRequest, JudgedParams};
+use crate::handlers::{Compiled, JudgeRequest};
 use crate::model::{CellIx, CellName, CellNameRef, Outcome, Role, Transcript};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
@@ -204,20 +204,21 @@ impl Plan {
         }
     }
 
-    /// What the judge of a decision is asked. The cell's number is filled in when it has one.
+    /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error says what the
+    /// transcript lacks for it.
     pub(super) fn request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         eval: u32,
         message: Option<u32>,
         repeat: Option<u32>,
-    ) -> JudgeRequest {
+    ) -> Result<JudgeRequest, String> {
         let (plan, _, spec) = self.eval(eval);
         let params = match &plan.compiled {
-            Compiled::Judged(params) => params.clone(),
-            Compiled::Check(_) => JudgedParams::default(),
+            Compiled::Judged(judged) => judged.resolve(transcript)?,
+            Compiled::Check(_) => return Err("no judge decides this eval".to_owned()),
         };
-        JudgeRequest {
+        Ok(JudgeRequest {
             cell: CellIx(0),
             transcript: Arc::clone(transcript),
             end: end(transcript, message),
@@ -225,7 +226,7 @@ impl Plan {
             allow_na: spec.allow_na,
             repeat,
             metadata: Vec::new(),
-        }
+        })
     }
 }
 

@@ -162,7 +162,8 @@ fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<u64> {
     let transcript = item.transcript.as_ref()?;
     let request = bench
         .plan
-        .request(transcript, key.eval, key.message, key.repeat);
+        .request(transcript, key.eval, key.message, key.repeat)
+        .ok()?;
     (bench.seat(judge)?.size)(&request)
 }
 

@@ -288,10 +288,11 @@ async fn ask(
     let Some(seat) = core.bench.seat(of.judge) else {
         return CellResult::failed(Outcome::JudgeError, "this judge was not built for the run");
     };
-    let mut request = core
-        .bench
-        .plan
-        .request(transcript, of.eval, of.message, of.number(nth));
+    let plan = &core.bench.plan;
+    let mut request = match plan.request(transcript, of.eval, of.message, of.number(nth)) {
+        Ok(request) => request,
+        Err(why) => return CellResult::failed(Outcome::CheckError, why),
+    };
     request.cell = cell;
     let cx = CallCx {
         out: core.emitter.clone(),

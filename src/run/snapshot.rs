@@ -47,7 +47,7 @@ pub(super) fn compile(
     let mut models: Vec<IndexSet<String>> = Vec::new();
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
         for (at, eval) in rubric.evals.iter().enumerate() {
-            let compiled = match registry.compile(&eval.kind, &eval.params) {
+            let compiled = match registry.prepare(eval) {
                 Ok(compiled) => compiled,
                 Err(why) => {
                     problems.push(format!(
@@ -59,7 +59,7 @@ pub(super) fn compile(
                 }
             };
             let mut judge = None;
-            if let Compiled::Judged(params) = &compiled {
+            if let Compiled::Judged(judged) = &compiled {
                 match judge_of(eval, rubric, workspace, options) {
                     Err(why) => {
                         problems.push(why);
@@ -68,7 +68,8 @@ pub(super) fn compile(
                     Ok(config) => {
                         let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
                         models.resize_with(judges.len(), IndexSet::new);
-                        models[ix].extend(params.model.clone().filter(|m| *m != config.model));
+                        models[ix]
+                            .extend(judged.known.model.clone().filter(|m| *m != config.model));
                         let ix = u32::try_from(ix).unwrap_or(u32::MAX);
                         let selected = options.where_.as_ref().is_none_or(|filter| {
                             filter.may_select(&rubric.id, &eval.id, Some(&config.name))

@@ -223,6 +223,7 @@ fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
             outcome,
             score,
             explanation,
+            marks: _,
         }) => {
             let mut result = if outcome.is_error() {
                 CellResult::failed(outcome, explanation)
