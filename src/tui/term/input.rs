@@ -1,18 +1,27 @@
 //! What is typed, clicked and pasted, as messages. On a thread of its own: crossterm's reader may get stuck on a terminal
 //! that is gone, and nothing else should with it.
+//!
+//! Not crossterm's stream of events: when that is dropped its own thread goes on reading for a moment, and nobody can wait
+//! for it. What was typed for an editor would be lost.
 
-use crossterm::event::{Event, EventStream, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
-use futures_util::StreamExt as _;
-use tokio::runtime::Handle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
+use super::signals;
 use crate::tui::keymap::Chord;
 use crate::tui::msg::{Mouse, MouseDid, Msg};
 
 /// So many failed reads in a row, and nothing can be read any more.
 const TRIES: u32 = 16;
+
+/// A reader that has not ended so long after it was asked to is left alone: half an escape sequence came, and crossterm
+/// waits for the other half.
+const ENDING: Duration = Duration::from_millis(250);
 
 /// What came from the terminal.
 #[derive(Debug)]
@@ -26,31 +35,36 @@ pub(crate) enum Heard {
 /// A reader of the terminal.
 #[derive(Debug)]
 pub(crate) struct Input {
-    stop: CancellationToken,
-    stopped: oneshot::Receiver<()>,
+    stopping: Arc<AtomicBool>,
+    stopped: Receiver<()>,
 }
 
 impl Input {
     /// Reads from now on.
-    pub(super) fn start(handle: Handle, to: UnboundedSender<Heard>) -> std::io::Result<Self> {
-        let stop = CancellationToken::new();
-        let (done, stopped) = oneshot::channel();
-        let stopping = stop.clone();
+    pub(super) fn start(to: UnboundedSender<Heard>) -> std::io::Result<Self> {
+        // Reads nothing, but crossterm listens to changes of the window from here on: one of them ends the thread.
+        event::poll(Duration::ZERO)?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (done, stopped) = channel();
+        let asked = Arc::clone(&stopping);
         std::thread::Builder::new()
             .name("input".to_owned())
             .spawn(move || {
+                // Dropped last, which is how `stop` learns of the end.
+                let _done: std::sync::mpsc::Sender<()> = done;
                 let _told = IfPanicking(to.clone());
-                handle.block_on(read(&stopping, &to));
-                let _gone = done.send(());
+                read(&asked, &to);
             })?;
-        Ok(Self { stop, stopped })
+        Ok(Self { stopping, stopped })
     }
 
     /// Reads no more; returns once nothing typed is taken away from whoever reads next.
-    pub(super) async fn stop(self) {
-        self.stop.cancel();
-        // An error: the thread is gone, and reads nothing either.
-        let _gone = self.stopped.await;
+    pub(super) fn stop(self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // Nothing else makes crossterm return that is not typed.
+        signals::say_resized();
+        // Nothing is ever sent: the thread's end is an error too.
+        let _ended = self.stopped.recv_timeout(ENDING);
     }
 }
 
@@ -66,26 +80,21 @@ impl Drop for IfPanicking {
     }
 }
 
-async fn read(stop: &CancellationToken, to: &UnboundedSender<Heard>) {
-    let mut events = EventStream::new();
+fn read(stopping: &AtomicBool, to: &UnboundedSender<Heard>) {
     let mut failed = 0;
-    loop {
-        let event = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            event = events.next() => event,
-        };
-        let heard = match event {
-            Some(Ok(event)) => {
+    while !stopping.load(Ordering::SeqCst) {
+        let heard = match event::read() {
+            // Said by `stop`, perhaps; and who takes the terminal again asks for its size.
+            Ok(Event::Resize(..)) if stopping.load(Ordering::SeqCst) => return,
+            Ok(event) => {
                 failed = 0;
                 message(event).map(Heard::Msg)
             }
-            Some(Err(_)) if failed < TRIES => {
+            Err(_) if failed < TRIES => {
                 failed += 1;
                 None
             }
-            Some(Err(error)) => Some(Heard::Deaf(error.to_string())),
-            None => Some(Heard::Deaf("no more input".to_owned())),
+            Err(error) => Some(Heard::Deaf(error.to_string())),
         };
         let deaf = matches!(heard, Some(Heard::Deaf(_)));
         if let Some(heard) = heard

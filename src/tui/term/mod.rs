@@ -17,7 +17,6 @@ use ratatui::Terminal;
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Size;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -111,7 +110,7 @@ impl Screen for RealScreen {
 
     async fn lend(&mut self) {
         if let Some(input) = self.input.take() {
-            input.stop().await;
+            input.stop();
         }
         modes::give_back();
         self.lent = modes::Lines::now();
@@ -124,7 +123,7 @@ impl Screen for RealScreen {
         modes::take()?;
         self.forget()?;
         if self.input.is_none() {
-            let input = input::Input::start(Handle::current(), self.heard.clone())?;
+            let input = input::Input::start(self.heard.clone())?;
             self.input = Some(input);
         }
         Ok(())

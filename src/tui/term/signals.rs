@@ -94,6 +94,11 @@ pub(crate) fn stop_self() {
     let _gone = kill_process(getpid(), rustix::process::Signal::STOP);
 }
 
+/// Tells this process that its window has another size, whether it has or not: whoever waits for a key sees that too.
+pub(super) fn say_resized() {
+    let _gone = kill_process(getpid(), rustix::process::Signal::WINCH);
+}
+
 /// Asks a child to end.
 pub(crate) fn end_child(id: u32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);

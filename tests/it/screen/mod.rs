@@ -126,6 +126,27 @@ fn what_a_rude_editor_leaves_on_is_not_passed_on() {
 }
 
 #[test]
+fn what_is_typed_while_the_window_changes_arrives() {
+    let mut pty = Pty::start(&[]);
+    pty.until_shown(FIRST).type_in("/").until_shown("filter: ");
+    let text = "abcdefghijklmnopqrstuvwxyz0123456789";
+    for (at, key) in text.char_indices() {
+        let columns = if at % 2 == 0 { 119 } else { 120 };
+        pty.resize(columns).type_in(key.encode_utf8(&mut [0; 4]));
+    }
+    // The last of them too, though nothing is typed after it.
+    pty.until_shown(text);
+    // Each half may be read alone.
+    pty.type_in("\x1b[200~, pa").type_in("sted\x1b[201~");
+    pty.until_shown(&format!("{text}, pasted"));
+    // The key itself, and not the beginning of one.
+    pty.type_in("\x1b")
+        .until("the line's end", |pty| !pty.contents().contains(text));
+    pty.type_in("q");
+    assert_eq!(pty.ended().code, 0);
+}
+
+#[test]
 fn a_terminal_that_is_gone_ends_it() {
     for ignoring in [false, true] {
         let mut pty = if ignoring {

@@ -199,6 +199,19 @@ impl Pty {
         self.written.extend_from_slice(bytes);
     }
 
+    /// The window gets this many columns, of which the terminal here still shows all.
+    pub(super) fn resize(&mut self, columns: u16) -> &mut Self {
+        let master = self.master.as_ref().expect("the terminal is there");
+        let size = PtySize {
+            rows: ROWS.get(),
+            cols: columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        master.resize(size).expect("it has another size");
+        self
+    }
+
     /// Takes the terminal away from it.
     pub(super) fn hang_up(&mut self) {
         self.deaf.store(true, Ordering::SeqCst);
