@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::model::cells::RowId;
+use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::RequestKey;
 use super::model::runs::Ticket;
 use super::model::trace::Which;
@@ -61,6 +62,14 @@ pub(crate) enum Effect {
     },
     /// Read a transcript; from the run's blob where the file no longer holds it.
     ReadDocument {
+        transcript: TranscriptRef,
+        run_dir: Option<PathBuf>,
+    },
+    /// Have the check decide again, for the places its finding rests on.
+    FindMarks {
+        key: MarksKey,
+        eval: EvalOf,
+        message: Option<u32>,
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
     },

@@ -8,6 +8,7 @@ use super::keymap::Chord;
 use super::listing::Listed;
 use super::model::cells::RowId;
 use super::model::document::Doc;
+use super::model::marks::MarksKey;
 use super::model::overlay::AtHand;
 use super::model::pane::Pane;
 use super::model::request::{Request, RequestKey};
@@ -15,6 +16,7 @@ use super::model::runs::Ticket;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
 use crate::event::{Kind, RunEvent};
+use crate::handlers::Mark;
 use crate::model::{Blob, RunId};
 use crate::record::Board;
 use crate::run::Preview;
@@ -117,6 +119,8 @@ pub(crate) enum Msg {
         id: String,
         doc: Result<Arc<Doc>, String>,
     },
+    /// A check decided again: where its finding stands. Nothing, if it says something else now.
+    MarksFound { key: MarksKey, marks: Vec<Mark> },
     /// A recording was read, to be replayed.
     ReplayRead {
         run: RunId,

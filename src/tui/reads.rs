@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::model::document::Doc;
+use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::{Request, RequestKey};
 use super::model::trace::{Recorded, Which};
 use crate::event::{BlobSource as _, Kind, Piece, Rope, RunEvent, RunState, Settled};
+use crate::handlers::{Compiled, Mark, Registry, Subject};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::transcript::{Span, TranscriptFile, parse};
@@ -161,18 +163,49 @@ pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
 ) -> Result<Doc, String> {
-    let bytes = match (from_file(transcript), run_dir) {
-        (Ok(bytes), _) => bytes,
-        (Err(why), None) => return Err(why),
-        (Err(why), Some(dir)) => FolderBlobs::of_run(dir)
-            .get(&transcript.digest)
-            .map_err(|error| format!("{why}; and the run holds no copy of it: {error}"))?,
-    };
+    let bytes = bytes_of(transcript, run_dir)?;
     let read = parse(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
     Ok(Doc {
         id: transcript.id.clone(),
         ..Doc::of(&read)
     })
+}
+
+fn bytes_of(transcript: &TranscriptRef, run_dir: Option<&Path>) -> Result<Vec<u8>, String> {
+    match (from_file(transcript), run_dir) {
+        (Ok(bytes), _) => Ok(bytes),
+        (Err(why), None) => Err(why),
+        (Err(why), Some(dir)) => FolderBlobs::of_run(dir)
+            .get(&transcript.digest)
+            .map_err(|error| format!("{why}; and the run holds no copy of it: {error}")),
+    }
+}
+
+/// Where a check's finding stands: it decides again. None where it says something else than was recorded, or cannot.
+pub(crate) fn find_marks(
+    registry: &Registry,
+    key: &MarksKey,
+    eval: &EvalOf,
+    message: Option<u32>,
+    transcript: &TranscriptRef,
+    run_dir: Option<&Path>,
+) -> Vec<Mark> {
+    let Ok(Compiled::Check(check)) = registry.prepare(eval.eval()) else {
+        return Vec::new();
+    };
+    let Ok(bytes) = bytes_of(transcript, run_dir) else {
+        return Vec::new();
+    };
+    let Ok(read) = parse(&bytes, 1, &transcript.id) else {
+        return Vec::new();
+    };
+    let subject = match message {
+        Some(message) => Subject::prefix(&read, message as usize + 1),
+        None => Subject::new(&read),
+    };
+    let finding = check.check(&subject);
+    let same = (finding.outcome, &finding.explanation) == (key.outcome, &key.explanation);
+    if same { finding.marks } else { Vec::new() }
 }
 
 fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {

@@ -52,6 +52,7 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
     let pieces: Vec<Said> = (0..1_000_000_u32)
         .map(|message| Said {
             message,
+            part: 0,
             kind: PieceKind::User,
             head: 6,
             range: 6..11,

@@ -118,6 +118,9 @@ impl<'a> DocSource<'a> {
                 marks.push((range.start.max(from)..range.end, Role::Found));
             }
         }
+        for (_, range) in self.document.marks.places.iter().filter(|(p, _)| *p == at) {
+            marks = over(&marks, &[(shifted(range), Role::Found)]);
+        }
         if let Some((_, range)) = self
             .document
             .quoted

@@ -194,6 +194,20 @@ fn decided<'a>(
     if !reason.is_empty() {
         out.push(Block::new(reason, Role::Text));
     }
+    let places = ink.model.desk().document.marks.places.len();
+    if places > 0 {
+        out.push(rich([
+            ("c", Role::Key),
+            (
+                format!(
+                    " goes to where that stands ({})",
+                    counted(places as u64, "place")
+                )
+                .as_str(),
+                Role::Muted,
+            ),
+        ]));
+    }
     if let Some(verdict) = verdict {
         // What was decided beside the reasoning: a cut-off score, say.
         if !result.explanation.is_empty() && result.explanation != verdict.reasoning {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::marks::Marks;
 use crate::model::{Message, Part, Role, Transcript, TranscriptRef};
 use crate::tui::widget::flow::Scroll;
 
@@ -27,6 +28,8 @@ pub(crate) struct Doc {
 pub(crate) struct Piece {
     /// 0-based message it is from.
     pub(crate) message: u32,
+    /// 0-based part of the message it is.
+    pub(crate) part: u32,
     pub(crate) kind: PieceKind,
     /// So many bytes before its text are its heading: who speaks.
     pub(crate) head: u16,
@@ -65,6 +68,8 @@ pub(crate) struct Document {
     pub(crate) quotes: Vec<(usize, Range<usize>)>,
     /// Which verdict [`Document::quotes`] are of.
     pub(crate) quotes_of: Option<QuotesOf>,
+    /// Where the shown check's finding stands here.
+    pub(crate) marks: Marks,
 }
 
 /// What quotes were looked up for.
@@ -167,11 +172,11 @@ impl Doc {
                 own += 1;
                 continue;
             }
-            self.part(at, &message.role, part, own == 0);
+            self.part((at, number), &message.role, part, own == 0);
             own += 1;
-            if let Some(&(from, result)) = joined.calls.get(&(at, number))
+            if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
                 && let Some(Part::ToolResult(result)) =
-                    all.get(from).and_then(|m| m.parts.get(result))
+                    all.get(from).and_then(|m| m.parts.get(result_at))
             {
                 let error = result.is_error == Some(true);
                 let head = if error { "error" } else { "result" };
@@ -179,7 +184,7 @@ impl Doc {
                     error,
                     joined: true,
                 };
-                let piece = self.push(from, kind, head, &result.content);
+                let piece = self.push((from, result_at), kind, head, &result.content);
                 if let Some(first) = self.messages.get_mut(from)
                     && *first == 0
                 {
@@ -189,12 +194,12 @@ impl Doc {
         }
         if own == 0 {
             let kind = kind_of(&message.role);
-            let piece = self.push(at, kind, message.role.as_str(), "");
+            let piece = self.push((at, 0), kind, message.role.as_str(), "");
             self.messages[at] = piece;
         }
     }
 
-    fn part(&mut self, at: usize, role: &Role<'_>, part: &Part<'_>, first: bool) {
+    fn part(&mut self, at: At, role: &Role<'_>, part: &Part<'_>, first: bool) {
         let who = role.as_str();
         let (kind, head, text) = match part {
             Part::Text(text) => (kind_of(role), heading(who, "", first), text.to_string()),
@@ -230,12 +235,12 @@ impl Doc {
         };
         let piece = self.push(at, kind, &head, &text);
         if first {
-            self.messages[at] = piece;
+            self.messages[at.0] = piece;
         }
     }
 
     /// Adds a piece; its position.
-    fn push(&mut self, message: usize, kind: PieceKind, head: &str, text: &str) -> u32 {
+    fn push(&mut self, (message, part): At, kind: PieceKind, head: &str, text: &str) -> u32 {
         let mut cut = head.len().min(HEAD);
         while !head.is_char_boundary(cut) {
             cut -= 1;
@@ -250,6 +255,7 @@ impl Doc {
         let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
         self.pieces.push(Piece {
             message: u32::try_from(message).unwrap_or(u32::MAX),
+            part: u32::try_from(part).unwrap_or(u32::MAX),
             kind,
             head: u16::try_from(from - begin).unwrap_or(0),
             range: from..self.text.len(),

@@ -5,6 +5,7 @@ pub(crate) mod cells;
 pub(crate) mod desk;
 pub(crate) mod document;
 pub(crate) mod follow;
+pub(crate) mod marks;
 pub(crate) mod notices;
 pub(crate) mod overlay;
 pub(crate) mod pane;

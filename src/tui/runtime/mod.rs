@@ -134,6 +134,7 @@ pub(crate) struct Runtime {
     outline: CancellationToken,
     traces: Newest,
     documents: Newest,
+    marks: Newest,
     looks: Newest,
     runs: TaskTracker,
     made: Arc<Mutex<Vec<Made>>>,
@@ -158,6 +159,7 @@ impl Runtime {
             outline: CancellationToken::new(),
             traces: Newest::new(READS),
             documents: Newest::new(READS),
+            marks: Newest::new(READS),
             looks: Newest::new(LOOKS),
             runs: TaskTracker::new(),
             made: Arc::default(),
@@ -303,6 +305,33 @@ impl Runtime {
                     move |why| Msg::DocumentRead {
                         id: failed,
                         doc: Err(why),
+                    },
+                );
+            }
+            Effect::FindMarks {
+                key,
+                eval,
+                message,
+                transcript,
+                run_dir,
+            } => {
+                let registry = Arc::clone(&self.deps.registry);
+                let lost = key.clone();
+                self.marks.ask(
+                    &self.out,
+                    move |_| {
+                        let dir = run_dir.as_deref();
+                        let marks =
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, dir);
+                        Some(Msg::MarksFound {
+                            key: key.clone(),
+                            marks,
+                        })
+                    },
+                    // A check that panics has no places.
+                    move |_| Msg::MarksFound {
+                        key: lost,
+                        marks: Vec::new(),
                     },
                 );
             }

@@ -54,6 +54,39 @@ fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
     assert!(told(&app).starts_with("run "), "{}", told(&app));
 }
 
+#[test]
+fn what_a_check_found_is_one_key_away() {
+    let mut app = workbench(
+        120,
+        40,
+        &[
+            ("dicta.yaml", "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n"),
+            (
+                "t.jsonl",
+                "{\"id\":\"t\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"role\":\"assistant\",\"content\":\"Your REFUND is on its way\"}]}\n",
+            ),
+            (
+                "r.yaml",
+                "evals:\n  - { id: word, type: contains, params: { patterns: [refund] } }\n",
+            ),
+        ],
+    );
+    app.settle();
+    app.keys("R").settle();
+    go_to(&mut app, "t", "word");
+    app.settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("c goes to where that stands (1 place)"),
+        "{screen}"
+    );
+    app.keys("c").settle();
+    let document = &app.app.model.live.document;
+    let (piece, range) = document.quoted.clone().expect("gone to");
+    let doc = document.here().expect("read");
+    assert_eq!(&doc.text_of(&doc.pieces[piece])[range], "REFUND");
+}
+
 fn go_to_live(app: &mut Driven) {
     let cells = &app.app.model.live.cells;
     let ids = (0..)

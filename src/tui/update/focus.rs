@@ -4,6 +4,7 @@
 //! ignored. Both desks may wait: an answer for the live one also arrives while a recording plays.
 
 mod citations;
+mod marks;
 mod steps;
 
 use std::ops::Range;
@@ -18,14 +19,15 @@ use crate::tui::model::Model;
 use crate::tui::model::cells::RowId;
 use crate::tui::model::desk::Desk;
 use crate::tui::model::document::{Doc, Document, Shown as Read};
+use crate::tui::model::pane::Pane;
 use crate::tui::model::request::{Request, RequestKey};
 use crate::tui::model::trace::{
     Asked, Loaded, Recorded, Seen, StepAt, Whereabouts, Which, call_at, forming, shown, turn_at,
     whereabouts,
 };
-use crate::tui::widget::flow::Scroll;
+use crate::tui::widget::flow::{Place, Scroll};
 
-pub(crate) use citations::next_citation;
+pub(super) use marks::found as marks_found;
 pub(crate) use steps::{message_by, select_step, step_by, toggle_raw};
 
 /// After every update: asks for what the focused cell needs and nobody asked for yet. Does nothing if nothing moved.
@@ -38,6 +40,7 @@ pub(super) fn look(model: &mut Model) -> Vec<Effect> {
     effects.extend(ask_request(model));
     ask_texts(model, &mut effects);
     citations::look_up(model);
+    effects.extend(marks::ask(model));
     effects
 }
 
@@ -126,6 +129,20 @@ fn ask_transcript(model: &mut Model) -> Option<Effect> {
         return None;
     }
     let transcript = transcript.clone();
+    let (placed, run_dir) = where_read(model, &transcript);
+    model.desk_mut().document = Document {
+        of: Some(transcript),
+        doc: Read::Reading,
+        ..Document::default()
+    };
+    Some(Effect::ReadDocument {
+        transcript: placed,
+        run_dir,
+    })
+}
+
+/// A transcript with its whole path, and the folder of the run that may hold a copy.
+fn where_read(model: &Model, transcript: &TranscriptRef) -> (TranscriptRef, Option<PathBuf>) {
     let shown = shown(model);
     let header = shown.and_then(|shown| shown.header);
     let root = match (&model.replay, model.workspace()) {
@@ -136,21 +153,22 @@ fn ask_transcript(model: &mut Model) -> Option<Effect> {
         Some(replay) => Some(replay.dir.clone()),
         None => shown.and_then(|shown| shown.dir).map(Path::to_owned),
     };
-    model.desk_mut().document = Document {
-        of: Some(transcript.clone()),
-        doc: Read::Reading,
-        ..Document::default()
+    let placed = TranscriptRef {
+        path: root.map_or_else(
+            || transcript.path.clone(),
+            |root| root.join(&transcript.path),
+        ),
+        ..transcript.clone()
     };
-    Some(Effect::ReadDocument {
-        transcript: TranscriptRef {
-            path: root.map_or_else(
-                || transcript.path.clone(),
-                |root| root.join(&transcript.path),
-            ),
-            ..transcript
-        },
-        run_dir,
-    })
+    (placed, run_dir)
+}
+
+/// The next place that what is shown rests on: a judge's citation, or where a check found what it says.
+pub(crate) fn next_citation(model: &mut Model) -> Vec<Effect> {
+    match marks::next(model) {
+        Some(effects) => effects,
+        None => citations::next_citation(model),
+    }
 }
 
 /// Panes that show something else than before begin at its top; a stream is followed.
@@ -339,6 +357,27 @@ pub(super) fn document_read(
         desk.document.quotes_of = None;
     }
     Vec::new()
+}
+
+/// Makes a place of a pane visible, and the pane.
+fn show(model: &mut Model, pane: Pane, place: Place) {
+    reveal(model, pane);
+    let area = model.layout().inside(pane);
+    let mut scroll: Scroll = content::scroll(model, pane).cloned().unwrap_or_default();
+    scroll.show(&*content::of(model, pane), area, place);
+    if let Some(there) = content::scroll_mut(model, pane) {
+        *there = scroll;
+    }
+}
+
+/// A pane that is not shown becomes the shown tab; where only the focused one is shown, the focused one.
+fn reveal(model: &mut Model, pane: Pane) {
+    if model.layout().area(pane).is_none() {
+        model.ui.tab = pane;
+    }
+    if model.layout().area(pane).is_none() {
+        model.ui.focus = pane;
+    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::TextRead { blob, text } => focus::text_read(model, &blob, text),
         Msg::RequestRead { key, request } => focus::request_read(model, &key, request),
         Msg::Highlighted { key, spans } => focus::highlighted(model, key, spans),
+        Msg::MarksFound { key, marks } => focus::marks_found(model, &key, &marks),
         Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
         Msg::ReplayRead {
             run,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::{reveal, show};
 use crate::judge::{CitedPlace, cited_place};
 use crate::model::{Citation, visible};
 use crate::tui::content;
@@ -12,13 +13,13 @@ use crate::tui::model::document::{Doc, QuotesOf, find_quote};
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::trace::{Step, StepAt, fetch, shown, steps};
-use crate::tui::widget::flow::{Place, Scroll};
+use crate::tui::widget::flow::Place;
 
 /// So many bytes are searched for a verdict's quotes before it is on the screen; more waits for the key.
 const SEARCHED: usize = 1 << 20;
 
 /// The next place the shown verdict cites.
-pub(crate) fn next_citation(model: &mut Model) -> Vec<Effect> {
+pub(super) fn next_citation(model: &mut Model) -> Vec<Effect> {
     let Some(shown) = shown(model) else {
         return say(
             model,
@@ -174,27 +175,6 @@ fn quoted(citation: &Citation) -> String {
 fn say(model: &mut Model, level: Level, text: impl Into<String>) -> Vec<Effect> {
     model.notices.tell(model.now, level, text);
     Vec::new()
-}
-
-/// Makes a place of a pane visible, and the pane.
-fn show(model: &mut Model, pane: Pane, place: Place) {
-    reveal(model, pane);
-    let area = model.layout().inside(pane);
-    let mut scroll: Scroll = content::scroll(model, pane).cloned().unwrap_or_default();
-    scroll.show(&*content::of(model, pane), area, place);
-    if let Some(there) = content::scroll_mut(model, pane) {
-        *there = scroll;
-    }
-}
-
-/// A pane that is not shown becomes the shown tab; where only the focused one is shown, the focused one.
-fn reveal(model: &mut Model, pane: Pane) {
-    if model.layout().area(pane).is_none() {
-        model.ui.tab = pane;
-    }
-    if model.layout().area(pane).is_none() {
-        model.ui.focus = pane;
-    }
 }
 
 /// Where a message holds a quote; and how many bytes were searched.
