@@ -1,5 +1,6 @@
 //! `dicta evals`, `judges`, `tools`, `schema`: what exists here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -34,7 +35,9 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
             .iter()
             .map(|k| {
                 json!({"type": k.name, "summary": k.summary, "judged": k.judged, "scored": k.scored,
-                       "decides": k.decides, "example": k.example, "schema": k.schema})
+                       "decides": k.decides, "example": k.example, "schema": k.schema,
+                       "aliases": k.aliases.iter().map(|alias| alias.name).collect::<Vec<_>>(),
+                       "param_aliases": k.param_aliases.iter().copied().collect::<BTreeMap<_, _>>()})
             })
             .collect();
         cx.streams.print(&format!("{:#}\n", Value::from(list)));
@@ -45,7 +48,12 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
         let judged = if spec.judged { "  (asks a judge)" } else { "" };
         let width = cx.streams.out.width;
         let summary = wrap(spec.summary, 4, 4, width);
-        let _infallible = writeln!(out, "{}{judged}\n    {summary}", spec.name);
+        let aliases: Vec<&str> = spec.aliases.iter().map(|alias| alias.name).collect();
+        let also = match aliases.as_slice() {
+            [] => String::new(),
+            names => format!("  (also {})", names.join(", ")),
+        };
+        let _infallible = writeln!(out, "{}{judged}{also}\n    {summary}", spec.name);
         let empty = serde_json::Map::new();
         let properties = spec
             .schema
@@ -61,7 +69,12 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
                 .and_then(Value::as_str)
                 .unwrap_or("");
             let mark = if required { "*" } else { " " };
-            let line = format!("{mark} {name}: {}", about.replace('\n', " "));
+            let mut aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
+            let also = aliases.next().map_or_else(String::new, |(other, _)| {
+                let more = aliases.map(|(other, _)| format!(", `{other}`"));
+                format!(" Also `{other}`{}.", more.collect::<String>())
+            });
+            let line = format!("{mark} {name}: {}{also}", about.replace('\n', " "));
             let _infallible = writeln!(out, "   {}", wrap(&line, 3, 9, width));
         }
         for line in spec.example.lines() {

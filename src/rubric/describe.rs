@@ -3,16 +3,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Catalog;
+use super::{Catalog, KindSpec};
 
 /// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
 pub fn json_schema(catalog: &dyn Catalog) -> Value {
     let kinds = catalog.kinds();
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = kinds.iter().flat_map(|kind| spellings(kind)).collect();
     let mut defs = Map::new();
     let mut by_type = Vec::new();
     for kind in &kinds {
         let mut params = kind.schema.clone();
+        add_param_aliases(&mut params, kind);
         if let Value::Object(map) = &mut params {
             map.shift_remove("$schema");
             map.insert("description".to_owned(), kind.summary.into());
@@ -35,7 +36,7 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
             then["required"] = json!(["params"]);
         }
         by_type.push(json!({
-            "if": {"properties": {"type": {"const": kind.name}}, "required": ["type"]},
+            "if": {"properties": {"type": {"enum": spellings(kind).collect::<Vec<_>>()}}, "required": ["type"]},
             "then": then,
         }));
         defs.insert(format!("params-{}", kind.name), params);
@@ -58,6 +59,36 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
         "additionalProperties": false,
         "$defs": defs,
     })
+}
+
+/// A type's name and its other names.
+fn spellings(kind: &KindSpec) -> impl Iterator<Item = &'static str> {
+    let aliases = kind.aliases.iter().map(|alias| alias.name);
+    std::iter::once(kind.name).chain(aliases)
+}
+
+/// A param may be written by another name: each of them is described, and where it is required one of them is.
+fn add_param_aliases(params: &mut Value, kind: &KindSpec) {
+    let mut one_of_each = Vec::new();
+    for (alias, own) in kind.param_aliases {
+        let described = params["properties"][*own].clone();
+        params["properties"][*alias] = described;
+        let required = params.get_mut("required").and_then(Value::as_array_mut);
+        let Some(required) = required else { continue };
+        if let Some(at) = required.iter().position(|name| name == own) {
+            required.remove(at);
+            one_of_each.push((*own, vec![json!({"required": [own]})]));
+        }
+        if let Some((_, any)) = one_of_each.iter_mut().find(|(name, _)| name == own) {
+            any.push(json!({"required": [alias]}));
+        }
+    }
+    if !one_of_each.is_empty() {
+        let all = one_of_each
+            .into_iter()
+            .map(|(_, any)| json!({"oneOf": any}));
+        params["allOf"] = all.collect();
+    }
 }
 
 fn text(description: &str) -> Value {

@@ -73,8 +73,7 @@ fn what_a_check_found_is_one_key_away() {
     );
     app.settle();
     app.keys("R").settle();
-    go_to(&mut app, "t", "word");
-    app.settle();
+    go_to(&mut app, "t/r/word");
     let screen = app.screen();
     assert!(
         screen.contains("c goes to where that stands (1 place)"),
