@@ -24,7 +24,7 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
                 call_id: text(&message["tool_call_id"]),
                 content: text(content),
                 is_error: message["metadata"]["is_error"].as_bool(),
-                duration_ms: None,
+                duration_ms: message["metadata"]["duration_ms"].as_f64(),
             }));
         } else if content.is_string() {
             parts.push(Part::Text(text(content)));
