@@ -202,7 +202,7 @@ mod tests {
                 "writer",
                 "sources",
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest other result, of "writer" in message 1: it lacks "sources""#,
+                r#"found in 0 results of 1 wanted; the nearest result, of "writer" in message 1: it lacks "sources""#,
             ),
             (
                 "editor",

@@ -126,7 +126,7 @@ pub(super) fn results_missing(subject: &Subject<'_>, calls: &[usize]) -> bool {
     calls.iter().any(earlier) && results(subject).next().is_none()
 }
 
-/// `"search" in message 3, answered in message 4: "Error: …"`: an error as people see it.
+/// `"search" in message 3: "Error: …"`: an error as people see it.
 pub(super) fn error_told(subject: &Subject<'_>, call: usize) -> String {
     let made = super::matching::call_in(subject, call);
     match subject.result(call) {

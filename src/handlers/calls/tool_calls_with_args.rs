@@ -6,10 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::matching::{Args, Scope, Want, arg_pointer, call_in};
-use super::results::{
-    ERRORS_UNSAID, Held, NO_RESULTS, error_told, errors_unsaid, is_error, results_missing,
-};
-use crate::handlers::explain::list;
+use super::results::{ERRORS_UNSAID, Held, NO_RESULTS, errors_unsaid, is_error, results_missing};
+use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject, regexp};
 use crate::rubric::ParamProblem;
@@ -143,31 +141,25 @@ impl Every {
     /// All that a call lacks.
     fn lacks(&self, subject: &Subject<'_>, ix: usize) -> String {
         let mut lacks = self.args.misses(subject, ix);
+        let answer = subject.answer(ix);
         if self.no_error && is_error(subject, ix) {
-            lacks.push("its result is an error".to_owned());
+            let text = answer.map(|answer| answer.text.trim()).unwrap_or_default();
+            lacks.push(format!("its result is an error ({})", Quoted(text)));
         }
-        match subject.answer(ix) {
+        match answer {
             None if !self.held.is_empty() => lacks.push("it has no result".to_owned()),
             None => {}
             Some(answer) => {
                 let unmet = self.held.iter().filter(|held| held.find(answer).is_none());
-                lacks.extend(unmet.map(|held| format!("in the result, {}", held.lack(answer))));
+                lacks.extend(unmet.map(|held| format!("in its result, {}", held.lack(answer))));
             }
         }
-        let made = if self.no_error && is_error(subject, ix) {
-            error_told(subject, ix)
-        } else {
-            call_in(subject, ix)
-        };
-        format!("{made}: {}", list(lacks))
+        format!("{}: {}", call_in(subject, ix), list(lacks))
     }
 
-    /// What is asked but not in the transcript at all; only where nothing else fails already.
-    fn missing(&self, subject: &Subject<'_>, calls: &[usize]) -> Option<&'static str> {
-        if !self.held.is_empty() && results_missing(subject, calls) {
-            return Some(NO_RESULTS);
-        }
-        (self.no_error && errors_unsaid(subject, calls)).then_some(ERRORS_UNSAID)
+    /// Whether some call fails by its arguments, whatever the transcript lacks.
+    fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
+        !self.args.is_empty() && calls.iter().any(|ix| !self.args.hold(subject, *ix))
     }
 }
 
@@ -178,18 +170,20 @@ impl Check for Every {
             // Without a tool, nothing is asked to be called.
             return Finding::of(self.of.is_all(), self.of.none(subject));
         }
-        let missing = self.missing(subject, &calls);
+        if !self.held.is_empty()
+            && results_missing(subject, &calls)
+            && !self.fails_by_args(subject, &calls)
+        {
+            return Finding::check_error(NO_RESULTS);
+        }
         let wrong: Vec<usize> = calls
             .iter()
             .copied()
             .filter(|ix| !self.holds(subject, *ix))
             .collect();
-        let args_fail = |ix: &usize| !self.args.is_empty() && !self.args.hold(subject, *ix);
-        if let Some(missing) = missing
-            && (missing == NO_RESULTS || wrong.is_empty())
-            && !wrong.iter().any(args_fail)
-        {
-            return Finding::check_error(missing);
+        // What fails without knowing which results are errors fails with it too.
+        if wrong.is_empty() && self.no_error && errors_unsaid(subject, &calls) {
+            return Finding::check_error(ERRORS_UNSAID);
         }
         let all = self.of.counted(calls.len());
         if wrong.is_empty() {
@@ -290,8 +284,8 @@ mod tests {
             &json!({"tool_name": "get", "result_includes": ["order", "shipped"], "result_matches": r"\d", "no_error": true}),
             &record,
             Fail,
-            "1 of 2 calls of \"get\" not as asked: \"get\" in message 3: \"order: timed out\": its result is an error, \
-             in the result, it lacks \"shipped\", in the result, \"\\\\d\" does not match \"order: timed out\"",
+            "1 of 2 calls of \"get\" not as asked: \"get\" in message 3: its result is an error (\"order: timed out\"), \
+             in its result, it lacks \"shipped\", in its result, \"\\\\d\" does not match \"order: timed out\"",
         );
     }
 

@@ -14,6 +14,7 @@ use crate::rubric::ParamProblem;
 /// Params of `tool_efficiency`: at least one budget.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "they are what authors write")]
 pub(in crate::handlers) struct ToolEfficiency {
     /// The most calls, of all tools together.
     #[serde(default)]

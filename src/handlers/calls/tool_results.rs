@@ -150,7 +150,8 @@ impl Check for Answers {
                 let lack = lack.unwrap_or_default();
                 let near = call_in(subject, ix);
                 marks.extend(subject.mark_result(ix, 0..0));
-                why = format!("{why}; the nearest other result, of {near}: {lack}");
+                let other = if hits.is_empty() { "" } else { " other" };
+                why = format!("{why}; the nearest{other} result, of {near}: {lack}");
             }
             None if hits.is_empty() => {
                 why = format!(
@@ -219,7 +220,7 @@ mod tests {
             (
                 json!({"tool": "get", "patterns": ["2.69", "beam", "notes"]}),
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest other result, of "get" in message 5: it lacks "2.69", "notes""#,
+                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: it lacks "2.69", "notes""#,
             ),
             (
                 json!({"patterns": ["2.69", "no"], "occurrence": 1}),
@@ -267,7 +268,7 @@ mod tests {
             (
                 json!({"pattern": "^beam", "tool": "get"}),
                 Fail,
-                r#"found in 0 results of 1 wanted; the nearest other result, of "get" in message 5: "^beam" does not match "Beam release""#,
+                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: "^beam" does not match "Beam release""#,
             ),
             (
                 json!({"pattern": "(?i)beam", "occurrence": 4}),

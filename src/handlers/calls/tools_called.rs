@@ -178,7 +178,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::records::calls;
-    use crate::handlers::testing::{on, refused, told};
+    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::handlers::{Compiled, Registry, Subject};
     use crate::model::Outcome::{Fail, Pass};
 
     fn record() -> Value {
@@ -299,6 +300,60 @@ mod tests {
                 Fail,
                 r#"missing "search" (called 0 of 1 times); no tool was called"#.to_owned()
             )
+        );
+    }
+
+    #[test]
+    fn at_a_turn_the_calls_up_to_the_judged_message_count() {
+        let transcript = transcript(&record());
+        for kind in ["tools_called", "tools_called_session"] {
+            let params = json!({"tool_names": ["search"], "min_calls": 2});
+            let Ok(Compiled::Check(check)) = Registry::builtin().compile(kind, &params) else {
+                panic!("{kind} is a check");
+            };
+            let outcomes: Vec<_> = (0..=5)
+                .map(|end| check.check(&Subject::prefix(&transcript, end)).outcome)
+                .collect();
+            assert_eq!(outcomes, [Fail, Fail, Fail, Fail, Pass, Pass], "{kind}");
+        }
+    }
+
+    #[test]
+    fn types_and_params_have_their_other_names() {
+        let yaml = "evals:
+  - { id: a, type: tool_called, params: { tools: [x] } }
+  - { id: b, type: tools_not_called_session, params: { tools: [x] } }
+  - { id: c, type: tools_not_called_with_args, params: { tool_name: x, excluded_args: { y: null } } }
+  - { id: d, type: tool_result_includes, params: { tool_name: x, patterns: [y] } }
+  - { id: e, type: agent_invoked, params: { agent_names: [x] } }
+";
+        let path = std::path::Path::new("r.yaml");
+        let (rubric, problems) = crate::rubric::load(yaml.into(), path, &Registry::builtin());
+        let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
+        let read: Vec<_> = rubric
+            .evals
+            .iter()
+            .map(|eval| (eval.kind.as_str(), eval.params.to_string()))
+            .collect();
+        let read: Vec<_> = read
+            .iter()
+            .map(|(kind, params)| (*kind, params.as_str()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("tools_called", r#"{"tool_names":["x"],"min_calls":1}"#),
+                ("tools_not_called_session", r#"{"tool_names":["x"]}"#),
+                (
+                    "tool_args_excluded_session",
+                    r#"{"tool_name":"x","excluded_args":{"y":null}}"#
+                ),
+                (
+                    "tool_result_includes",
+                    r#"{"tool":"x","patterns":["y"],"occurrence":1}"#
+                ),
+                ("agent_invoked", r#"{"agents":["x"]}"#),
+            ]
         );
     }
 
