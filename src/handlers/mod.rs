@@ -5,6 +5,7 @@
 //! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
+mod calls;
 mod contains;
 mod explain;
 mod fold;
@@ -17,7 +18,6 @@ mod registry;
 mod subject;
 #[cfg(test)]
 mod testing;
-mod tools_called;
 mod wrap;
 
 use std::ops::Range;

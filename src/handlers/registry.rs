@@ -8,22 +8,41 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
+use super::{Compiled, JudgedEval, calls, contains, json, length, llm_judge, regexp};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
+    TypeDef::of::<calls::AgentInvoked>(),
+    TypeDef::of::<calls::AgentNotInvoked>(),
+    TypeDef::of::<calls::AgentResponseContains>(),
+    TypeDef::of::<calls::AgentSteps>(),
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
-    TypeDef::of::<length::MaxLength>(),
-    TypeDef::of::<length::MinLength>(),
     TypeDef::of::<llm_judge::LlmJudge>(),
     TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<length::MaxLength>(),
+    TypeDef::of::<length::MinLength>(),
+    TypeDef::of::<calls::NoToolErrors>(),
     TypeDef::of::<regexp::RegexEval>(),
-    TypeDef::of::<tools_called::ToolsCalled>(),
+    TypeDef::of::<calls::ToolArgs>(),
+    TypeDef::of::<calls::ToolArgsExcludedSession>(),
+    TypeDef::of::<calls::ToolArgsSession>(),
+    TypeDef::of::<calls::ToolCallCount>(),
+    TypeDef::of::<calls::ToolCallLatency>(),
+    TypeDef::of::<calls::ToolCallsWithArgs>(),
+    TypeDef::of::<calls::ToolEfficiency>(),
+    TypeDef::of::<calls::ToolNoRepeat>(),
+    TypeDef::of::<calls::ToolResultIncludes>(),
+    TypeDef::of::<calls::ToolResultMatches>(),
+    TypeDef::of::<calls::ToolsCalled>(),
+    TypeDef::of::<calls::ToolsCalledSession>(),
+    TypeDef::of::<calls::ToolsNotCalled>(),
+    TypeDef::of::<calls::ToolsNotCalledSession>(),
+    TypeDef::of::<calls::TurnCount>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown

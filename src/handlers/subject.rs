@@ -24,12 +24,13 @@ pub struct Subject<'t> {
     silence: Said<'t>,
     calls: OnceCell<Vec<Call<'t>>>,
     results: OnceCell<Vec<Option<(usize, &'t ToolResult<'t>)>>>,
+    answers: OnceCell<Vec<Option<Said<'t>>>>,
     /// By call: the arguments as an object, or why they are none.
     arguments: OnceCell<Vec<Result<Map<String, Value>, String>>>,
     metadata: OnceCell<Option<Value>>,
 }
 
-/// The text of one assistant message.
+/// The text of one assistant message, or of one tool's answer.
 #[derive(Debug, Default)]
 pub struct Said<'t> {
     /// The message's position; `None`: there is no assistant message, and this is the empty text.
@@ -77,6 +78,7 @@ impl<'t> Subject<'t> {
             silence: Said::default(),
             calls: OnceCell::new(),
             results: OnceCell::new(),
+            answers: OnceCell::new(),
             arguments: OnceCell::new(),
             metadata: OnceCell::new(),
         }
@@ -198,6 +200,20 @@ impl<'t> Subject<'t> {
     pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
         let results = self.results.get_or_init(|| self.join());
         results.get(call).copied().flatten()
+    }
+
+    /// The text that was answered to `self.calls()[call]`, to be searched; lower-cased at most once.
+    pub fn answer(&self, call: usize) -> Option<&Said<'t>> {
+        let answers = self.answers.get_or_init(|| {
+            let results = (0..self.calls().len()).map(|call| self.result(call));
+            let said = |(message, result): (usize, &'t ToolResult<'t>)| Said {
+                message: Some(message),
+                text: Cow::Borrowed(&*result.content),
+                folded: OnceCell::new(),
+            };
+            results.map(|result| result.map(said)).collect()
+        });
+        answers.get(call)?.as_ref()
     }
 
     /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids

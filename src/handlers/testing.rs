@@ -1,5 +1,7 @@
 //! For the tests of eval types: one eval on one record, and what its params are refused for.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::{Compiled, Finding, Registry, Subject};
@@ -24,7 +26,7 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
                 call_id: text(&message["tool_call_id"]),
                 content: text(content),
                 is_error: message["metadata"]["is_error"].as_bool(),
-                duration_ms: None,
+                duration_ms: message["metadata"]["duration_ms"].as_f64(),
             }));
         } else if content.is_string() {
             parts.push(Part::Text(text(content)));
@@ -51,10 +53,16 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
     }
 }
 
+/// All types; built once, since properties ask thousands of times.
+fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::builtin);
+    &REGISTRY
+}
+
 /// What the eval finds on a record.
 pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
-    match Registry::builtin().compile(kind, params) {
+    match registry().compile(kind, params) {
         Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
         other => panic!("{kind} {params} is no check: {other:?}"),
     }
@@ -82,7 +90,7 @@ pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, Stri
 
 /// What the params are refused for, by the type's schema or by its own checks: pointer and sentence.
 pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
-    let registry = Registry::builtin();
+    let registry = registry();
     let spec = registry.kind(kind).expect("a type");
     let schema = crate::schema::Compiled::compile(&spec.schema).expect("a schema");
     let by_schema = schema.errors(params);

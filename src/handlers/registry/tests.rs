@@ -10,6 +10,10 @@ fn types_are_sorted_and_found_by_name() {
     assert_eq!(
         names,
         [
+            "agent_invoked",
+            "agent_not_invoked",
+            "agent_response_contains",
+            "agent_steps",
             "contains",
             "contains_any",
             "content_excludes",
@@ -19,8 +23,23 @@ fn types_are_sorted_and_found_by_name() {
             "llm_judge_session",
             "max_length",
             "min_length",
+            "no_tool_errors",
             "regex",
-            "tools_called"
+            "tool_args",
+            "tool_args_excluded_session",
+            "tool_args_session",
+            "tool_call_count",
+            "tool_call_latency",
+            "tool_calls_with_args",
+            "tool_efficiency",
+            "tool_no_repeat",
+            "tool_result_includes",
+            "tool_result_matches",
+            "tools_called",
+            "tools_called_session",
+            "tools_not_called",
+            "tools_not_called_session",
+            "turn_count"
         ]
     );
     for name in names {

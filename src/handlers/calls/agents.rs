@@ -1,0 +1,250 @@
+//! `agent_invoked`, `agent_not_invoked`, `agent_response_contains`: other agents, which are called as tools.
+//!
+//! As in `PromptKit`, an agent is invoked by a call of a tool of its name, and its response is that call's result.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Names, Scope, called};
+use super::results::Held;
+use super::tool_results::Answers;
+use super::tools_called::first_of;
+use super::tools_not_called::NotCalled;
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// The docs of `PromptKit` say `agent_names`, its code reads `agents`.
+const AGENT_NAMES: &[(&str, &str)] = &[("agent_names", "agents")];
+
+/// Params of `agent_invoked`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct AgentInvoked {
+    /// Agents that must each be invoked: called as a tool of that name. Names are case-sensitive.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    agents: Vec<String>,
+}
+
+impl EvalType for AgentInvoked {
+    const NAME: &'static str = "agent_invoked";
+    const SUMMARY: &'static str = "Each of the agents was invoked, as a tool of that name. The score is the share of them that was.";
+    const EXAMPLE: &'static str = "agents: [researcher, writer]";
+    const SCORED: bool = true;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENT_NAMES;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let names = Names::new("agents", self.agents)?;
+        Ok(Compiled::Check(Box::new(Invoked(names))))
+    }
+}
+
+/// Params of `agent_not_invoked`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct AgentNotInvoked {
+    /// Agents of which none may be invoked: called as a tool of that name. Names are case-sensitive.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    agents: Vec<String>,
+}
+
+impl EvalType for AgentNotInvoked {
+    const NAME: &'static str = "agent_not_invoked";
+    const SUMMARY: &'static str = "None of the agents was invoked, as a tool of that name.";
+    const EXAMPLE: &'static str = "agents: [billing]";
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = AGENT_NAMES;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let names = Names::new("agents", self.agents)?;
+        Ok(Compiled::Check(Box::new(NotCalled(names))))
+    }
+}
+
+/// Params of `agent_response_contains`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct AgentResponseContains {
+    /// The agent: a tool of that name. Its name is case-sensitive.
+    #[schemars(length(min = 1))]
+    agent: String,
+    /// A text that some response of the agent holds, whatever its case.
+    #[schemars(length(min = 1))]
+    contains: String,
+}
+
+impl EvalType for AgentResponseContains {
+    const NAME: &'static str = "agent_response_contains";
+    const SUMMARY: &'static str = "Some response of the agent (a result of the tool of that name) holds the text, case-insensitively.";
+    const EXAMPLE: &'static str = "agent: researcher\ncontains: source";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        if self.contains.is_empty() {
+            let why = "is empty, and would be found in every text";
+            problems.push(problem("/contains", why));
+        }
+        let of = Scope::tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));
+        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(Answers {
+            of,
+            held: Held::all("contains", vec![self.contains])?,
+            least: 1,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Invoked(Names);
+
+impl Check for Invoked {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let of = self.0.calls(subject, |_| true);
+        let tallies: Vec<(&str, &[usize])> =
+            self.0.iter().zip(of.iter().map(Vec::as_slice)).collect();
+        let missing: Vec<&str> = tallies
+            .iter()
+            .filter(|(_, calls)| calls.is_empty())
+            .map(|(name, _)| *name)
+            .collect();
+        let score = 1.0 - missing.len() as f64 / tallies.len() as f64;
+        if missing.is_empty() {
+            let told = list(tallies.iter().map(|tally| first_of(subject, tally)));
+            let calls = tallies.iter().flat_map(|(_, calls)| *calls);
+            return Finding::of(true, format!("invoked {told}"))
+                .scored(score)
+                .marked(calls.map(|ix| subject.mark_call(*ix)));
+        }
+        let names = list(missing.iter().map(|name| Quoted(name)));
+        let why = format!("not invoked: {names}; {}", called(subject));
+        Finding::of(false, why).scored(score)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::records::{answered, calls, silent, text};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    #[test]
+    fn an_agent_is_invoked_by_a_call_of_its_name() {
+        let record = calls(&[("writer", "{}"), ("writer", "{}"), ("researcher", "{}")]);
+        for (agents, score, why) in [
+            (
+                json!(["researcher", "writer"]),
+                1.0,
+                r#"invoked "researcher" 1× (once, in message 3), "writer" 2× (first in message 1)"#,
+            ),
+            (
+                json!(["researcher", "editor"]),
+                0.5,
+                r#"not invoked: "editor"; called: "writer" 2×, "researcher" 1×"#,
+            ),
+            (
+                json!(["Writer"]),
+                0.0,
+                r#"not invoked: "Writer"; called: "writer" 2×, "researcher" 1×"#,
+            ),
+        ] {
+            let found = on("agent_invoked", &json!({"agents": agents}), &record);
+            let outcome = if score < 1.0 { Fail } else { Pass };
+            assert_eq!(
+                (found.outcome, found.score, found.explanation.as_str()),
+                (outcome, Some(score), why)
+            );
+        }
+        let half = json!({"agents": ["writer", "editor"], "min_score": 0.5});
+        assert_eq!(told("agent_invoked", &half, &record).0, Pass);
+        assert_eq!(
+            told(
+                "agent_not_invoked",
+                &json!({"agents": ["editor", "researcher"]}),
+                &record
+            ),
+            (
+                Fail,
+                r#"called "researcher" 1× (once, in message 3)"#.to_owned()
+            )
+        );
+        assert_eq!(
+            told(
+                "agent_not_invoked",
+                &json!({"agents": ["editor"]}),
+                &silent()
+            ),
+            (
+                Pass,
+                r#""editor" was not called; no tool was called"#.to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn a_response_is_the_result_of_that_agents_call() {
+        let record = answered(&[
+            ("writer", "{}", text("done")),
+            ("researcher", "{}", text("nothing")),
+            ("researcher", "{}", text("Two SOURCES")),
+        ]);
+        for (agent, contains, outcome, why) in [
+            (
+                "researcher",
+                "sources",
+                Pass,
+                r#"found in the result of "researcher" in message 5"#,
+            ),
+            (
+                "writer",
+                "sources",
+                Fail,
+                r#"found in 0 results of 1 wanted; the nearest result, of "writer" in message 1: it lacks "sources""#,
+            ),
+            (
+                "editor",
+                "x",
+                Fail,
+                r#""editor" was not called; called: "writer" 1×, "researcher" 2×"#,
+            ),
+        ] {
+            let params = json!({"agent": agent, "contains": contains});
+            assert_eq!(
+                told("agent_response_contains", &params, &record),
+                (outcome, why.to_owned())
+            );
+        }
+        let params = json!({"agent": "a", "contains": "x"});
+        let unanswered = calls(&[("a", "{}"), ("b", "{}")]);
+        assert_eq!(
+            told("agent_response_contains", &params, &unanswered).0,
+            CheckError
+        );
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for (kind, params) in [
+            ("agent_invoked", json!({})),
+            ("agent_invoked", json!({"agents": []})),
+            ("agent_invoked", json!({"agents": [""]})),
+            ("agent_not_invoked", json!({"agents": []})),
+            ("agent_not_invoked", json!({"agents": "a"})),
+            ("agent_response_contains", json!({"agent": "a"})),
+            ("agent_response_contains", json!({"contains": "a"})),
+            (
+                "agent_response_contains",
+                json!({"agent": "", "contains": "a"}),
+            ),
+            (
+                "agent_response_contains",
+                json!({"agent": "a", "contains": ""}),
+            ),
+        ] {
+            assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+        }
+    }
+}

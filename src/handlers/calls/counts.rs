@@ -1,0 +1,357 @@
+//! How many: `tool_call_count` of calls, `agent_steps` of assistant messages, `turn_count` of the user's turns.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Scope, called};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
+use crate::model::{Message, Part, Role, counted};
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_call_count`: `min`, `max` or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolCallCount {
+    /// Only calls of this tool; of all, where it is left out. Its name is case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    tool: Option<String>,
+    /// The fewest calls. Calls that ended in an error count.
+    #[serde(default)]
+    min: Option<u32>,
+    /// The most calls.
+    #[serde(default)]
+    max: Option<u32>,
+}
+
+impl EvalType for ToolCallCount {
+    const NAME: &'static str = "tool_call_count";
+    const SUMMARY: &'static str = "The number of calls is within the bounds, both included; calls that ended in an error count.";
+    const EXAMPLE: &'static str = "tool: search\nmax: 3";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let of = Scope::tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let bounds = Bounds::new(self.min, self.max).map_err(|p| problems.extend(p));
+        match (of, bounds) {
+            (Ok(of), Ok(bounds)) => Ok(Compiled::Check(Box::new(Calls { of, bounds }))),
+            _ => Err(problems),
+        }
+    }
+}
+
+/// Params of `agent_steps`: `min`, `max` or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct AgentSteps {
+    /// The fewest steps. A step is one assistant message, with text, calls or both: five calls in one message are one.
+    #[serde(default)]
+    min: Option<u32>,
+    /// The most steps.
+    #[serde(default)]
+    max: Option<u32>,
+}
+
+impl EvalType for AgentSteps {
+    const NAME: &'static str = "agent_steps";
+    const SUMMARY: &'static str = "The number of assistant messages, with calls or without, is within the bounds, both included.";
+    const EXAMPLE: &'static str = "max: 8";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let bounds = Bounds::new(self.min, self.max)?;
+        Ok(Compiled::Check(Box::new(Messages {
+            bounds,
+            noun: "assistant message",
+            places: |messages| {
+                let all = messages.iter().enumerate();
+                all.filter(|(_, m)| m.role == Role::Assistant)
+                    .map(|(at, _)| at)
+                    .collect()
+            },
+        })))
+    }
+}
+
+/// Params of `turn_count`: `min`, `max` or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct TurnCount {
+    /// The fewest turns. A turn begins where the user speaks: user messages without an assistant message between them
+    /// are one turn, and a message that holds tool results alone is none.
+    #[serde(default)]
+    min: Option<u32>,
+    /// The most turns.
+    #[serde(default)]
+    max: Option<u32>,
+}
+
+impl EvalType for TurnCount {
+    const NAME: &'static str = "turn_count";
+    const SUMMARY: &'static str =
+        "The number of the user's turns is within the bounds, both included.";
+    const EXAMPLE: &'static str = "max: 4";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let bounds = Bounds::new(self.min, self.max)?;
+        Ok(Compiled::Check(Box::new(Messages {
+            bounds,
+            noun: "user turn",
+            places: turns,
+        })))
+    }
+}
+
+/// Where the user's turns begin.
+fn turns(messages: &[Message<'_>]) -> Vec<usize> {
+    let mut begins = Vec::new();
+    let mut speaking = false;
+    for (at, message) in messages.iter().enumerate() {
+        match message.role {
+            Role::Assistant => speaking = false,
+            Role::User if !speaking && !only_results(message) => {
+                begins.push(at);
+                speaking = true;
+            }
+            _ => {}
+        }
+    }
+    begins
+}
+
+/// Some sources give tools' answers in the user's name.
+fn only_results(message: &Message<'_>) -> bool {
+    let mut parts = message.parts.iter();
+    !message.parts.is_empty() && parts.all(|part| matches!(part, Part::ToolResult(_)))
+}
+
+/// From and to, both included.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    least: usize,
+    most: Option<usize>,
+}
+
+impl Bounds {
+    fn new(min: Option<u32>, max: Option<u32>) -> Result<Self, Vec<ParamProblem>> {
+        match (min, max) {
+            (None, None) => Err(vec![problem("", "`min` or `max` is missing")]),
+            (Some(0), _) => Err(vec![problem(
+                "/min",
+                "must be 1 or more: no number is below 0",
+            )]),
+            (Some(min), Some(max)) if min > max => Err(vec![problem(
+                "/min",
+                format!("({min}) is above max ({max}): nothing could pass"),
+            )]),
+            (min, max) => Ok(Self {
+                least: min.unwrap_or_default() as usize,
+                most: max.map(|max| max as usize),
+            }),
+        }
+    }
+
+    /// Whether the number is within, and the sentence without its end: `3 calls, 1 more than 2`.
+    fn told(self, number: usize, counted: &str) -> (bool, String) {
+        match self.most.filter(|most| number > *most) {
+            Some(most) => (
+                false,
+                format!("{counted}, {} more than {most}", number - most),
+            ),
+            None if number < self.least => {
+                let short = self.least - number;
+                (
+                    false,
+                    format!("{counted}, {short} fewer than {}", self.least),
+                )
+            }
+            None => (true, counted.to_owned()),
+        }
+    }
+
+    /// The places that tell: those too many, else all.
+    fn telling<T>(self, places: &[T]) -> &[T] {
+        match self.most.filter(|most| places.len() > *most) {
+            Some(most) => &places[most..],
+            None => places,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Calls {
+    of: Scope,
+    bounds: Bounds,
+}
+
+impl Check for Calls {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        let (passed, mut why) = self.bounds.told(calls.len(), &self.of.counted(calls.len()));
+        if calls.len() < self.bounds.least && !self.of.is_all() {
+            why = format!("{why}; {}", called(subject));
+        }
+        let telling = self.bounds.telling(&calls).iter();
+        Finding::of(passed, why).marked(telling.map(|ix| subject.mark_call(*ix)))
+    }
+}
+
+#[derive(Debug)]
+struct Messages {
+    bounds: Bounds,
+    noun: &'static str,
+    /// The messages that count, of those up to the judged one.
+    places: fn(&[Message<'_>]) -> Vec<usize>,
+}
+
+impl Check for Messages {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let places = (self.places)(&subject.transcript.messages[..subject.end]);
+        let number = counted(places.len(), self.noun);
+        let (passed, why) = self.bounds.told(places.len(), &number);
+        let telling = self.bounds.telling(&places).iter();
+        // A message without parts has no place to show.
+        let shown = telling.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
+        Finding::of(passed, why).marked(shown.map(|at| Mark {
+            message: *at,
+            part: 0,
+            bytes: 0..0,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::records::{calls, silent};
+    use super::*;
+    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::model::Outcome::{Fail, Pass};
+    use crate::model::{Text, ToolResult};
+
+    #[test]
+    fn calls_are_counted_by_tool_or_all() {
+        let record = calls(&[("search", "{}"), ("get", "{}"), ("search", "broken")]);
+        for (params, outcome, why) in [
+            (json!({"min": 3, "max": 3}), Pass, "3 calls"),
+            (json!({"max": 2}), Fail, "3 calls, 1 more than 2"),
+            (json!({"min": 5}), Fail, "3 calls, 2 fewer than 5"),
+            (
+                json!({"tool": "search", "max": 2}),
+                Pass,
+                r#"2 calls of "search""#,
+            ),
+            (
+                json!({"tool": "search", "max": 0}),
+                Fail,
+                r#"2 calls of "search", 2 more than 0"#,
+            ),
+            (
+                json!({"tool": "pay", "min": 1}),
+                Fail,
+                r#"0 calls of "pay", 1 fewer than 1; called: "search" 2×, "get" 1×"#,
+            ),
+            (
+                json!({"tool": "pay", "max": 0}),
+                Pass,
+                r#"0 calls of "pay""#,
+            ),
+        ] {
+            assert_eq!(
+                told("tool_call_count", &params, &record),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+        let over = on("tool_call_count", &json!({"max": 2}), &record);
+        let places: Vec<usize> = over.marks.iter().map(|m| m.message).collect();
+        assert_eq!(places, [3], "the one too many");
+        assert_eq!(
+            told("tool_call_count", &json!({"min": 1}), &silent()),
+            (Fail, "0 calls, 1 fewer than 1".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_step_is_an_assistant_message() {
+        let call = |id| json!({"id": id, "function": {"name": "f", "arguments": "{}"}});
+        let record = json!({"messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "tool_calls": [call("1"), call("2"), call("3")]},
+            {"role": "tool", "tool_call_id": "1", "content": "x"},
+            {"role": "assistant", "content": "a"}]});
+        for (params, outcome, why) in [
+            (json!({"max": 2}), Pass, "2 assistant messages"),
+            (
+                json!({"max": 1}),
+                Fail,
+                "2 assistant messages, 1 more than 1",
+            ),
+            (
+                json!({"min": 3}),
+                Fail,
+                "2 assistant messages, 1 fewer than 3",
+            ),
+        ] {
+            let found = told("agent_steps", &params, &record);
+            assert_eq!(found, (outcome, why.to_owned()), "{params}");
+        }
+        let nobody = json!({"messages": []});
+        assert_eq!(told("agent_steps", &json!({"min": 1}), &nobody).0, Fail);
+        assert_eq!(told("agent_steps", &json!({"max": 1}), &nobody).0, Pass);
+    }
+
+    #[test]
+    fn a_turn_begins_where_the_user_speaks() {
+        let record = json!({"messages": [
+            {"role": "user", "content": "q"}, {"role": "user", "content": "and"},
+            {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"},
+            {"role": "user", "content": "q"}, {"role": "tool", "content": "x"}, {"role": "user", "content": "q"}]});
+        assert_eq!(
+            told("turn_count", &json!({"min": 2, "max": 2}), &record),
+            (Pass, "2 user turns".to_owned())
+        );
+        let over = on("turn_count", &json!({"max": 1}), &record);
+        assert_eq!(
+            (over.explanation.as_str(), over.marks[0].message),
+            ("2 user turns, 1 more than 1", 4)
+        );
+
+        let mut t = transcript(&record);
+        t.messages[4].parts = vec![Part::ToolResult(ToolResult {
+            call_id: Text::default(),
+            content: "x".into(),
+            is_error: None,
+            duration_ms: None,
+        })];
+        assert_eq!(turns(&t.messages), [0, 6], "answers of tools are no turn");
+        assert_eq!(turns(&t.messages[..6]), [0]);
+        assert_eq!(
+            told("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
+            Fail
+        );
+    }
+
+    #[test]
+    fn bounds_that_bind_nothing_are_refused() {
+        for kind in ["tool_call_count", "agent_steps", "turn_count"] {
+            for (params, at) in [
+                (json!({}), ""),
+                (json!({"min": 0}), "/min"),
+                (json!({"min": 0, "max": 2}), "/min"),
+                (json!({"min": 3, "max": 2}), "/min"),
+                (json!({"max": -1}), "/max"),
+                (json!({"max": 1.5}), "/max"),
+                (json!({"max": "2"}), "/max"),
+            ] {
+                let problems = refused(kind, &params);
+                assert!(
+                    matches!(problems.as_slice(), [(pointer, _)] if pointer == at),
+                    "{kind} {params}: {problems:?}"
+                );
+            }
+        }
+        assert!(!refused("tool_call_count", &json!({"tool": "", "max": 1})).is_empty());
+    }
+}

@@ -1,0 +1,387 @@
+//! What all checks over calls share: names of tools, arguments and what they must be, and how calls are told.
+//!
+//! Names are case-sensitive. Arguments compare as JSON values: 10 is 10.0, a text is never a number, and an argument that
+//! is absent equals nothing, not even `null`. Arguments that are no JSON object match nothing.
+
+use std::fmt;
+use std::io;
+
+use indexmap::{IndexMap, IndexSet};
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::handlers::Subject;
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::problem;
+use crate::model::{counted, pointer_step, visible};
+use crate::rubric::{ParamProblem, json_equal};
+
+/// Names of tools as an author lists them, each once.
+#[derive(Debug)]
+pub(super) struct Names(IndexSet<String>);
+
+impl Names {
+    /// Problems are about the param.
+    pub(super) fn new(param: &str, written: Vec<String>) -> Result<Self, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        if written.is_empty() {
+            problems.push(problem(format!("/{param}"), "needs at least one name"));
+        }
+        for (at, _) in written.iter().enumerate().filter(|(_, n)| n.is_empty()) {
+            problems.push(problem(format!("/{param}/{at}"), "is empty"));
+        }
+        if problems.is_empty() {
+            Ok(Self(written.into_iter().collect()))
+        } else {
+            Err(problems)
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// By name, the calls that count: one pass over all calls.
+    pub(super) fn calls(
+        &self,
+        subject: &Subject<'_>,
+        counts: impl Fn(usize) -> bool,
+    ) -> Vec<Vec<usize>> {
+        let mut of = vec![Vec::new(); self.0.len()];
+        for (ix, call) in subject.calls().iter().enumerate() {
+            if let Some(name) = self.0.get_index_of(&*call.call.name)
+                && counts(ix)
+            {
+                of[name].push(ix);
+            }
+        }
+        of
+    }
+}
+
+/// One name where a param is a single tool.
+pub(super) fn named(param: &str, name: String) -> Result<String, Vec<ParamProblem>> {
+    if name.is_empty() {
+        return Err(vec![problem(format!("/{param}"), "is empty")]);
+    }
+    Ok(name)
+}
+
+/// The calls a check is about: all, or those of the named tools.
+#[derive(Debug)]
+pub(super) struct Scope(Option<Names>);
+
+impl Scope {
+    pub(super) const fn all() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn tools(
+        param: &str,
+        tools: Option<Vec<String>>,
+    ) -> Result<Self, Vec<ParamProblem>> {
+        tools
+            .map(|names| Names::new(param, names))
+            .transpose()
+            .map(Self)
+    }
+
+    pub(super) fn tool(param: &str, tool: Option<String>) -> Result<Self, Vec<ParamProblem>> {
+        let name = tool.map(|name| named(param, name)).transpose()?;
+        Ok(Self(name.map(|name| Names(IndexSet::from([name])))))
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| names.has(name))
+    }
+
+    /// Their positions in the subject's calls, in order.
+    pub(super) fn calls(&self, subject: &Subject<'_>) -> Vec<usize> {
+        let calls = subject.calls().iter().enumerate();
+        calls
+            .filter(|(_, call)| self.has(&call.call.name))
+            .map(|(ix, _)| ix)
+            .collect()
+    }
+
+    /// `2 calls`, `1 call of "search"`.
+    pub(super) fn counted(&self, calls: usize) -> String {
+        format!("{}{}", counted(calls, "call"), self.of())
+    }
+
+    /// Empty, or ` of "search"`.
+    pub(super) fn of(&self) -> String {
+        match &self.0 {
+            None => String::new(),
+            Some(names) => format!(" of {}", list(names.iter().map(Quoted))),
+        }
+    }
+
+    /// Why there is nothing to look at: `"search" was not called; called: "get_order" 1×`.
+    pub(super) fn none(&self, subject: &Subject<'_>) -> String {
+        match &self.0 {
+            None => "no tool was called".to_owned(),
+            Some(names) => not_called(names, subject),
+        }
+    }
+}
+
+/// `"search" was not called; called: "get_order" 1×`, where none of the names was.
+pub(super) fn not_called(names: &Names, subject: &Subject<'_>) -> String {
+    let none_of = if names.0.len() == 1 { "" } else { "none of " };
+    let not = if names.0.len() == 1 { " not" } else { "" };
+    let all = list(names.iter().map(Quoted));
+    format!("{none_of}{all} was{not} called; {}", called(subject))
+}
+
+/// `called: "search" 2×, "get_order" 1×`, or that no tool was.
+pub(super) fn called(subject: &Subject<'_>) -> String {
+    let mut counts: IndexMap<&str, usize> = IndexMap::new();
+    for call in subject.calls() {
+        *counts.entry(&call.call.name).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return "no tool was called".to_owned();
+    }
+    let told = counts
+        .iter()
+        .map(|(name, n)| format!("{} {n}×", Quoted(name)));
+    format!("called: {}", list(told))
+}
+
+/// `"search" in message 3`.
+pub(super) fn call_in(subject: &Subject<'_>, ix: usize) -> String {
+    let call = &subject.calls()[ix];
+    format!("{} in message {}", Quoted(&call.call.name), call.message)
+}
+
+/// What one argument must be.
+#[derive(Debug)]
+pub(super) enum Want {
+    /// This very value; `null` is a value.
+    Equal(Value),
+    /// There, whatever its value.
+    Present,
+    /// Its text has a match: a string as it is, other values as compact JSON.
+    Matches(Regex),
+}
+
+impl Want {
+    fn holds(&self, value: &Value) -> bool {
+        match self {
+            Self::Equal(want) => json_equal(want, value),
+            Self::Present => true,
+            Self::Matches(pattern) => match value {
+                Value::String(text) => pattern.is_match(text),
+                other => pattern.is_match(&other.to_string()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equal(value) => Shown(value).fmt(f),
+            Self::Present => f.write_str("any value"),
+            Self::Matches(pattern) => write!(f, "a match of {}", Quoted(pattern.as_str())),
+        }
+    }
+}
+
+/// What arguments must be, by name.
+#[derive(Debug, Default)]
+pub(super) struct Args(IndexMap<String, Want>);
+
+impl Args {
+    pub(super) fn equal(written: Map<String, Value>) -> Self {
+        let wants = written.into_iter();
+        Self(wants.map(|(arg, v)| (arg, Want::Equal(v))).collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One more argument; `false`: it is there already.
+    pub(super) fn add(&mut self, arg: String, want: Want) -> bool {
+        if self.0.contains_key(&arg) {
+            return false;
+        }
+        self.0.insert(arg, want);
+        true
+    }
+
+    /// How many of them hold. Walks the shorter side: many wanted arguments and many small calls are not multiplied.
+    fn held(&self, args: &Map<String, Value>) -> usize {
+        if args.len() < self.0.len() {
+            let given = args.iter();
+            return given
+                .filter(|(arg, value)| self.0.get(*arg).is_some_and(|want| want.holds(value)))
+                .count();
+        }
+        let wants = self.0.iter();
+        wants
+            .filter(|(arg, want)| args.get(*arg).is_some_and(|value| want.holds(value)))
+            .count()
+    }
+
+    /// Of a call whose arguments can be read: how many hold.
+    pub(super) fn held_by(&self, subject: &Subject<'_>, ix: usize) -> Option<usize> {
+        subject.arguments(ix).ok().map(|args| self.held(args))
+    }
+
+    /// Whether all hold.
+    pub(super) fn hold(&self, subject: &Subject<'_>, ix: usize) -> bool {
+        self.held_by(subject, ix) == Some(self.0.len())
+    }
+
+    /// What does not hold of a call, argument by argument: `id: expected 7, got "7"`. Empty where all hold.
+    pub(super) fn misses(&self, subject: &Subject<'_>, ix: usize) -> Vec<String> {
+        let args = match subject.arguments(ix) {
+            Ok(args) => args,
+            Err(_) if self.0.is_empty() => return Vec::new(),
+            Err(why) => return vec![why.to_owned()],
+        };
+        let mut misses = Vec::new();
+        for (arg, want) in &self.0 {
+            let arg_name = Name(arg);
+            match args.get(arg) {
+                Some(value) if want.holds(value) => {}
+                Some(value) => {
+                    misses.push(format!("{arg_name}: expected {want}, got {}", Shown(value)));
+                }
+                None => misses.push(format!("{arg_name}: expected {want}, but it is not there")),
+            }
+        }
+        misses
+    }
+
+    /// `id = 7, lang = "de"`.
+    pub(super) fn told(&self) -> String {
+        list(self.0.iter().map(|(arg, want)| match want {
+            Want::Equal(value) => format!("{} = {}", Name(arg), Shown(value)),
+            other => format!("{}: {other}", Name(arg)),
+        }))
+    }
+}
+
+/// Of the calls, those whose arguments nobody can read: `; 1 call has unreadable arguments (message 3: its arguments are
+/// no JSON: …)`, or nothing.
+pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
+    let mut broken = calls.iter().filter_map(|ix| {
+        let why = subject.arguments(*ix).err()?;
+        Some((subject.calls()[*ix].message, why))
+    });
+    let Some((message, why)) = broken.next() else {
+        return String::new();
+    };
+    let rest = broken.count();
+    let (count, have) = (
+        counted(rest + 1, "call"),
+        if rest == 0 { "has" } else { "have" },
+    );
+    format!("; {count} {have} arguments that match nothing (message {message}: {why})")
+}
+
+/// A pointer to one argument below a param.
+pub(super) fn arg_pointer(param: &str, arg: &str) -> String {
+    format!("/{param}/{}", pointer_step(arg))
+}
+
+/// The name of an argument: as it is where it is plain, else in quotes.
+pub(super) struct Name<'a>(pub(super) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if !self.0.is_empty() && self.0.len() <= 60 && self.0.chars().all(plain) {
+            f.write_str(self.0)
+        } else {
+            Quoted(self.0).fmt(f)
+        }
+    }
+}
+
+/// A JSON value, short and fit for a terminal.
+pub(super) struct Shown<'a>(pub(super) &'a Value);
+
+/// How many bytes of a value are written before it is cut: never all of a large one.
+const WRITTEN: usize = 256;
+/// How many characters of it are shown.
+const SHOWN: usize = 60;
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Value::String(text) = self.0 {
+            return Quoted(text).fmt(f);
+        }
+        let mut head = Head(Vec::new());
+        // It fails where the head is full; what is there is shown.
+        let whole = serde_json::to_writer(&mut head, self.0).is_ok();
+        let text = String::from_utf8_lossy(&head.0);
+        let seen = visible(&text, false);
+        match seen.char_indices().nth(SHOWN) {
+            Some((at, _)) => write!(f, "{}…", &seen[..at]),
+            None if whole => f.write_str(&seen),
+            None => write!(f, "{seen}…"),
+        }
+    }
+}
+
+/// Takes the first bytes and refuses the rest.
+struct Head(Vec<u8>);
+
+impl io::Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = WRITTEN - self.0.len();
+        if room == 0 {
+            return Err(io::Error::other("enough"));
+        }
+        let taken = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_shown_short_and_harmless() {
+        for (value, shown) in [
+            (json!(null), "null".to_owned()),
+            (json!(10.0), "10.0".to_owned()),
+            (json!("a\u{202e}b"), r#""a\u{202e}b""#.to_owned()),
+            (
+                json!({"a": ["x\u{200b}"]}),
+                r#"{"a":["x‹U+200B›"]}"#.to_owned(),
+            ),
+            (
+                json!((0..1000).collect::<Vec<_>>()),
+                "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,…".to_owned(),
+            ),
+            (json!(["é".repeat(300)]), format!("[\"{}…", "é".repeat(58))),
+        ] {
+            assert_eq!(Shown(&value).to_string(), shown);
+        }
+        assert_eq!(Name("order_id").to_string(), "order_id");
+        assert_eq!(Name("a b").to_string(), r#""a b""#);
+        assert_eq!(Name("").to_string(), r#""""#);
+    }
+}

@@ -1,0 +1,166 @@
+//! `no_tool_errors`: no call of the agent ended in an error.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::Scope;
+use super::results::{ERRORS_UNSAID, error_told, errors_unsaid, is_error};
+use crate::handlers::explain::list;
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Params of `no_tool_errors`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct NoToolErrors {
+    /// Only calls of these tools; all, where it is left out. Names are case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    tools: Option<Vec<String>>,
+}
+
+impl EvalType for NoToolErrors {
+    const NAME: &'static str = "no_tool_errors";
+    const SUMMARY: &'static str = "No call ended in an error, as its result says (`is_error`). The score is the share of calls without one; no call is no error.";
+    const EXAMPLE: &'static str = "tools: [search, get_order]";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let of = Scope::tools("tools", self.tools)?;
+        Ok(Compiled::Check(Box::new(NoErrors(of))))
+    }
+}
+
+#[derive(Debug)]
+struct NoErrors(Scope);
+
+impl Check for NoErrors {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.0.calls(subject);
+        if calls.is_empty() {
+            let why = format!("no errors: {}", self.0.none(subject));
+            return Finding::of(true, why).scored(1.0);
+        }
+        if errors_unsaid(subject, &calls) {
+            return Finding::check_error(ERRORS_UNSAID);
+        }
+        let errors: Vec<usize> = calls
+            .iter()
+            .copied()
+            .filter(|ix| is_error(subject, *ix))
+            .collect();
+        let score = 1.0 - errors.len() as f64 / calls.len() as f64;
+        let all = self.0.counted(calls.len());
+        if errors.is_empty() {
+            return Finding::of(true, format!("no errors in {all}")).scored(score);
+        }
+        let told = list(errors.iter().map(|ix| error_told(subject, *ix)));
+        let failed = counted(errors.len(), "error");
+        let marks = errors
+            .iter()
+            .filter_map(|ix| subject.mark_result(*ix, 0..0));
+        Finding::of(false, format!("{failed} in {all}: {told}"))
+            .scored(score)
+            .marked(marks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::records::{answered, calls, failed, fine, silent, text};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    #[test]
+    fn errors_are_counted_among_the_calls_in_scope() {
+        let record = answered(&[
+            ("search", "{}", failed("timed out")),
+            ("search", "{}", fine("Error: 404")),
+            ("get", "{}", text("Error")),
+            ("pay", "{}", failed("denied")),
+        ]);
+        for (params, score, why) in [
+            (
+                json!({}),
+                0.5,
+                r#"2 errors in 4 calls: "search" in message 1: "timed out", "pay" in message 7: "denied""#,
+            ),
+            (
+                json!({"tools": ["search"]}),
+                0.5,
+                r#"1 error in 2 calls of "search": "search" in message 1: "timed out""#,
+            ),
+            (
+                json!({"tools": ["get", "wait"]}),
+                1.0,
+                r#"no errors in 1 call of "get", "wait""#,
+            ),
+            (
+                json!({"tools": ["wait"]}),
+                1.0,
+                r#"no errors: "wait" was not called; called: "search" 2×, "get" 1×, "pay" 1×"#,
+            ),
+        ] {
+            let found = on("no_tool_errors", &params, &record);
+            let outcome = if score < 1.0 { Fail } else { Pass };
+            assert_eq!(
+                (found.outcome, found.score, found.explanation.as_str()),
+                (outcome, Some(score), why),
+                "{params}"
+            );
+        }
+        let marks = on("no_tool_errors", &json!({}), &record).marks;
+        let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
+        assert_eq!(places, [2, 8], "the answers");
+        let lenient = on("no_tool_errors", &json!({"min_score": 0.5}), &record);
+        assert_eq!(lenient.outcome, Pass);
+    }
+
+    #[test]
+    fn an_error_is_never_guessed_from_text() {
+        let unsaid = answered(&[("search", "{}", text("Error: 500"))]);
+        assert_eq!(
+            told("no_tool_errors", &json!({}), &unsaid),
+            (
+                CheckError,
+                "this transcript does not say which results are errors (`is_error`)".to_owned()
+            )
+        );
+        let elsewhere = answered(&[
+            ("search", "{}", text("Error: 500")),
+            ("get", "{}", fine("x")),
+        ]);
+        assert_eq!(
+            told("no_tool_errors", &json!({"tools": ["search"]}), &elsewhere).0,
+            Pass
+        );
+    }
+
+    #[test]
+    fn no_call_or_no_answer_is_no_error() {
+        assert_eq!(
+            told("no_tool_errors", &json!({}), &silent()),
+            (Pass, "no errors: no tool was called".to_owned())
+        );
+        assert_eq!(
+            told("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),
+            (Pass, "no errors in 1 call".to_owned())
+        );
+    }
+
+    #[test]
+    fn an_empty_scope_is_refused() {
+        for params in [
+            json!({"tools": []}),
+            json!({"tools": [""]}),
+            json!({"tools": "search"}),
+            json!({"tools": null}),
+        ] {
+            assert!(!refused("no_tool_errors", &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `tool_args` and its session twin: some one call of a tool has every listed argument.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::matching::{Args, Scope, call_in, named, unreadable};
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_args` and `tool_args_session`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolArgs {
+    /// The tool. Its name is case-sensitive.
+    #[schemars(length(min = 1))]
+    tool_name: String,
+    /// Arguments and their values. They compare as JSON: 10 is 10.0, "10" is not 10, `null` is an argument that is
+    /// there and null. Other arguments may be there too.
+    expected_args: Map<String, Value>,
+}
+
+impl EvalType for ToolArgs {
+    const NAME: &'static str = "tool_args";
+    const SUMMARY: &'static str = "Some one call of the tool, up to the judged message, has every listed argument with that value.";
+    const EXAMPLE: &'static str = "tool_name: get_order\nexpected_args: { order_id: 8412 }";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let tool = named("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        if self.expected_args.is_empty() {
+            problems.push(problem("/expected_args", "needs at least one argument"));
+        }
+        let Some(tool) = tool.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(OneCall {
+            of: Scope::tool("tool_name", Some(tool.clone()))?,
+            tool,
+            args: Args::equal(self.expected_args),
+        })))
+    }
+}
+
+/// Params of `tool_args_session`: those of `tool_args`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in crate::handlers) struct ToolArgsSession(ToolArgs);
+
+impl EvalType for ToolArgsSession {
+    const NAME: &'static str = "tool_args_session";
+    const SUMMARY: &'static str =
+        "As `tool_args`: some one call of the tool has every listed argument with that value.";
+    const EXAMPLE: &'static str = ToolArgs::EXAMPLE;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        self.0.compile()
+    }
+}
+
+/// Some one call.
+#[derive(Debug)]
+struct OneCall {
+    tool: String,
+    of: Scope,
+    args: Args,
+}
+
+impl Check for OneCall {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        if calls.is_empty() {
+            return Finding::of(false, self.of.none(subject));
+        }
+        if let Some(ix) = calls.iter().find(|ix| self.args.hold(subject, **ix)) {
+            let why = format!("{}: {}", call_in(subject, *ix), self.args.told());
+            return Finding::of(true, why).marked([subject.mark_call(*ix)]);
+        }
+        let tool = Quoted(&self.tool);
+        let unreadable = unreadable(subject, &calls);
+        let Some(nearest) = nearest(&self.args, subject, &calls) else {
+            let why = format!("no call of {tool} has {}{unreadable}", self.args.told());
+            return Finding::of(false, why).marked(calls.iter().map(|ix| subject.mark_call(*ix)));
+        };
+        let which = match calls.len() {
+            1 => "the only call".to_owned(),
+            n => format!("none of {} matches; the nearest", counted(n, "call")),
+        };
+        let message = subject.calls()[nearest].message;
+        let misses = list(self.args.misses(subject, nearest));
+        let why = match calls.len() {
+            1 => format!("{which} of {tool}, in message {message}: {misses}"),
+            _ => format!("{tool}: {which}, in message {message}: {misses}"),
+        };
+        Finding::of(false, format!("{why}{unreadable}")).marked([subject.mark_call(nearest)])
+    }
+}
+
+/// The call of which most arguments hold, the first of several; `None`: nobody can read the arguments of any.
+fn nearest(args: &Args, subject: &Subject<'_>, calls: &[usize]) -> Option<usize> {
+    let mut best = None;
+    for ix in calls {
+        if let Some(held) = args.held_by(subject, *ix)
+            && best.is_none_or(|(most, _)| held > most)
+        {
+            best = Some((held, *ix));
+        }
+    }
+    best.map(|(_, ix)| ix)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{calls, silent};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{self, Fail, Pass};
+
+    fn one(expected: &Value, arguments: &str) -> Outcome {
+        let params = json!({"tool_name": "f", "expected_args": {"x": expected}});
+        let record = calls(&[("f", arguments)]);
+        let [turn, session] =
+            ["tool_args", "tool_args_session"].map(|kind| told(kind, &params, &record));
+        assert_eq!(turn, session);
+        turn.0
+    }
+
+    #[test]
+    fn values_compare_as_json() {
+        for (expected, arguments, outcome) in [
+            (json!(10), r#"{"x": 10.0, "y": 1}"#, Pass),
+            (json!(10), r#"{"x": "10"}"#, Fail),
+            (json!(1_000_000), r#"{"x": 1000000}"#, Pass),
+            (json!(1_000_000), r#"{"x": "1e+06"}"#, Fail),
+            (json!(true), r#"{"x": "true"}"#, Fail),
+            (json!(null), r#"{"x": null}"#, Pass),
+            (json!(null), r#"{"x": "<nil>"}"#, Fail),
+            (json!(null), "{}", Fail),
+            (json!("a"), r#"{"x": "A"}"#, Fail),
+            (json!(["a b"]), r#"{"x": ["a", "b"]}"#, Fail),
+            (
+                json!({"a": 1, "b": [2]}),
+                r#"{"x": {"b": [2.0], "a": 1}}"#,
+                Pass,
+            ),
+            (json!({"a": 1}), r#"{"x": {"a": 1, "b": 2}}"#, Fail),
+        ] {
+            assert_eq!(one(&expected, arguments), outcome, "{expected} {arguments}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_must_stand_in_one_call_and_the_nearest_is_told() {
+        let record = calls(&[
+            ("get", r#"{"id": 7, "lang": "de"}"#),
+            ("get", r#"{"id": 8}"#),
+            ("get", r#"{"id": 8, "lang"#),
+            ("put", r#"{"id": 8, "lang": "de"}"#),
+        ]);
+        for (args, outcome, why) in [
+            (
+                json!({"id": 7.0, "lang": "de"}),
+                Pass,
+                r#""get" in message 1: id = 7.0, lang = "de""#,
+            ),
+            (
+                json!({"id": 8, "lang": "de"}),
+                Fail,
+                r#""get": none of 3 calls matches; the nearest, in message 1: id: expected 8, got 7; 1 call has arguments that match nothing (message 3: its arguments are no JSON: EOF while parsing a string at line 1 column 15)"#,
+            ),
+            (
+                json!({"id": 8, "lang": "en", "page": 1}),
+                Fail,
+                r#""get": none of 3 calls matches; the nearest, in message 2: lang: expected "en", but it is not there, page: expected 1, but it is not there; 1 call has arguments that match nothing (message 3: its arguments are no JSON: EOF while parsing a string at line 1 column 15)"#,
+            ),
+        ] {
+            let params = json!({"tool_name": "get", "expected_args": args});
+            assert_eq!(
+                told("tool_args", &params, &record),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+        let params = json!({"tool_name": "put", "expected_args": {"id": 9}});
+        let found = on("tool_args", &params, &record);
+        assert_eq!(
+            (
+                found.outcome,
+                found.explanation.as_str(),
+                found.marks[0].message
+            ),
+            (
+                Fail,
+                r#"the only call of "put", in message 4: id: expected 9, got 8"#,
+                4
+            )
+        );
+    }
+
+    #[test]
+    fn calls_without_readable_arguments_match_nothing_and_it_says_so() {
+        let params = json!({"tool_name": "f", "expected_args": {"x": 1}});
+        assert_eq!(
+            told("tool_args", &params, &calls(&[("f", "[1]")])),
+            (
+                Fail,
+                r#"no call of "f" has x = 1; 1 call has arguments that match nothing (message 1: its arguments are no JSON object)"#.to_owned()
+            )
+        );
+        assert_eq!(
+            told("tool_args", &params, &calls(&[("g", "{}")])),
+            (Fail, r#""f" was not called; called: "g" 1×"#.to_owned())
+        );
+        assert_eq!(
+            told("tool_args_session", &params, &silent()),
+            (Fail, r#""f" was not called; no tool was called"#.to_owned())
+        );
+    }
+
+    #[test]
+    fn many_arguments_and_many_calls_stay_quick() {
+        let args: serde_json::Map<String, Value> =
+            (0..5_000).map(|n| (format!("a{n}"), json!(n))).collect();
+        let params = json!({"tool_name": "f", "expected_args": args});
+        let record = calls(&vec![("f", r#"{"a1":1}"#); 5_000]);
+        let (outcome, why) = told("tool_args", &params, &record);
+        assert_eq!(outcome, Fail);
+        assert!(why.ends_with("and 4994 more") && why.len() < 500, "{why}");
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for kind in ["tool_args", "tool_args_session"] {
+            for params in [
+                json!({}),
+                json!({"tool_name": "f"}),
+                json!({"expected_args": {"x": 1}}),
+                json!({"tool_name": "", "expected_args": {"x": 1}}),
+                json!({"tool_name": "f", "expected_args": {}}),
+                json!({"tool_name": "f", "expected_args": [1]}),
+                json!({"tool_name": ["f"], "expected_args": {"x": 1}}),
+            ] {
+                assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `tool_args_excluded_session`: values that no call of a tool may have.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::matching::{Name, Scope, Shown, arg_pointer, call_in, named, unreadable};
+use crate::handlers::explain::list;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{Alias, ParamProblem, json_equal};
+
+/// More values than these for one argument are refused: each is held against every call.
+const MOST_VALUES: usize = 1000;
+
+/// Params of `tool_args_excluded_session`: `excluded_args`, `forbidden_args` or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolArgsExcludedSession {
+    /// The tool. Its name is case-sensitive.
+    #[schemars(length(min = 1))]
+    tool_name: String,
+    /// Arguments, each with one value that it must not have in any call. A list is one value, not alternatives.
+    #[serde(default)]
+    excluded_args: Option<Map<String, Value>>,
+    /// Arguments, each with a list of values of which it must have none in any call.
+    #[serde(default)]
+    forbidden_args: Option<IndexMap<String, Vec<Value>>>,
+}
+
+impl EvalType for ToolArgsExcludedSession {
+    const NAME: &'static str = "tool_args_excluded_session";
+    const SUMMARY: &'static str =
+        "No call of the tool has any of the listed arguments with a value it must not have.";
+    const EXAMPLE: &'static str = "tool_name: send_mail\nexcluded_args: { to: everyone }";
+    const ALIASES: &'static [Alias] = &[Alias::of("tools_not_called_with_args")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let tool = named("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let mut values: IndexMap<String, Vec<Value>> = IndexMap::new();
+        if self.excluded_args.is_none() && self.forbidden_args.is_none() {
+            problems.push(problem(
+                "",
+                "`excluded_args` or `forbidden_args` is missing",
+            ));
+        }
+        if self.excluded_args.as_ref().is_some_and(Map::is_empty) {
+            problems.push(problem("/excluded_args", "needs at least one argument"));
+        }
+        for (arg, value) in self.excluded_args.into_iter().flatten() {
+            values.insert(arg, vec![value]);
+        }
+        if self.forbidden_args.as_ref().is_some_and(IndexMap::is_empty) {
+            problems.push(problem("/forbidden_args", "needs at least one argument"));
+        }
+        for (arg, forbidden) in self.forbidden_args.into_iter().flatten() {
+            if forbidden.is_empty() {
+                let at = arg_pointer("forbidden_args", &arg);
+                problems.push(problem(at, "needs at least one value"));
+            }
+            if forbidden.len() > MOST_VALUES {
+                let at = arg_pointer("forbidden_args", &arg);
+                let count = forbidden.len();
+                problems.push(problem(
+                    at,
+                    format!("holds {count}, more than {MOST_VALUES}"),
+                ));
+            }
+            values.entry(arg).or_default().extend(forbidden);
+        }
+        let tool = tool.ok().filter(|_| problems.is_empty());
+        let Some(tool) = tool else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(Never {
+            of: Scope::tool("tool_name", Some(tool))?,
+            values,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Never {
+    of: Scope,
+    /// By argument, the values it must not have.
+    values: IndexMap<String, Vec<Value>>,
+}
+
+impl Never {
+    /// The first argument of a call that has a value it must not have, and that value. Arguments that nobody can read
+    /// have none. Walks the shorter side.
+    fn wrong<'a>(&self, subject: &'a Subject<'_>, ix: usize) -> Option<(&'a str, &'a Value)> {
+        let args = subject.arguments(ix).ok()?;
+        let is_wrong = |values: &[Value], value| values.iter().any(|v| json_equal(v, value));
+        if args.len() < self.values.len() {
+            let mut given = args.iter();
+            let found = given.find(|(arg, value)| {
+                let values = self.values.get(*arg);
+                values.is_some_and(|values| is_wrong(values, value))
+            });
+            return found.map(|(arg, value)| (arg.as_str(), value));
+        }
+        self.values.iter().find_map(|(arg, values)| {
+            let (arg, value) = args.get_key_value(arg)?;
+            is_wrong(values, value).then_some((arg.as_str(), value))
+        })
+    }
+}
+
+impl Check for Never {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        if calls.is_empty() {
+            return Finding::of(true, self.of.none(subject));
+        }
+        let unreadable = unreadable(subject, &calls);
+        let wrong: Vec<_> = calls
+            .iter()
+            .filter_map(|ix| Some((*ix, self.wrong(subject, *ix)?)))
+            .collect();
+        if wrong.is_empty() {
+            let args = list(self.values.keys().map(|arg| Name(arg)));
+            let told = self.of.counted(calls.len());
+            let why = format!("no excluded value of {args} in {told}{unreadable}");
+            return Finding::of(true, why);
+        }
+        let told = wrong.iter().map(|(ix, (arg, value))| {
+            format!(
+                "{} has {} = {}",
+                call_in(subject, *ix),
+                Name(arg),
+                Shown(value)
+            )
+        });
+        Finding::of(false, format!("{}{unreadable}", list(told)))
+            .marked(wrong.iter().map(|(ix, _)| subject.mark_call(*ix)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::records::{calls, silent};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    const KIND: &str = "tool_args_excluded_session";
+
+    #[test]
+    fn any_argument_of_any_call_is_one_too_many() {
+        let record = calls(&[
+            ("mail", r#"{"to": "a", "cc": null}"#),
+            ("mail", r#"{"to": "everyone", "n": 3.0}"#),
+            ("chat", r#"{"to": "b"}"#),
+        ]);
+        for (excluded, forbidden, outcome, why) in [
+            (
+                json!({"to": "everyone", "cc": "x"}),
+                None,
+                Fail,
+                r#""mail" in message 2 has to = "everyone""#,
+            ),
+            (
+                json!({"cc": null, "n": 3}),
+                None,
+                Fail,
+                r#""mail" in message 1 has cc = null, "mail" in message 2 has n = 3.0"#,
+            ),
+            (
+                json!({"to": "b", "bcc": null}),
+                None,
+                Pass,
+                r#"no excluded value of to, bcc in 2 calls of "mail""#,
+            ),
+            (
+                json!({"to": ["everyone", "a"]}),
+                None,
+                Pass,
+                r#"no excluded value of to in 2 calls of "mail""#,
+            ),
+            (
+                json!({"n": 4}),
+                Some(json!({"to": ["all", "everyone"], "n": [1, 2]})),
+                Fail,
+                r#""mail" in message 2 has to = "everyone""#,
+            ),
+        ] {
+            let mut params = json!({"tool_name": "mail", "excluded_args": excluded});
+            if let Some(forbidden) = forbidden {
+                params["forbidden_args"] = forbidden;
+            }
+            assert_eq!(
+                told(KIND, &params, &record),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+        let only = json!({"tool_name": "mail", "forbidden_args": {"to": ["a", "everyone"]}});
+        let places: Vec<usize> = on(KIND, &only, &record)
+            .marks
+            .iter()
+            .map(|m| m.message)
+            .collect();
+        assert_eq!(places, [1, 2]);
+    }
+
+    #[test]
+    fn calls_that_are_not_there_or_not_readable_have_no_values() {
+        let params = json!({"tool_name": "mail", "excluded_args": {"to": "x"}});
+        assert_eq!(
+            told(KIND, &params, &silent()),
+            (
+                Pass,
+                r#""mail" was not called; no tool was called"#.to_owned()
+            )
+        );
+        assert_eq!(
+            told(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
+            (
+                Pass,
+                r#"no excluded value of to in 2 calls of "mail"; 1 call has arguments that match nothing (message 1: its arguments are no JSON: EOF while parsing an object at line 1 column 10)"#.to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for (params, at) in [
+            (json!({"tool_name": "f"}), ""),
+            (
+                json!({"tool_name": "f", "excluded_args": {}}),
+                "/excluded_args",
+            ),
+            (
+                json!({"tool_name": "f", "forbidden_args": {}}),
+                "/forbidden_args",
+            ),
+            (
+                json!({"tool_name": "f", "forbidden_args": {"x": []}}),
+                "/forbidden_args/x",
+            ),
+            (
+                json!({"tool_name": "f", "forbidden_args": {"x": 1}}),
+                "/forbidden_args/x",
+            ),
+            (
+                json!({"tool_name": "", "excluded_args": {"x": 1}}),
+                "/tool_name",
+            ),
+        ] {
+            let problems = refused(KIND, &params);
+            assert!(
+                matches!(problems.as_slice(), [(pointer, _)] if pointer == at),
+                "{params}: {problems:?}"
+            );
+        }
+        assert!(!refused(KIND, &json!({"excluded_args": {"x": 1}})).is_empty());
+    }
+}

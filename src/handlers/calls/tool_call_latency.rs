@@ -1,0 +1,281 @@
+//! `tool_call_latency`: how long the tools took, as their results say.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Scope, call_in};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_call_latency`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolCallLatency {
+    /// Only calls of this tool; all, where it is left out. Its name is case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    tool: Option<String>,
+    /// The most milliseconds, more than 0.
+    max_ms: f64,
+    /// What is held against `max_ms`: `max` (the slowest call), `mean`, `p95` (the nearest rank: at least 95 % of the
+    /// calls took no longer) or `total` (their sum, calls made together included).
+    #[serde(default)]
+    statistic: Statistic,
+}
+
+/// One number for many durations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Statistic {
+    #[default]
+    Max,
+    Mean,
+    P95,
+    Total,
+}
+
+impl Statistic {
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Max => "the slowest",
+            Self::Mean => "the mean",
+            Self::P95 => "the 95th percentile",
+            Self::Total => "the total",
+        }
+    }
+
+    /// Of durations in rising order, at least one.
+    fn of(self, sorted: &[f64]) -> f64 {
+        let total = || sorted.iter().sum::<f64>();
+        match self {
+            Self::Max => sorted[sorted.len() - 1],
+            Self::Mean => total() / sorted.len() as f64,
+            // Whole numbers: 0.95 × 20 is no more than 19.
+            Self::P95 => sorted[(sorted.len() * 95).div_ceil(100) - 1],
+            Self::Total => total(),
+        }
+    }
+}
+
+impl EvalType for ToolCallLatency {
+    const NAME: &'static str = "tool_call_latency";
+    const SUMMARY: &'static str = "The tools took at most `max_ms`, as their results say (`duration_ms`). The score is 1 within, else `max_ms` divided by what they took.";
+    const EXAMPLE: &'static str = "tool: search\nmax_ms: 2000\nstatistic: p95";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let of = Scope::tool("tool", self.tool).map_err(|p| problems.extend(p));
+        if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
+            let why = format!("must be more than 0 (got {})", self.max_ms);
+            problems.push(problem("/max_ms", why));
+        }
+        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(Latency {
+            of,
+            most: self.max_ms,
+            statistic: self.statistic,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Latency {
+    of: Scope,
+    most: f64,
+    statistic: Statistic,
+}
+
+impl Check for Latency {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        if calls.is_empty() {
+            let why = format!("no time: {}", self.of.none(subject));
+            return Finding::of(true, why).scored(1.0);
+        }
+        let mut timed: Vec<(f64, usize)> = Vec::new();
+        let mut untimed = Vec::new();
+        for ix in &calls {
+            match subject.result(*ix).map(|(_, result)| result.duration_ms) {
+                Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
+                Some(_) => untimed.push(*ix),
+                // Not answered (yet): it has taken no time that anyone knows of.
+                None => {}
+            }
+        }
+        // A number from some of the answers could pass where that of all fails.
+        if let Some(first) = untimed.first() {
+            let (missing, answered) = (untimed.len(), untimed.len() + timed.len());
+            let results = counted(answered, "result");
+            let first = call_in(subject, *first);
+            return Finding::check_error(format!(
+                "{missing} of {results}{} {} no usable duration_ms, the first that of {first}",
+                self.of.of(),
+                if missing == 1 { "has" } else { "have" },
+            ));
+        }
+        timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let Some((slowest_ms, slowest)) = timed.last().copied() else {
+            return Finding::check_error(format!(
+                "no duration_ms: {} without a result",
+                self.of.counted(calls.len())
+            ));
+        };
+        let sorted: Vec<f64> = timed.iter().map(|(ms, _)| *ms).collect();
+        let took = self.statistic.of(&sorted);
+        let passed = took <= self.most;
+        let score = if passed { 1.0 } else { self.most / took };
+        let noun = self.statistic.noun();
+        let against = if passed {
+            format!("within {}", Ms(self.most))
+        } else {
+            format!("{} more than {}", Ms(took - self.most), Ms(self.most))
+        };
+        let all = self.of.counted(timed.len());
+        let mut why = format!("{noun} of {all} took {}, {against}", Ms(took));
+        if self.statistic != Statistic::Max {
+            why = format!("{why}; the slowest {}", Ms(slowest_ms));
+        }
+        why = format!("{why}: {}", call_in(subject, slowest));
+        Finding::of(passed, why)
+            .scored(score)
+            .marked([subject.mark_call(slowest)])
+    }
+}
+
+/// Milliseconds, with at most one digit after the point.
+struct Ms(f64);
+
+impl std::fmt::Display for Ms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.fract() == 0.0 {
+            write!(f, "{} ms", self.0)
+        } else {
+            write!(f, "{:.1} ms", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{after, answered, calls, silent, text};
+    use super::*;
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    const KIND: &str = "tool_call_latency";
+
+    fn record() -> Value {
+        answered(&[
+            ("search", "{}", after(100.0)),
+            ("get", "{}", after(0.5)),
+            ("search", "{}", after(300.0)),
+        ])
+    }
+
+    #[test]
+    fn a_statistic_of_the_durations_is_held_against_the_budget() {
+        for (params, score, why) in [
+            (
+                json!({"max_ms": 300}),
+                1.0,
+                r#"the slowest of 3 calls took 300 ms, within 300 ms: "search" in message 5"#,
+            ),
+            (
+                json!({"max_ms": 150, "tool": "search"}),
+                0.5,
+                r#"the slowest of 2 calls of "search" took 300 ms, 150 ms more than 150 ms: "search" in message 5"#,
+            ),
+            (
+                json!({"max_ms": 200, "tool": "search", "statistic": "mean"}),
+                1.0,
+                r#"the mean of 2 calls of "search" took 200 ms, within 200 ms; the slowest 300 ms: "search" in message 5"#,
+            ),
+            (
+                json!({"max_ms": 400.5, "statistic": "total"}),
+                1.0,
+                r#"the total of 3 calls took 400.5 ms, within 400.5 ms; the slowest 300 ms: "search" in message 5"#,
+            ),
+            (
+                json!({"max_ms": 75, "statistic": "p95"}),
+                0.25,
+                r#"the 95th percentile of 3 calls took 300 ms, 225 ms more than 75 ms; the slowest 300 ms: "search" in message 5"#,
+            ),
+        ] {
+            let found = on(KIND, &params, &record());
+            let outcome = if score < 1.0 { Fail } else { Pass };
+            assert_eq!(
+                (found.outcome, found.score, found.explanation.as_str()),
+                (outcome, Some(score), why),
+                "{params}"
+            );
+            assert_eq!(found.marks[0].message, 5);
+        }
+    }
+
+    #[test]
+    fn the_percentile_is_the_nearest_rank() {
+        let up_to = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
+        for (n, p95) in [(1, 1.0), (19, 19.0), (20, 19.0), (21, 20.0), (100, 95.0)] {
+            let got = Statistic::P95.of(&up_to(n));
+            assert!((got - p95).abs() < f64::EPSILON, "{n}: {got}");
+        }
+    }
+
+    #[test]
+    fn durations_that_are_missing_are_no_verdict() {
+        let some = answered(&[
+            ("a", "{}", after(1.0)),
+            ("b", "{}", text("x")),
+            ("b", "{}", after(-3.0)),
+        ]);
+        let params = json!({"max_ms": 10});
+        assert_eq!(
+            told(KIND, &params, &some),
+            (
+                CheckError,
+                r#"2 of 3 results have no usable duration_ms, the first that of "b" in message 3"#
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            told(KIND, &json!({"max_ms": 10, "tool": "a"}), &some).0,
+            Pass,
+            "the others do not matter"
+        );
+        assert_eq!(
+            told(KIND, &params, &calls(&[("a", "{}")])),
+            (
+                CheckError,
+                "no duration_ms: 1 call without a result".to_owned()
+            )
+        );
+        assert_eq!(
+            told(KIND, &params, &silent()),
+            (Pass, "no time: no tool was called".to_owned())
+        );
+        let early = answered(&[("a", "{}", after(0.0))]);
+        assert_eq!(told(KIND, &params, &early).0, Pass);
+        assert_eq!(told(KIND, &json!({"max_ms": 0.5}), &record()).0, Fail);
+    }
+
+    #[test]
+    fn budgets_that_mean_nothing_are_refused() {
+        for params in [
+            json!({}),
+            json!({"max_ms": 0}),
+            json!({"max_ms": -100}),
+            json!({"max_ms": "100"}),
+            json!({"max_ms": 100, "statistic": "median"}),
+            json!({"max_ms": 100, "tool": ""}),
+        ] {
+            assert!(!refused(KIND, &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `tool_calls_with_args`: every call of a tool satisfies what is asked of its arguments and its result.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::matching::{Args, Scope, Want, arg_pointer, call_in};
+use super::results::{ERRORS_UNSAID, Held, NO_RESULTS, errors_unsaid, is_error, results_missing};
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject, regexp};
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_calls_with_args`: at least one thing to ask.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolCallsWithArgs {
+    /// The tool, which must then be called; all calls, where it is left out, and none is needed. Case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    tool_name: Option<String>,
+    /// Arguments and their values, as JSON; `null` asks only that the argument is there.
+    #[serde(default)]
+    expected_args: Option<Map<String, Value>>,
+    /// Arguments and patterns (as of `regex`) searched in their values: strings as they are, other values as JSON.
+    #[serde(default)]
+    args_match: Option<IndexMap<String, String>>,
+    /// Texts that must all occur in the result, whatever their case.
+    #[serde(default)]
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    result_includes: Option<Vec<String>>,
+    /// A pattern (as of `regex`) searched in the result.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    result_matches: Option<String>,
+    /// `true`: no result may be an error, as it says itself (`is_error`).
+    #[serde(default)]
+    no_error: bool,
+}
+
+impl EvalType for ToolCallsWithArgs {
+    const NAME: &'static str = "tool_calls_with_args";
+    const SUMMARY: &'static str = "Every call of the tool has the arguments, and its result is as asked (`tool_args` asks it of some one call).";
+    const EXAMPLE: &'static str =
+        "tool_name: search\nargs_match: { query: '(?i)beam' }\nno_error: true";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let asks = self.expected_args.is_some()
+            || self.args_match.is_some()
+            || self.result_includes.is_some()
+            || self.result_matches.is_some()
+            || self.no_error;
+        if !asks {
+            problems.push(problem(
+                "",
+                "nothing is asked of the calls: give `expected_args`, `args_match`, `result_includes`, \
+                 `result_matches` or `no_error: true`",
+            ));
+        }
+        let args = asked(self.expected_args, self.args_match, &mut problems);
+        let mut held = Vec::new();
+        let includes = self.result_includes;
+        let includes = includes.map(|patterns| Held::all("result_includes", patterns));
+        let matches = self.result_matches;
+        let matches = matches.map(|pattern| Held::matching("result_matches", &pattern));
+        for asked in includes.into_iter().chain(matches) {
+            match asked {
+                Ok(asked) => held.push(asked),
+                Err(why) => problems.extend(why),
+            }
+        }
+        let of = Scope::tool("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(Every {
+            of,
+            args,
+            held,
+            no_error: self.no_error,
+        })))
+    }
+}
+
+fn asked(
+    expected: Option<Map<String, Value>>,
+    matches: Option<IndexMap<String, String>>,
+    problems: &mut Vec<ParamProblem>,
+) -> Args {
+    let mut args = Args::default();
+    if expected.as_ref().is_some_and(Map::is_empty) {
+        problems.push(problem("/expected_args", "needs at least one argument"));
+    }
+    for (arg, value) in expected.into_iter().flatten() {
+        args.add(
+            arg,
+            match value {
+                Value::Null => Want::Present,
+                value => Want::Equal(value),
+            },
+        );
+    }
+    if matches.as_ref().is_some_and(IndexMap::is_empty) {
+        problems.push(problem("/args_match", "needs at least one argument"));
+    }
+    for (arg, pattern) in matches.into_iter().flatten() {
+        let at = arg_pointer("args_match", &arg);
+        match regexp::compile(&at, &pattern) {
+            Err(why) => problems.push(why),
+            Ok(pattern) => {
+                if !args.add(arg, Want::Matches(pattern)) {
+                    problems.push(problem(at, "stands in expected_args too: give one of them"));
+                }
+            }
+        }
+    }
+    args
+}
+
+#[derive(Debug)]
+struct Every {
+    of: Scope,
+    args: Args,
+    held: Vec<Held>,
+    no_error: bool,
+}
+
+impl Every {
+    /// Whether the call has all that is asked.
+    fn holds(&self, subject: &Subject<'_>, ix: usize) -> bool {
+        let args = self.args.is_empty() || self.args.hold(subject, ix);
+        let result = || match subject.answer(ix) {
+            None => self.held.is_empty(),
+            Some(answer) => self.held.iter().all(|held| held.find(answer).is_some()),
+        };
+        args && !(self.no_error && is_error(subject, ix)) && result()
+    }
+
+    /// All that a call lacks.
+    fn lacks(&self, subject: &Subject<'_>, ix: usize) -> String {
+        let mut lacks = self.args.misses(subject, ix);
+        let answer = subject.answer(ix);
+        if self.no_error && is_error(subject, ix) {
+            let text = answer.map(|answer| answer.text.trim()).unwrap_or_default();
+            lacks.push(format!("its result is an error ({})", Quoted(text)));
+        }
+        match answer {
+            None if !self.held.is_empty() => lacks.push("it has no result".to_owned()),
+            None => {}
+            Some(answer) => {
+                let unmet = self.held.iter().filter(|held| held.find(answer).is_none());
+                lacks.extend(unmet.map(|held| format!("in its result, {}", held.lack(answer))));
+            }
+        }
+        format!("{}: {}", call_in(subject, ix), list(lacks))
+    }
+
+    /// Whether some call fails by its arguments, whatever the transcript lacks.
+    fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
+        !self.args.is_empty() && calls.iter().any(|ix| !self.args.hold(subject, *ix))
+    }
+}
+
+impl Check for Every {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        if calls.is_empty() {
+            // Without a tool, nothing is asked to be called.
+            return Finding::of(self.of.is_all(), self.of.none(subject));
+        }
+        if !self.held.is_empty()
+            && results_missing(subject, &calls)
+            && !self.fails_by_args(subject, &calls)
+        {
+            return Finding::check_error(NO_RESULTS);
+        }
+        let wrong: Vec<usize> = calls
+            .iter()
+            .copied()
+            .filter(|ix| !self.holds(subject, *ix))
+            .collect();
+        // What fails without knowing which results are errors fails with it too.
+        if wrong.is_empty() && self.no_error && errors_unsaid(subject, &calls) {
+            return Finding::check_error(ERRORS_UNSAID);
+        }
+        let all = self.of.counted(calls.len());
+        if wrong.is_empty() {
+            let marks = calls.iter().map(|ix| subject.mark_call(*ix));
+            let as_asked = if calls.len() == 1 { "is" } else { "are all" };
+            return Finding::of(true, format!("{all} {as_asked} as asked")).marked(marks);
+        }
+        let mut told: Vec<String> = Vec::new();
+        for ix in wrong.iter().take(TOLD) {
+            told.push(self.lacks(subject, *ix));
+        }
+        let not_all = format!("{} of {all} not as asked", wrong.len());
+        let more = match wrong.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Finding::of(false, format!("{not_all}: {}{more}", told.join("; ")))
+            .marked(wrong.iter().map(|ix| subject.mark_call(*ix)))
+    }
+}
+
+/// How many calls are told in full.
+const TOLD: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{answered, calls, failed, fine, silent, text};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{self, CheckError, Fail, Pass};
+
+    const KIND: &str = "tool_calls_with_args";
+
+    fn finds(params: &Value, record: &Value, outcome: Outcome, why: &str) {
+        assert_eq!(
+            told(KIND, params, record),
+            (outcome, why.to_owned()),
+            "{params}"
+        );
+    }
+
+    #[test]
+    fn every_call_has_the_arguments() {
+        let record = calls(&[
+            ("get", r#"{"id": 7, "url": "https://a"}"#),
+            ("get", r#"{"id": "7", "url": null}"#),
+            ("put", r#"{"id": 7.0}"#),
+        ]);
+        finds(
+            &json!({"tool_name": "get", "expected_args": {"id": null, "url": null}}),
+            &record,
+            Pass,
+            r#"2 calls of "get" are all as asked"#,
+        );
+        finds(
+            &json!({"tool_name": "get", "expected_args": {"id": 7}, "args_match": {"url": "^https:"}}),
+            &record,
+            Fail,
+            r#"1 of 2 calls of "get" not as asked: "get" in message 2: id: expected 7, got "7", url: expected a match of "^https:", got null"#,
+        );
+        finds(
+            &json!({"args_match": {"id": "^7"}}),
+            &record,
+            Pass,
+            "3 calls are all as asked",
+        );
+        finds(
+            &json!({"expected_args": {"url": null}}),
+            &record,
+            Fail,
+            r#"1 of 3 calls not as asked: "put" in message 3: url: expected any value, but it is not there"#,
+        );
+        let found = on(KIND, &json!({"expected_args": {"id": 8}}), &record);
+        let places: Vec<usize> = found.marks.iter().map(|m| m.message).collect();
+        assert_eq!(places, [1, 2, 3]);
+        finds(
+            &json!({"expected_args": {"id": null}}),
+            &calls(&[("get", "{id: 7}")]),
+            Fail,
+            r#"1 of 1 call not as asked: "get" in message 1: its arguments are no JSON: key must be a string at line 1 column 2"#,
+        );
+    }
+
+    #[test]
+    fn every_result_is_as_asked() {
+        let record = answered(&[
+            ("get", "{}", fine("Order 7 SHIPPED")),
+            ("get", "{}", failed("order: timed out")),
+        ]);
+        finds(
+            &json!({"tool_name": "get", "result_includes": ["order"], "result_matches": "(?i)^order"}),
+            &record,
+            Pass,
+            r#"2 calls of "get" are all as asked"#,
+        );
+        finds(
+            &json!({"tool_name": "get", "result_includes": ["order", "shipped"], "result_matches": r"\d", "no_error": true}),
+            &record,
+            Fail,
+            "1 of 2 calls of \"get\" not as asked: \"get\" in message 3: its result is an error (\"order: timed out\"), \
+             in its result, it lacks \"shipped\", in its result, \"\\\\d\" does not match \"order: timed out\"",
+        );
+    }
+
+    #[test]
+    fn what_the_transcript_does_not_hold_is_an_error_unless_it_fails_anyway() {
+        let unsaid = answered(&[("get", r#"{"id": 7}"#, text("Error"))]);
+        let no_error = json!({"no_error": true});
+        finds(
+            &no_error,
+            &unsaid,
+            CheckError,
+            "this transcript does not say which results are errors (`is_error`)",
+        );
+        let both = json!({"no_error": true, "expected_args": {"id": 8}});
+        assert_eq!(told(KIND, &both, &unsaid).0, Fail);
+        let result = json!({"no_error": true, "result_includes": ["ok"]});
+        assert_eq!(told(KIND, &result, &unsaid).0, Fail);
+
+        let unanswered = calls(&[("get", "{}"), ("get", "{}")]);
+        let includes = json!({"result_includes": ["x"]});
+        finds(
+            &includes,
+            &unanswered,
+            CheckError,
+            "this transcript has calls but no results of calls",
+        );
+        let both = json!({"result_includes": ["x"], "expected_args": {"id": 8}});
+        assert_eq!(told(KIND, &both, &unanswered).0, Fail);
+        finds(
+            &includes,
+            &calls(&[("get", "{}")]),
+            Fail,
+            r#"1 of 1 call not as asked: "get" in message 1: it has no result"#,
+        );
+    }
+
+    #[test]
+    fn a_named_tool_must_be_called_but_no_tool_need_be() {
+        let args = json!({"x": 1});
+        finds(
+            &json!({"tool_name": "get", "expected_args": args}),
+            &silent(),
+            Fail,
+            r#""get" was not called; no tool was called"#,
+        );
+        finds(
+            &json!({"expected_args": args}),
+            &silent(),
+            Pass,
+            "no tool was called",
+        );
+    }
+
+    #[test]
+    fn many_bad_calls_are_told_in_few_words() {
+        let record = calls(&vec![("get", "{}"); 1000]);
+        let (_, why) = told(KIND, &json!({"expected_args": {"x": 1}}), &record);
+        assert!(
+            why.starts_with("1000 of 1000 calls not as asked: "),
+            "{why}"
+        );
+        assert!(why.ends_with("; and 997 more") && why.len() < 400, "{why}");
+    }
+
+    #[test]
+    fn params_that_ask_nothing_are_refused() {
+        for (params, at) in [
+            (json!({}), ""),
+            (json!({"tool_name": "f"}), ""),
+            (json!({"tool_name": "f", "no_error": false}), ""),
+            (json!({"expected_args": {}}), "/expected_args"),
+            (json!({"args_match": {}}), "/args_match"),
+            (json!({"args_match": {"a/b": "("}}), "/args_match/a~1b"),
+            (json!({"args_match": {"a": ""}}), "/args_match/a"),
+            (
+                json!({"args_match": {"a": "x"}, "expected_args": {"a": null}}),
+                "/args_match/a",
+            ),
+            (json!({"result_includes": []}), "/result_includes"),
+            (json!({"result_includes": [""]}), "/result_includes/0"),
+            (json!({"result_matches": "("}), "/result_matches"),
+            (json!({"tool_name": "", "no_error": true}), "/tool_name"),
+            (json!({"no_error": "yes"}), "/no_error"),
+        ] {
+            let problems = refused(KIND, &params);
+            assert!(
+                matches!(problems.as_slice(), [(pointer, _)] if pointer == at),
+                "{params}: {problems:?}"
+            );
+        }
+        let held = refused(KIND, &json!({"no_error": true, "result_matches": "("}));
+        assert_eq!(
+            held[0].1,
+            "result_matches is no regular expression: unclosed group"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! `tool_efficiency`: budgets of calls and of errors.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::Scope;
+use super::results::{ERRORS_UNSAID, error_told, errors_unsaid, is_error};
+use crate::handlers::explain::list;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_efficiency`: at least one budget.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "they are what authors write")]
+pub(in crate::handlers) struct ToolEfficiency {
+    /// The most calls, of all tools together.
+    #[serde(default)]
+    max_calls: Option<u32>,
+    /// The most calls that may end in an error, as their results say (`is_error`).
+    #[serde(default)]
+    max_errors: Option<u32>,
+    /// The largest share of calls that may end in an error: from 0 to less than 1.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    max_error_rate: Option<f64>,
+}
+
+impl EvalType for ToolEfficiency {
+    const NAME: &'static str = "tool_efficiency";
+    const SUMMARY: &'static str = "Calls and errors stay within the budgets; exactly at a budget is within. The score is 1 within, else the budget divided by what was spent (the smallest of several).";
+    const EXAMPLE: &'static str = "max_calls: 6\nmax_error_rate: 0.25";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        if self.max_calls.is_none() && self.max_errors.is_none() && self.max_error_rate.is_none() {
+            let why = "`max_calls`, `max_errors` or `max_error_rate` is missing";
+            return Err(vec![problem("", why)]);
+        }
+        if let Some(rate) = self.max_error_rate.filter(|r| !(0.0..1.0).contains(r)) {
+            let why =
+                format!("must be at least 0 and less than 1 (got {rate}): no rate is above 1");
+            return Err(vec![problem("/max_error_rate", why)]);
+        }
+        Ok(Compiled::Check(Box::new(Efficiency {
+            calls: self.max_calls,
+            errors: self.max_errors,
+            rate: self.max_error_rate,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Efficiency {
+    calls: Option<u32>,
+    errors: Option<u32>,
+    rate: Option<f64>,
+}
+
+/// What the agent spent, and how that stands to the budgets.
+struct Spent {
+    score: f64,
+    over: Vec<String>,
+}
+
+impl Spent {
+    fn against(&mut self, spent: f64, budget: f64, told: impl FnOnce() -> String) {
+        if spent > budget {
+            self.score = self.score.min(budget / spent);
+            self.over.push(told());
+        }
+    }
+}
+
+impl Check for Efficiency {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls: Vec<usize> = (0..subject.calls().len()).collect();
+        let all = calls.len();
+        let mut spent = Spent {
+            score: 1.0,
+            over: Vec::new(),
+        };
+        if let Some(most) = self.calls {
+            spent.against(all as f64, f64::from(most), || {
+                let over = all - most as usize;
+                format!("{}, {over} more than {most}", counted(all, "call"))
+            });
+        }
+        let looks_at_errors = self.errors.is_some() || self.rate.is_some();
+        if looks_at_errors && errors_unsaid(subject, &calls) {
+            // A score needs every budget, and so does a pass.
+            return Finding::check_error(ERRORS_UNSAID);
+        }
+        let errors: Vec<usize> = calls
+            .iter()
+            .copied()
+            .filter(|ix| is_error(subject, *ix))
+            .collect();
+        let failed = errors.len();
+        if let Some(most) = self.errors {
+            spent.against(failed as f64, f64::from(most), || {
+                let over = failed - most as usize;
+                format!("{}, {over} more than {most}", counted(failed, "error"))
+            });
+        }
+        if let Some(most) = self.rate.filter(|_| all > 0) {
+            let rate = failed as f64 / all as f64;
+            spent.against(rate, most, || {
+                let of = counted(all, "call");
+                format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
+            });
+        }
+        let Spent { score, over } = spent;
+        if over.is_empty() {
+            let mut why = match all {
+                0 => Scope::all().none(subject),
+                all => counted(all, "call"),
+            };
+            if looks_at_errors && all > 0 {
+                why = format!("{why}, {}", counted(failed, "error"));
+            }
+            return Finding::of(true, format!("within budget: {why}")).scored(score);
+        }
+        let mut why = over.join("; ");
+        let too_many = self.calls.map_or(all, |most| most as usize).min(all);
+        let mut marks: Vec<_> = calls[too_many..]
+            .iter()
+            .map(|ix| subject.mark_call(*ix))
+            .collect();
+        if looks_at_errors && failed > 0 {
+            let told = list(errors.iter().map(|ix| error_told(subject, *ix)));
+            why = format!("{why}; errors: {told}");
+            marks.extend(
+                errors
+                    .iter()
+                    .filter_map(|ix| subject.mark_result(*ix, 0..0)),
+            );
+        }
+        Finding::of(false, why).scored(score).marked(marks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{answered, calls, failed, fine, silent, text};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    const KIND: &str = "tool_efficiency";
+
+    fn record() -> Value {
+        answered(&[
+            ("a", "{}", failed("no")),
+            ("b", "{}", fine("x")),
+            ("b", "{}", text("y")),
+            ("c", "{}", failed("never")),
+        ])
+    }
+
+    #[test]
+    fn exactly_at_the_budget_is_within_it() {
+        for (params, score, why) in [
+            (json!({"max_calls": 4}), 1.0, "within budget: 4 calls"),
+            (
+                json!({"max_calls": 9, "max_errors": 2, "max_error_rate": 0.5}),
+                1.0,
+                "within budget: 4 calls, 2 errors",
+            ),
+            (json!({"max_calls": 3}), 0.75, "4 calls, 1 more than 3"),
+            (json!({"max_calls": 0}), 0.0, "4 calls, 4 more than 0"),
+            (
+                json!({"max_errors": 1, "max_calls": 3}),
+                0.5,
+                r#"4 calls, 1 more than 3; 2 errors, 1 more than 1; errors: "a" in message 1: "no", "c" in message 7: "never""#,
+            ),
+            (
+                json!({"max_error_rate": 0.2}),
+                0.4,
+                r#"an error rate of 0.500 (2 of 4 calls), more than 0.2; errors: "a" in message 1: "no", "c" in message 7: "never""#,
+            ),
+        ] {
+            let found = on(KIND, &params, &record());
+            let outcome = if score < 1.0 { Fail } else { Pass };
+            assert_eq!(
+                (found.outcome, found.score, found.explanation.as_str()),
+                (outcome, Some(score), why),
+                "{params}"
+            );
+        }
+        let bounded = json!({"max_calls": 3, "min_score": 0.7});
+        assert_eq!(told(KIND, &bounded, &record()).0, Pass);
+        let marks = on(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).marks;
+        let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
+        assert_eq!(places, [7, 2, 8], "the call too many, then the errors");
+    }
+
+    #[test]
+    fn errors_need_a_transcript_that_says_them() {
+        let unsaid = answered(&[("a", "{}", text("Error")), ("a", "{}", text("Error"))]);
+        for params in [
+            json!({"max_errors": 0}),
+            json!({"max_error_rate": 0}),
+            json!({"max_calls": 1, "max_errors": 0}),
+        ] {
+            assert_eq!(told(KIND, &params, &unsaid).0, CheckError, "{params}");
+        }
+        assert_eq!(told(KIND, &json!({"max_calls": 2}), &unsaid).0, Pass);
+        assert_eq!(
+            told(KIND, &json!({"max_errors": 0}), &calls(&[("a", "{}")])),
+            (Pass, "within budget: 1 call, 0 errors".to_owned())
+        );
+        for params in [json!({"max_calls": 0}), json!({"max_error_rate": 0.0})] {
+            assert_eq!(
+                told(KIND, &params, &silent()),
+                (Pass, "within budget: no tool was called".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn budgets_that_bind_nothing_are_refused() {
+        for params in [
+            json!({}),
+            json!({"max_error_rate": 1}),
+            json!({"max_error_rate": 1.5}),
+            json!({"max_error_rate": -0.1}),
+            json!({"max_calls": -1}),
+            json!({"max_calls": 2.5}),
+            json!({"max_errors": "1"}),
+        ] {
+            assert!(!refused(KIND, &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `tool_no_repeat`: an agent that calls the same tool again and again.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::Scope;
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::{ParamProblem, json_equal};
+
+/// Params of `tool_no_repeat`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolNoRepeat {
+    /// Only repeats of these tools; of all, where it is left out. Names are case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    tools: Option<Vec<String>>,
+    /// How many calls of one tool may follow each other, with no call of another tool between them. 1: no repeat.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1))]
+    max_repeats: u32,
+    /// `true`: only calls with equal arguments are repeats of each other.
+    #[serde(default)]
+    same_args: bool,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+impl EvalType for ToolNoRepeat {
+    const NAME: &'static str = "tool_no_repeat";
+    const SUMMARY: &'static str = "No tool is called more than `max_repeats` times in a row, whatever messages stand between the calls.";
+    const EXAMPLE: &'static str = "max_repeats: 2\nsame_args: true";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let of = Scope::tools("tools", self.tools).map_err(|p| problems.extend(p));
+        if self.max_repeats == 0 {
+            problems.push(ParamProblem {
+                help: Some("to forbid a tool, use tools_not_called".to_owned()),
+                ..problem("/max_repeats", "must be 1 or more (got 0)")
+            });
+        }
+        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(NoRepeat {
+            of,
+            most: self.max_repeats as usize,
+            same_args: self.same_args,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct NoRepeat {
+    of: Scope,
+    most: usize,
+    same_args: bool,
+}
+
+impl NoRepeat {
+    /// Whether a call repeats the one before it.
+    fn repeats(&self, subject: &Subject<'_>, ix: usize) -> bool {
+        let (before, call) = (subject.calls()[ix - 1].call, subject.calls()[ix].call);
+        before.name == call.name && (!self.same_args || same_args(subject, ix - 1, ix))
+    }
+
+    /// Calls in a row that are too many: the first, and the one after the last.
+    fn runs(&self, subject: &Subject<'_>) -> Vec<(usize, usize)> {
+        let calls = subject.calls();
+        let mut runs = Vec::new();
+        let mut from = 0;
+        for to in 1..=calls.len() {
+            if to < calls.len() && self.repeats(subject, to) {
+                continue;
+            }
+            if to - from > self.most && self.of.has(&calls[from].call.name) {
+                runs.push((from, to));
+            }
+            from = to;
+        }
+        runs
+    }
+}
+
+/// Equal as JSON; where they cannot be read, as they are written.
+fn same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
+    match (subject.arguments(a), subject.arguments(b)) {
+        (Ok(x), Ok(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .all(|(arg, x)| y.get(arg).is_some_and(|y| json_equal(x, y)))
+        }
+        (Err(_), Err(_)) => subject.calls()[a].call.arguments == subject.calls()[b].call.arguments,
+        _ => false,
+    }
+}
+
+impl Check for NoRepeat {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let runs = self.runs(subject);
+        if runs.is_empty() {
+            let calls = self.of.calls(subject).len();
+            let same = if self.same_args {
+                " with the same arguments"
+            } else {
+                ""
+            };
+            let why = match (calls, self.most) {
+                (0, _) => self.of.none(subject),
+                (_, 1) => format!("no repeat{same} in {}", self.of.counted(calls)),
+                (_, most) => format!(
+                    "never more than {most} in a row{same} in {}",
+                    self.of.counted(calls)
+                ),
+            };
+            return Finding::of(true, why);
+        }
+        let told = runs.iter().map(|(from, to)| {
+            let calls = &subject.calls()[*from..*to];
+            let (name, first) = (Quoted(&calls[0].call.name), calls[0].message);
+            let last = calls[calls.len() - 1].message;
+            let place = if first == last {
+                format!("message {first}")
+            } else {
+                format!("messages {first} to {last}")
+            };
+            let same = if self.same_args {
+                " with the same arguments"
+            } else {
+                ""
+            };
+            format!("{name} {}×{same} ({place})", calls.len())
+        });
+        let most = counted(self.most, "call");
+        let why = format!("in a row: {}; at most {most} may be", list(told));
+        let marks = runs.iter().flat_map(|(from, to)| *from..*to);
+        Finding::of(false, why).marked(marks.map(|ix| subject.mark_call(ix)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{calls, silent};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    const KIND: &str = "tool_no_repeat";
+
+    fn record() -> Value {
+        calls(&[
+            ("search", r#"{"q": "a", "n": 1}"#),
+            ("search", r#"{"n": 1.0, "q": "a"}"#),
+            ("search", r#"{"q": "b"}"#),
+            ("get", "{broken"),
+            ("search", "{}"),
+            ("get", "{broken"),
+            ("get", "{broken"),
+        ])
+    }
+
+    #[test]
+    fn calls_in_a_row_are_counted() {
+        for (params, outcome, why) in [
+            (
+                json!({}),
+                Fail,
+                r#"in a row: "search" 3× (messages 1 to 3), "get" 2× (messages 6 to 7); at most 1 call may be"#,
+            ),
+            (
+                json!({"max_repeats": 2}),
+                Fail,
+                r#"in a row: "search" 3× (messages 1 to 3); at most 2 calls may be"#,
+            ),
+            (
+                json!({"max_repeats": 3}),
+                Pass,
+                "never more than 3 in a row in 7 calls",
+            ),
+            (
+                json!({"tools": ["get"], "max_repeats": 2}),
+                Pass,
+                r#"never more than 2 in a row in 3 calls of "get""#,
+            ),
+            (
+                json!({"tools": ["search"], "same_args": true}),
+                Fail,
+                r#"in a row: "search" 2× with the same arguments (messages 1 to 2); at most 1 call may be"#,
+            ),
+            (
+                json!({"tools": ["get"], "same_args": true}),
+                Fail,
+                r#"in a row: "get" 2× with the same arguments (messages 6 to 7); at most 1 call may be"#,
+            ),
+            (
+                json!({"tools": ["pay"]}),
+                Pass,
+                r#""pay" was not called; called: "search" 4×, "get" 3×"#,
+            ),
+        ] {
+            let found = told(KIND, &params, &record());
+            assert_eq!(found, (outcome, why.to_owned()), "{params}");
+        }
+        let marks = on(KIND, &json!({"max_repeats": 2}), &record()).marks;
+        let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
+        assert_eq!(places, [1, 2, 3]);
+    }
+
+    #[test]
+    fn one_message_may_repeat_and_nobody_calling_does_not() {
+        let call = |id| json!({"id": id, "function": {"name": "f", "arguments": "{}"}});
+        let twice =
+            json!({"messages": [{"role": "assistant", "tool_calls": [call("1"), call("2")]}]});
+        assert_eq!(
+            told(KIND, &json!({}), &twice),
+            (
+                Fail,
+                r#"in a row: "f" 2× (message 0); at most 1 call may be"#.to_owned()
+            )
+        );
+        assert_eq!(
+            told(KIND, &json!({}), &silent()),
+            (Pass, "no tool was called".to_owned())
+        );
+        assert_eq!(
+            told(
+                KIND,
+                &json!({}),
+                &calls(&[("f", "{}"), ("g", "{}"), ("f", "{}")])
+            ),
+            (Pass, "no repeat in 3 calls".to_owned())
+        );
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for params in [
+            json!({"max_repeats": 0}),
+            json!({"max_repeats": 1.5}),
+            json!({"tools": []}),
+            json!({"tools": [""]}),
+            json!({"same_args": 1}),
+        ] {
+            assert!(!refused(KIND, &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! `tool_result_includes`, `tool_result_matches`: what tools answered.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Scope, call_in};
+use super::results::{Held, NO_RESULTS, results_missing};
+use crate::handlers::explain::list;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Params of `tool_result_includes`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolResultIncludes {
+    /// Only results of this tool; of all, where it is left out. Its name is case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    tool: Option<String>,
+    /// Texts that must all occur in one and the same result, whatever their case.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    patterns: Vec<String>,
+    /// In how many results, at least.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1))]
+    occurrence: u32,
+}
+
+/// Params of `tool_result_matches`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolResultMatches {
+    /// Only results of this tool; of all, where it is left out. Its name is case-sensitive.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    tool: Option<String>,
+    /// A pattern as of `regex`, searched anywhere in a result, case-sensitive unless it begins with `(?i)`.
+    #[schemars(length(min = 1))]
+    pattern: String,
+    /// In how many results, at least.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1))]
+    occurrence: u32,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+/// The docs of `PromptKit` say `tool_name`, its code reads `tool`.
+const TOOL_NAME: &[(&str, &str)] = &[("tool_name", "tool")];
+
+impl EvalType for ToolResultIncludes {
+    const NAME: &'static str = "tool_result_includes";
+    const SUMMARY: &'static str =
+        "The results of at least `occurrence` calls hold all of the patterns, case-insensitively.";
+    const EXAMPLE: &'static str = "tool: search\npatterns: [beam, release notes]";
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_NAME;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        compile(
+            self.tool,
+            Held::all("patterns", self.patterns),
+            self.occurrence,
+        )
+    }
+}
+
+impl EvalType for ToolResultMatches {
+    const NAME: &'static str = "tool_result_matches";
+    const SUMMARY: &'static str = "The results of at least `occurrence` calls match the pattern.";
+    const EXAMPLE: &'static str = "tool: get_order\npattern: '\"status\": ?\"shipped\"'";
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = TOOL_NAME;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        compile(
+            self.tool,
+            Held::matching("pattern", &self.pattern),
+            self.occurrence,
+        )
+    }
+}
+
+fn compile(
+    tool: Option<String>,
+    held: Result<Held, Vec<ParamProblem>>,
+    occurrence: u32,
+) -> Result<Compiled, Vec<ParamProblem>> {
+    let mut problems = Vec::new();
+    let of = Scope::tool("tool", tool).map_err(|p| problems.extend(p));
+    let held = held.map_err(|p| problems.extend(p));
+    if occurrence == 0 {
+        problems.push(problem("/occurrence", "must be 1 or more (got 0)"));
+    }
+    match (of, held) {
+        (Ok(of), Ok(held)) if problems.is_empty() => Ok(Compiled::Check(Box::new(Answers {
+            of,
+            held,
+            least: occurrence as usize,
+        }))),
+        _ => Err(problems),
+    }
+}
+
+/// Enough results hold it; `agent_response_contains` is this too.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) of: Scope,
+    pub(super) held: Held,
+    pub(super) least: usize,
+}
+
+impl Check for Answers {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = self.of.calls(subject);
+        if calls.is_empty() {
+            return Finding::of(false, self.of.none(subject));
+        }
+        if results_missing(subject, &calls) {
+            return Finding::check_error(NO_RESULTS);
+        }
+        let mut marks = Vec::new();
+        let mut hits = Vec::new();
+        for ix in &calls {
+            if let Some(places) = subject.answer(*ix).and_then(|a| self.held.find(a)) {
+                hits.push(*ix);
+                if marks.len() < Finding::MARKS {
+                    let places = places.into_iter();
+                    marks.extend(places.filter_map(|at| subject.mark_result(*ix, at)));
+                }
+            }
+        }
+        let told = list(hits.iter().map(|ix| call_in(subject, *ix)));
+        if hits.len() >= self.least {
+            return Finding::of(true, format!("found in the result of {told}")).marked(marks);
+        }
+        let mut why = format!(
+            "found in {} of {} wanted",
+            counted(hits.len(), "result"),
+            self.least
+        );
+        if !hits.is_empty() {
+            why = format!("{why}, of {told}");
+        }
+        match self.nearest(subject, &calls, &hits) {
+            Some(ix) => {
+                let lack = subject.answer(ix).map(|a| self.held.lack(a));
+                let lack = lack.unwrap_or_default();
+                let near = call_in(subject, ix);
+                marks.extend(subject.mark_result(ix, 0..0));
+                let other = if hits.is_empty() { "" } else { " other" };
+                why = format!("{why}; the nearest{other} result, of {near}: {lack}");
+            }
+            None if hits.is_empty() => {
+                why = format!(
+                    "{why}: {} and no result of it",
+                    self.of.counted(calls.len())
+                );
+            }
+            None => {}
+        }
+        Finding::of(false, why).marked(marks)
+    }
+}
+
+impl Answers {
+    /// Of the answered calls that do not hold it, the one that holds most; the first of several.
+    fn nearest(&self, subject: &Subject<'_>, calls: &[usize], hits: &[usize]) -> Option<usize> {
+        let mut best = None;
+        for ix in calls {
+            if let Some(answer) = subject.answer(*ix)
+                && hits.binary_search(ix).is_err()
+            {
+                let part = self.held.part(answer);
+                if best.is_none_or(|(most, _)| part > most) {
+                    best = Some((part, *ix));
+                }
+            }
+        }
+        best.map(|(_, ix)| ix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::{answered, calls, failed, silent, text};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    fn record() -> Value {
+        answered(&[
+            ("search", "{}", text("Beam 2.69 RELEASE notes")),
+            ("search", "{}", failed("beam: no")),
+            ("get", "{}", text("Beam release")),
+        ])
+    }
+
+    #[test]
+    fn all_patterns_stand_in_one_result() {
+        for (params, outcome, why) in [
+            (
+                json!({"patterns": ["release", "BEAM"]}),
+                Pass,
+                r#"found in the result of "search" in message 1, "get" in message 5"#,
+            ),
+            (
+                json!({"patterns": ["release", "BEAM"], "occurrence": 2}),
+                Pass,
+                r#"found in the result of "search" in message 1, "get" in message 5"#,
+            ),
+            (
+                json!({"tool": "search", "patterns": ["beam", "release"], "occurrence": 2}),
+                Fail,
+                r#"found in 1 result of 2 wanted, of "search" in message 1; the nearest other result, of "search" in message 3: it lacks "release""#,
+            ),
+            (
+                json!({"tool": "get", "patterns": ["2.69", "beam", "notes"]}),
+                Fail,
+                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: it lacks "2.69", "notes""#,
+            ),
+            (
+                json!({"patterns": ["2.69", "no"], "occurrence": 1}),
+                Pass,
+                r#"found in the result of "search" in message 1"#,
+            ),
+            (
+                json!({"tool": "pay", "patterns": ["x"]}),
+                Fail,
+                r#""pay" was not called; called: "search" 2×, "get" 1×"#,
+            ),
+        ] {
+            assert_eq!(
+                told("tool_result_includes", &params, &record()),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+        let found = on(
+            "tool_result_includes",
+            &json!({"patterns": ["release", "notes"]}),
+            &record(),
+        );
+        let places: Vec<_> = found
+            .marks
+            .iter()
+            .map(|m| (m.message, m.bytes.clone()))
+            .collect();
+        assert_eq!(places, [(2, 10..17), (2, 18..23)]);
+    }
+
+    #[test]
+    fn a_pattern_is_searched_in_results_alone() {
+        for (params, outcome, why) in [
+            (
+                json!({"pattern": r"\d+\.\d+"}),
+                Pass,
+                r#"found in the result of "search" in message 1"#,
+            ),
+            (
+                json!({"pattern": "^beam", "tool": "search"}),
+                Pass,
+                r#"found in the result of "search" in message 3"#,
+            ),
+            (
+                json!({"pattern": "^beam", "tool": "get"}),
+                Fail,
+                r#"found in 0 results of 1 wanted; the nearest result, of "get" in message 5: "^beam" does not match "Beam release""#,
+            ),
+            (
+                json!({"pattern": "(?i)beam", "occurrence": 4}),
+                Fail,
+                r#"found in 3 results of 4 wanted, of "search" in message 1, "search" in message 3, "get" in message 5"#,
+            ),
+        ] {
+            assert_eq!(
+                told("tool_result_matches", &params, &record()),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+    }
+
+    #[test]
+    fn calls_without_any_results_are_missing_data_but_no_calls_are_not() {
+        for (kind, params) in [
+            ("tool_result_includes", json!({"patterns": ["x"]})),
+            ("tool_result_matches", json!({"pattern": "x"})),
+        ] {
+            assert_eq!(
+                told(kind, &params, &calls(&[("a", "{}"), ("b", "{}")])),
+                (
+                    CheckError,
+                    "this transcript has calls but no results of calls".to_owned()
+                )
+            );
+            assert_eq!(
+                told(kind, &params, &silent()),
+                (Fail, "no tool was called".to_owned())
+            );
+            assert_eq!(
+                told(kind, &params, &calls(&[("a", "{}")])),
+                (
+                    Fail,
+                    "found in 0 results of 1 wanted: 1 call and no result of it".to_owned()
+                ),
+                "the judged message calls: there is no answer yet"
+            );
+        }
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for (kind, params, at) in [
+            ("tool_result_includes", json!({"patterns": []}), "/patterns"),
+            (
+                "tool_result_includes",
+                json!({"patterns": [""]}),
+                "/patterns/0",
+            ),
+            (
+                "tool_result_includes",
+                json!({"patterns": "x"}),
+                "/patterns",
+            ),
+            (
+                "tool_result_includes",
+                json!({"patterns": ["x"], "occurrence": 0}),
+                "/occurrence",
+            ),
+            (
+                "tool_result_includes",
+                json!({"patterns": (0..1001).map(|n| n.to_string()).collect::<Vec<_>>()}),
+                "/patterns",
+            ),
+            ("tool_result_matches", json!({"pattern": ""}), "/pattern"),
+            ("tool_result_matches", json!({"pattern": "("}), "/pattern"),
+            (
+                "tool_result_matches",
+                json!({"pattern": "x", "tool": ""}),
+                "/tool",
+            ),
+        ] {
+            let problems = refused(kind, &params);
+            assert!(
+                matches!(problems.as_slice(), [(pointer, _)] if pointer == at),
+                "{kind} {params}: {problems:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! `tools_called` and its session twin: which tools the agent called, and how often.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Names, called};
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::{Alias, ParamProblem};
+
+/// Params of `tools_called` and `tools_called_session`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolsCalled {
+    /// Tools that must each be called. Names are case-sensitive.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    tool_names: Vec<String>,
+    /// How often each of them, at least. Calls that ended in an error count.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1))]
+    min_calls: u32,
+    /// How often each of them, at most.
+    #[serde(default)]
+    max_calls: Option<u32>,
+    /// `true`: calls without arguments (or with arguments that are no JSON object) do not count.
+    // No default in the schema: recorded evals that do not name it keep their digest.
+    #[serde(default)]
+    require_args: Option<bool>,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+impl EvalType for ToolsCalled {
+    const NAME: &'static str = "tools_called";
+    const SUMMARY: &'static str = "Each of the tools was called at least `min_calls` (and at most `max_calls`) times up to the judged message, errors included.";
+    const EXAMPLE: &'static str = "tool_names: [get_order]\nmin_calls: 1";
+    const ALIASES: &'static [Alias] = &[Alias::of("tool_called")];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let names = Names::new("tool_names", self.tool_names).map_err(|p| problems.extend(p));
+        if self.min_calls == 0 {
+            problems.push(problem("/min_calls", "must be 1 or more (got 0)"));
+        }
+        if let Some(max) = self.max_calls.filter(|max| *max < self.min_calls.max(1)) {
+            let why = format!(
+                "({max}) is below min_calls ({}): nothing could pass",
+                self.min_calls
+            );
+            let help = "to forbid a tool, use tools_not_called".to_owned();
+            problems.push(ParamProblem {
+                help: (max == 0).then_some(help),
+                ..problem("/max_calls", why)
+            });
+        }
+        let Some(names) = names.ok().filter(|_| problems.is_empty()) else {
+            return Err(problems);
+        };
+        Ok(Compiled::Check(Box::new(Called {
+            names,
+            least: self.min_calls as usize,
+            most: self.max_calls.map(|max| max as usize),
+            with_args: self.require_args == Some(true),
+        })))
+    }
+}
+
+/// Params of `tools_called_session`: those of `tools_called`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in crate::handlers) struct ToolsCalledSession(ToolsCalled);
+
+impl EvalType for ToolsCalledSession {
+    const NAME: &'static str = "tools_called_session";
+    const SUMMARY: &'static str = "As `tools_called`: each of the tools was called at least `min_calls` times, errors included.";
+    const EXAMPLE: &'static str = ToolsCalled::EXAMPLE;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsCalled::PARAM_ALIASES;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        self.0.compile()
+    }
+}
+
+#[derive(Debug)]
+struct Called {
+    names: Names,
+    least: usize,
+    most: Option<usize>,
+    with_args: bool,
+}
+
+/// A listed tool, and its calls that count.
+type Tally<'a> = (&'a str, &'a [usize]);
+
+impl Check for Called {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let counts =
+            |ix: usize| !self.with_args || subject.arguments(ix).is_ok_and(|args| !args.is_empty());
+        let of = self.names.calls(subject, counts);
+        let tallies: Vec<Tally<'_>> = self
+            .names
+            .iter()
+            .zip(of.iter().map(Vec::as_slice))
+            .collect();
+        let is_short = |tally: &&Tally<'_>| tally.1.len() < self.least;
+        let is_over = |tally: &&Tally<'_>| self.most.is_some_and(|most| tally.1.len() > most);
+        let short: Vec<&Tally<'_>> = tallies.iter().filter(is_short).collect();
+        let over: Vec<&Tally<'_>> = tallies.iter().filter(is_over).collect();
+        let marks = |tallies: &[&Tally<'_>]| {
+            let calls = tallies.iter().flat_map(|(_, calls)| *calls);
+            calls.map(|ix| subject.mark_call(*ix)).collect::<Vec<_>>()
+        };
+        if short.is_empty() && over.is_empty() {
+            let told = tallies.iter().map(|tally| first_of(subject, tally));
+            return Finding::of(true, format!("called {}", list(told)))
+                .marked(marks(&tallies.iter().collect::<Vec<_>>()));
+        }
+        let mut why = Vec::new();
+        if !over.is_empty() {
+            let most = self.most.unwrap_or_default();
+            let told = over.iter().map(|(name, calls)| {
+                format!(
+                    "{} (called {} times, at most {most})",
+                    Quoted(name),
+                    calls.len()
+                )
+            });
+            why.push(format!("too often: {}", list(told)));
+        }
+        if !short.is_empty() {
+            let told = short.iter().map(|(name, calls)| {
+                format!(
+                    "{} (called {} of {} times)",
+                    Quoted(name),
+                    calls.len(),
+                    self.least
+                )
+            });
+            why.push(format!("missing {}", list(told)));
+            why.push(called(subject));
+        }
+        let left_out = self.left_out(subject, &of);
+        if left_out > 0 {
+            let do_not = if left_out == 1 { "does not" } else { "do not" };
+            let calls = counted(left_out, "call");
+            why.push(format!("{calls} without arguments {do_not} count"));
+        }
+        let mut told_of = over;
+        told_of.extend(short);
+        Finding::of(false, why.join("; ")).marked(marks(&told_of))
+    }
+}
+
+impl Called {
+    /// How many calls of the listed tools have no arguments to count for.
+    fn left_out(&self, subject: &Subject<'_>, of: &[Vec<usize>]) -> usize {
+        let all = subject.calls().iter();
+        let listed = all.filter(|call| self.names.has(&call.call.name)).count();
+        listed - of.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+/// `"search" 2× (first in message 1)`.
+pub(super) fn first_of(subject: &Subject<'_>, (name, calls): &Tally<'_>) -> String {
+    let n = calls.len();
+    let times = if n == 1 { "once, in" } else { "first in" };
+    let message = calls.first().map_or(0, |ix| subject.calls()[*ix].message);
+    format!("{} {n}× ({times} message {message})", Quoted(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::records::calls;
+    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::handlers::{Compiled, Registry, Subject};
+    use crate::model::Outcome::{Fail, Pass};
+
+    fn record() -> Value {
+        let call = |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+        json!({"messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": null, "tool_calls": [call("1", "search"), call("2", "get_order")]},
+            {"role": "tool", "tool_call_id": "1", "content": "Error", "metadata": {"is_error": true}},
+            {"role": "assistant", "content": null, "tool_calls": [call("3", "search")]},
+            {"role": "assistant", "content": "done"}]})
+    }
+
+    #[test]
+    fn each_tool_needs_its_calls_and_errors_count() {
+        for (params, outcome, why) in [
+            (
+                json!({"tool_names": ["search"], "min_calls": 2}),
+                Pass,
+                r#"called "search" 2× (first in message 1)"#,
+            ),
+            (
+                json!({"tool_names": ["get_order", "search"]}),
+                Pass,
+                r#"called "get_order" 1× (once, in message 1), "search" 2× (first in message 1)"#,
+            ),
+            (
+                json!({"tool_names": ["search", "get_order"], "min_calls": 2}),
+                Fail,
+                r#"missing "get_order" (called 1 of 2 times); called: "search" 2×, "get_order" 1×"#,
+            ),
+            (
+                json!({"tool_names": ["Search"]}),
+                Fail,
+                r#"missing "Search" (called 0 of 1 times); called: "search" 2×, "get_order" 1×"#,
+            ),
+        ] {
+            for kind in ["tools_called", "tools_called_session"] {
+                assert_eq!(
+                    told(kind, &params, &record()),
+                    (outcome, why.to_owned()),
+                    "{kind} {params}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn calls_may_be_too_many_and_calls_without_arguments_may_not_count() {
+        for (params, outcome, why) in [
+            (
+                json!({"tool_names": ["search"], "max_calls": 2}),
+                Pass,
+                r#"called "search" 2× (first in message 1)"#,
+            ),
+            (
+                json!({"tool_names": ["search", "get_order", "pay"], "max_calls": 1}),
+                Fail,
+                r#"too often: "search" (called 2 times, at most 1); missing "pay" (called 0 of 1 times); called: "search" 2×, "get_order" 1×"#,
+            ),
+            (
+                json!({"tool_names": ["search"], "require_args": true}),
+                Fail,
+                r#"missing "search" (called 0 of 1 times); called: "search" 2×, "get_order" 1×; 2 calls without arguments do not count"#,
+            ),
+            (
+                json!({"tool_names": ["search"], "require_args": false}),
+                Pass,
+                r#"called "search" 2× (first in message 1)"#,
+            ),
+        ] {
+            assert_eq!(
+                told("tools_called", &params, &record()),
+                (outcome, why.to_owned()),
+                "{params}"
+            );
+        }
+        let with_args = json!({"tool_names": ["a", "b"], "require_args": true});
+        let told = |b: &str| {
+            told(
+                "tools_called",
+                &with_args,
+                &calls(&[("a", r#"{"q":1}"#), ("b", b)]),
+            )
+        };
+        assert_eq!(
+            told("{\"q\":null}").0,
+            Pass,
+            "an argument that is null is one"
+        );
+        for none in ["", " {} ", "[1]", "{\"q\":"] {
+            assert_eq!(told(none).0, Fail, "{none}");
+        }
+    }
+
+    #[test]
+    fn it_marks_the_calls_it_tells_of() {
+        let marks = |params| -> Vec<(usize, usize)> {
+            let marks = on("tools_called", &params, &record()).marks;
+            marks.iter().map(|m| (m.message, m.part)).collect()
+        };
+        assert_eq!(
+            marks(json!({"tool_names": ["get_order", "search"]})),
+            [(1, 1), (1, 0), (3, 0)]
+        );
+        assert_eq!(
+            marks(json!({"tool_names": ["search", "get_order"], "min_calls": 2})),
+            [(1, 1)],
+            "the one that falls short"
+        );
+    }
+
+    #[test]
+    fn a_transcript_without_calls_fails_it() {
+        let record = json!({"messages": [{"role": "assistant", "content": "search"}]});
+        assert_eq!(
+            told("tools_called", &json!({"tool_names": ["search"]}), &record),
+            (
+                Fail,
+                r#"missing "search" (called 0 of 1 times); no tool was called"#.to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn at_a_turn_the_calls_up_to_the_judged_message_count() {
+        let transcript = transcript(&record());
+        for kind in ["tools_called", "tools_called_session"] {
+            let params = json!({"tool_names": ["search"], "min_calls": 2});
+            let Ok(Compiled::Check(check)) = Registry::builtin().compile(kind, &params) else {
+                panic!("{kind} is a check");
+            };
+            let outcomes: Vec<_> = (0..=5)
+                .map(|end| check.check(&Subject::prefix(&transcript, end)).outcome)
+                .collect();
+            assert_eq!(outcomes, [Fail, Fail, Fail, Fail, Pass, Pass], "{kind}");
+        }
+    }
+
+    #[test]
+    fn types_and_params_have_their_other_names() {
+        let yaml = "evals:
+  - { id: a, type: tool_called, params: { tools: [x] } }
+  - { id: b, type: tools_not_called_session, params: { tools: [x] } }
+  - { id: c, type: tools_not_called_with_args, params: { tool_name: x, excluded_args: { y: null } } }
+  - { id: d, type: tool_result_includes, params: { tool_name: x, patterns: [y] } }
+  - { id: e, type: agent_invoked, params: { agent_names: [x] } }
+";
+        let path = std::path::Path::new("r.yaml");
+        let (rubric, problems) = crate::rubric::load(yaml.into(), path, &Registry::builtin());
+        let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
+        let read: Vec<_> = rubric
+            .evals
+            .iter()
+            .map(|eval| (eval.kind.as_str(), eval.params.to_string()))
+            .collect();
+        let read: Vec<_> = read
+            .iter()
+            .map(|(kind, params)| (*kind, params.as_str()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("tools_called", r#"{"tool_names":["x"],"min_calls":1}"#),
+                ("tools_not_called_session", r#"{"tool_names":["x"]}"#),
+                (
+                    "tool_args_excluded_session",
+                    r#"{"tool_name":"x","excluded_args":{"y":null}}"#
+                ),
+                (
+                    "tool_result_includes",
+                    r#"{"tool":"x","patterns":["y"],"occurrence":1}"#
+                ),
+                ("agent_invoked", r#"{"agents":["x"]}"#),
+            ]
+        );
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for params in [
+            json!({}),
+            json!({"tool_names": []}),
+            json!({"tool_names": [""]}),
+            json!({"tool_names": "search"}),
+            json!({"tool_names": ["a"], "min_calls": 0}),
+            json!({"tool_names": ["a"], "min_calls": 0.5}),
+            json!({"tool_names": ["a"], "min_calls": -1}),
+            json!({"tool_names": ["a"], "max_calls": 0}),
+            json!({"tool_names": ["a"], "min_calls": 3, "max_calls": 2}),
+            json!({"tool_names": ["a"], "require_args": "yes"}),
+        ] {
+            for kind in ["tools_called", "tools_called_session"] {
+                assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+            }
+        }
+        assert_eq!(
+            refused(
+                "tools_called",
+                &json!({"tool_names": ["a"], "max_calls": 0})
+            ),
+            [(
+                "/max_calls".to_owned(),
+                "max_calls (0) is below min_calls (1): nothing could pass".to_owned()
+            )]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! `tools_not_called` and its session twin: tools the agent must leave alone.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::matching::{Names, not_called};
+use super::tools_called::first_of;
+use crate::handlers::explain::list;
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// Params of `tools_not_called` and `tools_not_called_session`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ToolsNotCalled {
+    /// Tools of which none may be called, not even in vain. Names are case-sensitive.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    tool_names: Vec<String>,
+}
+
+impl EvalType for ToolsNotCalled {
+    const NAME: &'static str = "tools_not_called";
+    const SUMMARY: &'static str = "None of the tools was called up to the judged message; calls that ended in an error count.";
+    const EXAMPLE: &'static str = "tool_names: [delete_account]";
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("tools", "tool_names")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let names = Names::new("tool_names", self.tool_names)?;
+        Ok(Compiled::Check(Box::new(NotCalled(names))))
+    }
+}
+
+/// Params of `tools_not_called_session`: those of `tools_not_called`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(in crate::handlers) struct ToolsNotCalledSession(ToolsNotCalled);
+
+impl EvalType for ToolsNotCalledSession {
+    const NAME: &'static str = "tools_not_called_session";
+    const SUMMARY: &'static str = "As `tools_not_called`: none of the tools was called.";
+    const EXAMPLE: &'static str = ToolsNotCalled::EXAMPLE;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = ToolsNotCalled::PARAM_ALIASES;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        self.0.compile()
+    }
+}
+
+/// None of the names was called; `agent_not_invoked` is this too.
+#[derive(Debug)]
+pub(super) struct NotCalled(pub(super) Names);
+
+impl Check for NotCalled {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let of = self.0.calls(subject, |_| true);
+        let tallies = self.0.iter().zip(of.iter().map(Vec::as_slice));
+        let wrong: Vec<(&str, &[usize])> = tallies.filter(|(_, calls)| !calls.is_empty()).collect();
+        if wrong.is_empty() {
+            return Finding::of(true, not_called(&self.0, subject));
+        }
+        let told = wrong.iter().map(|tally| first_of(subject, tally));
+        let calls = wrong.iter().flat_map(|(_, calls)| *calls);
+        Finding::of(false, format!("called {}", list(told)))
+            .marked(calls.map(|ix| subject.mark_call(*ix)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::records::{calls, silent};
+    use crate::handlers::testing::{on, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    #[test]
+    fn a_forbidden_call_is_named_with_its_place() {
+        let record = calls(&[("search", "{}"), ("delete", "{}"), ("delete", "{broken")]);
+        for (names, outcome, why) in [
+            (
+                json!(["delete"]),
+                Fail,
+                r#"called "delete" 2× (first in message 2)"#,
+            ),
+            (
+                json!(["pay", "search", "search"]),
+                Fail,
+                r#"called "search" 1× (once, in message 1)"#,
+            ),
+            (
+                json!(["pay"]),
+                Pass,
+                r#""pay" was not called; called: "search" 1×, "delete" 2×"#,
+            ),
+            (
+                json!(["pay", "Search"]),
+                Pass,
+                r#"none of "pay", "Search" was called; called: "search" 1×, "delete" 2×"#,
+            ),
+        ] {
+            for kind in ["tools_not_called", "tools_not_called_session"] {
+                let params = json!({"tool_names": names});
+                let told = told(kind, &params, &record);
+                assert_eq!(told, (outcome, why.to_owned()), "{kind} {params}");
+            }
+        }
+        let found = on(
+            "tools_not_called",
+            &json!({"tool_names": ["delete"]}),
+            &record,
+        );
+        let places: Vec<_> = found.marks.iter().map(|m| (m.message, m.part)).collect();
+        assert_eq!(places, [(2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn nobody_calling_is_no_call() {
+        assert_eq!(
+            told(
+                "tools_not_called",
+                &json!({"tool_names": ["pay"]}),
+                &silent()
+            ),
+            (
+                Pass,
+                r#""pay" was not called; no tool was called"#.to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn params_that_check_nothing_are_refused() {
+        for kind in ["tools_not_called", "tools_not_called_session"] {
+            for params in [
+                json!({}),
+                json!({"tool_names": []}),
+                json!({"tool_names": ["a", ""]}),
+                json!({"tool_names": "a"}),
+                json!({"tool_names": ["a"], "min_calls": 1}),
+            ] {
+                assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+            }
+        }
+    }
+}
