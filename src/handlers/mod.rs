@@ -5,18 +5,15 @@
 //! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
-mod contains;
 mod explain;
-mod fold;
-mod json;
-mod length;
+pub(crate) mod grounding;
 mod llm_judge;
-mod patterns;
-mod regexp;
+mod numbers;
 mod registry;
 mod subject;
 #[cfg(test)]
 mod testing;
+mod text;
 mod tools_called;
 mod wrap;
 

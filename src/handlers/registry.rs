@@ -7,8 +7,12 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::numbers::{cosine, cost, latency};
+use super::text::{
+    contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
+};
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
+use super::{Compiled, JudgedEval, grounding, llm_judge, tools_called};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
@@ -16,13 +20,24 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
+    TypeDef::of::<cosine::CosineSimilarity>(),
+    TypeDef::of::<cost::CostBudget>(),
+    TypeDef::of::<latency::EndToEndLatency>(),
+    TypeDef::of::<exact::ExactMatch>(),
+    TypeDef::of::<fields::FieldPresence>(),
+    TypeDef::of::<grounding::Grounded>(),
+    TypeDef::of::<json_path::JsonPath>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
+    TypeDef::of::<latency::LatencyBudget>(),
     TypeDef::of::<length::MaxLength>(),
     TypeDef::of::<length::MinLength>(),
     TypeDef::of::<llm_judge::LlmJudge>(),
     TypeDef::of::<llm_judge::LlmJudgeSession>(),
     TypeDef::of::<regexp::RegexEval>(),
+    TypeDef::of::<regexp_matcher::RegexpMatcher>(),
+    TypeDef::of::<sentences::SentenceCount>(),
+    TypeDef::of::<cost::TokenConsumption>(),
     TypeDef::of::<tools_called::ToolsCalled>(),
 ];
 
