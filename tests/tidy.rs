@@ -122,6 +122,7 @@ const UP_TO_TUI: &[&str] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["net"]),
     ("jsonschema", &["schema"]),
+    ("jmespath", &["handlers/text/json_path"]),
     ("serde_saphyr", &["diag/yaml"]),
     ("serde_yaml", &["diag/yaml"]),
     ("annotate_snippets", &["diag"]),

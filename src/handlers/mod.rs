@@ -6,18 +6,15 @@
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
 mod calls;
-mod contains;
 mod explain;
-mod fold;
-mod json;
-mod length;
+pub(crate) mod grounding;
 mod llm_judge;
-mod patterns;
-mod regexp;
+mod numbers;
 mod registry;
 mod subject;
 #[cfg(test)]
 mod testing;
+mod text;
 mod wrap;
 
 use std::ops::Range;

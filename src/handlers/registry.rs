@@ -7,8 +7,12 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::numbers::{cosine, cost, latency};
+use super::text::{
+    contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
+};
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, calls, contains, json, length, llm_judge, regexp};
+use super::{Compiled, JudgedEval, calls, grounding, llm_judge};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
@@ -20,12 +24,20 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
+    TypeDef::of::<cosine::CosineSimilarity>(),
+    TypeDef::of::<cost::CostBudget>(),
+    TypeDef::of::<latency::EndToEndLatency>(),
+    TypeDef::of::<exact::ExactMatch>(),
+    TypeDef::of::<fields::FieldPresence>(),
+    TypeDef::of::<grounding::Grounded>(),
+    TypeDef::of::<json_path::JsonPath>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
-    TypeDef::of::<llm_judge::LlmJudge>(),
-    TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<latency::LatencyBudget>(),
     TypeDef::of::<length::MaxLength>(),
     TypeDef::of::<length::MinLength>(),
+    TypeDef::of::<llm_judge::LlmJudge>(),
+    TypeDef::of::<llm_judge::LlmJudgeSession>(),
     TypeDef::of::<calls::NoToolErrors>(),
     TypeDef::of::<regexp::RegexEval>(),
     TypeDef::of::<calls::ToolArgs>(),
@@ -43,6 +55,9 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<calls::ToolsNotCalled>(),
     TypeDef::of::<calls::ToolsNotCalledSession>(),
     TypeDef::of::<calls::TurnCount>(),
+    TypeDef::of::<regexp_matcher::RegexpMatcher>(),
+    TypeDef::of::<sentences::SentenceCount>(),
+    TypeDef::of::<cost::TokenConsumption>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown

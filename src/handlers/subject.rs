@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{Mark, fold};
+use super::Mark;
+use super::text::fold;
 use crate::model::{Part, Role, ToolCall, ToolResult, Transcript};
 
 /// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
@@ -137,19 +138,16 @@ impl<'t> Subject<'t> {
 
     /// The transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null` is no value.
     pub fn metadata(&self, path: &str) -> Option<&Value> {
+        at_path(self.all_metadata()?, path)
+    }
+
+    /// The transcript's own metadata as a whole.
+    pub(super) fn all_metadata(&self) -> Option<&Value> {
         let all = self.metadata.get_or_init(|| {
             let metadata = self.transcript.metadata.as_ref()?;
             serde_json::from_str(metadata.get()).ok()
         });
-        let mut at = all.as_ref()?;
-        for step in path.split('.') {
-            at = match at {
-                Value::Object(map) => map.get(step)?,
-                Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
-                _ => return None,
-            };
-        }
-        (!at.is_null()).then_some(at)
+        all.as_ref()
     }
 
     /// A place in what an assistant message said. `None` where there is no message, or the range leaves a part.
@@ -242,6 +240,19 @@ impl<'t> Subject<'t> {
         }
         results
     }
+}
+
+/// What stands at a dotted path; `null` is no value.
+pub(super) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let mut at = value;
+    for step in path.split('.') {
+        at = match at {
+            Value::Object(map) => map.get(step)?,
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    (!at.is_null()).then_some(at)
 }
 
 fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {

@@ -5,18 +5,24 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::{Compiled, Finding, Registry, Subject};
-use crate::model::{Message, Outcome, Part, Role, Text, ToolCall, ToolResult, Transcript};
+use crate::model::{
+    JsonText, Message, Outcome, Part, Role, Text, ToolCall, ToolResult, Transcript,
+};
 use crate::rubric::Catalog;
 
 /// A transcript from the plainest native form: `role`, text `content`, `tool_calls` of `id` and `function`.
 /// Not the reader of files: that one stands on the handlers' own floor and is tested there.
 pub(super) fn transcript(record: &Value) -> Transcript<'static> {
+    fn metadata(of: &Value) -> Option<JsonText<'static>> {
+        of.get("metadata").map(JsonText::of)
+    }
     let text = |value: &Value| Text::from(value.as_str().unwrap_or_default().to_owned());
     let message = |message: &Value| {
         let role = match message["role"].as_str() {
             Some("user") => Role::User,
             Some("assistant") => Role::Assistant,
             Some("tool") => Role::Tool,
+            Some("system") => Role::System,
             other => panic!("a test has no use for the role {other:?}"),
         };
         let content = &message["content"];
@@ -41,7 +47,7 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
         Message {
             role,
             parts,
-            metadata: None,
+            metadata: metadata(message),
         }
     };
     let messages = record["messages"]
@@ -49,6 +55,7 @@ pub(super) fn transcript(record: &Value) -> Transcript<'static> {
         .expect("a record has messages");
     Transcript {
         messages: messages.iter().map(message).collect(),
+        metadata: metadata(record),
         ..Transcript::default()
     }
 }
@@ -102,4 +109,25 @@ pub(super) fn refused(kind: &str, params: &Value) -> Vec<(String, String)> {
             .collect();
     }
     by_schema
+}
+
+/// Loads one eval of a rubric file: what its params are refused for, aliases of types and params included.
+pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, Vec<String>> {
+    let file = json!({"evals": [{"id": "e", "type": kind, "params": params}]}).to_string();
+    let path = std::path::Path::new("r.json");
+    let (rubric, all) = crate::rubric::load(file.into(), path, &Registry::builtin());
+    match rubric {
+        Some(mut rubric) => Ok(rubric.evals.remove(0)),
+        None => Err(all.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// What an eval finds on a record, loaded from a file: by an alias, with params under other names.
+pub(super) fn loaded(kind: &str, params: &Value, record: &Value) -> Finding {
+    let eval = loads(kind, params).unwrap_or_else(|why| panic!("{kind} {params}: {why:?}"));
+    let transcript = transcript(record);
+    match Registry::builtin().prepare(&eval) {
+        Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
+        other => panic!("{kind} {params} is no check: {other:?}"),
+    }
 }

@@ -10,7 +10,8 @@ use regex::Regex;
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::patterns::Patterns;
 use crate::handlers::registry::problem;
-use crate::handlers::{Said, Subject, regexp};
+use crate::handlers::text::regexp;
+use crate::handlers::{Said, Subject};
 use crate::model::{Part, ToolResult};
 use crate::rubric::ParamProblem;
 

@@ -9,7 +9,8 @@ use super::matching::{Args, Scope, Want, arg_pointer, call_in};
 use super::results::{ERRORS_UNSAID, Held, NO_RESULTS, errors_unsaid, is_error, results_missing};
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
-use crate::handlers::{Check, Compiled, Finding, Subject, regexp};
+use crate::handlers::text::regexp;
+use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_calls_with_args`: at least one thing to ask.

@@ -2,14 +2,14 @@
 
 use regex::Regex;
 
-use super::facts::{Fact, Ground, dates, find, version_parts};
 use super::grammar::{Ask, Bound, Check, Clause, Thing, Unit};
 use super::lookup::{
     BULLETS, CODE, CONFIRM, CONFIRM_ORDER, EMOJI, PARAGRAPHS, REQUEST, SORRY, TABLE, VERSION,
     find_phrase, newest_version, questions, refuses,
 };
 use super::material::{Material, Part, PartKind};
-use super::text::{loose, sentences};
+use crate::handlers::grounding::{Fact, Ground, dates, find, version_parts};
+use crate::handlers::grounding::{loose, sentences};
 
 /// What became of a clause.
 #[derive(Debug, Clone, PartialEq)]
@@ -390,7 +390,7 @@ impl Cx<'_> {
         checked(false, format!("there is no link to {address}"), Vec::new())
     }
 
-    fn ground(&self) -> Ground {
+    fn ground(&self) -> Ground<'_> {
         let results = self.material.results().map(|p| p.text.as_str());
         let pages = self
             .pages

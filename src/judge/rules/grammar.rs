@@ -3,14 +3,14 @@
 
 use regex::Captures;
 
-use super::facts::Fact;
 use super::objects::{asks, kinds, limit, literals, newest, quoted, thing};
 use super::patterns::{
     ALL_SAID, ASK_QUESTION, ASKS, BULLET, CALLS, CITES, EDGE, EMPTY, GROUNDED, HAS, INVENTED, JSON,
     LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTED, QUOTES,
     QUOTES_SOURCE, SAYS, SORRY, TAIL,
 };
-use super::text::sentences;
+use crate::handlers::grounding::Fact;
+use crate::handlers::grounding::sentences;
 
 /// A clause of a rubric and what it was understood to ask.
 #[derive(Debug, Clone, PartialEq)]

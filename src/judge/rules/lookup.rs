@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::facts::{dates, version_parts};
-use super::text::{loose, sentences};
+use crate::handlers::grounding::{dates, version_parts};
+use crate::handlers::grounding::{loose, sentences};
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {

@@ -28,13 +28,11 @@
 //! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page; spelling of numbers and dates aside (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers do not count |
 
 mod check;
-mod facts;
 mod grammar;
 mod lookup;
 mod material;
 mod objects;
 mod patterns;
-mod text;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

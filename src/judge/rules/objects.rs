@@ -2,9 +2,9 @@
 
 use regex::Captures;
 
-use super::facts::Fact;
 use super::grammar::{Ask, Bound, Check, Thing, Unit, mask};
 use super::patterns::{AND_OR, ARTICLE, ASK_CONFIRM, ASK_FOR, ASK_QUESTION, NOUN, QUOTED};
+use crate::handlers::grounding::Fact;
 
 /// Words of a clause that name no product.
 const GENERAL: [&str; 12] = [

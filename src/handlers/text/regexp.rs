@@ -4,10 +4,10 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::explain::{Place, Quoted};
-use super::registry::{EvalType, problem};
-use super::{Check, Compiled, Finding, Subject};
-use crate::rubric::ParamProblem;
+use crate::handlers::explain::{Place, Quoted};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{Alias, ParamProblem};
 
 /// What a compiled pattern may take, in bytes: saying no to a larger one costs seconds.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -19,7 +19,7 @@ const LENGTH_LIMIT: usize = 64 << 10;
 /// Params of `regex`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RegexEval {
+pub(in crate::handlers) struct RegexEval {
     /// A pattern in the syntax of Rust's `regex` crate, searched anywhere (anchor with `^` and `$`), case-sensitive
     /// unless it begins with `(?i)`. Other than RE2: `\d`, `\w` and `\b` know all of Unicode (`(?-u)` for ASCII),
     /// `(?x)`, `[a&&b]` and `\<` mean something, `\Q..\E` does not. No look-around and no back-references.
@@ -39,6 +39,7 @@ impl EvalType for RegexEval {
     const SUMMARY: &'static str =
         "The output matches the pattern somewhere; or nowhere, with `expect_match: false`.";
     const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
+    const ALIASES: &'static [Alias] = &[Alias::of("content_matches")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let pattern = compile("/pattern", &self.pattern).map_err(|problem| vec![problem])?;
@@ -50,7 +51,7 @@ impl EvalType for RegexEval {
 }
 
 /// Compiles the pattern a pointer into the params leads to, within limits.
-pub(super) fn compile(pointer: &str, pattern: &str) -> Result<Regex, ParamProblem> {
+pub(in crate::handlers) fn compile(pointer: &str, pattern: &str) -> Result<Regex, ParamProblem> {
     if pattern.is_empty() {
         return Err(problem(pointer, "is empty, and would match every text"));
     }
@@ -114,6 +115,7 @@ impl Check for Search {
                     passed(true),
                     format!("{verb} {} at {place}", Quoted(found.as_str())),
                 )
+                .marked(subject.mark_said(output, &found.range()))
             }
             None => Finding::of(
                 passed(false),
@@ -130,7 +132,7 @@ impl Check for Search {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, passes, refused, told};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]

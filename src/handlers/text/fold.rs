@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// The text in lower case. Borrowed where nothing changes.
-pub(super) fn fold(text: &str) -> Cow<'_, str> {
+pub(in crate::handlers) fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_uppercase()) {
             return Cow::Owned(text.to_ascii_lowercase());
@@ -33,7 +33,7 @@ fn fold_char(c: char) -> char {
 }
 
 /// Where a range of [`fold`]ed text stands in the text itself: letters may change their length.
-pub(super) fn unfold(text: &str, folded: &Range<usize>) -> Range<usize> {
+pub(in crate::handlers) fn unfold(text: &str, folded: &Range<usize>) -> Range<usize> {
     if text.is_ascii() {
         return folded.clone();
     }

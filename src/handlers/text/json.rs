@@ -1,86 +1,131 @@
 //! `json_valid` and `json_schema`: the output as JSON. Strict: no code fences, no byte order mark, nothing around it.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::explain::list;
-use super::registry::{EvalType, problem};
-use super::{Check, Compiled, Finding, Said, Subject};
-use crate::rubric::ParamProblem;
+use super::wrapped::Unwrap;
+use crate::handlers::explain::{Place, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use crate::rubric::{Alias, ParamProblem};
 use crate::schema;
 
-/// Params of `json_valid`: none.
+/// Params of `json_valid`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct JsonValid {}
+pub(in crate::handlers) struct JsonValid {
+    /// `true`: it may stand in a code block; the first one without a language or with `json` counts.
+    #[serde(default)]
+    allow_wrapped: bool,
+    /// `true`: it may stand between other words; the first balanced object or list counts.
+    #[serde(default)]
+    extract_json: bool,
+}
 
 impl EvalType for JsonValid {
     const NAME: &'static str = "json_valid";
-    const SUMMARY: &'static str = "The output is JSON, any value, and nothing else; numbers must fit a double. Code fences are not removed.";
-    const EXAMPLE: &'static str = "{}";
+    const SUMMARY: &'static str = "The output is JSON, any value, and nothing else; numbers must fit a double. Code fences are not removed unless the params say so.";
+    const EXAMPLE: &'static str = "allow_wrapped: true";
+    const ALIASES: &'static [Alias] = &[Alias::of("is_valid_json"), Alias::of("valid_json")];
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        Ok(Compiled::Check(Box::new(Valid)))
+        Ok(Compiled::Check(Box::new(Valid(Unwrap {
+            wrapped: self.allow_wrapped,
+            extract: self.extract_json,
+        }))))
     }
 }
 
 /// Params of `json_schema`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct JsonSchemaEval {
+pub(in crate::handlers) struct JsonSchemaEval {
     /// A JSON Schema: the draft its `$schema` names, else 2020-12. Formats are asserted. It may refer to itself, never
     /// to a file or an address. The empty one takes any JSON.
     schema: Map<String, Value>,
+    /// `true`: the JSON may stand in a code block; the first one without a language or with `json` counts.
+    #[serde(default)]
+    allow_wrapped: bool,
+    /// `true`: it may stand between other words; the first balanced object or list counts.
+    #[serde(default)]
+    extract_json: bool,
 }
 
 impl EvalType for JsonSchemaEval {
     const NAME: &'static str = "json_schema";
-    const SUMMARY: &'static str =
-        "The output is JSON, and valid under the schema. Code fences are not removed.";
+    const SUMMARY: &'static str = "The output is JSON, and valid under the schema. Code fences are not removed unless the params say so.";
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         schema::Compiled::compile(&Value::Object(self.schema))
-            .map(|schema| Compiled::Check(Box::new(ValidUnder(schema))))
+            .map(|schema| {
+                let unwrap = Unwrap {
+                    wrapped: self.allow_wrapped,
+                    extract: self.extract_json,
+                };
+                Compiled::Check(Box::new(ValidUnder { schema, unwrap }))
+            })
             .map_err(|why| vec![problem("/schema", format!("does not compile: {why}"))])
     }
 }
 
 #[derive(Debug)]
-struct Valid;
+struct Valid(Unwrap);
 
 #[derive(Debug)]
-struct ValidUnder(schema::Compiled);
+struct ValidUnder {
+    schema: schema::Compiled,
+    unwrap: Unwrap,
+}
 
 impl Check for Valid {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        match syntax(&output.text) {
-            Ok(()) => Finding::of(true, "the output is JSON"),
-            Err(why) => Finding::of(false, not_json(output, &why)),
+        let range = self.0.range(&output.text);
+        match syntax(&output.text[range.clone()]) {
+            Ok(()) if range.len() == output.text.len() => Finding::of(true, "the output is JSON"),
+            Ok(()) => {
+                let place = Place {
+                    message: output.message,
+                    bytes: range.clone(),
+                };
+                Finding::of(true, format!("the output holds JSON at {place}"))
+                    .marked(subject.mark_said(output, &range))
+            }
+            Err(why) => Finding::of(false, not_json(output, &range, &why)),
         }
+    }
+}
+
+/// The output as JSON, and where it stands. The error is what an eval finds then: a failure where it is no JSON, an
+/// error where it is JSON that our tree cannot hold (a lone surrogate, very deep).
+pub(super) fn parse(said: &Said<'_>, unwrap: Unwrap) -> Result<(Value, Range<usize>), Finding> {
+    let range = unwrap.range(&said.text);
+    let text = &said.text[range.clone()];
+    match serde_json::from_str(text) {
+        Ok(value) => Ok((value, range)),
+        Err(why) if syntax(text).is_ok() => Err(Finding::check_error(format!(
+            "the output is JSON that cannot be checked: {why}"
+        ))),
+        Err(why) => Err(Finding::of(false, not_json(said, &range, &why.to_string()))),
     }
 }
 
 impl Check for ValidUnder {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
-        let value: Value = match serde_json::from_str(&output.text) {
-            Ok(value) => value,
-            // Valid JSON that our tree cannot hold (a lone surrogate, very deep): neither valid nor invalid under a schema.
-            Err(why) if syntax(&output.text).is_ok() => {
-                return Finding::check_error(format!(
-                    "the output is JSON that cannot be checked: {why}"
-                ));
-            }
-            Err(why) => return Finding::of(false, not_json(output, &why.to_string())),
+        let (value, _) = match parse(output, self.unwrap) {
+            Ok(json) => json,
+            Err(finding) => return finding,
         };
-        if self.0.is_valid(&value) {
+        if self.schema.is_valid(&value) {
             return Finding::of(true, "the output is valid under the schema");
         }
-        let errors = self.0.errors(&value);
+        let errors = self.schema.errors(&value);
         let told = errors
             .iter()
             .map(|(pointer, message)| match pointer.as_str() {
@@ -91,12 +136,14 @@ impl Check for ValidUnder {
     }
 }
 
-fn not_json(output: &Said<'_>, why: &str) -> String {
+fn not_json(output: &Said<'_>, range: &Range<usize>, why: &str) -> String {
     let text = output.text.trim_start();
     let hint = match output.message {
         None => ": there is no assistant message",
         Some(_) if text.is_empty() => ": the output is empty",
-        Some(_) if text.starts_with("```") => ": it stands in a code fence",
+        Some(_) if range.len() == output.text.len() && text.starts_with("```") => {
+            ": it stands in a code fence"
+        }
         Some(_) => return format!("not JSON: {why}"),
     };
     format!("not JSON{hint}")
@@ -104,7 +151,7 @@ fn not_json(output: &Said<'_>, why: &str) -> String {
 
 /// Whether a text is JSON by its grammar, with numbers that fit a double. Depth does not matter, nor do lone surrogates
 /// in escapes: the grammar has them.
-fn syntax(text: &str) -> Result<(), String> {
+pub(super) fn syntax(text: &str) -> Result<(), String> {
     serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
     match huge_number(text) {
         Some(number) => Err(format!("the number {number:.20} is out of range")),
@@ -146,7 +193,7 @@ fn huge_number(json: &str) -> Option<&str> {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, passes, refused, told};
     use crate::model::Outcome::{CheckError, Fail};
 
     fn schema() -> serde_json::Value {
@@ -197,8 +244,54 @@ mod tests {
             (Fail, "not JSON: there is no assistant message".to_owned())
         );
         assert!(
-            !refused("json_valid", &json!({"allow_wrapped": true})).is_empty(),
+            !refused("json_valid", &json!({"strict": true})).is_empty(),
             "no param is ignored"
+        );
+    }
+
+    #[test]
+    fn json_may_be_taken_out_of_a_text() {
+        let text = "Sure:\n```json\n{\"a\": 1}\n```\nor {\"a\": \"x\"} or [1,]";
+        for (kind, params, passed) in [
+            ("json_valid", json!({}), false),
+            ("json_valid", json!({"allow_wrapped": true}), true),
+            ("json_valid", json!({"extract_json": true}), true),
+            (
+                "json_schema",
+                json!({"schema": {"properties": {"a": {"type": "integer"}}}, "allow_wrapped": true}),
+                true,
+            ),
+            (
+                "json_schema",
+                json!({"schema": {"properties": {"a": {"type": "string"}}}, "extract_json": true}),
+                false,
+            ),
+        ] {
+            assert_eq!(passes(kind, &params, text), Some(passed), "{kind} {params}");
+        }
+        let found = on_output(
+            "json_valid",
+            &json!({"extract_json": true}),
+            "so {\"a\":1}.",
+        );
+        assert_eq!(
+            found.explanation,
+            "the output holds JSON at message 1, bytes 3..10"
+        );
+        assert_eq!(found.marks[0].bytes, 3..10);
+        let broken = on_output(
+            "json_valid",
+            &json!({"allow_wrapped": true}),
+            "```\n{a}\n```",
+        );
+        assert_eq!(
+            broken.explanation,
+            "not JSON: key must be a string at line 1 column 2"
+        );
+        assert_eq!(
+            passes("json_valid", &json!({"extract_json": true}), "42"),
+            Some(true),
+            "else the text itself"
         );
     }
 

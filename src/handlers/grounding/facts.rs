@@ -1,16 +1,16 @@
 //! What can be looked up in a text without understanding it: numbers, versions, dates, URLs, quoted phrases, sentences.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::text::loose;
+use super::prose::loose;
 
 /// A kind of thing that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Fact {
+pub(crate) enum Fact {
     Number,
     Version,
     Date,
@@ -20,7 +20,7 @@ pub(super) enum Fact {
 }
 
 impl Fact {
-    pub(super) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Number,
         Self::Version,
         Self::Date,
@@ -29,7 +29,7 @@ impl Fact {
         Self::Quote,
     ];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Number => "number",
             Self::Version => "version",
@@ -42,19 +42,19 @@ impl Fact {
 }
 
 /// A day, its year where it is given.
-type Day = (Option<u32>, u32, u32);
+pub(super) type Day = (Option<u32>, u32, u32);
 
 /// A fact found in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
-    pub(super) fact: Fact,
+pub(crate) struct Found {
+    pub(crate) fact: Fact,
     /// Where it stands.
-    pub(super) at: Range<usize>,
-    value: Value,
+    pub(crate) at: Range<usize>,
+    pub(super) value: Value,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+pub(super) enum Value {
     /// Digits without thousands separators and needless zeros.
     Number(Vec<String>),
     Version(String),
@@ -64,7 +64,7 @@ enum Value {
 
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
-        static $name: LazyLock<Regex> =
+        pub(super) static $name: LazyLock<Regex> =
             LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
     };
 }
@@ -91,13 +91,33 @@ pattern!(NUMBER, r"\d+(?:[.,'’\u{202f}\u{a0}]\d+)*");
 pattern!(LIST_MARK, r"(?m)^[ \t]*(?:[-*+][ \t]+)?\(?\d{1,3}[.)][ \t]");
 pattern!(UNIT, r"(?i)^\s?(thousand|k|million|mn|m|billion|bn)\b");
 
+/// Ranges that do not overlap: a long text must not make each find look at all others.
+#[derive(Default)]
+struct Taken(BTreeMap<usize, usize>);
+
+impl Taken {
+    fn is_free(&self, at: &Range<usize>) -> bool {
+        let before = self.0.range(..at.end).next_back();
+        before.is_none_or(|(_, end)| *end <= at.start)
+    }
+
+    /// Takes a range if all of it is free.
+    fn take(&mut self, at: &Range<usize>) -> bool {
+        let free = self.is_free(at);
+        if free {
+            self.0.insert(at.start, at.end);
+        }
+        free
+    }
+}
+
 /// Everything of these kinds in a text, in order. A number that is part of a URL, a date or a version is not listed again.
-pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
+pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     let mut found = Vec::new();
-    let mut taken: Vec<Range<usize>> = LIST_MARK.find_iter(text).map(|m| m.range()).collect();
-    let free = |taken: &[Range<usize>], at: &Range<usize>| {
-        taken.iter().all(|t| at.end <= t.start || at.start >= t.end)
-    };
+    let mut taken = Taken::default();
+    for mark in LIST_MARK.find_iter(text) {
+        taken.take(&mark.range());
+    }
     if kinds.contains(&Fact::Quote) {
         for quote in QUOTE.captures_iter(text) {
             if let Some(inner) = quote.get(1).or(quote.get(2)).or(quote.get(3)) {
@@ -115,7 +135,7 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
         let at = url.start()..url.start() + bare.len();
-        taken.push(at.clone());
+        taken.take(&at);
         let value = Value::Text(bare.trim_end_matches('/').to_lowercase());
         found.push(Found {
             fact: Fact::Url,
@@ -124,8 +144,7 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
         });
     }
     for (at, day) in dates(text) {
-        if free(&taken, &at) {
-            taken.push(at.clone());
+        if taken.take(&at) {
             let value = Value::Date(day);
             found.push(Found {
                 fact: Fact::Date,
@@ -138,8 +157,7 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
         let (Some(whole), Some(inner)) = (version.get(0), version.get(1).or(version.get(2))) else {
             continue;
         };
-        if free(&taken, &whole.range()) {
-            taken.push(whole.range());
+        if taken.take(&whole.range()) {
             let value = Value::Version(inner.as_str().to_owned());
             found.push(Found {
                 fact: Fact::Version,
@@ -150,7 +168,7 @@ pub(super) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     }
     for number in NUMBER.find_iter(text) {
         let at = number.range();
-        if !free(&taken, &at) {
+        if !taken.is_free(&at) {
             continue;
         }
         let fact = if is_amount(text, &at) {
@@ -202,7 +220,7 @@ fn is_amount(text: &str, at: &Range<usize>) -> bool {
 }
 
 /// The ways to read `1,234.50`, `1.234,50`, `1234.5`: without separators and needless zeros.
-fn numbers(text: &str) -> Vec<String> {
+pub(super) fn numbers(text: &str) -> Vec<String> {
     let plain: String = text
         .chars()
         .filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}'))
@@ -266,7 +284,7 @@ fn scaled(number: &str, unit: &str) -> Option<String> {
 }
 
 /// Every date in a text.
-pub(super) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
+pub(crate) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
@@ -280,11 +298,10 @@ pub(super) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
     let valid =
         |(y, m, d): Day| ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d));
     let mut all: Vec<(Range<usize>, Day)> = Vec::new();
+    let mut taken = Taken::default();
     let mut add = |at: Range<usize>, day: Option<Day>| {
         if let Some(day) = day.and_then(valid)
-            && all
-                .iter()
-                .all(|(t, _)| at.end <= t.start || at.start >= t.end)
+            && taken.take(&at)
         {
             all.push((at, day));
         }
@@ -321,7 +338,7 @@ pub(super) fn dates(text: &str) -> Vec<(Range<usize>, Day)> {
 }
 
 /// A version as numbers, and whether it is a pre-release.
-pub(super) fn version_parts(version: &str) -> (Vec<u64>, bool) {
+pub(crate) fn version_parts(version: &str) -> (Vec<u64>, bool) {
     let version = version.trim_start_matches(['v', 'V']);
     let (numbers, tail) = version.split_once(['-', '+']).unwrap_or((version, ""));
     let mut parts: Vec<u64> = numbers.split('.').map_while(|n| n.parse().ok()).collect();
@@ -331,65 +348,9 @@ pub(super) fn version_parts(version: &str) -> (Vec<u64>, bool) {
     (parts, !tail.is_empty())
 }
 
-/// A text to be looked things up in.
-pub(super) struct Ground {
-    text: String,
-    numbers: HashSet<String>,
-    versions: Vec<Vec<u64>>,
-    days: Vec<Day>,
-}
-
-impl Ground {
-    pub(super) fn new<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let mut ground = Self {
-            text: String::new(),
-            numbers: HashSet::new(),
-            versions: Vec::new(),
-            days: Vec::new(),
-        };
-        for text in texts {
-            for number in NUMBER.find_iter(text) {
-                ground.numbers.extend(numbers(number.as_str()));
-                ground.versions.push(version_parts(number.as_str()).0);
-            }
-            ground
-                .days
-                .extend(dates(text).into_iter().map(|(_, day)| day));
-            ground.text.push_str(&loose(text));
-            ground.text.push('\n');
-        }
-        ground
-    }
-
-    /// Whether a fact of another text stands here.
-    pub(super) fn holds(&self, found: &Found) -> bool {
-        match &found.value {
-            Value::Number(readings) => {
-                let dotted = readings.iter().any(|n| n.contains('.'));
-                readings.iter().any(|n| self.numbers.contains(n))
-                    || (dotted
-                        && found.fact == Fact::Number
-                        && readings.iter().any(|n| self.has_version(n)))
-            }
-            Value::Version(version) => self.has_version(version),
-            Value::Date((year, month, day)) => self.days.iter().any(|(y, m, d)| {
-                (m, d) == (month, day) && (year.is_none() || y.is_none() || y == year)
-            }),
-            Value::Text(text) => self.text.contains(text.as_str()),
-        }
-    }
-
-    /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
-    fn has_version(&self, version: &str) -> bool {
-        let (wanted, _) = version_parts(version);
-        self.versions.iter().any(|v| {
-            *v == wanted || (wanted.len() > 1 && v.len() > wanted.len() && v.starts_with(&wanted))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Ground;
     use super::*;
 
     fn listed(text: &str, kinds: &[Fact]) -> Vec<String> {
@@ -439,8 +400,8 @@ mod tests {
             ("“Late rows  wait.”", "the late rows wait here", true),
             ("https://a.example/x/", "see https://a.example/x", true),
         ] {
-            let ground = Ground::new([source]);
             let found = find(answer, &Fact::ALL);
+            let ground = Ground::new([source]);
             assert!(!found.is_empty(), "{answer}");
             assert_eq!(
                 found.iter().all(|f| ground.holds(f)),

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Lower case, plain quotation marks and dashes, single spaces, no closing punctuation: how phrases are compared.
-pub(super) fn loose(text: &str) -> String {
+pub(crate) fn loose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -22,9 +22,12 @@ pub(super) fn loose(text: &str) -> String {
         .to_owned()
 }
 
+/// Longer than this is no number of a list, in bytes.
+const LIST_NUMBER: usize = 24;
+
 /// The sentences of a text. A line without an end mark (a heading, a list item) is one; code fences are left out;
 /// `e.g.`, `Dr.` and their like end none.
-pub(super) fn sentences(text: &str) -> Vec<&str> {
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
     const ABBREVIATIONS: [&str; 17] = [
         "e.g.", "i.e.", "mr.", "mrs.", "ms.", "dr.", "prof.", "vs.", "etc.", "no.", "approx.",
         "inc.", "ltd.", "st.", "cf.", "ca.", "jr.",
@@ -43,16 +46,14 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
         for (at, piece) in line.split_sentence_bound_indices() {
             let from = *start.get_or_insert(at);
             let end = at + piece.len();
-            let so_far = line[from..end].trim_end().to_lowercase();
-            let listed = so_far
-                .trim_end_matches(['.', ')'])
-                .trim_start()
-                .chars()
-                .all(|c| c.is_ascii_digit());
-            let short = ABBREVIATIONS.iter().any(|a| {
-                so_far.ends_with(a)
-                    && !so_far[..so_far.len() - a.len()].ends_with(char::is_alphanumeric)
-            });
+            let so_far = line[from..end].trim();
+            // A list number is short; so a line of a million of them is not looked at again and again.
+            let listed = so_far.len() <= LIST_NUMBER
+                && so_far
+                    .trim_end_matches(['.', ')'])
+                    .bytes()
+                    .all(|b| b.is_ascii_digit());
+            let short = ABBREVIATIONS.iter().any(|a| ends_with_word(so_far, a));
             // `a.example/?q=1`: an end mark within a word ends nothing.
             let within = !piece.ends_with(char::is_whitespace);
             if end < line.len() && (short || listed || within) {
@@ -66,6 +67,15 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
         }
     }
     all
+}
+
+/// Whether a text ends in this word, whatever its case; the word is ASCII.
+fn ends_with_word(text: &str, word: &str) -> bool {
+    let Some(from) = text.len().checked_sub(word.len()) else {
+        return false;
+    };
+    text.as_bytes()[from..].eq_ignore_ascii_case(word.as_bytes())
+        && !text[..from].ends_with(char::is_alphanumeric)
 }
 
 #[cfg(test)]

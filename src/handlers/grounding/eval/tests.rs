@@ -1,0 +1,186 @@
+use serde_json::{Value, json};
+
+use crate::handlers::testing::{on, refused, told};
+use crate::model::Outcome::{CheckError, Fail, Pass};
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+fn said(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+fn result(text: &str) -> Value {
+    json!({"role": "tool", "content": text})
+}
+
+fn record(messages: &[Value]) -> Value {
+    json!({"messages": messages})
+}
+
+#[test]
+fn what_the_answer_states_occurs_in_a_tool_result() {
+    for (answer, source, score) in [
+        ("It costs $1,200.50.", r#"{"price": 1200.5}"#, 1.0),
+        ("It costs $1,201.", r#"{"price": 1200.5}"#, 0.0),
+        (
+            "Beam 2.9 came on Oct 6, 2026",
+            "Beam 2.9.3, 2026-10-06",
+            1.0,
+        ),
+        (
+            "Beam 2.60.0 came on Oct 7, 2026",
+            "Beam 2.6.0, 2026-10-06",
+            0.0,
+        ),
+        (
+            "See https://a.example/x. “Late rows wait”, they say.",
+            "https://a.example/x: the late rows wait",
+            1.0,
+        ),
+        ("5 of 8 arrived", "8 parcels", 0.5),
+        ("1. open it\n2. close it", "nothing", 1.0),
+    ] {
+        let found = on(
+            "grounded",
+            &json!({}),
+            &record(&[result(source), said(answer)]),
+        );
+        assert_eq!(
+            found.score,
+            Some(score),
+            "{answer} in {source}: {}",
+            found.explanation
+        );
+        assert_eq!(found.outcome.passed(), Some(score == 1.0), "{answer}");
+    }
+}
+
+#[test]
+fn what_is_not_grounded_is_named_and_marked() {
+    let answer = "Order 77 of 2026-10-06 costs $12.";
+    let found = on(
+        "grounded",
+        &json!({}),
+        &record(&[result("order 77"), said(answer)]),
+    );
+    assert_eq!(
+        found.explanation,
+        "2 of 3 found in no tool result before it: the date \"2026-10-06\" in message 1, the amount \"12\" in message 1"
+    );
+    let marked: Vec<&str> = found
+        .marks
+        .iter()
+        .map(|m| &answer[m.bytes.clone()])
+        .collect();
+    assert_eq!(marked, ["2026-10-06", "12"]);
+    let numbers = json!({"kinds": ["urls", "quotes"]});
+    let other = told("grounded", &numbers, &record(&[said(answer)]));
+    assert_eq!(
+        other,
+        (
+            Pass,
+            "there is nothing to ground (URL, quoted phrase)".to_owned()
+        )
+    );
+}
+
+#[test]
+fn without_a_tool_result_nothing_is_grounded() {
+    let (outcome, why) = told(
+        "grounded",
+        &json!({}),
+        &record(&[user("7?"), said("It is 7.")]),
+    );
+    assert_eq!(
+        (outcome, why.as_str()),
+        (
+            Fail,
+            "there is no tool result that 1 of 1 could be found in: the number \"7\" in message 1"
+        )
+    );
+    assert_eq!(
+        told("grounded", &json!({}), &record(&[said("Hello.")])).0,
+        Pass
+    );
+    assert_eq!(told("grounded", &json!({}), &record(&[])).0, Pass);
+}
+
+#[test]
+fn other_speakers_are_sources_where_they_are_named() {
+    let messages = record(&[
+        json!({"role": "system", "content": "fees: 3"}),
+        user("I paid 7"),
+        result("{}"),
+        said("7 and 3"),
+    ]);
+    for (also_in, score) in [
+        (json!([]), 0.0),
+        (json!(["user"]), 0.5),
+        (json!(["user", "system"]), 1.0),
+    ] {
+        let found = on("grounded", &json!({"also_in": also_in}), &messages);
+        assert_eq!(found.score, Some(score), "{also_in}");
+    }
+}
+
+#[test]
+fn a_source_comes_before_what_is_said() {
+    let late = record(&[said("It is 7."), result("7")]);
+    assert_eq!(
+        told("grounded", &json!({}), &late).0,
+        Fail,
+        "said before it was known"
+    );
+    let messages = record(&[
+        said("It is 7."),
+        result("7 and 8"),
+        said("7 indeed"),
+        result("9"),
+        said("8, 9"),
+    ]);
+    assert_eq!(told("grounded", &json!({}), &messages).0, Pass);
+    let (outcome, why) = told("grounded", &json!({"of": "session"}), &messages);
+    assert_eq!(
+        (outcome, why.as_str()),
+        (
+            Fail,
+            "1 of 4 found in no tool result before it: the number \"7\" in message 0"
+        )
+    );
+}
+
+#[test]
+fn too_much_to_look_up_is_no_verdict_and_takes_no_time() {
+    let quotes: String = (0..20_000).fold(String::new(), |all, n| {
+        all + "“phrase " + &n.to_string() + "” "
+    });
+    let source = "words ".repeat(100_000);
+    let found = on(
+        "grounded",
+        &json!({"kinds": ["quotes"]}),
+        &record(&[result(&source), said(&quotes)]),
+    );
+    assert_eq!(found.outcome, CheckError);
+    let numbers = "1.2.3 7 2026-10-06 https://a.example ".repeat(2_000);
+    let found = on(
+        "grounded",
+        &json!({}),
+        &record(&[result(&numbers), said(&numbers)]),
+    );
+    assert_eq!(found.outcome, Pass, "{}", found.explanation);
+}
+
+#[test]
+fn params_that_check_nothing_are_refused() {
+    for params in [
+        json!({"kinds": []}),
+        json!({"kinds": ["words"]}),
+        json!({"of": "turn"}),
+        json!({"also_in": ["assistant"]}),
+        json!({"also_in": "user"}),
+    ] {
+        assert!(!refused("grounded", &params).is_empty(), "{params}");
+    }
+}

@@ -1,0 +1,233 @@
+//! `cosine_similarity`: how near the answer's recorded embedding is to a reference.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::source::{Source, told};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// Sums of products are not exact: a vector is this near to itself.
+const TOLERANCE: f64 = 1e-9;
+
+/// Params of `cosine_similarity`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct CosineSimilarity {
+    /// The vector to compare with, as long as the recorded ones.
+    #[schemars(length(min = 1))]
+    reference: Vec<f64>,
+    /// The least cosine, above -1 and up to 1; met within a billionth.
+    #[schemars(range(min = -1, max = 1))]
+    min_similarity: f64,
+}
+
+impl EvalType for CosineSimilarity {
+    const NAME: &'static str = "cosine_similarity";
+    const SUMMARY: &'static str = "The cosine of the recorded `embedding` (of the transcript's metadata, else of the judged assistant message's) and the reference is at least `min_similarity`. The score is the cosine, 0 where it is negative.";
+    const EXAMPLE: &'static str = "reference: [0.12, -0.4, 0.9]\nmin_similarity: 0.8";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        if self.reference.is_empty() {
+            problems.push(problem("/reference", "needs at least one number"));
+        } else if unit(&self.reference).is_none() {
+            problems.push(problem("/reference", "is all zeros: it has no direction"));
+        }
+        if !(self.min_similarity > -1.0 && self.min_similarity <= 1.0) {
+            let why = format!(
+                "must be above -1 and at most 1 (got {})",
+                self.min_similarity
+            );
+            problems.push(problem("/min_similarity", why));
+        }
+        match unit(&self.reference) {
+            Some(reference) if problems.is_empty() => Ok(Compiled::Check(Box::new(Cosine {
+                reference,
+                least: self.min_similarity,
+            }))),
+            _ => Err(problems),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Cosine {
+    /// Of length 1.
+    reference: Vec<f64>,
+    least: f64,
+}
+
+impl Check for Cosine {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let (vector, from) = match Source::new(subject).embedding() {
+            Ok(read) => read,
+            Err(why) => return Finding::check_error(why),
+        };
+        if vector.len() != self.reference.len() {
+            return Finding::check_error(format!(
+                "embedding in {from} has {} numbers, the reference {}",
+                vector.len(),
+                self.reference.len()
+            ));
+        }
+        let Some(vector) = unit(&vector) else {
+            let why = format!("embedding in {from} is all zeros: it has no direction");
+            return Finding::check_error(why);
+        };
+        let cosine = cosine(&vector, &self.reference);
+        let passed = cosine >= self.least - TOLERANCE;
+        let how = if passed {
+            format!("at least {}", told(self.least))
+        } else {
+            format!(
+                "{} less than {}",
+                told(self.least - cosine),
+                told(self.least)
+            )
+        };
+        Finding::of(passed, format!("cosine {}, {how} ({from})", told(cosine)))
+            .scored(cosine.max(0.0))
+    }
+}
+
+/// The vector with length 1; `None`: it has no length. Scaled first, so that no square is too large or too small.
+fn unit(vector: &[f64]) -> Option<Vec<f64>> {
+    let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        return None;
+    }
+    let scaled: Vec<f64> = vector.iter().map(|x| x / largest).collect();
+    let length = scaled.iter().map(|x| x * x).sum::<f64>().sqrt();
+    Some(scaled.into_iter().map(|x| x / length).collect())
+}
+
+/// Of two vectors of length 1: between -1 and 1, and exactly 1 or -1 where it is so near that nothing else is meant.
+fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    if 1.0 - product.abs() < TOLERANCE {
+        return product.signum();
+    }
+    product.clamp(-1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::handlers::testing::{loads, on, refused};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    fn with(embedding: &Value) -> Value {
+        json!({"messages": [{"role": "assistant", "content": "a", "metadata": {"embedding": embedding}}]})
+    }
+
+    #[test]
+    fn a_vector_is_as_near_to_itself_as_can_be() {
+        for vector in [
+            json!([1, 1]),
+            json!([1, 1, 1]),
+            json!([1e200, 3e200]),
+            json!([1e-200, 2e-200]),
+        ] {
+            let params = json!({"reference": vector, "min_similarity": 1});
+            let found = on("cosine_similarity", &params, &with(&vector));
+            assert_eq!((found.outcome, found.score), (Pass, Some(1.0)), "{vector}");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_met_within_a_billionth() {
+        let found = |embedding: Value, least: f64| {
+            let params = json!({"reference": [1, 0], "min_similarity": least});
+            on("cosine_similarity", &params, &with(&embedding))
+        };
+        assert_eq!(found(json!([0, 1]), 0.0).outcome, Pass);
+        assert_eq!(found(json!([3, 4]), 0.6).outcome, Pass);
+        assert_eq!(found(json!([3, 4]), 0.6001).outcome, Fail);
+        let away = found(json!([-1, 0]), -0.5);
+        assert_eq!((away.outcome, away.score), (Fail, Some(0.0)));
+        assert_eq!(
+            away.explanation,
+            "cosine -1, 0.5 less than -0.5 (message 0)"
+        );
+    }
+
+    #[test]
+    fn what_has_no_direction_or_another_length_is_no_verdict() {
+        let params = json!({"reference": [1, 0], "min_similarity": 0.5});
+        for (record, why) in [
+            (
+                with(&json!([0, 0])),
+                "embedding in message 0 is all zeros: it has no direction",
+            ),
+            (
+                with(&json!([1, 0, 0])),
+                "embedding in message 0 has 3 numbers, the reference 2",
+            ),
+            (
+                with(&json!([1, "0"])),
+                "embedding[1] in message 0 is \"0\", not a number",
+            ),
+            (
+                with(&json!("x")),
+                "embedding in message 0 is \"x\", not a list of numbers",
+            ),
+            (
+                with(&json!([])),
+                "embedding in message 0 has 0 numbers, the reference 2",
+            ),
+            (
+                with(&Value::Null),
+                "there is no embedding: no `embedding` in the transcript's metadata, nor in that of message 0",
+            ),
+        ] {
+            let found = on("cosine_similarity", &params, &record);
+            assert_eq!(
+                (found.outcome, found.explanation.as_str()),
+                (CheckError, why)
+            );
+        }
+    }
+
+    #[test]
+    fn a_reference_without_direction_and_a_limit_that_nothing_misses_are_refused() {
+        for params in [
+            json!({"reference": [1]}),
+            json!({"min_similarity": 0.5}),
+            json!({"reference": [], "min_similarity": 0.5}),
+            json!({"reference": [0, 0], "min_similarity": 0.5}),
+            json!({"reference": "x", "min_similarity": 0.5}),
+            json!({"reference": [1], "min_similarity": -1}),
+            json!({"reference": [1], "min_similarity": 1.1}),
+        ] {
+            assert!(
+                !refused("cosine_similarity", &params).is_empty(),
+                "{params}"
+            );
+        }
+        let late = json!({"reference": {"from": "metadata.r"}, "min_similarity": 0.5});
+        assert!(loads("cosine_similarity", &late).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_cosine_is_symmetric_bounded_and_blind_to_length(
+            pairs in prop::collection::vec((-1e6_f64..1e6, -1e6_f64..1e6), 1..8), factor in 1e-3_f64..1e3
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let longer: Vec<f64> = a.iter().map(|x| x * factor).collect();
+            if let (Some(a), Some(b), Some(longer)) = (unit(&a), unit(&b), unit(&longer)) {
+                let near = cosine(&a, &b);
+                prop_assert!((-1.0..=1.0).contains(&near));
+                prop_assert_eq!(near, cosine(&b, &a));
+                prop_assert!((near - cosine(&longer, &b)).abs() < 1e-6);
+                prop_assert_eq!(cosine(&a, &a), 1.0);
+            }
+        }
+    }
+}

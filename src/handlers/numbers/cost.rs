@@ -1,0 +1,259 @@
+//! `cost_budget` and `token_consumption`: what the conversation cost, in money and tokens.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::source::{Kind, Source, is_over, share, told};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// Params of `cost_budget`: at least one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct CostBudget {
+    /// The most dollars; exactly so many pass.
+    #[schemars(range(min = 0))]
+    max_cost_usd: Option<f64>,
+    /// The most input tokens.
+    max_input_tokens: Option<u64>,
+    /// The most output tokens.
+    max_output_tokens: Option<u64>,
+    /// The most tokens in all: as recorded, else input and output together.
+    max_total_tokens: Option<u64>,
+}
+
+impl EvalType for CostBudget {
+    const NAME: &'static str = "cost_budget";
+    const SUMMARY: &'static str = "Recorded cost and tokens are within every limit that is given: of the transcript's metadata, else summed over the assistant messages. The score is 1 within the limits, then limit / used of the one that is exceeded most.";
+    const EXAMPLE: &'static str = "max_cost_usd: 0.05\nmax_total_tokens: 20000";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        if let Some(max) = self.max_cost_usd.filter(|max| *max < 0.0) {
+            let why = format!("cannot be negative (got {max})");
+            return Err(vec![problem("/max_cost_usd", why)]);
+        }
+        limits([
+            (Kind::Cost, self.max_cost_usd),
+            (Kind::Input, self.max_input_tokens.map(|n| n as f64)),
+            (Kind::Output, self.max_output_tokens.map(|n| n as f64)),
+            (Kind::Total, self.max_total_tokens.map(|n| n as f64)),
+        ])
+        .ok_or_else(|| {
+            vec![problem(
+                "",
+                "it would check nothing: give `max_cost_usd`, `max_input_tokens`, `max_output_tokens` or `max_total_tokens`",
+            )]
+        })
+    }
+}
+
+/// Params of `token_consumption`: at least one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct TokenConsumption {
+    /// The most tokens in all: as recorded, else input and output together.
+    max_tokens: Option<u64>,
+    /// The most input tokens.
+    max_input_tokens: Option<u64>,
+    /// The most output tokens.
+    max_output_tokens: Option<u64>,
+}
+
+impl EvalType for TokenConsumption {
+    const NAME: &'static str = "token_consumption";
+    const SUMMARY: &'static str = "Recorded tokens are within every limit that is given: of the transcript's metadata, else summed over the assistant messages. The score is 1 within the limits, then limit / used of the one that is exceeded most.";
+    const EXAMPLE: &'static str = "max_tokens: 20000";
+    const SCORED: bool = true;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[
+        ("max_total_tokens", "max_tokens"),
+        ("max_input", "max_input_tokens"),
+        ("max_output", "max_output_tokens"),
+    ];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        limits([
+            (Kind::Total, self.max_tokens.map(|n| n as f64)),
+            (Kind::Input, self.max_input_tokens.map(|n| n as f64)),
+            (Kind::Output, self.max_output_tokens.map(|n| n as f64)),
+        ])
+        .ok_or_else(|| {
+            vec![problem(
+                "",
+                "it would check nothing: give `max_tokens`, `max_input_tokens` or `max_output_tokens`",
+            )]
+        })
+    }
+}
+
+fn limits(given: impl IntoIterator<Item = (Kind, Option<f64>)>) -> Option<Compiled> {
+    let given = given.into_iter();
+    let limits: Vec<(Kind, f64)> = given.filter_map(|(kind, max)| Some((kind, max?))).collect();
+    (!limits.is_empty()).then(|| Compiled::Check(Box::new(Limits(limits))))
+}
+
+#[derive(Debug)]
+struct Limits(Vec<(Kind, f64)>);
+
+impl Check for Limits {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let source = Source::new(subject);
+        let (mut within, mut over) = (Vec::new(), Vec::new());
+        let mut score = 1.0_f64;
+        for (kind, max) in &self.0 {
+            let reading = match source.summed(*kind) {
+                Ok(reading) => reading,
+                Err(why) => return Finding::check_error(why),
+            };
+            score = score.min(share(reading.value, *max));
+            let unit = |x: f64| match kind {
+                Kind::Cost => format!("${}", told(x)),
+                _ => told(x),
+            };
+            let (used, limit, from) = (unit(reading.value), unit(*max), &reading.from);
+            let name = kind.name();
+            if is_over(reading.value, *max) {
+                let by = unit(reading.value - max);
+                over.push(format!("{name} {used}, {by} over {limit} ({from})"));
+            } else {
+                within.push(format!("{name} {used}, within {limit} ({from})"));
+            }
+        }
+        let passed = over.is_empty();
+        over.append(&mut within);
+        Finding::of(passed, over.join("; ")).scored(score)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::handlers::testing::{loaded, on, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    fn with(metadata: Value) -> Value {
+        json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
+    }
+
+    #[test]
+    fn at_the_limit_it_passes_with_full_score() {
+        let params = json!({"max_cost_usd": 0.3, "max_total_tokens": 100});
+        for (metadata, outcome, score) in [
+            (json!({"cost_usd": 0.3, "usage": {"total": 100}}), Pass, 1.0),
+            (json!({"cost": 0.6, "tokens": 100}), Fail, 0.5),
+            (json!({"cost": 0.6, "tokens": 400}), Fail, 0.25),
+            (
+                json!({"cost_usd": 0, "usage": {"prompt_tokens": 60, "completion_tokens": 40}}),
+                Pass,
+                1.0,
+            ),
+            (
+                json!({"cost_usd": 0, "tokens": {"input": 60, "output": 41}}),
+                Fail,
+                100.0 / 101.0,
+            ),
+        ] {
+            let found = on("cost_budget", &params, &with(metadata.clone()));
+            assert_eq!(
+                (found.outcome, found.score),
+                (outcome, Some(score)),
+                "{metadata}"
+            );
+        }
+        let found = on(
+            "cost_budget",
+            &params,
+            &with(json!({"cost": 0.35, "tokens": 7})),
+        );
+        assert_eq!(
+            found.explanation,
+            "cost $0.35, $0.05 over $0.3 (the transcript's metadata); all tokens 7, within 100 (the transcript's metadata)"
+        );
+        let free = on(
+            "cost_budget",
+            &json!({"max_cost_usd": 0}),
+            &with(json!({"cost": 0.01})),
+        );
+        assert_eq!((free.outcome, free.score), (Fail, Some(0.0)));
+    }
+
+    #[test]
+    fn messages_are_summed_or_it_is_said_that_they_cannot_be() {
+        let said = |own: Value| json!({"role": "assistant", "content": "a", "metadata": own});
+        let params = json!({"max_cost_usd": 0.3});
+        let sum = json!({"messages": [said(json!({"cost": 0.1})), said(json!({"cost_usd": 0.2}))]});
+        assert_eq!(
+            told("cost_budget", &params, &sum),
+            (
+                Pass,
+                "cost $0.3, within $0.3 (2 assistant messages)".to_owned()
+            )
+        );
+        let partly = json!({"messages": [said(json!({"cost": 0.1})), said(json!({}))]});
+        let (outcome, why) = told("cost_budget", &params, &partly);
+        assert_eq!(outcome, CheckError);
+        assert!(
+            why.starts_with("1 of 2 assistant messages (first message 1) have no cost"),
+            "{why}"
+        );
+        let mistyped = json!({"messages": [said(json!({"cost": "0.1 USD"}))]});
+        assert_eq!(
+            told("cost_budget", &params, &mistyped),
+            (
+                CheckError,
+                "cost in message 0 is \"0.1 USD\", not a number".to_owned()
+            )
+        );
+        let none = told("cost_budget", &params, &json!({"messages": []}));
+        assert_eq!(
+            none,
+            (
+                Pass,
+                "cost $0, within $0.3 (there is no assistant message)".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn tokens_are_counts() {
+        let params = json!({"max_tokens": 10});
+        for (metadata, outcome) in [
+            (json!({"tokens": 10}), Pass),
+            (json!({"usage": {"total_tokens": 11}}), Fail),
+            (json!({"input_tokens": 5, "output_tokens": 5}), Pass),
+            (json!({"usage": {"input_tokens": 5}}), CheckError),
+            (json!({"tokens": 1.5}), CheckError),
+            (json!({"tokens": [1]}), CheckError),
+            (json!({"tokens": -1}), CheckError),
+        ] {
+            let found = on("token_consumption", &params, &with(metadata.clone()));
+            assert_eq!(found.outcome, outcome, "{metadata}: {}", found.explanation);
+        }
+        let record = with(json!({"usage": {"input": 5, "output": 9}}));
+        let found = loaded(
+            "token_consumption",
+            &json!({"max_input": 5, "max_output": 8}),
+            &record,
+        );
+        assert_eq!(
+            found.explanation,
+            "output tokens 9, 1 over 8 (the transcript's metadata); input tokens 5, within 5 (the transcript's metadata)"
+        );
+    }
+
+    #[test]
+    fn a_budget_without_a_limit_is_refused() {
+        for (kind, params) in [
+            ("cost_budget", json!({})),
+            ("cost_budget", json!({"max_cost_usd": -1})),
+            ("cost_budget", json!({"max_tokens": 1})),
+            ("cost_budget", json!({"max_input_tokens": 1.5})),
+            ("token_consumption", json!({})),
+            ("token_consumption", json!({"max_cost_usd": 1})),
+        ] {
+            assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+        }
+    }
+}

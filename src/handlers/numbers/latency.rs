@@ -1,0 +1,218 @@
+//! `latency_budget` and `end_to_end_latency`: how long the answer, or the whole conversation, took.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::source::{Kind, Source, is_over, share, told};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::ParamProblem;
+
+/// Params of `latency_budget`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct LatencyBudget {
+    /// The most milliseconds; exactly so many pass.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_ms: f64,
+}
+
+impl EvalType for LatencyBudget {
+    const NAME: &'static str = "latency_budget";
+    const SUMMARY: &'static str = "The recorded latency is within the budget: `latency_ms` of the transcript's metadata, else of the judged assistant message's. The score is 1 up to the budget, then budget / latency.";
+    const EXAMPLE: &'static str = "max_ms: 2000";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        budget(self.max_ms, Kind::Latency)
+    }
+}
+
+/// Params of `end_to_end_latency`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct EndToEndLatency {
+    /// The most milliseconds; exactly so many pass.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_ms: f64,
+}
+
+impl EvalType for EndToEndLatency {
+    const NAME: &'static str = "end_to_end_latency";
+    const SUMMARY: &'static str = "All answers together took no longer: `end_to_end_latency_ms` or `latency_ms` of the transcript's metadata, else the sum of `latency_ms` over the assistant messages. The score is 1 up to the limit, then limit / latency.";
+    const EXAMPLE: &'static str = "max_ms: 30000";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        budget(self.max_ms, Kind::EndToEnd)
+    }
+}
+
+fn budget(max: f64, kind: Kind) -> Result<Compiled, Vec<ParamProblem>> {
+    if max <= 0.0 {
+        let why = format!("must be more than 0 (got {max})");
+        return Err(vec![problem("/max_ms", why)]);
+    }
+    Ok(Compiled::Check(Box::new(Budget { max, kind })))
+}
+
+#[derive(Debug)]
+struct Budget {
+    max: f64,
+    kind: Kind,
+}
+
+impl Check for Budget {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let source = Source::new(subject);
+        let reading = match self.kind {
+            Kind::Latency => source.judged(self.kind),
+            _ => source.summed(self.kind).map(Some),
+        };
+        let reading = match reading {
+            Ok(Some(reading)) => reading,
+            Ok(None) => {
+                return Finding::of(true, "there is no assistant message to wait for").scored(1.0);
+            }
+            Err(why) => return Finding::check_error(why),
+        };
+        let (value, max) = (reading.value, self.max);
+        let over = is_over(value, max);
+        let how = if over {
+            format!("{} ms over {}", told(value - max), told(max))
+        } else {
+            format!("within {}", told(max))
+        };
+        let why = format!(
+            "{} {} ms, {how} ({})",
+            self.kind.name(),
+            told(value),
+            reading.from
+        );
+        Finding::of(!over, why).scored(share(value, max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::handlers::testing::{on, refused};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    fn with(metadata: Value) -> Value {
+        json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
+    }
+
+    #[test]
+    fn at_the_limit_it_passes_and_beyond_it_the_score_falls() {
+        for (latency, outcome, score) in [
+            (json!(1999), Pass, 1.0),
+            (json!(2000), Pass, 1.0),
+            (json!(2000.5), Fail, 2000.0 / 2000.5),
+            (json!(5000), Fail, 0.4),
+            (json!(0), Pass, 1.0),
+        ] {
+            let found = on(
+                "latency_budget",
+                &json!({"max_ms": 2000}),
+                &with(json!({"latency_ms": latency})),
+            );
+            assert_eq!(
+                (found.outcome, found.score),
+                (outcome, Some(score)),
+                "{latency}"
+            );
+        }
+        let found = on(
+            "latency_budget",
+            &json!({"max_ms": 2000}),
+            &with(json!({"latency_ms": 2500})),
+        );
+        assert_eq!(
+            found.explanation,
+            "latency 2500 ms, 500 ms over 2000 (the transcript's metadata)"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_of_the_wrong_kind_is_no_verdict() {
+        for (metadata, why) in [
+            (
+                json!({}),
+                "there is no latency: no `latency_ms` in the transcript's metadata, nor in that of message 0",
+            ),
+            (
+                json!({"latency_ms": null}),
+                "there is no latency: no `latency_ms` in the transcript's metadata, nor in that of message 0",
+            ),
+            (
+                json!({"latency_ms": "200ms"}),
+                "latency_ms in the transcript's metadata is \"200ms\", not a number",
+            ),
+            (
+                json!({"latency_ms": -5}),
+                "latency_ms in the transcript's metadata is -5: it cannot be negative",
+            ),
+        ] {
+            let found = on("latency_budget", &json!({"max_ms": 2000}), &with(metadata));
+            assert_eq!(
+                (found.outcome, found.explanation.as_str()),
+                (CheckError, why)
+            );
+            assert_eq!(found.score, None);
+        }
+        let none = json!({"messages": []});
+        assert_eq!(
+            on("latency_budget", &json!({"max_ms": 1}), &none).outcome,
+            Pass
+        );
+        assert_eq!(
+            on("end_to_end_latency", &json!({"max_ms": 1}), &none).outcome,
+            Pass
+        );
+    }
+
+    #[test]
+    fn a_message_knows_its_own_latency() {
+        let said = |ms: Value| json!({"role": "assistant", "content": "a", "metadata": {"latency_ms": ms}});
+        let record = json!({"messages": [said(json!(900)), said(json!(400))]});
+        let found = on("latency_budget", &json!({"max_ms": 500}), &record);
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (Pass, "latency 400 ms, within 500 (message 1)")
+        );
+        let found = on("end_to_end_latency", &json!({"max_ms": 1000}), &record);
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (
+                Fail,
+                "end-to-end latency 1300 ms, 300 ms over 1000 (2 assistant messages)"
+            )
+        );
+        let partly = json!({"messages": [said(json!(900)), {"role": "assistant", "content": "b"}]});
+        let found = on("end_to_end_latency", &json!({"max_ms": 1000}), &partly);
+        assert_eq!(found.outcome, CheckError);
+        assert!(
+            found.explanation.starts_with(
+                "1 of 2 assistant messages (first message 1) have no end-to-end latency"
+            ),
+            "{}",
+            found.explanation
+        );
+    }
+
+    #[test]
+    fn budgets_that_nothing_could_meet_are_refused() {
+        for kind in ["latency_budget", "end_to_end_latency"] {
+            for params in [
+                json!({}),
+                json!({"max_ms": -100}),
+                json!({"max_ms": 0}),
+                json!({"max_ms": "2s"}),
+            ] {
+                assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! `exact_match`: the output is what was expected, as text or as JSON.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fold::fold;
+use super::json::parse;
+use super::wrapped::Unwrap;
+use crate::handlers::explain::Quoted;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use crate::model::pointer_step;
+use crate::rubric::{ParamProblem, json_equal};
+
+/// Params of `exact_match`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct ExactMatch {
+    /// A text: the output is this text, to the letter. Any other value: the output is JSON and this value; numbers count
+    /// as numbers (10 is 10.0), the order of keys does not. From the transcript: `{ from: metadata.expected }`.
+    expected: Value,
+    /// `true`: the case of letters does not matter. For a text only.
+    #[serde(default)]
+    ignore_case: bool,
+    /// `true`: white space at both ends does not matter. For a text only: around JSON it never does.
+    #[serde(default)]
+    trim: bool,
+}
+
+impl EvalType for ExactMatch {
+    const NAME: &'static str = "exact_match";
+    const SUMMARY: &'static str =
+        "The output is exactly what is expected: a text to the letter, any other value as JSON.";
+    const EXAMPLE: &'static str = "expected: Yes.\ntrim: true";
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let expected = match self.expected {
+            Value::String(text) => text,
+            Value::Null => {
+                let why = "has no value: `null` would be met by the output null alone";
+                return Err(vec![problem("/expected", why)]);
+            }
+            value => {
+                let given = [("ignore_case", self.ignore_case), ("trim", self.trim)];
+                let unused: Vec<ParamProblem> = given
+                    .into_iter()
+                    .filter(|(_, given)| *given)
+                    .map(|(name, _)| {
+                        problem(format!("/{name}"), "has no effect: `expected` is no text")
+                    })
+                    .collect();
+                if !unused.is_empty() {
+                    return Err(unused);
+                }
+                return Ok(Compiled::Check(Box::new(Json(value))));
+            }
+        };
+        let mut text = Text {
+            expected,
+            ignore_case: self.ignore_case,
+            trim: self.trim,
+        };
+        text.expected = text.plain(&text.expected).into_owned();
+        Ok(Compiled::Check(Box::new(text)))
+    }
+}
+
+#[derive(Debug)]
+struct Text {
+    expected: String,
+    ignore_case: bool,
+    trim: bool,
+}
+
+impl Text {
+    fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let text = if self.trim { text.trim() } else { text };
+        if self.ignore_case {
+            fold(text)
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+}
+
+impl Check for Text {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let is = self.plain(&output.text);
+        if is == self.expected {
+            return Finding::of(true, "the output is the expected text");
+        }
+        if output.message.is_none() {
+            return Finding::of(false, "there is no assistant message");
+        }
+        let same = is
+            .chars()
+            .zip(self.expected.chars())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let rest = |text: &str| {
+            let from = text
+                .char_indices()
+                .nth(same)
+                .map_or(text.len(), |(at, _)| at);
+            match &text[from..] {
+                "" => "the end".to_owned(),
+                rest => Quoted(rest).to_string(),
+            }
+        };
+        let why = format!(
+            "differs at character {}: {} instead of {}",
+            same + 1,
+            rest(&is),
+            rest(&self.expected)
+        );
+        Finding::of(false, why).marked(self.mark(subject, output, same))
+    }
+}
+
+impl Text {
+    /// The output from the first character that differs.
+    fn mark(
+        &self,
+        subject: &Subject<'_>,
+        output: &Said<'_>,
+        same: usize,
+    ) -> Option<crate::handlers::Mark> {
+        let text = &output.text;
+        let trimmed = text.len() - text.trim_start().len();
+        let from = if self.trim { trimmed } else { 0 };
+        // Folding keeps the number of characters.
+        let (at, _) = text[from..].char_indices().nth(same)?;
+        subject.mark_said(output, &(from + at..text.len()))
+    }
+}
+
+#[derive(Debug)]
+struct Json(Value);
+
+impl Check for Json {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        match parse(subject.output(), Unwrap::default()) {
+            Err(finding) => finding,
+            Ok((value, _)) => match difference(&value, &self.0, &mut String::new()) {
+                None => Finding::of(true, "the output is the expected JSON"),
+                Some(why) => Finding::of(false, why),
+            },
+        }
+    }
+}
+
+/// The first difference: where, and how. As deep as JSON is read, which has a limit.
+fn difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
+    let short = |value: &Value| Quoted(&value.to_string()).to_string();
+    let place = |at: &str| match at {
+        "" => String::new(),
+        at => format!("{at}: "),
+    };
+    let before = at.len();
+    match (is, wanted) {
+        (Value::Object(is), Value::Object(wanted)) => {
+            for (key, wanted) in wanted {
+                at.push('/');
+                at.push_str(&pointer_step(key));
+                let why = match is.get(key) {
+                    None => Some(format!("{at}: missing")),
+                    Some(is) => difference(is, wanted, at),
+                };
+                if why.is_some() {
+                    return why;
+                }
+                at.truncate(before);
+            }
+            let extra = is.keys().find(|key| !wanted.contains_key(*key))?;
+            Some(format!("{}{} is not expected", place(at), Quoted(extra)))
+        }
+        (Value::Array(is), Value::Array(wanted)) if is.len() == wanted.len() => {
+            for (ix, (is, wanted)) in is.iter().zip(wanted).enumerate() {
+                at.push('/');
+                at.push_str(&ix.to_string());
+                let why = difference(is, wanted, at);
+                if why.is_some() {
+                    return why;
+                }
+                at.truncate(before);
+            }
+            None
+        }
+        (Value::Array(is), Value::Array(wanted)) => Some(format!(
+            "{}{} items instead of {}",
+            place(at),
+            is.len(),
+            wanted.len()
+        )),
+        _ if json_equal(is, wanted) => None,
+        _ => Some(format!(
+            "{}{} instead of {}",
+            place(at),
+            short(is),
+            short(wanted)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::handlers::testing::{loaded, on_output, passes, refused, told};
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    #[test]
+    fn texts_are_compared_to_the_letter() {
+        for (params, output, passed) in [
+            (json!({"expected": "Yes."}), "Yes.", true),
+            (json!({"expected": "Yes."}), "Yes. ", false),
+            (json!({"expected": "Yes."}), "yes.", false),
+            (json!({"expected": " Yes.", "trim": true}), "Yes.\n", true),
+            (
+                json!({"expected": "Yes.", "ignore_case": true}),
+                "YES.",
+                true,
+            ),
+            (
+                json!({"expected": "istanbul", "ignore_case": true}),
+                "İSTANBUL",
+                true,
+            ),
+            (json!({"expected": ""}), "", true),
+            (json!({"expected": "10"}), "10.0", false),
+        ] {
+            assert_eq!(
+                passes("exact_match", &params, output),
+                Some(passed),
+                "{params} {output:?}"
+            );
+        }
+        let found = on_output(
+            "exact_match",
+            &json!({"expected": "Paris, France"}),
+            "Paris, Texas",
+        );
+        assert_eq!(
+            found.explanation,
+            r#"differs at character 8: "Texas" instead of "France""#
+        );
+        assert_eq!(found.marks[0].bytes, 7..12);
+        let short = on_output("exact_match", &json!({"expected": "Paris"}), "Pa");
+        assert_eq!(
+            short.explanation,
+            r#"differs at character 3: the end instead of "ris""#
+        );
+        let none = json!({"messages": []});
+        assert_eq!(
+            told("exact_match", &json!({"expected": "x"}), &none).0,
+            Fail
+        );
+        assert_eq!(told("exact_match", &json!({"expected": ""}), &none).0, Pass);
+    }
+
+    #[test]
+    fn other_values_are_compared_as_json() {
+        for (expected, output, passed) in [
+            (
+                json!({"a": [1, {"b": 2}]}),
+                " {\"a\": [1.0, {\"b\": 2}]} ",
+                true,
+            ),
+            (json!([1, 2]), "[2, 1]", false),
+            (json!(10), "10.0", true),
+            (json!(10), "\"10\"", false),
+            (json!(true), "true", true),
+            (json!({"a": 1}), "a: 1", false),
+        ] {
+            assert_eq!(
+                passes("exact_match", &json!({"expected": expected}), output),
+                Some(passed),
+                "{output}"
+            );
+        }
+        for (output, why) in [
+            (r#"{"a": [1, {"b": 3}]}"#, r#"/a/1/b: "3" instead of "2""#),
+            (r#"{"a": [1]}"#, "/a: 1 items instead of 2"),
+            (r#"{"a": [1, {}]}"#, "/a/1/b: missing"),
+            (r#"{"a": [1, {"b": 2}], "c": 0}"#, r#""c" is not expected"#),
+        ] {
+            let found = on_output(
+                "exact_match",
+                &json!({"expected": {"a": [1, {"b": 2}]}}),
+                output,
+            );
+            assert_eq!((found.outcome, found.explanation.as_str()), (Fail, why));
+        }
+    }
+
+    #[test]
+    fn what_is_expected_may_stand_in_the_transcript() {
+        let from = json!({"expected": {"from": "metadata.expected"}});
+        let with = |metadata: serde_json::Value| {
+            let record =
+                json!({"messages": [{"role": "assistant", "content": "42"}], "metadata": metadata});
+            loaded("exact_match", &from, &record).outcome
+        };
+        assert_eq!(with(json!({"expected": 42})), Pass);
+        assert_eq!(with(json!({"expected": "42"})), Pass);
+        assert_eq!(with(json!({"expected": [42]})), Fail);
+        assert_eq!(with(json!({})), CheckError);
+    }
+
+    #[test]
+    fn params_without_effect_are_refused() {
+        for params in [
+            json!({}),
+            json!({"expected": null}),
+            json!({"expected": 1, "trim": true}),
+            json!({"expected": {}, "ignore_case": true}),
+        ] {
+            assert!(!refused("exact_match", &params).is_empty(), "{params}");
+        }
+    }
+}

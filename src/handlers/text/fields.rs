@@ -1,0 +1,187 @@
+//! `field_presence`: whether the output names fields: as keys where it is a JSON object, as words where it is not.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::fold::unfold;
+use super::patterns::Patterns;
+use super::wrapped::Unwrap;
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{Alias, ParamProblem};
+
+/// Params of `field_presence`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct FieldPresence {
+    /// The fields. Of an output that is a JSON object: its own keys, or dotted paths below them (`order.id`), with their
+    /// case; `null` is a value. Of any other output: words or phrases in it, whatever their case, not within longer words.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    fields: Vec<String>,
+}
+
+impl EvalType for FieldPresence {
+    const NAME: &'static str = "field_presence";
+    const SUMMARY: &'static str = "The output has all of the fields: as keys if it is a JSON object (a code block around it aside), else as whole words in the text. The score is the share of fields there.";
+    const EXAMPLE: &'static str = "fields: [status, order.id]";
+    const SCORED: bool = true;
+    const ALIASES: &'static [Alias] = &[Alias::of("required_fields")];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[("required_fields", "fields")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let fields = Patterns::new(self.fields, "fields")?.as_words(true);
+        Ok(Compiled::Check(Box::new(Fields(fields))))
+    }
+}
+
+#[derive(Debug)]
+struct Fields(Patterns);
+
+impl Check for Fields {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let fields = &self.0.written;
+        let unwrap = Unwrap {
+            wrapped: true,
+            extract: false,
+        };
+        let json = &output.text[unwrap.range(&output.text)];
+        let object: Option<Map<String, Value>> = if json.trim_start().starts_with('{') {
+            serde_json::from_str(json).ok()
+        } else {
+            None
+        };
+        if let Some(object) = object {
+            let there: Vec<bool> = fields.iter().map(|field| has(&object, field)).collect();
+            return found(fields, &there, "the JSON object");
+        }
+        let hits = self.0.each(output.folded());
+        let there: Vec<bool> = hits.iter().map(Option::is_some).collect();
+        let places = hits.iter().flatten().take(Finding::MARKS);
+        let places = places.filter_map(|range: &Range<usize>| {
+            subject.mark_said(output, &unfold(&output.text, range))
+        });
+        let what = match output.message {
+            Some(_) => "the text",
+            None => "the text: there is no assistant message",
+        };
+        found(fields, &there, what).marked(places.collect::<Vec<_>>())
+    }
+}
+
+/// A key of that name, or what its dots lead to.
+fn has(object: &Map<String, Value>, field: &str) -> bool {
+    if object.contains_key(field) {
+        return true;
+    }
+    let mut steps = field.split('.');
+    let mut at = steps.next().and_then(|step| object.get(step));
+    for step in steps {
+        at = match at {
+            Some(Value::Object(map)) => map.get(step),
+            Some(Value::Array(items)) => step.parse().ok().and_then(|ix: usize| items.get(ix)),
+            _ => None,
+        };
+    }
+    at.is_some()
+}
+
+fn found(fields: &[String], there: &[bool], what: &str) -> Finding {
+    let of = |wanted: bool| {
+        let named = fields.iter().zip(there);
+        list(named.filter_map(|(field, there)| (*there == wanted).then_some(Quoted(field))))
+    };
+    let count = there.iter().filter(|there| **there).count();
+    let passed = count == fields.len();
+    let why = if passed {
+        format!("{} in {what}", of(true))
+    } else {
+        format!("missing {} in {what}", of(false))
+    };
+    Finding::of(passed, why).scored(count as f64 / fields.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::handlers::testing::{loaded, on_output, refused, told};
+    use crate::model::Outcome::Fail;
+
+    #[test]
+    fn keys_of_a_json_object_or_words_of_a_text() {
+        let wanted = json!({"fields": ["status", "order.id"]});
+        for (output, score, why) in [
+            (
+                r#"{"status": null, "order": {"id": 7}}"#,
+                1.0,
+                r#""status", "order.id" in the JSON object"#,
+            ),
+            (
+                r#"{"status": 1, "order": 7}"#,
+                0.5,
+                r#"missing "order.id" in the JSON object"#,
+            ),
+            (
+                r#"{"Status": 1, "order.id": 7}"#,
+                0.5,
+                r#"missing "status" in the JSON object"#,
+            ),
+            (
+                "```json\n{\"status\": 1, \"x\": \"order.id\"}\n```",
+                0.5,
+                r#"missing "order.id" in the JSON object"#,
+            ),
+            (
+                "Status: open. Order.ID: 7",
+                1.0,
+                r#""status", "order.id" in the text"#,
+            ),
+            (
+                "statuses of the order",
+                0.0,
+                r#"missing "status", "order.id" in the text"#,
+            ),
+            (
+                r#"[{"status": 1}]"#,
+                0.5,
+                r#"missing "order.id" in the text"#,
+            ),
+        ] {
+            let found = on_output("field_presence", &wanted, output);
+            assert_eq!(
+                (found.score, found.explanation.as_str()),
+                (Some(score), why),
+                "{output}"
+            );
+            assert_eq!(found.outcome.passed(), Some(score == 1.0), "{output}");
+        }
+        let marked = on_output("field_presence", &wanted, "Status: open");
+        assert_eq!(marked.marks[0].bytes, 0..6);
+        let none = told("field_presence", &wanted, &json!({"messages": []}));
+        assert_eq!(none.0, Fail);
+    }
+
+    #[test]
+    fn the_other_name_takes_the_other_param() {
+        let record = json!({"messages": [{"role": "assistant", "content": "{\"a\":1}"}]});
+        let found = loaded(
+            "required_fields",
+            &json!({"required_fields": ["a"]}),
+            &record,
+        );
+        assert_eq!(found.outcome.passed(), Some(true));
+        for params in [
+            json!({}),
+            json!({"fields": []}),
+            json!({"fields": [""]}),
+            json!({"fields": "a"}),
+        ] {
+            assert!(!refused("field_presence", &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `json_path`: a JMESPath expression over the output as JSON, and what its result must be.
+
+mod query;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use self::query::Query;
+use super::json::parse;
+use super::wrapped::Unwrap;
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{ParamProblem, json_equal};
+
+/// Params of `json_path`: an expression and at least one thing its result must be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct JsonPath {
+    /// A JMESPath expression, such as `items[?price > \`10\`].name`. `$` is no part of JMESPath: `order.id`, not `$.order.id`.
+    #[schemars(length(min = 1))]
+    expression: String,
+    /// `output`: the output as JSON. `calls`: a list of `{name, arguments, result, is_error}`, where the texts that are JSON
+    /// are JSON. `metadata`: the transcript's own.
+    #[serde(default)]
+    of: Of,
+    /// What the result is. Numbers count as numbers; a text never is a number.
+    #[serde(default, deserialize_with = "given")]
+    expected: Option<Value>,
+    /// The result is a list that holds each of these values, or a text that holds each of these texts, with their case.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    contains: Option<Vec<Value>>,
+    /// The result is a number, at least this.
+    #[serde(default)]
+    min: Option<f64>,
+    /// The result is a number, at most this.
+    #[serde(default)]
+    max: Option<f64>,
+    /// The result is a list of at least so many values. `null` is none, anything else but a list is one.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    min_results: Option<usize>,
+    /// The result is a list of at most so many values.
+    #[serde(default)]
+    max_results: Option<usize>,
+    /// `true`: the JSON may stand in a code block; the first one without a language or with `json` counts.
+    #[serde(default)]
+    allow_wrapped: bool,
+    /// `true`: it may stand between other words; the first balanced object or list counts.
+    #[serde(default)]
+    extract_json: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Of {
+    #[default]
+    Output,
+    Calls,
+    Metadata,
+}
+
+/// `null` written is not the same as nothing written.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl EvalType for JsonPath {
+    const NAME: &'static str = "json_path";
+    const SUMMARY: &'static str = "What a JMESPath expression finds in the output (or in the calls, or in the metadata) is what is expected. An output that is no JSON fails; an expression that does not fit the data is a check_error.";
+    const EXAMPLE: &'static str = "expression: items[?price > `10`].name\nmin_results: 1";
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("jmespath_expression", "expression")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let query = Query::compile(&self.expression).map_err(|why| problems.push(why));
+        let checks = [
+            self.expected.is_some(),
+            self.contains.is_some(),
+            self.min.is_some(),
+            self.max.is_some(),
+            self.min_results.is_some(),
+            self.max_results.is_some(),
+        ];
+        if !checks.contains(&true) {
+            problems.push(problem(
+                "",
+                "it would check nothing: give `expected`, `contains`, `min`, `max`, `min_results` or `max_results`",
+            ));
+        }
+        if self.expected == Some(Value::Null) {
+            let why = "has no value: for null, compare in the expression and expect true";
+            problems.push(problem("/expected", why));
+        }
+        if self.contains.as_ref().is_some_and(Vec::is_empty) {
+            problems.push(problem("/contains", "needs at least one value"));
+        }
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && min > max
+        {
+            let why = format!("({min}) is above max ({max}): nothing could pass");
+            problems.push(problem("/min", why));
+        }
+        match (self.min_results, self.max_results) {
+            (Some(0), _) => problems.push(problem("/min_results", "must be 1 or more")),
+            (Some(min), Some(max)) if min > max => {
+                let why = format!("({min}) is above max_results ({max}): nothing could pass");
+                problems.push(problem("/min_results", why));
+            }
+            _ => {}
+        }
+        if self.of != Of::Output {
+            for (name, given) in [
+                ("allow_wrapped", self.allow_wrapped),
+                ("extract_json", self.extract_json),
+            ] {
+                if given {
+                    let why = "has no effect: only an output is taken out of a text";
+                    problems.push(problem(format!("/{name}"), why));
+                }
+            }
+        }
+        match query {
+            Ok(query) if problems.is_empty() => Ok(Compiled::Check(Box::new(Path {
+                query,
+                of: self.of,
+                unwrap: Unwrap {
+                    wrapped: self.allow_wrapped,
+                    extract: self.extract_json,
+                },
+                wanted: Wanted {
+                    expected: self.expected,
+                    contains: self.contains.unwrap_or_default(),
+                    min: self.min,
+                    max: self.max,
+                    min_results: self.min_results,
+                    max_results: self.max_results,
+                },
+            }))),
+            _ => Err(problems),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Path {
+    query: Query,
+    of: Of,
+    unwrap: Unwrap,
+    wanted: Wanted,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    expected: Option<Value>,
+    contains: Vec<Value>,
+    min: Option<f64>,
+    max: Option<f64>,
+    min_results: Option<usize>,
+    max_results: Option<usize>,
+}
+
+impl Check for Path {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let (data, mark) = match self.of {
+            Of::Output => match parse(output, self.unwrap) {
+                Ok((data, range)) => (data, subject.mark_said(output, &range)),
+                Err(finding) => return finding,
+            },
+            Of::Calls => (calls(subject), None),
+            Of::Metadata => match subject.all_metadata() {
+                Some(data) => (data.clone(), None),
+                None => return Finding::check_error("the transcript has no metadata"),
+            },
+        };
+        let result = match self.query.search(&data) {
+            Ok(result) => result,
+            Err(why) => return Finding::check_error(why),
+        };
+        let found = Quoted(&result.to_string()).to_string();
+        match self.wanted.fault(&result) {
+            None => Finding::of(true, format!("the result is {found}")),
+            Some(why) => Finding::of(false, format!("the result is {found}: {why}")),
+        }
+        .marked(mark)
+    }
+}
+
+/// The calls as a program would list them.
+fn calls(subject: &Subject<'_>) -> Value {
+    let as_json =
+        |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    let calls = subject.calls().iter().enumerate();
+    calls
+        .map(|(ix, call)| {
+            let result = subject.result(ix).map(|(_, result)| result);
+            let arguments = match subject.arguments(ix) {
+                Ok(arguments) => Value::Object(arguments.clone()),
+                Err(_) => Value::String(call.call.arguments.to_string()),
+            };
+            json!({
+                "name": &*call.call.name,
+                "arguments": arguments,
+                "result": result.map(|result| as_json(&result.content)),
+                "is_error": result.and_then(|result| result.is_error),
+            })
+        })
+        .collect()
+}
+
+impl Wanted {
+    /// Why the result is not what is wanted.
+    fn fault(&self, result: &Value) -> Option<String> {
+        let short = |value: &Value| Quoted(&value.to_string()).to_string();
+        if let Some(expected) = &self.expected
+            && !json_equal(result, expected)
+        {
+            return Some(format!("{} was expected", short(expected)));
+        }
+        let missing: Vec<&Value> = self
+            .contains
+            .iter()
+            .filter(|wanted| !holds(result, wanted))
+            .collect();
+        if !missing.is_empty() {
+            return Some(format!(
+                "it does not hold {}",
+                list(missing.into_iter().map(short))
+            ));
+        }
+        if self.min.is_some() || self.max.is_some() {
+            let Some(x) = result.as_f64() else {
+                return Some("it is no number".to_owned());
+            };
+            if let Some(min) = self.min.filter(|min| x < *min) {
+                return Some(format!("it is less than {min}"));
+            }
+            if let Some(max) = self.max.filter(|max| x > *max) {
+                return Some(format!("it is more than {max}"));
+            }
+        }
+        let count = match result {
+            Value::Null => 0,
+            Value::Array(items) => items.len(),
+            _ => 1,
+        };
+        if let Some(min) = self.min_results.filter(|min| count < *min) {
+            return Some(format!("{count} results, {} fewer than {min}", min - count));
+        }
+        if let Some(max) = self.max_results.filter(|max| count > *max) {
+            return Some(format!("{count} results, {} more than {max}", count - max));
+        }
+        None
+    }
+}
+
+fn holds(result: &Value, wanted: &Value) -> bool {
+    match (result, wanted) {
+        (Value::Array(items), wanted) => items.iter().any(|item| json_equal(item, wanted)),
+        (Value::String(text), Value::String(wanted)) => text.contains(wanted.as_str()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

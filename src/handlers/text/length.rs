@@ -1,0 +1,193 @@
+//! `max_length`, `min_length`: how long the output is, in characters (not bytes, as newer `PromptKit` counts).
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{Alias, ParamProblem};
+
+/// Params of `max_length`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct MaxLength {
+    /// The most characters the output may have.
+    max: Option<u64>,
+    /// Always refused: only a model's own tokenizer knows the tokens of a text. Give `max`, or use `token_consumption`.
+    max_tokens: Option<u64>,
+}
+
+impl EvalType for MaxLength {
+    const NAME: &'static str = "max_length";
+    const SUMMARY: &'static str = "The output has at most so many characters. The score is 1, or the share that would have been within the limit.";
+    const EXAMPLE: &'static str = "max: 700";
+    const SCORED: bool = true;
+    const ALIASES: &'static [Alias] = &[Alias::of("length")];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("max_characters", "max"), ("max_chars", "max")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        if self.max_tokens.is_some() {
+            let mut why = problem(
+                "/max_tokens",
+                "cannot be checked: only a model's own tokenizer knows the tokens of a text",
+            );
+            why.help = Some(
+                "give `max` in characters, or check recorded counts with token_consumption"
+                    .to_owned(),
+            );
+            return Err(vec![why]);
+        }
+        let most = self
+            .max
+            .ok_or_else(|| vec![problem("", "`max` is missing")])?;
+        Ok(Compiled::Check(Box::new(Length { least: 0, most })))
+    }
+}
+
+/// Params of `min_length`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct MinLength {
+    /// The fewest characters the output may have.
+    #[schemars(range(min = 1))]
+    min: u64,
+}
+
+impl EvalType for MinLength {
+    const NAME: &'static str = "min_length";
+    const SUMMARY: &'static str = "The output has at least so many characters. The score is 1, or the share of them that is there.";
+    const EXAMPLE: &'static str = "min: 20";
+    const SCORED: bool = true;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("min_characters", "min"), ("min_chars", "min")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        if self.min == 0 {
+            let why = "must be 1 or more: every text has 0 characters";
+            return Err(vec![problem("/min", why)]);
+        }
+        Ok(Compiled::Check(Box::new(Length {
+            least: self.min,
+            most: u64::MAX,
+        })))
+    }
+}
+
+/// Characters, bounds included.
+#[derive(Debug)]
+struct Length {
+    least: u64,
+    most: u64,
+}
+
+impl Check for Length {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let length = output.text.chars().count() as u64;
+        if length > self.most {
+            let (most, over) = (self.most, length - self.most);
+            let beyond = usize::try_from(most)
+                .ok()
+                .and_then(|most| output.text.char_indices().nth(most));
+            let mark =
+                beyond.and_then(|(from, _)| subject.mark_said(output, &(from..output.text.len())));
+            return Finding::of(
+                false,
+                format!("{length} characters, {over} more than {most}"),
+            )
+            .scored(most as f64 / length as f64)
+            .marked(mark);
+        }
+        if length < self.least {
+            let short = self.least - length;
+            let why = format!("{length} characters, {short} fewer than {}", self.least);
+            return Finding::of(false, why).scored(length as f64 / self.least as f64);
+        }
+        Finding::of(true, format!("{length} characters")).scored(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::handlers::testing::{loaded, loads, on_output, passes, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    #[test]
+    fn characters_count_not_bytes_and_bounds_are_inside() {
+        for (kind, params, output, passed) in [
+            ("max_length", json!({"max": 3}), "日本語", true),
+            ("max_length", json!({"max": 3}), "日本語!", false),
+            ("max_length", json!({"max": 0}), "", true),
+            ("min_length", json!({"min": 3}), "日本語", true),
+            ("min_length", json!({"min": 4}), "日本語", false),
+        ] {
+            assert_eq!(
+                passes(kind, &params, output),
+                Some(passed),
+                "{kind} {params} {output}"
+            );
+        }
+        assert_eq!(
+            on_output("max_length", &json!({"max": 3}), "abcde").explanation,
+            "5 characters, 2 more than 3"
+        );
+        assert_eq!(
+            on_output("min_length", &json!({"min": 7}), "abcde").explanation,
+            "5 characters, 2 fewer than 7"
+        );
+        let none = json!({"messages": []});
+        assert_eq!(told("max_length", &json!({"max": 3}), &none).0, Pass);
+        assert_eq!(told("min_length", &json!({"min": 3}), &none).0, Fail);
+    }
+
+    #[test]
+    fn one_limit_is_given() {
+        assert_eq!(
+            refused("max_length", &json!({})),
+            [(String::new(), "`max` is missing".to_owned())]
+        );
+        assert!(!refused("min_length", &json!({})).is_empty());
+        assert!(!refused("min_length", &json!({"min": 0})).is_empty());
+        let tokens = refused("max_length", &json!({"max_tokens": 5}));
+        assert!(
+            tokens[0].1.contains("only a model's own tokenizer"),
+            "{tokens:?}"
+        );
+    }
+
+    #[test]
+    fn other_names_mean_the_same() {
+        let record = json!({"messages": [{"role": "assistant", "content": "abcd"}]});
+        for (kind, params, passed) in [
+            ("length", json!({"max_characters": 4}), true),
+            ("max_length", json!({"max_chars": 3}), false),
+            ("min_length", json!({"min_chars": 4}), true),
+            ("min_length", json!({"min_characters": 5}), false),
+        ] {
+            let found = loaded(kind, &params, &record);
+            assert_eq!(found.outcome.passed(), Some(passed), "{kind} {params}");
+        }
+        let twice = loads("max_length", &json!({"max": 1, "max_chars": 2})).expect_err("twice");
+        assert!(
+            twice[0].contains("`max_chars` says the same as `max`"),
+            "{twice:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_are_inside_and_scores_are_shares(text in "\\PC{0,40}", limit in 1_u64..40) {
+            let length = text.chars().count() as u64;
+            for (kind, name, passed) in [("max_length", "max", length <= limit), ("min_length", "min", length >= limit)] {
+                let found = on_output(kind, &json!({name: limit}), &text);
+                prop_assert_eq!(found.outcome.passed(), Some(passed));
+                let score = found.score.expect("scored");
+                prop_assert!((0.0..=1.0).contains(&score) && (score == 1.0) == passed, "{}", score);
+            }
+        }
+    }
+}

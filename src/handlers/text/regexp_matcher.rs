@@ -1,0 +1,258 @@
+//! `regexp_matcher`: several patterns, any or all of them, in the output. evalbench's name and params.
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::regexp::compile;
+use crate::handlers::explain::{Place, Quoted, list};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Said, Subject};
+use crate::rubric::ParamProblem;
+
+/// More patterns than this are refused: each is a pass over the text.
+const MAX_PATTERNS: usize = 200;
+
+/// Params of `regexp_matcher`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct RegexpMatcher {
+    /// Patterns in the syntax of Rust's `regex` crate, as in `regex`; case-sensitive unless they begin with `(?i)`.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    regexp_string_list: Vec<String>,
+    /// `true`: passes where it would fail, and the reverse.
+    #[serde(default)]
+    invert_results: bool,
+    /// `true`: all of the patterns have to match; otherwise one is enough.
+    #[serde(default)]
+    match_all_patterns: bool,
+    /// `true`: a pattern has to match the whole output, white space around it aside; otherwise a part is enough.
+    #[serde(default)]
+    match_whole_query: bool,
+}
+
+impl EvalType for RegexpMatcher {
+    const NAME: &'static str = "regexp_matcher";
+    const SUMMARY: &'static str = "The output matches one of the patterns, or all of them; turned round with `invert_results`. The score is 1 or 0.";
+    const EXAMPLE: &'static str =
+        "regexp_string_list: ['(?i)refund', 'NW-\\d{5}']\nmatch_all_patterns: true";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let count = self.regexp_string_list.len();
+        if count == 0 || count > MAX_PATTERNS {
+            let why = format!("needs 1 to {MAX_PATTERNS} patterns (got {count})");
+            return Err(vec![problem("/regexp_string_list", why)]);
+        }
+        let (mut patterns, mut problems) = (Vec::new(), Vec::new());
+        for (at, written) in self.regexp_string_list.into_iter().enumerate() {
+            let pointer = format!("/regexp_string_list/{at}");
+            let built = compile(&pointer, &written).and_then(|part| {
+                if self.match_whole_query {
+                    compile(&pointer, &format!(r"\A(?:{written})\z"))
+                } else {
+                    Ok(part)
+                }
+            });
+            match built {
+                Ok(search) => patterns.push(Pattern { written, search }),
+                Err(why) => problems.push(why),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Compiled::Check(Box::new(Matcher {
+            patterns,
+            invert: self.invert_results,
+            all: self.match_all_patterns,
+            whole: self.match_whole_query,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Pattern {
+    written: String,
+    search: Regex,
+}
+
+#[derive(Debug)]
+struct Matcher {
+    patterns: Vec<Pattern>,
+    invert: bool,
+    all: bool,
+    whole: bool,
+}
+
+/// A pattern and where it matched.
+struct Hit<'p> {
+    pattern: &'p Pattern,
+    bytes: std::ops::Range<usize>,
+}
+
+impl Hit<'_> {
+    fn told(&self, said: &Said<'_>) -> String {
+        let place = Place {
+            message: said.message,
+            bytes: self.bytes.clone(),
+        };
+        let text = &said.text[self.bytes.clone()];
+        format!(
+            "{} matches {} at {place}",
+            Quoted(&self.pattern.written),
+            Quoted(text)
+        )
+    }
+}
+
+impl Check for Matcher {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let (mut hits, mut missing) = (Vec::new(), Vec::new());
+        for pattern in &self.patterns {
+            match self.find(pattern, &output.text) {
+                Some(hit) => hits.push(hit),
+                None => missing.push(pattern),
+            }
+            // One is enough to know.
+            if (self.all && !missing.is_empty()) || (!self.all && !hits.is_empty()) {
+                break;
+            }
+        }
+        let matches = if self.all {
+            missing.is_empty()
+        } else {
+            !hits.is_empty()
+        };
+        let passed = matches != self.invert;
+        let why = match (matches, output.message) {
+            (true, _) => list(hits.iter().map(|hit| hit.told(output))),
+            (false, None) => "no match: there is no assistant message".to_owned(),
+            (false, Some(message)) => {
+                let missing = list(missing.iter().map(|pattern| Quoted(&pattern.written)));
+                format!("no match of {missing} in message {message}")
+            }
+        };
+        let why = match (matches, self.invert) {
+            (true, true) => format!("must not match, but does: {why}"),
+            _ => why,
+        };
+        let places = hits
+            .iter()
+            .filter_map(|hit| subject.mark_said(output, &hit.bytes));
+        Finding::of(passed, why)
+            .scored(if passed { 1.0 } else { 0.0 })
+            .marked(places.collect::<Vec<_>>())
+    }
+}
+
+impl Matcher {
+    fn find<'p>(&self, pattern: &'p Pattern, text: &str) -> Option<Hit<'p>> {
+        let (from, text) = if self.whole {
+            let start = text.len() - text.trim_start().len();
+            (start, text.trim())
+        } else {
+            (0, text)
+        };
+        let found = pattern.search.find(text)?;
+        Some(Hit {
+            pattern,
+            bytes: from + found.start()..from + found.end(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::handlers::testing::{on_output, passes, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    #[test]
+    fn one_pattern_is_enough_or_all_are_needed() {
+        for (params, output, passed) in [
+            (json!({"regexp_string_list": ["a+", "b+"]}), "xbx", true),
+            (json!({"regexp_string_list": ["a+", "b+"]}), "xyz", false),
+            (
+                json!({"regexp_string_list": ["a+", "b+"], "match_all_patterns": true}),
+                "ab",
+                true,
+            ),
+            (
+                json!({"regexp_string_list": ["a+", "b+"], "match_all_patterns": true}),
+                "a",
+                false,
+            ),
+            (
+                json!({"regexp_string_list": ["b+"], "invert_results": true}),
+                "xbx",
+                false,
+            ),
+            (
+                json!({"regexp_string_list": ["b+"], "invert_results": true}),
+                "x",
+                true,
+            ),
+            (
+                json!({"regexp_string_list": ["a|ab"], "match_whole_query": true}),
+                " ab\n",
+                true,
+            ),
+            (
+                json!({"regexp_string_list": ["a"], "match_whole_query": true}),
+                "ab",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                passes("regexp_matcher", &params, output),
+                Some(passed),
+                "{params} {output}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_tells_which_pattern_matched_where() {
+        let params = json!({"regexp_string_list": ["zz", "N-\\d"]});
+        let found = on_output("regexp_matcher", &params, "see N-7");
+        assert_eq!(
+            (found.outcome, found.score, found.explanation.as_str()),
+            (
+                Pass,
+                Some(1.0),
+                r#""N-\\d" matches "N-7" at message 1, bytes 4..7"#
+            )
+        );
+        assert_eq!(found.marks[0].bytes, 4..7);
+        assert_eq!(
+            told("regexp_matcher", &params, &json!({"messages": []})),
+            (Fail, "no match: there is no assistant message".to_owned())
+        );
+        let lost = on_output("regexp_matcher", &params, "none");
+        assert_eq!(
+            (lost.score, lost.explanation.as_str()),
+            (Some(0.0), r#"no match of "zz", "N-\\d" in message 1"#)
+        );
+    }
+
+    #[test]
+    fn each_bad_pattern_is_named() {
+        let problems = refused(
+            "regexp_matcher",
+            &json!({"regexp_string_list": ["(", "a", "["]}),
+        );
+        let at: Vec<&str> = problems.iter().map(|(at, _)| at.as_str()).collect();
+        assert_eq!(at, ["/regexp_string_list/0", "/regexp_string_list/2"]);
+        for params in [
+            json!({}),
+            json!({"regexp_string_list": []}),
+            json!({"regexp_string_list": "a"}),
+            json!({"regexp_string_list": vec!["a"; 201]}),
+        ] {
+            assert!(!refused("regexp_matcher", &params).is_empty(), "{params}");
+        }
+    }
+}

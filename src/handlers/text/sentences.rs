@@ -1,0 +1,138 @@
+//! `sentence_count`: how many sentences the output has, counted as a reader counts them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::handlers::grounding::sentences;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::rubric::{Alias, ParamProblem};
+
+/// Params of `sentence_count`: one of them or both.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct SentenceCount {
+    /// The fewest sentences.
+    #[schemars(range(min = 1))]
+    min: Option<usize>,
+    /// The most sentences.
+    max: Option<usize>,
+}
+
+impl EvalType for SentenceCount {
+    const NAME: &'static str = "sentence_count";
+    const SUMMARY: &'static str = "The output has so many sentences. A heading or list item without an end mark is one; code blocks are not counted; `e.g.` and `Dr.` end none.";
+    const EXAMPLE: &'static str = "min: 1\nmax: 3";
+    const ALIASES: &'static [Alias] = &[Alias::of("max_sentences")];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("min_sentences", "min"), ("max_sentences", "max")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        match (self.min, self.max) {
+            (None, None) => Err(vec![problem(
+                "",
+                "`min` or `max` is missing: it would check nothing",
+            )]),
+            (Some(0), _) => Err(vec![problem(
+                "/min",
+                "must be 1 or more: every text has 0 sentences",
+            )]),
+            (Some(min), Some(max)) if min > max => Err(vec![problem(
+                "/min",
+                format!("({min}) is above max ({max}): nothing could pass"),
+            )]),
+            (min, max) => Ok(Compiled::Check(Box::new(Count { min, max }))),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Count {
+    min: Option<usize>,
+    max: Option<usize>,
+}
+
+impl Check for Count {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let output = subject.output();
+        let found = sentences(&output.text);
+        let count = found.len();
+        let has = match count {
+            1 => "1 sentence".to_owned(),
+            count => format!("{count} sentences"),
+        };
+        if let Some(min) = self.min.filter(|min| count < *min) {
+            return Finding::of(false, format!("{has}, {} fewer than {min}", min - count));
+        }
+        if let Some(max) = self.max.filter(|max| count > *max) {
+            let base = output.text.as_ptr() as usize;
+            let beyond = found.iter().skip(max).take(Finding::MARKS);
+            let marks: Vec<_> = beyond
+                .filter_map(|sentence| {
+                    let from = sentence.as_ptr() as usize - base;
+                    subject.mark_said(output, &(from..from + sentence.len()))
+                })
+                .collect();
+            let why = format!("{has}, {} more than {max}", count - max);
+            return Finding::of(false, why).marked(marks);
+        }
+        Finding::of(true, has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::handlers::testing::{loaded, on_output, passes, refused, told};
+    use crate::model::Outcome::{Fail, Pass};
+
+    #[test]
+    fn bounds_are_inside_and_what_is_too_much_is_marked() {
+        let text = "Hello Dr. Smith. It is done! Anything else?";
+        for (params, passed) in [
+            (json!({"max": 3}), true),
+            (json!({"max": 2}), false),
+            (json!({"min": 3}), true),
+            (json!({"min": 4}), false),
+            (json!({"min": 3, "max": 3}), true),
+        ] {
+            assert_eq!(
+                passes("sentence_count", &params, text),
+                Some(passed),
+                "{params}"
+            );
+        }
+        let found = on_output("sentence_count", &json!({"max": 1}), text);
+        assert_eq!(found.explanation, "3 sentences, 2 more than 1");
+        let marked: Vec<&str> = found.marks.iter().map(|m| &text[m.bytes.clone()]).collect();
+        assert_eq!(marked, ["It is done!", "Anything else?"]);
+        let none = json!({"messages": []});
+        assert_eq!(
+            told("sentence_count", &json!({"min": 1}), &none),
+            (Fail, "0 sentences, 1 fewer than 1".to_owned())
+        );
+        assert_eq!(told("sentence_count", &json!({"max": 0}), &none).0, Pass);
+    }
+
+    #[test]
+    fn max_sentences_checks_what_it_says() {
+        let record = json!({"messages": [{"role": "assistant", "content": "One. Two."}]});
+        let found = loaded("max_sentences", &json!({"max_sentences": 1}), &record);
+        assert_eq!(found.outcome, Fail);
+    }
+
+    #[test]
+    fn bounds_that_check_nothing_are_refused() {
+        for params in [
+            json!({}),
+            json!({"min": 0}),
+            json!({"min": 0, "max": 2}),
+            json!({"min": 3, "max": 2}),
+            json!({"max": -1}),
+            json!({"max": "2"}),
+        ] {
+            assert!(!refused("sentence_count", &params).is_empty(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! JSON taken out of a text: from a code fence, or from between words.
+
+use std::ops::Range;
+
+use super::json::syntax;
+
+/// Where JSON may stand in an output, beside being all of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unwrap {
+    /// In the first code block without a language or with `json`.
+    pub(super) wrapped: bool,
+    /// In the first balanced object or list.
+    pub(super) extract: bool,
+}
+
+impl Unwrap {
+    /// The bytes to read as JSON: of the code block, else of the object or list, else of the whole text.
+    pub(super) fn range(self, text: &str) -> Range<usize> {
+        let wrapped = self.wrapped.then(|| fenced(text)).flatten();
+        wrapped
+            .or_else(|| self.extract.then(|| extracted(text)).flatten())
+            .unwrap_or(0..text.len())
+    }
+}
+
+/// The first code block without a language or with `json`; its fences stand on lines of their own.
+fn fenced(text: &str) -> Option<Range<usize>> {
+    let mut open: Option<(bool, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        if let Some(info) = line.trim().strip_prefix("```") {
+            match open {
+                None => {
+                    let info = info.trim();
+                    let json = info.is_empty() || info.eq_ignore_ascii_case("json");
+                    open = Some((json, end));
+                }
+                Some((json, from)) if info.is_empty() => {
+                    if json {
+                        return Some(from..at);
+                    }
+                    open = None;
+                }
+                Some(_) => {}
+            }
+        }
+        at = end;
+    }
+    None
+}
+
+/// The first balanced `{…}` or `[…]` that is JSON; none within another is looked at. One pass.
+fn extracted(text: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut open: Vec<(u8, usize)> = Vec::new();
+    let mut all: Vec<Range<usize>> = Vec::new();
+    let mut quoted = false;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            // No JSON text goes on in the next line: a stray quotation mark must not swallow the rest.
+            b'\n' => quoted = false,
+            b'\\' if quoted => at += 1,
+            b'"' if !open.is_empty() => quoted = !quoted,
+            _ if quoted => {}
+            b'{' => open.push((b'}', at)),
+            b'[' => open.push((b']', at)),
+            close @ (b'}' | b']') => {
+                if let Some((_, from)) = open.pop_if(|(wanted, _)| *wanted == close) {
+                    while all.pop_if(|inner| inner.start > from).is_some() {}
+                    all.push(from..at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    all.into_iter()
+        .find(|range| syntax(&text[range.clone()]).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str, wrapped: bool, extract: bool) -> &str {
+        &text[Unwrap { wrapped, extract }.range(text)]
+    }
+
+    #[test]
+    fn the_first_block_of_json_is_taken() {
+        for (text, found) in [
+            ("Here:\n```json\n{\"a\": 1}\n```\nDone", "{\"a\": 1}\n"),
+            ("```\n1\n```\n```json\n2\n```", "1\n"),
+            ("```python\nx\n```\n ```JSON \n2\n```", "2\n"),
+            ("```json\n1", "```json\n1"),
+            ("say ```json 1 ``` inline", "say ```json 1 ``` inline"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(json(text, true, false), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_object_or_list_is_taken() {
+        for (text, found) in [
+            (
+                "so: {\"a\": {\"b\": [1]}} and {\"c\": 2}",
+                "{\"a\": {\"b\": [1]}}",
+            ),
+            ("list [{\"a\": 1}] end", "[{\"a\": 1}]"),
+            ("{name} is {\"a\": \"}\\\"{\"}", "{\"a\": \"}\\\"{\"}"),
+            ("a stray { and \" here\n{\"a\": 1}", "{\"a\": 1}"),
+            ("nothing [here", "nothing [here"),
+            ("mixed [ } ] {\"a\":1}", "{\"a\":1}"),
+        ] {
+            assert_eq!(json(text, false, true), found, "{text}");
+        }
+        assert_eq!(json("{\"a\":1}\n```\n2\n```", true, true), "2\n");
+    }
+
+    #[test]
+    fn brackets_without_end_take_no_time() {
+        for text in [
+            "[".repeat(1_000_000),
+            "{\"".repeat(500_000),
+            "[]".repeat(500_000),
+        ] {
+            let range = Unwrap {
+                wrapped: true,
+                extract: true,
+            }
+            .range(&text);
+            assert!(range.end <= text.len());
+        }
+    }
+}
