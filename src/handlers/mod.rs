@@ -18,6 +18,7 @@ mod subject;
 #[cfg(test)]
 mod testing;
 mod tools_called;
+mod trajectory;
 mod wrap;
 
 use std::ops::Range;

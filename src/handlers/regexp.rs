@@ -41,7 +41,7 @@ impl EvalType for RegexEval {
     const EXAMPLE: &'static str = r"pattern: 'Beam \d+\.\d+'";
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
-        let pattern = compile(&self.pattern).map_err(|problem| vec![problem])?;
+        let pattern = compile("/pattern", &self.pattern).map_err(|problem| vec![problem])?;
         Ok(Compiled::Check(Box::new(Search {
             pattern,
             expect: self.expect_match,
@@ -49,14 +49,15 @@ impl EvalType for RegexEval {
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex, ParamProblem> {
+/// Compiles the pattern a pointer into the params leads to, within limits.
+pub(super) fn compile(pointer: &str, pattern: &str) -> Result<Regex, ParamProblem> {
     if pattern.is_empty() {
-        return Err(problem("/pattern", "is empty, and would match every text"));
+        return Err(problem(pointer, "is empty, and would match every text"));
     }
     if pattern.len() > LENGTH_LIMIT {
         let (len, limit) = (pattern.len(), LENGTH_LIMIT);
         return Err(problem(
-            "/pattern",
+            pointer,
             format!("is {len} bytes long, more than {limit}"),
         ));
     }
@@ -71,7 +72,7 @@ fn compile(pattern: &str) -> Result<Regex, ParamProblem> {
                     .to_owned(),
             ),
             ..problem(
-                "/pattern",
+                pointer,
                 format!("is too large: more than {} KiB compiled", limit >> 10),
             )
         },
@@ -82,7 +83,7 @@ fn compile(pattern: &str) -> Result<Regex, ParamProblem> {
             let what = last.strip_prefix("error: ").unwrap_or(last);
             ParamProblem {
                 help: Some("the syntax is that of Rust's regex crate".to_owned()),
-                ..problem("/pattern", format!("is no regular expression: {what}"))
+                ..problem(pointer, format!("is no regular expression: {what}"))
             }
         }
     })

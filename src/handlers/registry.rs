@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
+use super::{
+    Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called, trajectory,
+};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
@@ -22,8 +24,14 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<length::MinLength>(),
     TypeDef::of::<llm_judge::LlmJudge>(),
     TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<trajectory::OutcomeEquivalent>(),
     TypeDef::of::<regexp::RegexEval>(),
+    TypeDef::of::<trajectory::ToolAntiPattern>(),
+    TypeDef::of::<trajectory::ToolCallChain>(),
+    TypeDef::of::<trajectory::ToolCallSequence>(),
     TypeDef::of::<tools_called::ToolsCalled>(),
+    TypeDef::of::<trajectory::TrajectoryMatch>(),
+    TypeDef::of::<trajectory::TrajectoryMatcher>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown

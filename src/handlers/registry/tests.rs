@@ -19,8 +19,14 @@ fn types_are_sorted_and_found_by_name() {
             "llm_judge_session",
             "max_length",
             "min_length",
+            "outcome_equivalent",
             "regex",
-            "tools_called"
+            "tool_anti_pattern",
+            "tool_call_chain",
+            "tool_call_sequence",
+            "tools_called",
+            "trajectory_match",
+            "trajectory_matcher"
         ]
     );
     for name in names {
