@@ -15,6 +15,7 @@ mod subject;
 #[cfg(test)]
 mod testing;
 mod text;
+mod trajectory;
 mod wrap;
 
 use std::ops::Range;

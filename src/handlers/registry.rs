@@ -12,7 +12,7 @@ use super::text::{
     contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
 };
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, calls, grounding, llm_judge};
+use super::{Compiled, JudgedEval, calls, grounding, llm_judge, trajectory};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
@@ -34,17 +34,24 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
     TypeDef::of::<latency::LatencyBudget>(),
-    TypeDef::of::<length::MaxLength>(),
-    TypeDef::of::<length::MinLength>(),
     TypeDef::of::<llm_judge::LlmJudge>(),
     TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<length::MaxLength>(),
+    TypeDef::of::<length::MinLength>(),
     TypeDef::of::<calls::NoToolErrors>(),
+    TypeDef::of::<trajectory::OutcomeEquivalent>(),
     TypeDef::of::<regexp::RegexEval>(),
+    TypeDef::of::<regexp_matcher::RegexpMatcher>(),
+    TypeDef::of::<sentences::SentenceCount>(),
+    TypeDef::of::<cost::TokenConsumption>(),
+    TypeDef::of::<trajectory::ToolAntiPattern>(),
     TypeDef::of::<calls::ToolArgs>(),
     TypeDef::of::<calls::ToolArgsExcludedSession>(),
     TypeDef::of::<calls::ToolArgsSession>(),
+    TypeDef::of::<trajectory::ToolCallChain>(),
     TypeDef::of::<calls::ToolCallCount>(),
     TypeDef::of::<calls::ToolCallLatency>(),
+    TypeDef::of::<trajectory::ToolCallSequence>(),
     TypeDef::of::<calls::ToolCallsWithArgs>(),
     TypeDef::of::<calls::ToolEfficiency>(),
     TypeDef::of::<calls::ToolNoRepeat>(),
@@ -54,10 +61,9 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<calls::ToolsCalledSession>(),
     TypeDef::of::<calls::ToolsNotCalled>(),
     TypeDef::of::<calls::ToolsNotCalledSession>(),
+    TypeDef::of::<trajectory::TrajectoryMatch>(),
+    TypeDef::of::<trajectory::TrajectoryMatcher>(),
     TypeDef::of::<calls::TurnCount>(),
-    TypeDef::of::<regexp_matcher::RegexpMatcher>(),
-    TypeDef::of::<sentences::SentenceCount>(),
-    TypeDef::of::<cost::TokenConsumption>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown

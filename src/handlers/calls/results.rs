@@ -8,8 +8,8 @@ use std::ops::Range;
 use regex::Regex;
 
 use crate::handlers::explain::{Quoted, list};
-use crate::handlers::patterns::Patterns;
 use crate::handlers::registry::problem;
+use crate::handlers::text::patterns::Patterns;
 use crate::handlers::text::regexp;
 use crate::handlers::{Said, Subject};
 use crate::model::{Part, ToolResult};

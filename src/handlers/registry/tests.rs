@@ -32,12 +32,19 @@ fn types_are_sorted_and_found_by_name() {
             "max_length",
             "min_length",
             "no_tool_errors",
+            "outcome_equivalent",
             "regex",
+            "regexp_matcher",
+            "sentence_count",
+            "token_consumption",
+            "tool_anti_pattern",
             "tool_args",
             "tool_args_excluded_session",
             "tool_args_session",
+            "tool_call_chain",
             "tool_call_count",
             "tool_call_latency",
+            "tool_call_sequence",
             "tool_calls_with_args",
             "tool_efficiency",
             "tool_no_repeat",
@@ -47,11 +54,9 @@ fn types_are_sorted_and_found_by_name() {
             "tools_called_session",
             "tools_not_called",
             "tools_not_called_session",
-            "turn_count"
-            "regexp_matcher",
-            "sentence_count",
-            "token_consumption",
-            "tools_called"
+            "trajectory_match",
+            "trajectory_matcher",
+            "turn_count",
         ]
     );
     for name in names {

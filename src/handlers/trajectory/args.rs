@@ -1,0 +1,338 @@
+//! What the arguments of one call must be, and what of it a call misses.
+//!
+//! Values compare as JSON ([`json_equal`]): keys in any order, 10 is 10.0, a text is never a number; nested objects
+//! compare whole. An argument that is absent equals nothing, not even `null`.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use regex::Regex;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::show::{Name, Shown, with_args};
+use crate::handlers::explain::{Quoted, list};
+use crate::handlers::registry::problem;
+use crate::handlers::text::regexp;
+use crate::model::pointer_step;
+use crate::rubric::{ParamProblem, json_equal};
+
+/// How a call's arguments compare with the `args` it is expected with.
+// The variants have no docs of their own: the schema stays one plain list of names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::handlers) enum ArgsMode {
+    #[default]
+    Exact,
+    Subset,
+    Superset,
+    Ignore,
+    Regex,
+}
+
+/// What one argument must be, as written: one of these keys.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::handlers) enum MatcherSpec {
+    Regex(String),
+    Equals(Value),
+    OneOf(Vec<Value>),
+    Contains(Value),
+    Present(bool),
+    Absent(bool),
+}
+
+// By hand: as one mapping with at most one key, and not as `oneOf`, a fault is told where it is.
+impl JsonSchema for MatcherSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ArgMatcher".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What the argument must be: one of these.",
+            "type": "object",
+            "properties": {
+                "regex": { "description": "Its text matches somewhere; a value that is no text is searched as compact JSON.", "type": "string", "minLength": 1 },
+                "equals": { "description": "It is this value." },
+                "one_of": { "description": "It is one of these values.", "type": "array", "minItems": 1 },
+                "contains": { "description": "A text that holds this text (case-sensitive), or a list that holds this value." },
+                "present": { "description": "It is there, whatever its value.", "type": "boolean", "const": true },
+                "absent": { "description": "It is not there.", "type": "boolean", "const": true }
+            },
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": false
+        })
+    }
+}
+
+/// What one argument must be.
+#[derive(Debug)]
+pub(super) enum Want {
+    Regex(Regex),
+    Equals(Value),
+    OneOf(Vec<Value>),
+    Contains(Value),
+    Present,
+    Absent,
+}
+
+impl Want {
+    fn of(at: &str, spec: MatcherSpec) -> Result<Self, ParamProblem> {
+        Ok(match spec {
+            MatcherSpec::Regex(pattern) => Self::Regex(regexp::compile(at, &pattern)?),
+            MatcherSpec::Equals(value) => Self::Equals(value),
+            MatcherSpec::OneOf(values) if values.is_empty() => {
+                return Err(problem(at, "one_of needs at least one value"));
+            }
+            MatcherSpec::OneOf(values) => Self::OneOf(values),
+            MatcherSpec::Contains(value) if value == "" => {
+                return Err(problem(at, "contains the empty text, as every text does"));
+            }
+            MatcherSpec::Contains(value) => Self::Contains(value),
+            MatcherSpec::Present(true) => Self::Present,
+            MatcherSpec::Absent(true) => Self::Absent,
+            MatcherSpec::Present(false) => {
+                return Err(problem(
+                    at,
+                    "present must be true; `absent: true` is its reverse",
+                ));
+            }
+            MatcherSpec::Absent(false) => {
+                return Err(problem(
+                    at,
+                    "absent must be true; `present: true` is its reverse",
+                ));
+            }
+        })
+    }
+
+    fn holds(&self, value: Option<&Value>) -> bool {
+        let Some(value) = value else {
+            return matches!(self, Self::Absent);
+        };
+        match self {
+            Self::Regex(pattern) => match value {
+                Value::String(text) => pattern.is_match(text),
+                other => pattern.is_match(&other.to_string()),
+            },
+            Self::Equals(want) => json_equal(want, value),
+            Self::OneOf(wants) => wants.iter().any(|want| json_equal(want, value)),
+            Self::Contains(want) => match (want, value) {
+                (Value::String(want), Value::String(text)) => text.contains(want),
+                (want, Value::Array(items)) => items.iter().any(|item| json_equal(want, item)),
+                _ => false,
+            },
+            Self::Present => true,
+            Self::Absent => false,
+        }
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Regex(pattern) => write!(f, "a match of {}", Quoted(pattern.as_str())),
+            Self::Equals(value) => Shown(value).fmt(f),
+            Self::OneOf(values) => write!(f, "one of {}", list(values.iter().map(Shown))),
+            Self::Contains(value) => write!(f, "what contains {}", Shown(value)),
+            Self::Present => f.write_str("any value"),
+            Self::Absent => f.write_str("nothing"),
+        }
+    }
+}
+
+/// What the arguments of a call must be. The default: anything.
+#[derive(Debug, Default)]
+pub(super) struct WantedArgs {
+    /// The listed values, and how the call's others compare with them.
+    listed: Map<String, Value>,
+    /// `Ignore`: they do not.
+    mode: ArgsMode,
+    matchers: IndexMap<String, Want>,
+}
+
+impl WantedArgs {
+    /// `at`: the pointer of the expected call.
+    pub(super) fn new(
+        at: &str,
+        args: Option<Map<String, Value>>,
+        mode: ArgsMode,
+        matchers: IndexMap<String, MatcherSpec>,
+    ) -> Result<Self, Vec<ParamProblem>> {
+        let mut problems = Vec::new();
+        let mut wanted = Self {
+            listed: Map::new(),
+            mode: if args.is_some() {
+                mode
+            } else {
+                ArgsMode::Ignore
+            },
+            matchers: IndexMap::new(),
+        };
+        let listed = args.unwrap_or_default();
+        for (arg, spec) in matchers {
+            let at = format!("{at}/arg_matchers/{}", pointer_step(&arg));
+            if listed.contains_key(&arg) {
+                let what = format!("says of {} what `args` says too", Name(&arg));
+                problems.push(problem(&at, what));
+            }
+            match Want::of(&at, spec) {
+                Ok(want) => {
+                    wanted.matchers.insert(arg, want);
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if wanted.mode != ArgsMode::Regex {
+            wanted.listed = listed;
+            return if problems.is_empty() {
+                Ok(wanted)
+            } else {
+                Err(problems)
+            };
+        }
+        wanted.mode = ArgsMode::Ignore;
+        for (arg, pattern) in listed {
+            let at = format!("{at}/args/{}", pointer_step(&arg));
+            let Value::String(pattern) = pattern else {
+                let what = format!(
+                    "holds {} for {}, which is no pattern",
+                    Shown(&pattern),
+                    Name(&arg)
+                );
+                problems.push(problem(at, what));
+                continue;
+            };
+            match regexp::compile(&at, &pattern) {
+                Ok(pattern) => {
+                    wanted.matchers.insert(arg, Want::Regex(pattern));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() {
+            Ok(wanted)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Whether arguments are looked at at all.
+    fn is_free(&self) -> bool {
+        self.mode == ArgsMode::Ignore && self.matchers.is_empty()
+    }
+
+    /// Whether these arguments are as wanted.
+    pub(super) fn fits(&self, args: Result<&Map<String, Value>, &str>) -> bool {
+        self.misses(args).next().is_none()
+    }
+
+    /// What is not as wanted, argument by argument; nothing where all is. Found as it is asked for.
+    pub(super) fn misses<'a>(
+        &'a self,
+        args: Result<&'a Map<String, Value>, &'a str>,
+    ) -> impl Iterator<Item = Miss<'a>> {
+        let unreadable = args.err().filter(|_| !self.is_free()).map(Miss::Unreadable);
+        let given = args.ok();
+        let matchers = given.into_iter().flat_map(move |given| {
+            let broken = self.matchers.iter();
+            let broken = broken.filter(|(arg, want)| !want.holds(given.get(*arg)));
+            broken.map(|(arg, want)| Miss::Matcher {
+                arg,
+                want,
+                got: given.get(arg),
+            })
+        });
+        // Every listed argument is there, and equal; in a subset it may be absent.
+        let listed = given.into_iter().flat_map(move |given| {
+            let looked_at = self.mode != ArgsMode::Ignore;
+            let may_lack = self.mode == ArgsMode::Subset;
+            let all = self.listed.iter().filter(move |_| looked_at);
+            all.filter_map(move |(arg, want)| match given.get(arg) {
+                Some(got) if json_equal(want, got) => None,
+                None if may_lack => None,
+                got => Some(Miss::Value { arg, want, got }),
+            })
+        });
+        let others = given.into_iter().flat_map(move |given| {
+            let closed = matches!(self.mode, ArgsMode::Exact | ArgsMode::Subset);
+            let all = given.iter().filter(move |_| closed);
+            let listed =
+                |arg: &str| self.listed.contains_key(arg) || self.matchers.contains_key(arg);
+            all.filter(move |(arg, _)| !listed(arg))
+                .map(|(arg, got)| Miss::Unexpected { arg, got })
+        });
+        unreadable
+            .into_iter()
+            .chain(listed)
+            .chain(matchers)
+            .chain(others)
+    }
+
+    /// The call as expected: `get_order(id=7, lang: a match of "de|en")`.
+    pub(super) fn told(&self, tool: &str) -> String {
+        if self.is_free() && self.listed.is_empty() {
+            return format!("{}(…)", Name(tool));
+        }
+        let listed = self.listed.iter();
+        let listed = listed.map(|(arg, value)| format!("{}={}", Name(arg), Shown(value)));
+        let matched = self.matchers.iter();
+        let matched = matched.map(|(arg, want)| format!("{}: {want}", Name(arg)));
+        with_args(tool, listed.chain(matched))
+    }
+}
+
+/// One argument that is not as wanted.
+#[derive(Debug)]
+pub(super) enum Miss<'a> {
+    Unreadable(&'a str),
+    Value {
+        arg: &'a str,
+        want: &'a Value,
+        got: Option<&'a Value>,
+    },
+    Matcher {
+        arg: &'a str,
+        want: &'a Want,
+        got: Option<&'a Value>,
+    },
+    Unexpected {
+        arg: &'a str,
+        got: &'a Value,
+    },
+}
+
+impl fmt::Display for Miss<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let got = |f: &mut fmt::Formatter<'_>, got: &Option<&Value>| match got {
+            Some(value) => write!(f, " got {}", Shown(value)),
+            None => f.write_str(" got nothing"),
+        };
+        match self {
+            // It may quote what the transcript holds; a parser's words do not, beyond a place.
+            Self::Unreadable(why) => f.write_str(why),
+            Self::Value {
+                arg,
+                want,
+                got: was,
+            } => {
+                write!(f, "{} expected {}", Name(arg), Shown(want))?;
+                got(f, was)
+            }
+            Self::Matcher {
+                arg,
+                want,
+                got: was,
+            } => {
+                write!(f, "{} expected {want}", Name(arg))?;
+                got(f, was)
+            }
+            Self::Unexpected { arg, got: was } => {
+                write!(f, "{} not expected got {}", Name(arg), Shown(was))
+            }
+        }
+    }
+}

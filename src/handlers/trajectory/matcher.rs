@@ -1,0 +1,225 @@
+//! `trajectory_matcher`: evalbench's comparison of tool names, as sets or in order. Its score of 100 is 1 here.
+
+use indexmap::IndexSet;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::align::{Fit, Line, Slot, SlotKind, align};
+use super::names_in;
+use super::show::Name;
+use crate::handlers::explain::list;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
+use crate::rubric::ParamProblem;
+
+/// Comparing in order is quadratic: lists whose product is larger are not compared.
+const MOST_PAIRS: usize = 1 << 24;
+
+/// Params of `trajectory_matcher`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct TrajectoryMatcher {
+    /// The tools expected, in order. Empty: none.
+    #[schemars(inner(length(min = 1)))]
+    expected_trajectory: Vec<String>,
+    /// `false`: sets are compared, so that order and repeats do not count, and the score is the share of tools both have.
+    /// `true`: the score is 1 less the edits (insert, remove, replace) from one list to the other, per call of the longer.
+    #[serde(default)]
+    enforce_order: bool,
+    /// Leaves out, on both sides, every tool whose name is not of the form `<server>__<tool>`.
+    #[serde(default = "yes")]
+    filter_native_tools: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Whether a tool is a server's, and not the agent's own.
+fn of_server(name: &str) -> bool {
+    matches!(name.split_once("__"), Some((server, tool)) if !server.is_empty() && !tool.is_empty())
+}
+
+impl EvalType for TrajectoryMatcher {
+    const NAME: &'static str = "trajectory_matcher";
+    const SUMMARY: &'static str = "The names of the tools called are the expected ones, as sets or in order; the score says \
+        how much of them is, and everything must be where `min_score` does not say less.";
+    const EXAMPLE: &'static str =
+        "expected_trajectory: [shop__get_order, shop__refund]\nenforce_order: true";
+    const SCORED: bool = true;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = names_in("/expected_trajectory", &self.expected_trajectory, true);
+        let all = self.expected_trajectory.len();
+        let counts = |name: &String| !self.filter_native_tools || of_server(name);
+        let expected: Vec<String> = self
+            .expected_trajectory
+            .into_iter()
+            .filter(counts)
+            .collect();
+        if expected.is_empty() && all > 0 {
+            let what = "holds no <server>__<tool> name, and filter_native_tools leaves out all others: set it to false";
+            problems.push(problem("/expected_trajectory", what));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Compiled::Check(Box::new(Names {
+            left_out: all - expected.len(),
+            expected,
+            in_order: self.enforce_order,
+            only_servers: self.filter_native_tools,
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct Names {
+    expected: Vec<String>,
+    left_out: usize,
+    in_order: bool,
+    only_servers: bool,
+}
+
+impl Check for Names {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let calls = subject.calls().iter().enumerate();
+        let counts = |name: &str| !self.only_servers || of_server(name);
+        let calls: Vec<(usize, &str)> = calls
+            .map(|(ix, call)| (ix, &*call.call.name))
+            .filter(|(_, name)| counts(name))
+            .collect();
+        let mut finding = if self.in_order {
+            self.ordered(subject, &calls)
+        } else {
+            self.sets(subject, &calls)
+        };
+        let native = subject.calls().len() - calls.len();
+        let left_out = [(native, "call"), (self.left_out, "expected tool")];
+        for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
+            let told = format!("; left out {} without a server", counted(n, what));
+            let first = finding.explanation.find('\n');
+            let at = first.unwrap_or(finding.explanation.len());
+            finding.explanation.insert_str(at, &told);
+        }
+        finding
+    }
+}
+
+impl Names {
+    /// Jaccard: what both have, of what either has.
+    fn sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+        let expected: IndexSet<&str> = self.expected.iter().map(String::as_str).collect();
+        let called: IndexSet<&str> = calls.iter().map(|(_, name)| *name).collect();
+        let missing: Vec<Name<'_>> = expected.difference(&called).map(|n| Name(n)).collect();
+        let extra: Vec<Name<'_>> = called.difference(&expected).map(|n| Name(n)).collect();
+        let both = expected.len() - missing.len();
+        let either = both + missing.len() + extra.len();
+        let score = if either == 0 {
+            1.0
+        } else {
+            both as f64 / either as f64
+        };
+        let passed = both == either;
+        let mut why = match (either, passed) {
+            (0, _) => "no tool is expected and none was called".to_owned(),
+            (_, true) => format!("called the {} expected", counted(both, "tool")),
+            _ => format!("{both} of {} on both sides", counted(either, "tool")),
+        };
+        for (what, names) in [("missing", missing), ("not expected", extra)] {
+            if !names.is_empty() {
+                why.push_str(&format!("; {what}: {}", list(names)));
+            }
+        }
+        let told = calls
+            .iter()
+            .filter(|(_, name)| passed || !expected.contains(name));
+        let marks: Vec<_> = told
+            .take(Finding::MARKS)
+            .map(|(ix, _)| subject.mark_call(*ix))
+            .collect();
+        Finding::of(passed, why).scored(score).marked(marks)
+    }
+
+    /// Levenshtein over names, per call of the longer list.
+    fn ordered(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+        let longer = self.expected.len().max(calls.len());
+        let slot = |expected| Slot {
+            expected,
+            kind: SlotKind::Must,
+        };
+        let slots: Vec<Slot> = (0..self.expected.len()).map(slot).collect();
+        let fit = |call: usize, fits: &mut [Fit]| {
+            for (fit, name) in fits.iter_mut().zip(&self.expected) {
+                if name == calls[call].1 {
+                    *fit = Fit::As;
+                }
+            }
+        };
+        let lines = align(&slots, slots.len(), calls.len(), fit);
+        let Some(lines) = lines.filter(|_| self.expected.len() * calls.len() <= MOST_PAIRS) else {
+            return Finding::check_error(format!(
+                "{} are too many to compare in order with {} expected",
+                counted(calls.len(), "call"),
+                self.expected.len()
+            ));
+        };
+        let called: Vec<&str> = calls.iter().map(|(_, name)| *name).collect();
+        let edits = strsim::generic_levenshtein(&self.expected_names(), &called);
+        let score = if longer == 0 {
+            1.0
+        } else {
+            1.0 - edits as f64 / longer as f64
+        };
+        let mut why = match (longer, edits) {
+            (0, _) => "no tool is expected and none was called".to_owned(),
+            (_, 0) => format!("called the {} expected, in order", counted(longer, "tool")),
+            _ => format!(
+                "{} from the expected order, over {}",
+                counted(edits, "edit"),
+                counted(longer, "call")
+            ),
+        };
+        let mut marks = Vec::new();
+        let mut shown = 0;
+        for line in lines {
+            let told = match line {
+                Line::Missing { expected } => {
+                    format!("- expected {}", Name(&self.expected[expected]))
+                }
+                Line::Extra { call } => {
+                    let (ix, name) = calls[call];
+                    marks.push(subject.mark_call(ix));
+                    format!(
+                        "+ called {} in message {}",
+                        Name(name),
+                        subject.calls()[ix].message
+                    )
+                }
+                Line::Same { call, .. } | Line::Differs { call, .. } | Line::Allowed { call } => {
+                    if edits == 0 {
+                        marks.push(subject.mark_call(calls[call].0));
+                    }
+                    format!("  {}", Name(calls[call].1))
+                }
+            };
+            shown += 1;
+            if edits > 0 && shown <= SHOWN {
+                why.push('\n');
+                why.push_str(&told);
+            }
+        }
+        if edits > 0 && shown > SHOWN {
+            why.push_str(&format!("\n  … {} more", counted(shown - SHOWN, "line")));
+        }
+        Finding::of(edits == 0, why).scored(score).marked(marks)
+    }
+
+    fn expected_names(&self) -> Vec<&str> {
+        self.expected.iter().map(String::as_str).collect()
+    }
+}
+
+/// More lines of a comparison are not shown.
+const SHOWN: usize = 24;

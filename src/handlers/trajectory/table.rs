@@ -1,0 +1,64 @@
+//! Which call fits which expected call: every pair of one tool compared once, within a bound.
+
+use std::collections::HashMap;
+
+use super::expected::Expected;
+use crate::handlers::Subject;
+
+/// The work of comparing, in bytes of arguments: what takes more is refused. 500 expected calls of a tool against 1,000
+/// small calls of it are a twentieth.
+const MOST_WORK: usize = 1 << 28;
+/// What comparing costs however short the arguments are.
+const EACH: usize = 256;
+
+/// What a call is to an expected call of its tool; those of other tools are not in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) expected: usize,
+    /// Its arguments are as wanted.
+    pub(super) fits: bool,
+}
+
+/// By call, in order of the expected calls.
+#[derive(Debug)]
+pub(super) struct Table(pub(super) Vec<Vec<Pair>>);
+
+impl Table {
+    /// Compares. The error is a sentence: there is too much of it.
+    pub(super) fn new(expected: &[Expected], subject: &Subject<'_>) -> Result<Self, String> {
+        let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, one) in expected.iter().enumerate() {
+            of_tool.entry(&one.tool).or_default().push(at);
+        }
+        let calls = subject.calls();
+        let mut work = 0_usize;
+        let mut table = Vec::with_capacity(calls.len());
+        for (ix, call) in calls.iter().enumerate() {
+            let Some(same) = of_tool.get(&*call.call.name) else {
+                table.push(Vec::new());
+                continue;
+            };
+            work = work.saturating_add(same.len() * (EACH + call.call.arguments.len()));
+            if work > MOST_WORK {
+                return Err(format!(
+                    "{} calls are too many, or too large, to compare with {} expected ones",
+                    calls.len(),
+                    expected.len()
+                ));
+            }
+            let args = subject.arguments(ix);
+            let pairs = same.iter().map(|&at| Pair {
+                expected: at,
+                fits: expected[at].args.fits(args),
+            });
+            table.push(pairs.collect());
+        }
+        Ok(Self(table))
+    }
+
+    /// The expected calls it fits.
+    pub(super) fn fitting(&self, call: usize) -> impl Iterator<Item = usize> {
+        let fit = self.0[call].iter().filter(|pair| pair.fits);
+        fit.map(|pair| pair.expected)
+    }
+}

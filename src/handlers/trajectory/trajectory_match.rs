@@ -1,0 +1,372 @@
+//! `trajectory_match`: the agent's calls against a list of expected ones, in the modes and with the argument modes the
+//! field knows from LangChain's agentevals.
+//!
+//! Where agentevals assigns calls greedily, this one finds an assignment if there is one. A name alone, or a call without
+//! `args`, looks at no arguments. A written `count` holds in every mode.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::align::{Fit, Line, Slot, SlotKind, align};
+use super::args::ArgsMode;
+use super::assign::{Places, assign};
+use super::diff;
+use super::expected::{Expected, ExpectedSpec, compile};
+use super::show::Name;
+use super::table::Table;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
+use crate::model::counted;
+use crate::rubric::{Alias, ParamProblem};
+
+/// How the two lists compare.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::handlers) enum Mode {
+    #[default]
+    Strict,
+    Exact,
+    Unordered,
+    Subset,
+    Superset,
+}
+
+impl Mode {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Exact => "exact",
+            Self::Unordered => "unordered",
+            Self::Subset => "subset",
+            Self::Superset => "superset",
+        }
+    }
+
+    const fn is_ordered(self) -> bool {
+        matches!(self, Self::Strict | Self::Exact)
+    }
+}
+
+/// Params of `trajectory_match`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::handlers) struct TrajectoryMatch {
+    /// The expected calls, in order: each a tool's name, or a mapping of `tool`, `args`, `args_mode`, `arg_matchers` and
+    /// `count`. Empty: the agent calls nothing.
+    expected: Vec<ExpectedSpec>,
+    /// `strict` (`exact` is the same): these calls in this order and no others. `unordered`: these and no others, in any
+    /// order. `subset`: no calls but these. `superset`: at least these.
+    #[serde(default)]
+    mode: Mode,
+    /// How the `args` of an expected call compare with a call's. `exact`: the same; `subset`: the call has no others;
+    /// `superset`: the call has these at least; `regex`: these are patterns, each matches somewhere in the argument's
+    /// text; `ignore`: not at all. Only the outermost level may have more or fewer; values compare whole.
+    #[serde(default)]
+    args_mode: ArgsMode,
+    /// The same for single tools, by name; a call's own `args_mode` goes before.
+    #[serde(default)]
+    args_modes: IndexMap<String, ArgsMode>,
+    /// Pairs of tools `[a, b]`: if `b` is called, `a` was called before, and every call of `a` comes before the first of
+    /// `b`. Calls of one message come in the order they stand there.
+    #[serde(default)]
+    #[schemars(inner(length(min = 2, max = 2), inner(length(min = 1))))]
+    before: Vec<Vec<String>>,
+}
+
+impl EvalType for TrajectoryMatch {
+    const NAME: &'static str = "trajectory_match";
+    const SUMMARY: &'static str = "The agent's calls are the expected ones: in order, in any order, at most or at least \
+        these; a miss shows both lists as one. The score is the share that is as expected.";
+    const EXAMPLE: &'static str = "mode: superset\nexpected:\n  - get_policy\n  - { tool: refund, args: { order: 7 } }\n\
+        before: [[get_policy, refund]]";
+    const SCORED: bool = true;
+    const ALIASES: &'static [Alias] = &[
+        Alias::of("trajectory"),
+        Alias {
+            name: "trajectory_strict_match",
+            sets: &[("mode", "\"strict\"")],
+        },
+        Alias {
+            name: "trajectory_subset",
+            sets: &[("mode", "\"subset\"")],
+        },
+        Alias {
+            name: "trajectory_superset",
+            sets: &[("mode", "\"superset\"")],
+        },
+        Alias {
+            name: "trajectory_unordered_match",
+            sets: &[("mode", "\"unordered\"")],
+        },
+    ];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[
+        ("args", "args_mode"),
+        ("tool_args_match_mode", "args_mode"),
+        ("tool_args_match_overrides", "args_modes"),
+        ("trajectory_match_mode", "mode"),
+    ];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let mut problems = self.order();
+        if self.mode == Mode::Superset && self.expected.is_empty() && self.before.is_empty() {
+            problems.push(problem(
+                "/expected",
+                "is empty, and every list holds at least that",
+            ));
+        }
+        let expected = match compile(self.expected, self.args_mode, &self.args_modes) {
+            Ok(expected) if problems.is_empty() => expected,
+            Ok(_) => return Err(problems),
+            Err(more) => {
+                problems.extend(more);
+                return Err(problems);
+            }
+        };
+        let before = self.before.into_iter().filter_map(|pair| {
+            let [first, then] = <[String; 2]>::try_from(pair).ok()?;
+            Some((first, then))
+        });
+        Ok(Compiled::Check(Box::new(Matched {
+            slots: slots(&expected),
+            expected,
+            mode: self.mode,
+            before: before.collect(),
+        })))
+    }
+}
+
+impl TrajectoryMatch {
+    /// What is wrong with `before`.
+    fn order(&self) -> Vec<ParamProblem> {
+        let mut problems = Vec::new();
+        if self.mode.is_ordered() && !self.before.is_empty() {
+            let what = format!(
+                "says nothing more: {} is about the order",
+                self.mode.as_str()
+            );
+            problems.push(problem("/before", what));
+        }
+        for (at, pair) in self.before.iter().enumerate() {
+            let at = format!("/before/{at}");
+            match pair.as_slice() {
+                [first, then] if first == then => {
+                    problems.push(problem(at, "names one tool twice"))
+                }
+                [first, then] if first.is_empty() || then.is_empty() => {
+                    problems.push(problem(at, "has an empty name"));
+                }
+                [first, then] => {
+                    let reverse = |other: &&Vec<String>| matches!(other.as_slice(), [a, b] if a == then && b == first);
+                    if self.before.iter().any(|other| reverse(&other)) {
+                        problems.push(problem(at, "stands there the other way round too"));
+                    }
+                }
+                _ => problems.push(problem(at, "must be two tools: [first, then]")),
+            }
+        }
+        problems
+    }
+}
+
+/// The expected calls one by one, for an alignment.
+fn slots(expected: &[Expected]) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for (at, one) in expected.iter().enumerate() {
+        let slot = |kind| Slot { expected: at, kind };
+        slots.extend(std::iter::repeat_n(slot(SlotKind::Must), one.min));
+        match one.max {
+            None => slots.push(slot(SlotKind::Any)),
+            Some(max) => slots.extend(std::iter::repeat_n(slot(SlotKind::May), max - one.min)),
+        }
+    }
+    slots
+}
+
+#[derive(Debug)]
+struct Matched {
+    expected: Vec<Expected>,
+    slots: Vec<Slot>,
+    mode: Mode,
+    before: Vec<(String, String)>,
+}
+
+/// A pair of `before` that does not hold: why, and the call that is too early or too late.
+struct Disorder {
+    why: String,
+    mark: Mark,
+}
+
+impl Check for Matched {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let lines = match self.lines(subject) {
+            Ok(lines) => lines,
+            Err(why) => return Finding::check_error(why),
+        };
+        let disorder = self.disorder(subject);
+        let count = |of: fn(&Line) -> bool| lines.iter().filter(|line| of(line)).count();
+        let same = count(|line| matches!(line, Line::Same { .. }));
+        let missing = count(|line| matches!(line, Line::Missing { .. }));
+        let extra = count(|line| matches!(line, Line::Extra { .. }));
+        let differs = count(|line| matches!(line, Line::Differs { .. }));
+        let allowed = count(|line| matches!(line, Line::Allowed { .. }));
+        let faults = missing + extra + differs + disorder.len();
+        // Pairs of `before` count like calls: those that hold are as expected.
+        let good = same + self.before.len() - disorder.len();
+        let score = if faults == 0 {
+            1.0
+        } else {
+            good as f64 / (good + faults) as f64
+        };
+        let mode = self.mode.as_str();
+        let mut why = if faults == 0 {
+            let more = if allowed == 0 {
+                String::new()
+            } else {
+                format!(", and {allowed} more")
+            };
+            format!("{mode}: {} as expected{more}", counted(same, "call"))
+        } else {
+            let kinds = [
+                (missing, "missing"),
+                (extra, "not expected"),
+                (differs, "with other arguments"),
+                (disorder.len(), "out of order"),
+            ];
+            let kinds = kinds.iter().filter(|(n, _)| *n > 0);
+            let told: Vec<String> = kinds.map(|(n, what)| format!("{n} {what}")).collect();
+            format!(
+                "not {mode}: {}; {} as expected",
+                told.join(", "),
+                counted(same, "call")
+            )
+        };
+        why.push_str(&diff::shown(&lines, &self.expected, subject));
+        for broken in &disorder {
+            why.push_str("\n! ");
+            why.push_str(&broken.why);
+        }
+        let marks = diff::marks(&lines, subject, faults == 0);
+        Finding::of(faults == 0, why)
+            .scored(score)
+            .marked(disorder.into_iter().map(|broken| broken.mark))
+            .marked(marks)
+    }
+}
+
+impl Matched {
+    fn lines(&self, subject: &Subject<'_>) -> Result<Vec<Line>, String> {
+        let table = Table::new(&self.expected, subject)?;
+        if self.mode.is_ordered() {
+            self.in_order(&table, subject.calls().len())
+        } else {
+            self.in_any_order(&table, subject)
+        }
+    }
+
+    fn in_order(&self, table: &Table, calls: usize) -> Result<Vec<Line>, String> {
+        let fit = |call: usize, fits: &mut [Fit]| {
+            for pair in &table.0[call] {
+                fits[pair.expected] = if pair.fits { Fit::As } else { Fit::Tool };
+            }
+        };
+        let lines = align(&self.slots, self.expected.len(), calls, fit);
+        lines.ok_or_else(|| {
+            let slots = self.slots.len();
+            format!("{calls} calls are too many to align with {slots} expected ones")
+        })
+    }
+
+    /// In the order of the calls; expected ones that are missing come last.
+    fn in_any_order(&self, table: &Table, subject: &Subject<'_>) -> Result<Vec<Line>, String> {
+        let calls = subject.calls();
+        let places: Vec<Places> = self
+            .expected
+            .iter()
+            .map(|one| self.places(one, calls.len()))
+            .collect();
+        let must: Vec<bool> = (0..calls.len())
+            .map(|call| {
+                let mut fitting = table.fitting(call).map(|at| &self.expected[at]);
+                self.mode != Mode::Superset || fitting.any(|one| one.counted && one.max.is_some())
+            })
+            .collect();
+        let assigned = assign(table, &places, &must).ok_or_else(|| {
+            let (calls, expected) = (calls.len(), self.expected.len());
+            format!("{calls} calls fit {expected} expected ones in too many ways to decide")
+        })?;
+        // A missing call and one of the same tool that is left over are one fault: other arguments.
+        let mut missing: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, one) in self.expected.iter().enumerate().rev() {
+            let short = places[at].least.saturating_sub(assigned.used[at]);
+            let of_tool = missing.entry(&one.tool).or_default();
+            of_tool.extend(std::iter::repeat_n(at, short));
+        }
+        let mut lines: Vec<Line> = Vec::with_capacity(calls.len());
+        for (call, of) in assigned.of_call.iter().enumerate() {
+            let name: &str = &calls[call].call.name;
+            lines.push(match of {
+                Some(expected) => Line::Same {
+                    expected: *expected,
+                    call,
+                },
+                None => match missing.get_mut(name).and_then(Vec::pop) {
+                    Some(expected) => Line::Differs { expected, call },
+                    None if must[call] => Line::Extra { call },
+                    None => Line::Allowed { call },
+                },
+            });
+        }
+        let mut rest: Vec<usize> = missing.into_values().flatten().collect();
+        rest.sort_unstable();
+        lines.extend(rest.into_iter().map(|expected| Line::Missing { expected }));
+        Ok(lines)
+    }
+
+    /// A subset need not be whole, but a written count holds.
+    fn places(&self, one: &Expected, calls: usize) -> Places {
+        let need_not = self.mode == Mode::Subset && !one.counted;
+        Places {
+            least: if need_not { 0 } else { one.min },
+            most: one.max.unwrap_or(calls.max(one.min)),
+        }
+    }
+
+    fn disorder(&self, subject: &Subject<'_>) -> Vec<Disorder> {
+        if self.before.is_empty() {
+            return Vec::new();
+        }
+        let mut of_tool: HashMap<&str, (usize, usize)> = HashMap::new();
+        for (ix, call) in subject.calls().iter().enumerate() {
+            of_tool.entry(&call.call.name).or_insert((ix, ix)).1 = ix;
+        }
+        let pairs = self.before.iter();
+        pairs
+            .filter_map(|(first, then)| {
+                let (opening, _) = *of_tool.get(then.as_str())?;
+                let message = |ix: usize| subject.calls()[ix].message;
+                let (first, then) = (Name(first), Name(then));
+                let of_then = format!("{then} in message {}", message(opening));
+                match of_tool.get(first.0) {
+                    None => Some(Disorder {
+                        why: format!("{first} must come before {of_then}, and is not called"),
+                        mark: subject.mark_call(opening),
+                    }),
+                    Some((_, last)) if *last > opening => Some(Disorder {
+                        why: format!(
+                            "{first} in message {} must come before {of_then}",
+                            message(*last)
+                        ),
+                        mark: subject.mark_call(*last),
+                    }),
+                    Some(_) => None,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,610 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::handlers::testing::{on, refused, told};
+use crate::handlers::trajectory::tests::record;
+use crate::model::Outcome::{self, CheckError, Fail, Pass};
+
+fn get(id: u64) -> (&'static str, Value) {
+    ("get_order", json!({"id": id}))
+}
+
+fn search(query: &str) -> (&'static str, Value) {
+    ("search", json!({"query": query, "limit": 10}))
+}
+
+fn refund() -> (&'static str, Value) {
+    ("refund", json!({"order": 7}))
+}
+
+/// Outcome, the score in hundredths, and the explanation.
+fn found(params: &Value, calls: &[(&str, Value)]) -> (Outcome, u32, String) {
+    let finding = on("trajectory_match", params, &record(calls));
+    let score = finding.score.expect("it scores");
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and 100"
+    )]
+    let hundredths = (score * 100.0).round() as u32;
+    (finding.outcome, hundredths, finding.explanation)
+}
+
+fn outcome(params: &Value, calls: &[(&str, Value)]) -> Outcome {
+    on("trajectory_match", params, &record(calls)).outcome
+}
+
+#[test]
+fn a_miss_is_an_aligned_diff_of_the_two_lists() {
+    let order = json!({"tool": "get_order", "args": {"id": 7}});
+    let look = json!({"tool": "search", "args": {"query": "beam", "limit": 10}});
+    for (params, calls, expected) in [
+        (
+            json!({"expected": [order, look]}),
+            vec![get(7), search("beam")],
+            (Pass, 100, "strict: 2 calls as expected"),
+        ),
+        (
+            json!({"expected": [order, look]}),
+            vec![get(7), refund()],
+            (
+                Fail,
+                33,
+                "not strict: 1 missing, 1 not expected; 1 call as expected
+  get_order(id=7)
+- expected search(query=\"beam\", limit=10)
++ called refund(order=7) in message 1",
+            ),
+        ),
+        (
+            json!({"expected": [order, look]}),
+            vec![get(8), search("beam")],
+            (
+                Fail,
+                50,
+                "not strict: 1 with other arguments; 1 call as expected
+~ get_order args differ in message 0: id expected 7 got 8
+  search(query=\"beam\", limit=10)",
+            ),
+        ),
+        (
+            json!({"expected": [order, look], "mode": "exact"}),
+            vec![search("beam"), get(7)],
+            (
+                Fail,
+                33,
+                "not exact: 1 missing, 1 not expected; 1 call as expected
+- expected get_order(id=7)
+  search(query=\"beam\", limit=10)
++ called get_order(id=7) in message 1",
+            ),
+        ),
+        (
+            json!({"expected": ["get_order", "refund"], "mode": "unordered"}),
+            vec![refund(), search("x"), get(1)],
+            (
+                Fail,
+                67,
+                "not unordered: 1 not expected; 2 calls as expected
+  refund(order=7)
++ called search(query=\"x\", limit=10) in message 1
+  get_order(id=1)",
+            ),
+        ),
+        (
+            json!({"expected": [order, "refund"], "mode": "superset"}),
+            vec![search("x"), get(9)],
+            (
+                Fail,
+                0,
+                "not superset: 1 missing, 1 with other arguments; 0 calls as expected
+  search(query=\"x\", limit=10)
+~ get_order args differ in message 1: id expected 7 got 9
+- expected refund(…)",
+            ),
+        ),
+        (
+            json!({"expected": [order], "mode": "superset"}),
+            vec![search("x"), get(7), get(7)],
+            (Pass, 100, "superset: 1 call as expected, and 2 more"),
+        ),
+        (
+            json!({"expected": [order, order], "mode": "subset"}),
+            vec![get(7)],
+            (Pass, 100, "subset: 1 call as expected"),
+        ),
+        (
+            json!({"expected": [order], "mode": "subset"}),
+            vec![get(7), get(7)],
+            (
+                Fail,
+                50,
+                "not subset: 1 not expected; 1 call as expected
+  get_order(id=7)
++ called get_order(id=7) in message 1",
+            ),
+        ),
+        (
+            json!({"expected": []}),
+            vec![],
+            (Pass, 100, "strict: 0 calls as expected"),
+        ),
+        (
+            json!({"expected": []}),
+            vec![("rm\u{1b}[2J", json!({}))],
+            (
+                Fail,
+                0,
+                "not strict: 1 not expected; 0 calls as expected
++ called \"rm\\u{1b}[2J\"() in message 0",
+            ),
+        ),
+    ] {
+        let (outcome, score, why) = expected;
+        assert_eq!(
+            found(&params, &calls),
+            (outcome, score, why.to_owned()),
+            "{params}"
+        );
+    }
+}
+
+#[test]
+fn a_long_diff_is_folded_and_bounded() {
+    let mut calls = vec![get(7); 30];
+    calls[10] = refund();
+    let params = json!({"expected": [{"tool": "get_order", "count": {"min": 30, "max": 30}}]});
+    assert_eq!(
+        found(&params, &calls).2,
+        "not strict: 1 missing, 1 not expected; 29 calls as expected
+  … 8 calls
+  get_order(id=7)
+  get_order(id=7)
++ called refund(order=7) in message 10
+  get_order(id=7)
+  get_order(id=7)
+  … 17 calls
+- expected get_order(…)"
+    );
+    let many = found(&json!({"expected": []}), &vec![refund(); 100]).2;
+    assert_eq!(many.lines().count(), 14);
+    assert!(many.ends_with("\n  … 88 more not as expected"), "{many}");
+}
+
+#[test]
+fn arguments_compare_by_their_mode() {
+    let with = |mode: &str, args: Value| json!({"expected": [{"tool": "t", "args": args}], "args_mode": mode});
+    for (mode, want, got, passed) in [
+        (
+            "exact",
+            json!({"a": 1, "b": [1]}),
+            json!({"b": [1.0], "a": 1.0}),
+            true,
+        ),
+        ("exact", json!({"a": 1}), json!({"a": "1"}), false),
+        ("exact", json!({"a": 1}), json!({"a": 1, "b": 2}), false),
+        ("exact", json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+        ("exact", json!({"a": null}), json!({}), false),
+        ("exact", json!({}), json!({}), true),
+        ("exact", json!({}), json!({"a": 1}), false),
+        ("subset", json!({"a": 1, "b": 2}), json!({"a": 1}), true),
+        ("subset", json!({"a": 1}), json!({}), true),
+        ("subset", json!({"a": 1}), json!({"a": 1, "b": 2}), false),
+        ("subset", json!({"a": 1}), json!({"a": 2}), false),
+        ("superset", json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+        ("superset", json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+        (
+            "superset",
+            json!({"a": {"x": 1}}),
+            json!({"a": {"x": 1, "y": 2}}),
+            false,
+        ),
+        ("ignore", json!({"a": 1}), json!({"b": 2}), true),
+        (
+            "regex",
+            json!({"a": "^o.d"}),
+            json!({"a": "order", "b": 2}),
+            true,
+        ),
+        (
+            "regex",
+            json!({"a": "^o.d"}),
+            json!({"a": "an order"}),
+            false,
+        ),
+        ("regex", json!({"a": "^7$"}), json!({"a": 7}), true),
+        ("regex", json!({"a": "."}), json!({}), false),
+    ] {
+        let params = with(mode, want);
+        let wanted = if passed { Pass } else { Fail };
+        assert_eq!(
+            outcome(&params, &[("t", got.clone())]),
+            wanted,
+            "{params} {got}"
+        );
+    }
+}
+
+#[test]
+fn a_calls_own_mode_goes_before_its_tools_and_that_before_the_default() {
+    let params = json!({
+        "expected": [
+            {"tool": "a", "args": {"x": 1}},
+            {"tool": "b", "args": {"x": 1}},
+            {"tool": "b", "args": {"x": 1}, "args_mode": "exact"}],
+        "args_modes": {"b": "superset"}});
+    let calls = |a: Value, b: Value, c: Value| vec![("a", a), ("b", b), ("b", c)];
+    let (one, two) = (json!({"x": 1}), json!({"x": 1, "y": 2}));
+    for (calls, wanted) in [
+        (calls(one.clone(), two.clone(), one.clone()), Pass),
+        (calls(two.clone(), one.clone(), one.clone()), Fail),
+        (calls(one.clone(), one, two), Fail),
+    ] {
+        assert_eq!(outcome(&params, &calls), wanted, "{calls:?}");
+    }
+}
+
+#[test]
+fn single_arguments_have_matchers_of_their_own() {
+    for (matcher, got, miss) in [
+        (json!({"regex": "^be"}), json!({"q": "beam"}), None),
+        (
+            json!({"regex": "^be"}),
+            json!({"q": "a beam"}),
+            Some("q expected a match of \"^be\" got \"a beam\""),
+        ),
+        (json!({"equals": 7}), json!({"q": 7.0}), None),
+        (
+            json!({"equals": null}),
+            json!({}),
+            Some("q expected null got nothing"),
+        ),
+        (json!({"one_of": [1, "x"]}), json!({"q": "x"}), None),
+        (
+            json!({"one_of": [1, "x"]}),
+            json!({"q": "1"}),
+            Some("q expected one of 1, \"x\" got \"1\""),
+        ),
+        (json!({"contains": "ea"}), json!({"q": "beam"}), None),
+        (
+            json!({"contains": "EA"}),
+            json!({"q": "beam"}),
+            Some("q expected what contains \"EA\" got \"beam\""),
+        ),
+        (json!({"contains": 1}), json!({"q": [2, 1.0]}), None),
+        (
+            json!({"contains": 1}),
+            json!({"q": 1}),
+            Some("q expected what contains 1 got 1"),
+        ),
+        (json!({"present": true}), json!({"q": null}), None),
+        (
+            json!({"present": true}),
+            json!({}),
+            Some("q expected any value got nothing"),
+        ),
+        (json!({"absent": true}), json!({"r": 1}), None),
+        (
+            json!({"absent": true}),
+            json!({"q": null}),
+            Some("q expected nothing got null"),
+        ),
+    ] {
+        let params = json!({"expected": [{"tool": "t", "arg_matchers": {"q": matcher}}]});
+        let (outcome, _, why) = found(&params, &[("t", got)]);
+        assert_eq!(
+            outcome,
+            if miss.is_none() { Pass } else { Fail },
+            "{params}"
+        );
+        if let Some(miss) = miss {
+            let line = format!("~ t args differ in message 0: {miss}");
+            assert_eq!(why.lines().nth(1), Some(line.as_str()), "{params}");
+        }
+    }
+    // A matched argument is no part of `args`: the others must be those listed.
+    let both = json!({"expected": [{"tool": "t", "args": {"a": 1}, "arg_matchers": {"q": {"present": true}}}]});
+    assert_eq!(outcome(&both, &[("t", json!({"a": 1, "q": 2}))]), Pass);
+    assert_eq!(
+        outcome(&both, &[("t", json!({"a": 1, "q": 2, "z": 3}))]),
+        Fail
+    );
+}
+
+#[test]
+fn arguments_nobody_can_read_match_nothing_that_looks_at_them() {
+    let call = |arguments: &str| {
+        json!({"messages": [{"role": "assistant", "tool_calls": [
+        {"id": "1", "function": {"name": "t", "arguments": arguments}}]}]})
+    };
+    let looks = json!({"expected": [{"tool": "t", "args": {}}]});
+    assert_eq!(
+        told("trajectory_match", &looks, &call("[1]")),
+        (
+            Fail,
+            "not strict: 1 with other arguments; 0 calls as expected\n\
+             ~ t args differ in message 0: its arguments are no JSON object"
+                .to_owned()
+        )
+    );
+    assert_eq!(told("trajectory_match", &looks, &call("")).0, Pass);
+    let free = json!({"expected": ["t"]});
+    assert_eq!(told("trajectory_match", &free, &call("{")).0, Pass);
+}
+
+#[test]
+fn a_count_holds_in_every_mode() {
+    let with = |mode: &str, count: Value| json!({"expected": [{"tool": "search", "count": count}, "refund"], "mode": mode});
+    let calls = |n: usize| {
+        let mut calls = vec![search("x"); n];
+        calls.push(refund());
+        calls
+    };
+    for mode in ["strict", "unordered", "subset", "superset"] {
+        for (count, n, wanted) in [
+            (json!({"min": 2}), 1, Fail),
+            (json!({"min": 2}), 2, Pass),
+            (json!({"min": 2}), 9, Pass),
+            (json!({"max": 2}), 0, Pass),
+            (json!({"max": 2}), 2, Pass),
+            (json!({"max": 2}), 3, Fail),
+            (json!({"min": 1, "max": 2}), 0, Fail),
+            (json!({"max": 0}), 1, Fail),
+        ] {
+            assert_eq!(
+                outcome(&with(mode, count.clone()), &calls(n)),
+                wanted,
+                "{mode} {count} {n}"
+            );
+        }
+    }
+}
+
+#[test]
+fn calls_that_could_stand_for_each_other_are_sorted_out() {
+    let params = json!({"mode": "unordered", "args_mode": "superset", "expected": [
+        {"tool": "t", "args": {"a": 1}}, {"tool": "t", "args": {"a": 1, "b": 2}}]});
+    // Greedy gives the first call's place away and finds none for the second.
+    let both = ("t", json!({"a": 1, "b": 2}));
+    let one = ("t", json!({"a": 1}));
+    assert_eq!(outcome(&params, &[both.clone(), one.clone()]), Pass);
+    assert_eq!(outcome(&params, &[one, both]), Pass);
+}
+
+#[test]
+fn before_is_about_every_call_and_the_first() {
+    let params = json!({"mode": "superset", "expected": [], "before": [["get_order", "refund"]]});
+    for (calls, why) in [
+        (vec![get(1), get(2), refund(), refund()], None),
+        (vec![get(1)], None),
+        (vec![], None),
+        (
+            vec![refund()],
+            Some("! get_order must come before refund in message 0, and is not called"),
+        ),
+        (
+            vec![get(1), refund(), get(2)],
+            Some("! get_order in message 2 must come before refund in message 1"),
+        ),
+    ] {
+        let (outcome, score, told) = found(&params, &calls);
+        let wanted = if why.is_none() {
+            (Pass, 100)
+        } else {
+            (Fail, 0)
+        };
+        assert_eq!((outcome, score), wanted, "{calls:?}");
+        assert_eq!(told.lines().nth(1), why, "{told}");
+    }
+}
+
+#[test]
+fn marks_are_on_what_is_not_as_expected() {
+    let params = json!({"expected": ["get_order"], "mode": "unordered"});
+    let finding = on("trajectory_match", &params, &record(&[get(1), refund()]));
+    let messages: Vec<usize> = finding.marks.iter().map(|mark| mark.message).collect();
+    assert_eq!(messages, [1]);
+    let finding = on("trajectory_match", &params, &record(&[get(1)]));
+    assert_eq!(finding.marks.len(), 1, "a pass rests on its calls");
+}
+
+#[test]
+fn what_checks_nothing_is_refused_where_it_stands() {
+    for (params, at, what) in [
+        (json!({}), "", "`expected` is missing"),
+        (
+            json!({"expected": "a"}),
+            "/expected",
+            "must be an array (got \"a\")",
+        ),
+        (
+            json!({"expected": [""]}),
+            "/expected/0",
+            "must not be empty",
+        ),
+        (
+            json!({"expected": [1]}),
+            "/expected/0",
+            "must be an object or a string (got 1)",
+        ),
+        (
+            json!({"expected": [{"args": {}}]}),
+            "/expected/0",
+            "`tool` is missing",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "arg": {}}]}),
+            "/expected/0/arg",
+            "`arg` is not a known property",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args": null}]}),
+            "/expected/0/args",
+            "must be an object (got null)",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args_mode": "subset"}]}),
+            "/expected/0/args_mode",
+            "expected[0] has an args_mode and no args to compare",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args": {"x": 1}, "args_mode": "ignore"}]}),
+            "/expected/0/args_mode",
+            "expected[0] ignores its args: leave them out",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args": {"x": 1}, "args_mode": "regex"}]}),
+            "/expected/0/args/x",
+            "expected[0] holds 1 for x, which is no pattern",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args": {"x": "("}, "args_mode": "regex"}]}),
+            "/expected/0/args/x",
+            "expected[0] is no regular expression: unclosed group",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "args": {"x": 1}, "arg_matchers": {"x": {"equals": 1}}}]}),
+            "/expected/0/arg_matchers/x",
+            "expected[0] says of x what `args` says too",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "count": {}}]}),
+            "/expected/0/count",
+            "expected[0] allows any number of calls",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "count": {"min": 3, "max": 2}}]}),
+            "/expected/0/count",
+            "expected[0] has a min above its max",
+        ),
+        (
+            json!({"expected": [{"tool": "a", "count": {"max": 1_000_000}}]}),
+            "/expected",
+            "expected stands for up to 1000000 calls, more than 500",
+        ),
+        (
+            json!({"expected": ["a"], "args_modes": {"b": "exact"}}),
+            "/args_modes/b",
+            "args_modes[b] is about a tool that is not expected",
+        ),
+        (
+            json!({"expected": [], "mode": "superset"}),
+            "/expected",
+            "expected is empty, and every list holds at least that",
+        ),
+        (
+            json!({"expected": ["a"], "before": [["a", "b"]]}),
+            "/before",
+            "before says nothing more: strict is about the order",
+        ),
+        (
+            json!({"expected": ["a"], "mode": "subset", "before": [["a", "a"]]}),
+            "/before/0",
+            "before[0] names one tool twice",
+        ),
+    ] {
+        let told = refused("trajectory_match", &params);
+        assert_eq!(
+            told.first(),
+            Some(&(at.to_owned(), what.to_owned())),
+            "{params}"
+        );
+    }
+    for (matcher, part) in [
+        (json!({}), ""),
+        (json!({"equals": 1, "present": true}), ""),
+        (json!({"one_of": []}), "/one_of"),
+        (json!({"present": false}), "/present"),
+        (json!({"regex": ""}), "/regex"),
+        (json!({"contains": ""}), ""),
+        (json!({"matches": "x"}), "/matches"),
+    ] {
+        let params = json!({"expected": [{"tool": "a", "arg_matchers": {"x": matcher}}]});
+        let told = refused("trajectory_match", &params);
+        assert_eq!(
+            told[0].0,
+            format!("/expected/0/arg_matchers/x{part}"),
+            "{params}"
+        );
+    }
+}
+
+#[test]
+fn what_would_take_too_long_is_an_error() {
+    let expected: Vec<Value> = (0..500)
+        .map(|n| json!({"tool": "t", "args": {"n": n}}))
+        .collect();
+    let calls: Vec<(&str, Value)> = (0..3000).map(|n| ("t", json!({"n": n}))).collect();
+    let params = json!({"expected": expected, "mode": "unordered"});
+    let (outcome, why) = told("trajectory_match", &params, &record(&calls));
+    assert_eq!(
+        (outcome, why.as_str()),
+        (
+            CheckError,
+            "3000 calls are too many, or too large, to compare with 500 expected ones"
+        )
+    );
+    // A runaway agent is no error.
+    let few = json!({"expected": ["t"]});
+    assert_eq!(self::outcome(&few, &calls), Fail);
+}
+
+/// Calls of few tools with few arguments, so that lists often hold the same.
+fn lists() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
+    let call = (prop::sample::select(vec!["a", "b"]), 0_u64..2);
+    prop::collection::vec(call.prop_map(|(name, x)| (name, json!({"x": x}))), 0..5)
+}
+
+fn params(mode: &str, expected: &[(&str, Value)]) -> Value {
+    let expected: Vec<Value> = expected
+        .iter()
+        .map(|(tool, args)| json!({"tool": tool, "args": args}))
+        .collect();
+    // Vacuous, but it lets an empty list be compared in every mode.
+    let before = if mode == "strict" {
+        json!([])
+    } else {
+        json!([["y", "z"]])
+    };
+    json!({"expected": expected, "mode": mode, "before": before})
+}
+
+proptest! {
+    #[test]
+    fn subset_and_superset_are_each_others_reverse(a in lists(), b in lists()) {
+        prop_assert_eq!(outcome(&params("subset", &a), &b), outcome(&params("superset", &b), &a));
+    }
+
+    #[test]
+    fn unordered_does_not_see_the_order(
+        (list, shuffled) in lists().prop_flat_map(|l| (Just(l.clone()), Just(l).prop_shuffle())),
+        other in lists(),
+    ) {
+        prop_assert_eq!(outcome(&params("unordered", &list), &shuffled), Pass);
+        for mode in ["unordered", "subset", "superset"] {
+            let of = |own: &[(&str, Value)]| found(&params(mode, &other), own);
+            let ((a, x, _), (b, y, _)) = (of(&list), of(&shuffled));
+            prop_assert_eq!((a, x), (b, y), "calls");
+            let of = |own: &[(&str, Value)]| found(&params(mode, own), &other);
+            let ((a, x, _), (b, y, _)) = (of(&list), of(&shuffled));
+            prop_assert_eq!((a, x), (b, y), "expected");
+        }
+    }
+
+    #[test]
+    fn strict_is_unordered_is_subset_and_superset(a in lists(), b in lists()) {
+        let passes = |mode: &str| outcome(&params(mode, &a), &b) == Pass;
+        prop_assert!(!passes("strict") || passes("unordered"));
+        prop_assert_eq!(passes("unordered"), passes("subset") && passes("superset"));
+        prop_assert_eq!(outcome(&params("strict", &a), &a), Pass);
+    }
+
+    #[test]
+    fn the_score_is_1_where_it_passes_and_there_alone(a in lists(), b in lists()) {
+        for mode in ["strict", "unordered", "subset", "superset"] {
+            let finding = on("trajectory_match", &params(mode, &a), &record(&b));
+            prop_assert_eq!(finding.outcome == Pass, finding.score == Some(1.0));
+            prop_assert!(finding.score.is_some_and(|score| (0.0..=1.0).contains(&score)));
+        }
+    }
+}
