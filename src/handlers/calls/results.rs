@@ -9,6 +9,7 @@ use regex::Regex;
 
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::problem;
+use crate::handlers::text::fold::unfold;
 use crate::handlers::text::patterns::Patterns;
 use crate::handlers::text::regexp;
 use crate::handlers::{Said, Subject};
@@ -41,15 +42,7 @@ impl Held {
             let why = format!("holds {count}, more than {MOST_PATTERNS}");
             return Err(vec![problem(format!("/{param}"), why)]);
         }
-        let renamed = |p: ParamProblem| ParamProblem {
-            pointer: p.pointer.replacen("/patterns", &format!("/{param}"), 1),
-            message: p.message.replacen("patterns", param, 1),
-            ..p
-        };
-        let patterns = Patterns::new(patterns);
-        patterns
-            .map(Self::All)
-            .map_err(|problems| problems.into_iter().map(renamed).collect())
+        Patterns::new(patterns, param).map(Self::All)
     }
 
     pub(super) fn matching(param: &str, pattern: &str) -> Result<Self, Vec<ParamProblem>> {
@@ -62,10 +55,9 @@ impl Held {
     pub(super) fn find(&self, text: &Said<'_>) -> Option<Vec<Range<usize>>> {
         match self {
             Self::All(patterns) => {
-                // Most results hold none: no list of hits is made for them.
-                patterns.any(text)?;
-                let hits = patterns.each(text).into_iter();
-                hits.map(|hit| hit.map(|hit| hit.bytes)).collect()
+                let hits = patterns.each(text.folded()).into_iter();
+                hits.map(|hit| hit.map(|range| unfold(&text.text, &range)))
+                    .collect()
             }
             Self::Match(pattern) => pattern.find(&text.text).map(|found| vec![found.range()]),
         }
@@ -74,7 +66,7 @@ impl Held {
     /// How much of it a text holds, to find the one that is nearest.
     pub(super) fn part(&self, text: &Said<'_>) -> usize {
         match self {
-            Self::All(patterns) => patterns.each(text).iter().flatten().count(),
+            Self::All(patterns) => patterns.each(text.folded()).iter().flatten().count(),
             Self::Match(pattern) => usize::from(pattern.is_match(&text.text)),
         }
     }
@@ -83,7 +75,7 @@ impl Held {
     pub(super) fn lack(&self, text: &Said<'_>) -> String {
         match self {
             Self::All(patterns) => {
-                let hits = patterns.each(text);
+                let hits = patterns.each(text.folded());
                 let with_names = hits.iter().zip(&patterns.written);
                 let missing = with_names.filter(|(hit, _)| hit.is_none());
                 let names = list(missing.map(|(_, pattern)| Quoted(pattern)));
