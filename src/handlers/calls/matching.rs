@@ -16,6 +16,9 @@ use crate::handlers::registry::problem;
 use crate::model::{counted, pointer_step, visible};
 use crate::rubric::{ParamProblem, json_equal};
 
+/// More names than these are a mistake; each of them has its tally in every transcript.
+const MOST_NAMES: usize = 10_000;
+
 /// Names of tools as an author lists them, each once.
 #[derive(Debug)]
 pub(super) struct Names(IndexSet<String>);
@@ -26,6 +29,10 @@ impl Names {
         let mut problems = Vec::new();
         if written.is_empty() {
             problems.push(problem(format!("/{param}"), "needs at least one name"));
+        }
+        if written.len() > MOST_NAMES {
+            let why = format!("holds {}, more than {MOST_NAMES}", written.len());
+            problems.push(problem(format!("/{param}"), why));
         }
         for (at, _) in written.iter().enumerate().filter(|(_, n)| n.is_empty()) {
             problems.push(problem(format!("/{param}/{at}"), "is empty"));

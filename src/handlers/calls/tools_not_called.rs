@@ -138,6 +138,7 @@ mod tests {
                 json!({"tool_names": ["a", ""]}),
                 json!({"tool_names": "a"}),
                 json!({"tool_names": ["a"], "min_calls": 1}),
+                json!({"tool_names": (0..10_001).map(|n| n.to_string()).collect::<Vec<_>>()}),
             ] {
                 assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
             }
