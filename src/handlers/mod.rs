@@ -9,8 +9,8 @@ mod contains;
 mod explain;
 mod fold;
 mod json;
+mod judged;
 mod length;
-mod llm_judge;
 mod patterns;
 mod regexp;
 mod registry;
@@ -27,6 +27,8 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub(crate) use judged::CALLS_BLOCK;
+pub use judged::Parts;
 pub use registry::Registry;
 pub use subject::{Call, Said, Subject};
 pub use wrap::JudgedEval;
@@ -59,6 +61,19 @@ pub struct Finding {
     /// The places it rests on, most telling first, at most [`Finding::MARKS`]. Not recorded: a screen decides again and shows
     /// them where the explanation is still the same.
     pub marks: Vec<Mark>,
+}
+
+impl From<Finding> for CellResult {
+    /// The marks are not recorded.
+    fn from(found: Finding) -> Self {
+        let mut result = if found.outcome.is_error() {
+            Self::failed(found.outcome, found.explanation)
+        } else {
+            Self::new(found.outcome, found.explanation)
+        };
+        result.score = found.score;
+        result
+    }
 }
 
 /// A place in a transcript.
@@ -101,6 +116,14 @@ impl Finding {
         self
     }
 
+    /// There is nothing in the transcript that it is about.
+    pub fn not_applicable(explanation: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::NotApplicable,
+            ..Self::of(true, explanation)
+        }
+    }
+
     /// The data it needs is missing or of the wrong kind.
     pub fn check_error(explanation: impl Into<String>) -> Self {
         Self {
@@ -132,6 +155,23 @@ pub struct JudgedParams {
     pub scale: Option<(f64, f64)>,
     /// The whole session (`llm_judge_session`), or the output alone with the conversation for context.
     pub session: bool,
+    /// What is stated part by part.
+    pub parts: Parts,
+    /// What else the judge is shown, each in a block of its own: untrusted, like the transcript.
+    pub material: Vec<Material>,
+    /// Whether the agent's calls and their results are left out of what the judge sees.
+    pub hide_calls: bool,
+    /// What is to be judged, in a sentence of ours, where it is neither the output nor the session.
+    pub task: Option<&'static str>,
+}
+
+/// A block of the prompt that only some evals have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Material {
+    /// Its name, by us: `question`, `context 2`.
+    pub label: String,
+    /// Data: from the author, the transcript or its metadata.
+    pub text: String,
 }
 
 /// One cell to be judged, in model's nouns only.

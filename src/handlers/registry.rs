@@ -8,22 +8,38 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
-use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
+use super::{Compiled, JudgedEval, contains, json, judged, length, regexp, tools_called};
+use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
+    TypeDef::of::<judged::AnswerRelevancy>(),
+    TypeDef::of::<judged::BehavioralMetrics>(),
+    TypeDef::of::<judged::Bias>(),
+    TypeDef::of::<judged::BinaryRubric>(),
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
+    TypeDef::of::<judged::ContextualPrecision>(),
+    TypeDef::of::<judged::ContextualRecall>(),
+    TypeDef::of::<judged::ContextualRelevancy>(),
+    TypeDef::of::<judged::Faithfulness>(),
+    TypeDef::of::<judged::GoalCompletion>(),
+    TypeDef::of::<judged::Hallucination>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
+    TypeDef::of::<judged::LlmJudge>(),
+    TypeDef::of::<judged::LlmJudgeSession>(),
+    TypeDef::of::<judged::LlmJudgeToolCalls>(),
+    TypeDef::of::<judged::LlmRater>(),
     TypeDef::of::<length::MaxLength>(),
     TypeDef::of::<length::MinLength>(),
-    TypeDef::of::<llm_judge::LlmJudge>(),
-    TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<judged::ParameterAnalysis>(),
+    TypeDef::of::<judged::PiiLeakage>(),
     TypeDef::of::<regexp::RegexEval>(),
+    TypeDef::of::<judged::RoleViolation>(),
     TypeDef::of::<tools_called::ToolsCalled>(),
+    TypeDef::of::<judged::Toxicity>(),
 ];
 
 /// An eval type, told by its params: implemented by a struct that derives `Deserialize` and `JsonSchema`, denies unknown
@@ -46,8 +62,16 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// Other names of params: the other, then the struct's own.
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
 
+    /// What params are where they are not written, where the struct itself cannot say it.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+
     /// Checks what a schema cannot say, and compiles. Every problem at once.
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
+
+    /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
+    fn expand(_params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+        Ok(Vec::new())
+    }
 }
 
 /// An [`EvalType`] as a value.
@@ -55,6 +79,7 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
 pub(super) struct TypeDef {
     spec: fn() -> KindSpec,
     pub(super) compile: fn(&Value) -> Result<Compiled, Vec<ParamProblem>>,
+    expand: fn(&Value) -> Result<Vec<Expanded>, ParamProblem>,
 }
 
 impl TypeDef {
@@ -62,6 +87,7 @@ impl TypeDef {
         Self {
             spec: spec_of::<T>,
             compile: compile_of::<T>,
+            expand: T::expand,
         }
     }
 }
@@ -83,6 +109,9 @@ fn spec_of<T: EvalType>() -> KindSpec {
                 "type": "number", "minimum": 0, "maximum": 1
             });
         }
+    }
+    for (name, text) in T::DEFAULTS {
+        schema["properties"][name]["default"] = (*text).into();
     }
     KindSpec {
         name: T::NAME,
@@ -260,6 +289,11 @@ impl Catalog for Registry {
             Some((_, def)) => (def.compile)(params).err().unwrap_or_default(),
             None => vec![problem("", format!("there is no eval type `{kind}`"))],
         }
+    }
+
+    fn expand(&self, kind: &str, params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+        self.get(kind)
+            .map_or_else(|| Ok(Vec::new()), |(_, def)| (def.expand)(params))
     }
 }
 

@@ -71,6 +71,7 @@ fn frame() -> Frame<'static> {
             allow_na: false,
             scale: None,
             scored: false,
+            parts: None,
         },
         tools: &[],
         max_turns: 5,

@@ -10,17 +10,33 @@ fn types_are_sorted_and_found_by_name() {
     assert_eq!(
         names,
         [
+            "answer_relevancy",
+            "behavioral_metrics",
+            "bias",
+            "binary_rubric",
             "contains",
             "contains_any",
             "content_excludes",
+            "contextual_precision",
+            "contextual_recall",
+            "contextual_relevancy",
+            "faithfulness",
+            "goal_completion",
+            "hallucination",
             "json_schema",
             "json_valid",
             "llm_judge",
             "llm_judge_session",
+            "llm_judge_tool_calls",
+            "llm_rater",
             "max_length",
             "min_length",
+            "parameter_analysis",
+            "pii_leakage",
             "regex",
-            "tools_called"
+            "role_violation",
+            "tools_called",
+            "toxicity"
         ]
     );
     for name in names {

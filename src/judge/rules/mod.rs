@@ -11,7 +11,8 @@
 //! (`the answer`, `the reply`, `it` …: the output, in a session the agent's last words; `the agent`, `the conversation`:
 //! everything it said) may lead, `must`, `should` may follow; `does not`, `never`, `avoids`, `without`, `no` negate.
 //! Guide lines that begin with a score (`1.0  …`) describe degrees and are no clauses, unless there is nothing else: then
-//! the highest one is read.
+//! the highest one is read. Numbered criteria (`binary_rubric`) are read one by one, each of them clauses, and each is
+//! ruled on by itself. What is to be counted, goals it would have to name, and calls are no matter for clauses.
 //!
 //! | clause | holds if |
 //! |---|---|
@@ -46,7 +47,7 @@ use serde_json::value::RawValue;
 use self::check::{Page, Ruling};
 use self::grammar::Clause;
 use self::material::Material;
-use super::{Engine, EngineDeps, Form};
+use super::{Engine, EngineDeps, Form, PartsForm};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas};
 use crate::model::SUBMIT;
@@ -115,6 +116,33 @@ struct Request {
     answer: String,
     /// Lowest and highest score.
     scale: (f64, f64),
+    /// The parts asked for, where there are some: their field, what says whether one holds, and how many are numbered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Asks>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Asks {
+    field: String,
+    flag: String,
+    /// Absent: they are no numbered texts, which are all that `rules` can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    numbered: Option<usize>,
+}
+
+impl Asks {
+    fn of(schema: &serde_json::Value) -> Option<Self> {
+        let form = PartsForm::in_schema(schema)?;
+        Some(Self {
+            field: form.keys()[0].to_owned(),
+            flag: form.flag().to_owned(),
+            numbered: match form {
+                // Calls are numbered too, but what is asked of them stands in no clause.
+                PartsForm::Calls(_) => None,
+                form => form.numbered(),
+            },
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -155,6 +183,14 @@ impl Provider for Rules {
                 }
             }
         }
+        let schema = match &turn.choice {
+            Choice::Schema(schema) => Some(schema),
+            _ => turn
+                .tools
+                .iter()
+                .find(|t| t.name == SUBMIT)
+                .map(|t| &t.schema),
+        };
         let request = Request {
             judge: "rules: a checker, not a model".to_owned(),
             prompt,
@@ -166,14 +202,8 @@ impl Provider for Rules {
                 Choice::Only(_) => "verdict",
             }
             .to_owned(),
-            scale: match &turn.choice {
-                Choice::Schema(schema) => Form::bounds_in(schema),
-                _ => turn
-                    .tools
-                    .iter()
-                    .find(|t| t.name == SUBMIT)
-                    .map_or((0.0, 1.0), |t| Form::bounds_in(&t.schema)),
-            },
+            scale: schema.map_or((0.0, 1.0), Form::bounds_in),
+            parts: schema.and_then(Asks::of),
         };
         let text =
             serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
@@ -242,7 +272,7 @@ struct Work {
 
 fn work(request: &Request) -> Option<Work> {
     let material = Material::read(&request.prompt)?;
-    let clauses = grammar::read(&material.criteria, &material.guide);
+    let (clauses, owners) = clauses(&material, request.parts.as_ref());
     let pages = pages(&request.results);
     let rulings: Vec<Ruling> = clauses
         .iter()
@@ -278,7 +308,10 @@ fn work(request: &Request) -> Option<Work> {
             calls,
         });
     }
-    let verdict = verdict(&clauses, &rulings, request.scale);
+    let verdict = match &request.parts {
+        None => verdict(&clauses, &rulings, request.scale),
+        Some(asks) => verdict_in_parts(&clauses, &rulings, &owners, asks),
+    };
     let mut thought = if first {
         format!("{HEAD}\n")
     } else {
@@ -301,6 +334,41 @@ fn work(request: &Request) -> Option<Work> {
         text,
         calls,
     })
+}
+
+/// The clauses, and of which numbered criterion each is, from 0. A criterion without a clause has one that cannot be read.
+fn clauses(material: &Material, asks: Option<&Asks>) -> (Vec<Clause>, Vec<usize>) {
+    let unreadable = |text: &str, why: &str| Clause {
+        text: text.to_owned(),
+        all: false,
+        negated: false,
+        check: Err(why.to_owned()),
+    };
+    if material.focus {
+        let why = "rules reads what was said, and this eval is about calls";
+        return (vec![unreadable(&material.criteria, why)], vec![0]);
+    }
+    let Some(asks) = asks else {
+        return (
+            grammar::read(&material.criteria, &material.guide),
+            Vec::new(),
+        );
+    };
+    let Some(count) = asks.numbered else {
+        let why = format!("rules checks clauses and cannot state `{}`", asks.field);
+        return (vec![unreadable(&material.criteria, &why)], vec![0]);
+    };
+    let (mut clauses, mut owners) = (Vec::new(), Vec::new());
+    let criteria = material::numbered(&material.criteria, count);
+    for (owner, criterion) in criteria.iter().enumerate() {
+        let mut own = grammar::read(criterion, "");
+        if own.is_empty() {
+            own.push(unreadable(criterion, "it holds no clause"));
+        }
+        owners.resize(owners.len() + own.len(), owner);
+        clauses.append(&mut own);
+    }
+    (clauses, owners)
 }
 
 /// What every reply begins with, thoughts and reasons alike.
@@ -346,65 +414,124 @@ struct Stated {
     json: serde_json::Value,
 }
 
-fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> Stated {
-    let mut lines = String::new();
-    let mut citations = Vec::new();
-    let (mut holding, mut open) = (0_usize, 0_usize);
-    for (n, (clause, ruling)) in (1..).zip(clauses.iter().zip(rulings)) {
+/// The clauses with what became of them.
+struct Told {
+    lines: Vec<String>,
+    citations: Vec<serde_json::Value>,
+    /// By clause; `None`: it cannot be checked.
+    holds: Vec<Option<bool>>,
+}
+
+fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
+    let mut told = Told {
+        lines: Vec::new(),
+        citations: Vec::new(),
+        holds: Vec::new(),
+    };
+    for (clause, ruling) in clauses.iter().zip(rulings) {
         let not_yet;
         let (mark, why) = match ruling {
             Ruling::Checked { holds, why, quotes } => {
-                holding += usize::from(*holds);
+                told.holds.push(Some(*holds));
                 for (source, quote) in quotes {
                     let citation = json!({"source": source, "quote": quote});
-                    if !citations.contains(&citation) {
-                        citations.push(citation);
+                    if !told.citations.contains(&citation) {
+                        told.citations.push(citation);
                     }
                 }
                 (if *holds { "✓" } else { "✗" }, why)
             }
             Ruling::Unclear(why) => {
-                open += 1;
+                told.holds.push(None);
                 ("?", why)
             }
             Ruling::NeedsPage(url) => {
-                open += 1;
+                told.holds.push(None);
                 not_yet = format!(
                     "it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)"
                 );
                 ("?", &not_yet)
             }
         };
-        _ = writeln!(lines, "{n}. {mark} {}: {why}", clause.text);
+        told.lines.push(format!("{mark} {}: {why}", clause.text));
     }
+    told
+}
+
+/// What cannot be checked makes it all undecided.
+fn undecided(holds: &[Option<bool>], lines: &str) -> Option<serde_json::Value> {
+    let (open, total) = (holds.iter().filter(|h| h.is_none()).count(), holds.len());
+    let why = match (open, total) {
+        (_, 0) => "The rubric holds no clause.".to_owned(),
+        (0, _) => return None,
+        _ => format!(
+            "{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this."
+        ),
+    };
+    Some(json!({
+        "citations": [],
+        "reasoning": format!("{HEAD}\n{lines}{why}"),
+        "applicable": false
+    }))
+}
+
+fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> Stated {
+    let told = told(clauses, rulings);
+    let lines = numbered(&told.lines);
+    let holding = told.holds.iter().filter(|h| **h == Some(true)).count();
     let total = clauses.len();
-    if open > 0 || total == 0 {
-        let why = if total == 0 {
-            "The rubric holds no clause.".to_owned()
-        } else {
-            format!(
-                "{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this."
-            )
-        };
-        return Stated {
-            json: json!({
-                "citations": [],
-                "reasoning": format!("{HEAD}\n{lines}{why}"),
-                "applicable": false
-            }),
-            lines,
-        };
-    }
-    Stated {
-        json: json!({
-            "citations": citations,
+    let json = undecided(&told.holds, &lines).unwrap_or_else(|| {
+        json!({
+            "citations": told.citations,
             "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
             "score": low + (high - low) * holding as f64 / total as f64,
             "applicable": true
-        }),
-        lines,
+        })
+    });
+    Stated { lines, json }
+}
+
+/// As [`verdict`], a part for each numbered criterion: it holds if all its clauses do.
+fn verdict_in_parts(
+    clauses: &[Clause],
+    rulings: &[Ruling],
+    owners: &[usize],
+    asks: &Asks,
+) -> Stated {
+    let told = told(clauses, rulings);
+    let lines = numbered(&told.lines);
+    let json = undecided(&told.holds, &lines).unwrap_or_else(|| {
+        let count = asks.numbered.unwrap_or_default();
+        let entries: Vec<_> = (0..count)
+            .map(|criterion| {
+                let mine = |at: &usize| owners.get(*at) == Some(&criterion);
+                let mine: Vec<usize> = (0..clauses.len()).filter(mine).collect();
+                let why: Vec<&str> = mine.iter().map(|at| told.lines[*at].as_str()).collect();
+                let holds = mine.iter().all(|at| told.holds[*at] == Some(true));
+                json!({
+                    "index": criterion + 1,
+                    "reasoning": why.join("; "),
+                    (asks.flag.as_str()): holds
+                })
+            })
+            .collect();
+        json!({
+            "citations": told.citations,
+            (asks.field.as_str()): entries,
+            "reasoning": HEAD,
+            "applicable": true
+        })
+    });
+    Stated { lines, json }
+}
+
+fn numbered(lines: &[String]) -> String {
+    let mut text = String::new();
+    for (number, line) in (1..).zip(lines) {
+        _ = writeln!(text, "{number}. {line}");
     }
+    text
 }
 
 #[cfg(test)]
