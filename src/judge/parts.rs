@@ -13,7 +13,7 @@ use crate::model::VerdictPart;
 
 /// The version of this reading; part of the cache key of verdicts with parts. Raise it when a reply could be read
 /// otherwise than before.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// A judge that names more goals than these in one conversation lists steps.
 const MOST_GOALS: usize = 50;

@@ -209,17 +209,14 @@ fn report_duplicates(doc: &Doc, problems: &Problems, at: &str, items: &[Value]) 
 
 /// An eval that stands for several has ids that are not written: they must not be another's.
 fn report_collisions(problems: &Problems, all: &[Eval], items: &[Value]) {
-    let written: HashSet<&str> = items
-        .iter()
-        .filter_map(|item| item.get("id").and_then(Value::as_str))
-        .collect();
-    let mut ids: HashMap<&str, bool> = HashMap::new();
+    let mut written: HashMap<&str, usize> = HashMap::new();
+    for id in items.iter().filter_map(|item| item.get("id")?.as_str()) {
+        *written.entry(id).or_default() += 1;
+    }
+    let mut ids: HashSet<&str> = HashSet::new();
     for eval in all {
-        let own = written.contains(eval.id.as_str());
-        // Two that are both written are told already.
-        if let Some(other) = ids.insert(&eval.id, own)
-            && !(own && other)
-        {
+        let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
+        if !ids.insert(&eval.id) && !told {
             let message = format!(
                 "the eval id `{}` is used twice: an eval that stands for several numbers them from `.1`",
                 eval.id

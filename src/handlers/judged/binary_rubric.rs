@@ -1,7 +1,7 @@
 //! `binary_rubric`: a list of criteria, each met or not.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::parts::{Parts, numbered};
@@ -11,13 +11,13 @@ use crate::handlers::{Compiled, JudgedEval, JudgedParams};
 use crate::rubric::{Alias, Expanded, ParamProblem, from_metadata};
 
 /// How criteria are put to the judge.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Grouping {
-    /// All in one call, a verdict each.
+    // All in one call, a verdict each. (No doc comments here: the schema would be a union of constants.)
     #[default]
     OneCall,
-    /// An eval of its own for each.
+    // An eval of its own for each.
     PerCriterion,
 }
 
@@ -30,6 +30,7 @@ judged_params! {
         /// `one_call`: one judge call states a verdict for each. `per_criterion`: each is an eval of its own, called
         /// `<id>.1`, `<id>.2` …, with the weight, judge and repeats written here.
         #[serde(default)]
+        #[expect(dead_code, reason = "the loader reads it, from the params as JSON")]
         grouping: Grouping,
         /// Whether the judge sees the agent's tool calls and their results (evalbench's default is false: there the judge
         /// cannot see what the agent did).

@@ -338,8 +338,9 @@ fn work(request: &Request) -> Option<Work> {
 
 /// The clauses, and of which numbered criterion each is, from 0. A criterion without a clause has one that cannot be read.
 fn clauses(material: &Material, asks: Option<&Asks>) -> (Vec<Clause>, Vec<usize>) {
+    // Prose for models need not be repeated whole.
     let unreadable = |text: &str, why: &str| Clause {
-        text: text.to_owned(),
+        text: text.lines().next().unwrap_or_default().to_owned(),
         all: false,
         negated: false,
         check: Err(why.to_owned()),
@@ -417,6 +418,8 @@ struct Stated {
 /// The clauses with what became of them.
 struct Told {
     lines: Vec<String>,
+    /// What was found or missed, alone.
+    whys: Vec<String>,
     citations: Vec<serde_json::Value>,
     /// By clause; `None`: it cannot be checked.
     holds: Vec<Option<bool>>,
@@ -425,6 +428,7 @@ struct Told {
 fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
     let mut told = Told {
         lines: Vec::new(),
+        whys: Vec::new(),
         citations: Vec::new(),
         holds: Vec::new(),
     };
@@ -454,6 +458,7 @@ fn told(clauses: &[Clause], rulings: &[Ruling]) -> Told {
             }
         };
         told.lines.push(format!("{mark} {}: {why}", clause.text));
+        told.whys.push(why.clone());
     }
     told
 }
@@ -507,7 +512,13 @@ fn verdict_in_parts(
             .map(|criterion| {
                 let mine = |at: &usize| owners.get(*at) == Some(&criterion);
                 let mine: Vec<usize> = (0..clauses.len()).filter(mine).collect();
-                let why: Vec<&str> = mine.iter().map(|at| told.lines[*at].as_str()).collect();
+                // A criterion of one clause is its own heading.
+                let told_of = if mine.len() == 1 {
+                    &told.whys
+                } else {
+                    &told.lines
+                };
+                let why: Vec<&str> = mine.iter().map(|at| told_of[*at].as_str()).collect();
                 let holds = mine.iter().all(|at| told.holds[*at] == Some(true));
                 json!({
                     "index": criterion + 1,
