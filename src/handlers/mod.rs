@@ -35,6 +35,10 @@ pub use wrap::JudgedEval;
 
 /// A compiled eval.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one an eval, and it is never moved about"
+)]
 pub enum Compiled {
     /// Decided by code.
     Check(Box<dyn Check>),

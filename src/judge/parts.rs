@@ -59,8 +59,8 @@ struct Judged {
 struct Goal {
     #[serde(default, deserialize_with = "present")]
     index: Option<f64>,
-    #[serde(default)]
-    goal: String,
+    #[serde(default, rename = "goal")]
+    name: String,
     #[serde(default)]
     reasoning: String,
     met: bool,
@@ -264,7 +264,7 @@ impl PartsForm {
             }
             Self::Goals(Some(n)) => {
                 let all = stated.goals.ok_or_else(|| missing("goals"))?;
-                let pair = |goal: Goal| (goal.index, part(goal.goal, goal.reasoning, goal.met));
+                let pair = |goal: Goal| (goal.index, part(goal.name, goal.reasoning, goal.met));
                 self.in_order(n, all.into_iter().map(pair).collect())
             }
             Self::Goals(None) => named(stated.goals.ok_or_else(|| missing("goals"))?),
@@ -349,12 +349,12 @@ fn named(goals: Vec<Goal>) -> Result<Vec<VerdictPart>, NoVerdict> {
     let goals = goals.into_iter().zip(1..);
     goals
         .map(|(goal, number)| {
-            if goal.goal.trim().is_empty() {
+            if goal.name.trim().is_empty() {
                 return no(format!(
                     "goal {number} of the verdict does not say which it is"
                 ));
             }
-            Ok(part(goal.goal, goal.reasoning, goal.met))
+            Ok(part(goal.name, goal.reasoning, goal.met))
         })
         .collect()
 }

@@ -182,19 +182,18 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
          - `citations`: the passages it rests on. `source` is `message N`, `fetch N` or `rubric`; `quote` is copied character \
          by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n",
     );
-    match frame.form.parts {
-        Some(parts) => text.push_str(&parts.told()),
-        None => {
-            let (low, high) = frame.form.bounds();
-            _ = write!(
-                text,
-                "- `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence \
-                 agrees with `passed`.\n\
-                 - `passed`: true only if the criteria are met.\n\
-                 - `score`: a number from {low} to {high}, by the scoring guide where it says; otherwise to what degree the \
-                 criteria are met.\n"
-            );
-        }
+    if let Some(parts) = frame.form.parts {
+        text.push_str(&parts.told());
+    } else {
+        let (low, high) = frame.form.bounds();
+        _ = write!(
+            text,
+            "- `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence \
+             agrees with `passed`.\n\
+             - `passed`: true only if the criteria are met.\n\
+             - `score`: a number from {low} to {high}, by the scoring guide where it says; otherwise to what degree the \
+             criteria are met.\n"
+        );
     }
     if frame.form.allow_na {
         text.push_str(

@@ -171,7 +171,7 @@ canned_params! {
 canned_params! {
     /// With the agent's role.
     struct WithRole {
-        /// What the agent was told to be; without it, metadata.system_prompt, else the transcript's system messages.
+        /// What the agent was told to be; without it, `metadata.system_prompt`, else the transcript's system messages.
         #[serde(default)]
         #[schemars(length(min = 1))]
         agent_role: Option<String>,

@@ -1,5 +1,7 @@
 //! What a judge is asked to state part by part, and what the parts amount to.
 
+use std::fmt::Write as _;
+
 use crate::model::VerdictPart;
 
 /// What a slip costs in `behavioral_metrics`, in the order of [`Parts::BEHAVIORS`] (evalbench).
@@ -32,17 +34,14 @@ impl Parts {
             return None;
         }
         let passed = parts.iter().all(|part| part.met);
-        let score = match self {
-            Self::Behaviors => {
-                let cost = |(part, cost): (&VerdictPart, f64)| {
-                    cost * f64::from(part.count.unwrap_or(u32::from(!part.met)))
-                };
-                (1.0 - parts.iter().zip(COSTS).map(cost).sum::<f64>()).max(0.0)
-            }
-            _ => {
-                let met = parts.iter().filter(|part| part.met).count();
-                met as f64 / parts.len() as f64
-            }
+        let score = if matches!(self, Self::Behaviors) {
+            let cost = |(part, cost): (&VerdictPart, f64)| {
+                cost * f64::from(part.count.unwrap_or(u32::from(!part.met)))
+            };
+            (1.0 - parts.iter().zip(COSTS).map(cost).sum::<f64>()).max(0.0)
+        } else {
+            let met = parts.iter().filter(|part| part.met).count();
+            met as f64 / parts.len() as f64
         };
         Some((passed, score))
     }
@@ -81,7 +80,8 @@ pub(super) fn numbered<T: AsRef<str>>(texts: &[T]) -> String {
     let mut out = String::new();
     for (number, text) in (1..).zip(texts) {
         let text = text.as_ref().trim().replace('\n', "\n   ");
-        out.push_str(&format!("{number}. {text}\n"));
+        // Writing to a String cannot fail.
+        let _ok = writeln!(out, "{number}. {text}");
     }
     out
 }
