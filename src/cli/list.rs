@@ -76,6 +76,15 @@ pub(super) fn evals(kind: Option<&str>, format: ListFormat, cx: &Cx) -> Result<u
             });
             let line = format!("{mark} {name}: {}{also}", about.replace('\n', " "));
             let _infallible = writeln!(out, "   {}", wrap(&line, 3, 9, width));
+            // A text that is written for the author, such as the criteria of a canned judge, is there to be read.
+            let written = schema.get("default").and_then(Value::as_str);
+            for line in written
+                .filter(|_| kind.is_some())
+                .into_iter()
+                .flat_map(str::lines)
+            {
+                let _infallible = writeln!(out, "         | {}", wrap(line, 11, 11, width));
+            }
         }
         for line in spec.example.lines() {
             let _infallible = writeln!(out, "        {line}");

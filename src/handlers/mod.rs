@@ -8,7 +8,7 @@
 mod calls;
 mod explain;
 pub(crate) mod grounding;
-mod llm_judge;
+mod judged;
 mod numbers;
 mod registry;
 mod subject;
@@ -25,12 +25,18 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub(crate) use judged::CALLS_BLOCK;
+pub use judged::Parts;
 pub use registry::Registry;
 pub use subject::{Call, Said, Subject};
 pub use wrap::JudgedEval;
 
 /// A compiled eval.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one an eval, and it is never moved about"
+)]
 pub enum Compiled {
     /// Decided by code.
     Check(Box<dyn Check>),
@@ -57,6 +63,19 @@ pub struct Finding {
     /// The places it rests on, most telling first, at most [`Finding::MARKS`]. Not recorded: a screen decides again and shows
     /// them where the explanation is still the same.
     pub marks: Vec<Mark>,
+}
+
+impl From<Finding> for CellResult {
+    /// The marks are not recorded.
+    fn from(found: Finding) -> Self {
+        let mut result = if found.outcome.is_error() {
+            Self::failed(found.outcome, found.explanation)
+        } else {
+            Self::new(found.outcome, found.explanation)
+        };
+        result.score = found.score;
+        result
+    }
 }
 
 /// A place in a transcript.
@@ -99,6 +118,14 @@ impl Finding {
         self
     }
 
+    /// There is nothing in the transcript that it is about.
+    pub fn not_applicable(explanation: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::NotApplicable,
+            ..Self::of(true, explanation)
+        }
+    }
+
     /// The data it needs is missing or of the wrong kind.
     pub fn check_error(explanation: impl Into<String>) -> Self {
         Self {
@@ -130,6 +157,23 @@ pub struct JudgedParams {
     pub scale: Option<(f64, f64)>,
     /// The whole session (`llm_judge_session`), or the output alone with the conversation for context.
     pub session: bool,
+    /// What is stated part by part.
+    pub parts: Parts,
+    /// What else the judge is shown, each in a block of its own: untrusted, like the transcript.
+    pub material: Vec<Material>,
+    /// Whether the agent's calls and their results are left out of what the judge sees.
+    pub hide_calls: bool,
+    /// What is to be judged, in a sentence of ours, where it is neither the output nor the session.
+    pub task: Option<&'static str>,
+}
+
+/// A block of the prompt that only some evals have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Material {
+    /// Its name, by us: `question`, `context 2`.
+    pub label: String,
+    /// Data: from the author, the transcript or its metadata.
+    pub text: String,
 }
 
 /// One cell to be judged, in model's nouns only.

@@ -12,8 +12,8 @@ use super::text::{
     contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
 };
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, calls, grounding, llm_judge, trajectory};
-use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
+use super::{Compiled, JudgedEval, calls, grounding, judged, trajectory};
+use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
@@ -21,27 +21,42 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<calls::AgentNotInvoked>(),
     TypeDef::of::<calls::AgentResponseContains>(),
     TypeDef::of::<calls::AgentSteps>(),
+    TypeDef::of::<judged::AnswerRelevancy>(),
+    TypeDef::of::<judged::BehavioralMetrics>(),
+    TypeDef::of::<judged::Bias>(),
+    TypeDef::of::<judged::BinaryRubric>(),
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
+    TypeDef::of::<judged::ContextualPrecision>(),
+    TypeDef::of::<judged::ContextualRecall>(),
+    TypeDef::of::<judged::ContextualRelevancy>(),
     TypeDef::of::<cosine::CosineSimilarity>(),
     TypeDef::of::<cost::CostBudget>(),
     TypeDef::of::<latency::EndToEndLatency>(),
     TypeDef::of::<exact::ExactMatch>(),
+    TypeDef::of::<judged::Faithfulness>(),
     TypeDef::of::<fields::FieldPresence>(),
+    TypeDef::of::<judged::GoalCompletion>(),
     TypeDef::of::<grounding::Grounded>(),
+    TypeDef::of::<judged::Hallucination>(),
     TypeDef::of::<json_path::JsonPath>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
     TypeDef::of::<latency::LatencyBudget>(),
-    TypeDef::of::<llm_judge::LlmJudge>(),
-    TypeDef::of::<llm_judge::LlmJudgeSession>(),
+    TypeDef::of::<judged::LlmJudge>(),
+    TypeDef::of::<judged::LlmJudgeSession>(),
+    TypeDef::of::<judged::LlmJudgeToolCalls>(),
+    TypeDef::of::<judged::LlmRater>(),
     TypeDef::of::<length::MaxLength>(),
     TypeDef::of::<length::MinLength>(),
     TypeDef::of::<calls::NoToolErrors>(),
     TypeDef::of::<trajectory::OutcomeEquivalent>(),
+    TypeDef::of::<judged::ParameterAnalysis>(),
+    TypeDef::of::<judged::PiiLeakage>(),
     TypeDef::of::<regexp::RegexEval>(),
     TypeDef::of::<regexp_matcher::RegexpMatcher>(),
+    TypeDef::of::<judged::RoleViolation>(),
     TypeDef::of::<sentences::SentenceCount>(),
     TypeDef::of::<cost::TokenConsumption>(),
     TypeDef::of::<trajectory::ToolAntiPattern>(),
@@ -61,6 +76,7 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<calls::ToolsCalledSession>(),
     TypeDef::of::<calls::ToolsNotCalled>(),
     TypeDef::of::<calls::ToolsNotCalledSession>(),
+    TypeDef::of::<judged::Toxicity>(),
     TypeDef::of::<trajectory::TrajectoryMatch>(),
     TypeDef::of::<trajectory::TrajectoryMatcher>(),
     TypeDef::of::<calls::TurnCount>(),
@@ -86,8 +102,16 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// Other names of params: the other, then the struct's own.
     const PARAM_ALIASES: &'static [(&'static str, &'static str)] = &[];
 
+    /// What params are where they are not written, where the struct itself cannot say it.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+
     /// Checks what a schema cannot say, and compiles. Every problem at once.
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
+
+    /// The evals it stands for, where these resolved params say that it is several (see [`Catalog::expand`]).
+    fn expand(_params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+        Ok(Vec::new())
+    }
 }
 
 /// An [`EvalType`] as a value.
@@ -95,6 +119,7 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
 pub(super) struct TypeDef {
     spec: fn() -> KindSpec,
     pub(super) compile: fn(&Value) -> Result<Compiled, Vec<ParamProblem>>,
+    expand: fn(&Value) -> Result<Vec<Expanded>, ParamProblem>,
 }
 
 impl TypeDef {
@@ -102,6 +127,7 @@ impl TypeDef {
         Self {
             spec: spec_of::<T>,
             compile: compile_of::<T>,
+            expand: T::expand,
         }
     }
 }
@@ -123,6 +149,9 @@ fn spec_of<T: EvalType>() -> KindSpec {
                 "type": "number", "minimum": 0, "maximum": 1
             });
         }
+    }
+    for (name, text) in T::DEFAULTS {
+        schema["properties"][name]["default"] = (*text).into();
     }
     KindSpec {
         name: T::NAME,
@@ -300,6 +329,11 @@ impl Catalog for Registry {
             Some((_, def)) => (def.compile)(params).err().unwrap_or_default(),
             None => vec![problem("", format!("there is no eval type `{kind}`"))],
         }
+    }
+
+    fn expand(&self, kind: &str, params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+        self.get(kind)
+            .map_or_else(|| Ok(Vec::new()), |(_, def)| (def.expand)(params))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::registry::TypeDef;
 use super::{Check, Compiled, Finding, JudgedParams, Subject};
-use crate::model::{Outcome, Transcript};
+use crate::model::Outcome;
 use crate::schema;
 
 /// Decides from the score, both bounds included. A finding without a score, or that is an error, stays as it is.
@@ -97,35 +97,62 @@ impl Check for LateCheck {
     }
 }
 
+/// What only a transcript can complete: what it says, what its metadata holds.
+pub(super) trait Fill: Send + Sync + std::fmt::Debug {
+    /// The params for this transcript, or how the cell ends without a judge: what is missing (`check_error`), that there
+    /// is nothing to judge (`not_applicable`), or a fail that needs no judge. Never a pass.
+    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding>;
+}
+
 /// A judged eval, ready to be asked about any transcript.
 #[derive(Debug, Clone)]
 pub struct JudgedEval {
-    /// What is known without a transcript; with params from metadata, those are missing here.
+    /// What is known without a transcript; with params from metadata, all but the model is missing here.
     pub known: JudgedParams,
     late: Option<Late>,
+    fill: Option<Arc<dyn Fill>>,
 }
 
 impl JudgedEval {
     /// One whose params are all known.
     pub fn of(known: JudgedParams) -> Self {
-        Self { known, late: None }
-    }
-
-    pub(super) fn late(late: Late) -> Self {
         Self {
-            known: JudgedParams::default(),
-            late: Some(late),
+            known,
+            late: None,
+            fill: None,
         }
     }
 
-    /// What a judge is asked about this transcript. The error says what it lacks: a `check_error`.
-    pub fn resolve(&self, transcript: &Transcript<'_>) -> Result<JudgedParams, String> {
-        let Some(late) = &self.late else {
-            return Ok(self.known.clone());
+    /// One that looks into the transcript first.
+    pub(super) fn filled(known: JudgedParams, fill: impl Fill + 'static) -> Self {
+        Self {
+            fill: Some(Arc::new(fill)),
+            ..Self::of(known)
+        }
+    }
+
+    pub(super) fn late(late: Late) -> Self {
+        let model = late.params.get("model").and_then(Value::as_str);
+        let known = JudgedParams {
+            // Judges are built for their models before any transcript is read.
+            model: model.map(str::to_owned),
+            ..JudgedParams::default()
         };
-        match late.compile(&Subject::new(transcript))? {
-            Compiled::Judged(eval) => Ok(eval.known),
-            Compiled::Check(_) => Err("this eval is no judge's".to_owned()),
+        Self {
+            late: Some(late),
+            ..Self::of(known)
+        }
+    }
+
+    /// What a judge is asked about this transcript, or how the cell ends without one.
+    pub fn resolve(&self, subject: &Subject<'_>) -> Result<JudgedParams, Finding> {
+        match (&self.late, &self.fill) {
+            (Some(late), _) => match late.compile(subject).map_err(Finding::check_error)? {
+                Compiled::Judged(eval) => eval.resolve(subject),
+                Compiled::Check(_) => Err(Finding::check_error("this eval is no judge's")),
+            },
+            (None, Some(fill)) => fill.fill(subject, self.known.clone()),
+            (None, None) => Ok(self.known.clone()),
         }
     }
 }

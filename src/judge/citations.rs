@@ -15,6 +15,8 @@ pub struct Sources {
     messages: Vec<Vec<String>>,
     fetches: HashMap<usize, String>,
     rubric: Vec<String>,
+    /// By name, in lower case.
+    blocks: HashMap<String, String>,
 }
 
 impl Sources {
@@ -25,6 +27,12 @@ impl Sources {
             messages: ask.transcript.messages[..end].iter().map(texts).collect(),
             fetches: HashMap::new(),
             rubric: vec![spaced(&ask.params.criteria), spaced(&ask.params.guide)],
+            blocks: ask
+                .params
+                .material
+                .iter()
+                .map(|m| (m.label.to_lowercase(), spaced(&m.text)))
+                .collect(),
         }
     }
 
@@ -55,7 +63,13 @@ impl Sources {
                 .get(&n)
                 .is_some_and(|text| text.contains(&quote)),
             Some(Place::Rubric) => self.rubric.iter().any(|text| text.contains(&quote)),
-            None => false,
+            // A block that only some evals have.
+            None => {
+                let name = source.trim().trim_matches('`').to_lowercase();
+                self.blocks
+                    .get(&name)
+                    .is_some_and(|text| text.contains(&quote))
+            }
         }
     }
 }

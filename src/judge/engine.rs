@@ -145,10 +145,13 @@ impl Engine {
         let tools = json!({"declared": decls, "settings": settings});
         let form = setup.form.schema();
         // The grammar of `rules` decides what a model's weights decide elsewhere.
-        let parser = match self.config.provider {
+        let mut parser = match self.config.provider {
             ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
             _ => PARSER_VERSION.to_string(),
         };
+        if setup.form.parts.is_some() {
+            parser = format!("{parser} parts {}", super::parts::VERSION);
+        }
         let of = |text: String| Digest::of(text.as_bytes());
         let parts = vec![
             ("prompt".to_owned(), setup.prompt.digest()),

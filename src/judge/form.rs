@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::parts::PartsForm;
 use super::verdict;
 use crate::clock::Fut;
 use crate::event::CallCx;
@@ -21,6 +22,8 @@ pub struct Form {
     pub scale: Option<(f64, f64)>,
     /// Whether a bound decides from the score: then `score` must be there and `passed` need not.
     pub scored: bool,
+    /// Its parts, where it has some: then `passed` and `score` follow from them and are not asked for.
+    pub parts: Option<PartsForm>,
 }
 
 impl Form {
@@ -30,6 +33,7 @@ impl Form {
             allow_na,
             scale: params.scale,
             scored: params.min_score.is_some() || params.max_score.is_some(),
+            parts: PartsForm::of(&params.parts),
         }
     }
 
@@ -40,7 +44,6 @@ impl Form {
 
     /// JSON Schema of a verdict. What only decides is no part of it, so that it is no part of the cache key.
     pub fn schema(&self) -> Value {
-        let (low, high) = self.bounds();
         let mut properties = json!({
             "citations": {
                 "type": "array",
@@ -60,27 +63,54 @@ impl Form {
                     "required": ["source", "quote"],
                     "additionalProperties": false
                 }
-            },
-            "reasoning": {
-                "type": "string",
-                "description": "Two to six sentences: the facts that decide, then the conclusion."
-            },
-            "passed": {
-                "type": "boolean",
-                "description": "Whether the criteria are met. Follows from the reasoning."
-            },
-            "score": {
-                "type": "number",
-                "description": format!("From {low} to {high}, from not at all to fully, by the scoring guide where there is one.")
             }
         });
-        let mut required = vec!["citations", "reasoning", "passed", "score"];
+        let mut required = vec!["citations"];
+        let mut ask = |name: &'static str, field: Value| {
+            properties[name] = field;
+            required.push(name);
+        };
+        for (name, field) in self.parts.into_iter().flat_map(PartsForm::properties) {
+            ask(name, field);
+        }
+        let reasoning = match self.parts {
+            None => "Two to six sentences: the facts that decide, then the conclusion.",
+            Some(_) => "Two to six sentences: what decided.",
+        };
+        ask(
+            "reasoning",
+            json!({"type": "string", "description": reasoning}),
+        );
+        if self.parts.is_none() {
+            let (low, high) = self.bounds();
+            ask(
+                "passed",
+                json!({
+                    "type": "boolean",
+                    "description": "Whether the criteria are met. Follows from the reasoning."
+                }),
+            );
+            ask(
+                "score",
+                json!({
+                    "type": "number",
+                    "description": format!("From {low} to {high}, from not at all to fully, by the scoring guide where there is one.")
+                }),
+            );
+        }
         if self.allow_na {
-            properties["applicable"] = json!({
-                "type": "boolean",
-                "description": "false only if the criteria cannot be applied to this conversation at all; then passed and score do not count."
-            });
-            required.push("applicable");
+            let description = match self.parts {
+                None => {
+                    "false only if the criteria cannot be applied to this conversation at all; then passed and score do not count."
+                }
+                Some(_) => {
+                    "false only if none of it can be applied to this conversation at all; then no entry counts."
+                }
+            };
+            ask(
+                "applicable",
+                json!({"type": "boolean", "description": description}),
+            );
         }
         json!({
             "type": "object",
@@ -95,13 +125,9 @@ impl Form {
         let text = schema["properties"]["score"]["description"]
             .as_str()
             .unwrap_or_default();
-        let mut words = text.split_whitespace();
-        let mut after = |word: &str| {
-            words.find(|w| *w == word)?;
-            words.next()?.trim_end_matches(',').parse().ok()
-        };
-        let low = after("From");
-        low.zip(after("to")).unwrap_or((0.0, 1.0))
+        words_of(text, ["From", "to"])
+            .and_then(|[low, high]| low.parse().ok().zip(high.parse().ok()))
+            .unwrap_or((0.0, 1.0))
     }
 
     /// `submit_verdict` as the model is told.
@@ -117,17 +143,33 @@ impl Form {
 
     /// The form as it is shown where the server has no structured output.
     pub fn example(&self) -> String {
-        let (low, high) = self.bounds();
         let applicable = if self.allow_na {
             ", \"applicable\": true or false"
         } else {
             ""
         };
+        let citations = "\"citations\": [{\"source\": \"message N\", \"quote\": \"…\"}]";
+        if let Some(parts) = self.parts {
+            let parts = parts.example();
+            return format!("{{{citations}, {parts}, \"reasoning\": \"…\"{applicable}}}");
+        }
+        let (low, high) = self.bounds();
         format!(
-            "{{\"citations\": [{{\"source\": \"message N\", \"quote\": \"…\"}}], \"reasoning\": \"…\", \"passed\": true or \
-             false, \"score\": a number from {low} to {high}{applicable}}}"
+            "{{{citations}, \"reasoning\": \"…\", \"passed\": true or false, \"score\": a number from {low} to \
+             {high}{applicable}}}"
         )
     }
+}
+
+/// The words that follow these, each looked for after the one before; punctuation at their ends left out.
+pub(super) fn words_of<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 2]> {
+    let mut words = text.split_whitespace();
+    let mut next = |word: &str| {
+        words.find(|w| *w == word)?;
+        Some(words.next()?.trim_end_matches([',', '.']))
+    };
+    let first = next(after[0])?;
+    Some([first, next(after[1])?])
 }
 
 /// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.

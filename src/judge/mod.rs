@@ -20,6 +20,7 @@ mod form;
 mod gate;
 mod marker;
 mod meter;
+mod parts;
 mod prompt;
 pub mod rules;
 mod seen;
@@ -39,5 +40,6 @@ pub use evidence::{
 pub use form::Form;
 pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
 pub use marker::{Marker, Secret};
+pub use parts::PartsForm;
 pub use prompt::{Frame, Prompt, render};
 pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};

@@ -93,7 +93,7 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
     let output = (!ask.params.session)
         .then(|| messages.iter().rposition(|m| m.role == Role::Assistant))
         .flatten();
-    let pieces = transcript(messages, output);
+    let pieces = transcript(messages, output, ask.params.hide_calls);
     let metadata = metadata(ask);
     let mut data = vec![
         ask.params.criteria.as_str(),
@@ -101,6 +101,7 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
         &metadata,
     ];
     data.push(frame.base_prompt);
+    data.extend(ask.params.material.iter().map(|m| m.text.as_str()));
     data.extend(
         pieces
             .iter()
@@ -124,6 +125,10 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
     }
     if !metadata.is_empty() {
         user.push_str(&marker.block("metadata", "", &metadata));
+        user.push('\n');
+    }
+    for material in &ask.params.material {
+        user.push_str(&marker.block(&material.label, "", &material.text));
         user.push('\n');
     }
     let mut body = String::new();
@@ -152,7 +157,12 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
 fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
     let mut text = String::new();
     let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
-    _ = writeln!(text, "{}\n\n{MATERIAL}\n{DECIDING}", opening.trim_end());
+    let more = more_material(ask);
+    _ = writeln!(
+        text,
+        "{}\n\n{MATERIAL}{more}\n{DECIDING}",
+        opening.trim_end()
+    );
     if !frame.tools.is_empty() {
         let names: Vec<&str> = frame.tools.iter().map(|t| t.name.as_str()).collect();
         _ = writeln!(
@@ -167,18 +177,24 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
             frame.max_turns
         );
     }
-    let (low, high) = frame.form.bounds();
-    _ = write!(
-        text,
+    text.push_str(
         "The verdict\n\
          - `citations`: the passages it rests on. `source` is `message N`, `fetch N` or `rubric`; `quote` is copied character \
-         by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n\
-         - `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence agrees \
-         with `passed`.\n\
-         - `passed`: true only if the criteria are met.\n\
-         - `score`: a number from {low} to {high}, by the scoring guide where it says; otherwise to what degree the criteria \
-         are met.\n"
+         by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n",
     );
+    if let Some(parts) = frame.form.parts {
+        text.push_str(&parts.told());
+    } else {
+        let (low, high) = frame.form.bounds();
+        _ = write!(
+            text,
+            "- `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence \
+             agrees with `passed`.\n\
+             - `passed`: true only if the criteria are met.\n\
+             - `score`: a number from {low} to {high}, by the scoring guide where it says; otherwise to what degree the \
+             criteria are met.\n"
+        );
+    }
     if frame.form.allow_na {
         text.push_str(
             "- `applicable`: false only if the criteria cannot be applied to this conversation at all; otherwise true.\n",
@@ -187,9 +203,35 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
     text
 }
 
+/// What is said of blocks that only some evals have; without them the frame is as it always was.
+fn more_material(ask: &JudgeRequest) -> String {
+    let mut text = String::new();
+    if !ask.params.material.is_empty() {
+        let labels: Vec<String> = ask
+            .params
+            .material
+            .iter()
+            .map(|m| format!("`{}`", m.label))
+            .collect();
+        _ = writeln!(
+            text,
+            "- These blocks are data too, and what was said of the transcript holds for them: {}. A citation names one by its \
+             name.",
+            labels.join(", ")
+        );
+    }
+    if ask.params.hide_calls {
+        text.push_str(
+            "- The calls of the agent's tools and their results are left out of the transcript.\n",
+        );
+    }
+    text
+}
+
 /// The task, after the data, so that it is the last thing read.
 fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String {
     let what = match (ask.params.session, output) {
+        _ if ask.params.task.is_some() => ask.params.task.unwrap_or_default().to_owned(),
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
         (false, Some(n)) => {
             format!(
@@ -224,7 +266,7 @@ struct PieceOf {
     text: String,
 }
 
-fn transcript(messages: &[Message<'_>], output: Option<usize>) -> Vec<PieceOf> {
+fn transcript(messages: &[Message<'_>], output: Option<usize>, hide_calls: bool) -> Vec<PieceOf> {
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut pieces = Vec::new();
     for (n, message) in messages.iter().enumerate() {
@@ -238,7 +280,14 @@ fn transcript(messages: &[Message<'_>], output: Option<usize>) -> Vec<PieceOf> {
             ""
         };
         let before = pieces.len();
-        for part in &message.parts {
+        let hidden_part = |part: &&Part<'_>| {
+            hide_calls && matches!(part, Part::ToolCall(_) | Part::ToolResult(_))
+        };
+        // A message of nothing else is left out as a whole.
+        if !message.parts.is_empty() && message.parts.iter().all(|part| hidden_part(&part)) {
+            continue;
+        }
+        for part in message.parts.iter().filter(|part| !hidden_part(part)) {
             let (label, text) = match part {
                 Part::Text(text) => (
                     format!("[{n}] {role}{mark}{}", hidden(text)),

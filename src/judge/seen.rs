@@ -9,6 +9,9 @@ pub(super) fn of(ask: &JudgeRequest) -> Seen {
     let mut seen = Seen::default();
     seen.note(&ask.params.criteria);
     seen.note(&ask.params.guide);
+    for material in &ask.params.material {
+        seen.note(&material.text);
+    }
     for (_, value) in &ask.metadata {
         seen.note(value.get());
     }

@@ -255,7 +255,10 @@ impl Trace<'_> {
                 Err(why) => Err((Outcome::Unparsed, why)),
             };
             let same = |one: &Verdict, two: &Verdict| {
+                let met =
+                    |v: &Verdict| v.parts.iter().map(|p| (p.met, p.count)).collect::<Vec<_>>();
                 (one.passed, one.score, one.applicable) == (two.passed, two.score, two.applicable)
+                    && met(one) == met(two)
             };
             let read = match (read, &stated) {
                 (Ok(verdict), Some(first)) if !same(first, &verdict) => Err((
@@ -309,8 +312,16 @@ impl Trace<'_> {
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
         memory.sources.check(&mut verdict.citations);
+        self.ask.params.parts.name(&mut verdict.parts);
         match self.gate(Stop::Verdict(&verdict)).await {
-            Proceed::GoWith(Edit::Verdict(edited)) => verdict = *edited,
+            Proceed::GoWith(Edit::Verdict(mut edited)) => {
+                let overall = |v: &Verdict| (v.passed, v.score);
+                if overall(&edited) != overall(&verdict) && edited.parts == verdict.parts {
+                    // A person overruled the whole, so the parts no longer say why.
+                    edited.parts.clear();
+                }
+                verdict = *edited;
+            }
             Proceed::End(outcome) => return Err(ended(outcome)),
             Proceed::Go | Proceed::GoWith(_) | Proceed::Answer(_) => {}
         }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::form::Form;
+use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
 use crate::model::{CellResult, Citation, Outcome, Verdict};
 
@@ -29,7 +30,7 @@ impl fmt::Display for NoVerdict {
     }
 }
 
-fn no<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
+pub(super) fn no<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
     Err(NoVerdict(why.into()))
 }
 
@@ -55,12 +56,14 @@ struct Quote {
 }
 
 /// A field that is there has its type; `null` is no way to leave it out.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(d).map(Some)
 }
 
 /// Why an object has not the form: the field by name where one has the wrong type, else the parser's words.
-fn misformed(json: &str, error: &serde_json::Error) -> String {
+pub(super) fn misformed(json: &str, error: &serde_json::Error) -> NoVerdict {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
     let wrong = value
         .as_object()
@@ -77,10 +80,10 @@ fn misformed(json: &str, error: &serde_json::Error) -> String {
             (!is).then(|| format!("`{name}` must be {must} (got {got})"))
         });
     // Raw text is shown beside it; a whole object here would hide the sentence.
-    match wrong.filter(|text| text.len() <= 200) {
+    NoVerdict(match wrong.filter(|text| text.len() <= 200) {
         Some(text) => format!("the verdict does not have its form: {text}"),
         None => format!("the verdict does not have its form: {error}"),
-    }
+    })
 }
 
 /// Reads a verdict from a JSON object. Citations are not looked up yet.
@@ -88,14 +91,21 @@ pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     if !json.trim_start().starts_with('{') {
         return no("the verdict is not a JSON object");
     }
-    let stated: Stated =
-        serde_json::from_str(json).map_err(|error| NoVerdict(misformed(json, &error)))?;
+    let stated: Stated = serde_json::from_str(json).map_err(|error| misformed(json, &error))?;
     let not_applicable = stated.applicable == Some(false);
     if not_applicable && !form.allow_na {
         return no(
             "the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)",
         );
     }
+    match form.parts {
+        Some(parts) => in_parts(json, stated, parts, not_applicable),
+        None => as_one(stated, form, not_applicable),
+    }
+}
+
+/// A verdict without parts.
+fn as_one(stated: Stated, form: &Form, not_applicable: bool) -> Result<Verdict, NoVerdict> {
     let (low, high) = form.bounds();
     if let Some(score) = stated.score
         && !(low..=high).contains(&score)
@@ -112,33 +122,74 @@ pub fn read_object(json: &str, form: &Form) -> Result<Verdict, NoVerdict> {
             return no("the verdict has no `passed`");
         }
     }
-    let reasoning = stated.reasoning.unwrap_or_default();
-    let contradiction = stated
-        .passed
+    let (passed, score) = (stated.passed, stated.score);
+    let contradicted = passed
         .filter(|_| !not_applicable)
-        .and_then(|passed| contradiction(&reasoning, passed));
+        .and_then(|passed| contradiction(stated.reasoning.as_deref().unwrap_or_default(), passed));
     Ok(Verdict {
-        passed: stated.passed,
-        score: stated.score.map(|score| match form.scale {
+        passed,
+        score: score.map(|score| match form.scale {
             Some((low, high)) if high > low => (score - low) / (high - low),
             _ => score,
         }),
-        raw_score: form.scale.and(stated.score),
-        applicable: stated.applicable,
-        reasoning,
-        citations: stated
-            .citations
-            .unwrap_or_default()
-            .into_iter()
-            .map(|c| Citation {
-                source: c.source,
-                quote: c.quote,
-                found: false,
-            })
-            .collect(),
-        repaired: Vec::new(),
-        contradiction,
+        raw_score: form.scale.and(score),
+        contradiction: contradicted,
+        ..stated.rest()
     })
+}
+
+/// A verdict with parts: `passed` and `score` follow from them. An overall of the judge's own was not asked for and does
+/// not count; one that says otherwise is flagged.
+fn in_parts(
+    json: &str,
+    stated: Stated,
+    form: PartsForm,
+    not_applicable: bool,
+) -> Result<Verdict, NoVerdict> {
+    if not_applicable {
+        return Ok(stated.rest());
+    }
+    let parts = form.read(json)?;
+    let Some((passed, score)) = form.amount(&parts) else {
+        return no("the verdict has no parts");
+    };
+    let contradicted = match stated.passed {
+        Some(own) if own != passed => {
+            let word = |passed| if passed { "passed" } else { "failed" };
+            Some(format!(
+                "its parts amount to {}, but the judge states {} as a whole",
+                word(passed),
+                word(own)
+            ))
+        }
+        _ => contradiction(stated.reasoning.as_deref().unwrap_or_default(), passed),
+    };
+    Ok(Verdict {
+        passed: Some(passed),
+        score: Some(score),
+        parts,
+        contradiction: contradicted,
+        ..stated.rest()
+    })
+}
+
+impl Stated {
+    /// What is the same in every form.
+    fn rest(self) -> Verdict {
+        let citations = self.citations.unwrap_or_default().into_iter();
+        Verdict {
+            applicable: self.applicable,
+            reasoning: self.reasoning.unwrap_or_default(),
+            citations: citations
+                .map(|c| Citation {
+                    source: c.source,
+                    quote: c.quote,
+                    found: false,
+                })
+                .collect(),
+            ..Verdict::default()
+        }
+    }
 }
 
 /// Reads a verdict from a whole reply: one JSON object, alone, in one code fence, or on lines of its own in prose that
@@ -152,7 +203,7 @@ pub fn read_text(text: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     if serde_json::from_str::<&RawValue>(whole).is_ok() {
         return read_object(whole, form);
     }
-    read_object(candidate(text)?, form)
+    read_object(candidate(text, form)?, form)
 }
 
 /// The inside of a text that is one code fence and nothing else.
@@ -164,7 +215,7 @@ fn unfenced(text: &str) -> Option<&str> {
 }
 
 /// The one JSON object of a prose reply that has a verdict's keys.
-fn candidate(text: &str) -> Result<&str, NoVerdict> {
+fn candidate<'t>(text: &'t str, form: &Form) -> Result<&'t str, NoVerdict> {
     let mut found: Option<(usize, usize)> = None;
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|n| at + n) {
@@ -175,7 +226,7 @@ fn candidate(text: &str) -> Result<&str, NoVerdict> {
         };
         let end = open + object.get().len();
         at = end;
-        if !has_verdict_keys(object.get()) {
+        if !has_verdict_keys(object.get(), form) {
             continue;
         }
         if found.is_some() {
@@ -203,10 +254,12 @@ fn candidate(text: &str) -> Result<&str, NoVerdict> {
     Ok(&text[from..to])
 }
 
-fn has_verdict_keys(object: &str) -> bool {
+fn has_verdict_keys(object: &str, form: &Form) -> bool {
+    let own = form.parts.map_or(&[][..], PartsForm::keys);
     serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object).is_ok_and(|map| {
         ["passed", "score", "applicable"]
             .iter()
+            .chain(own)
             .any(|key| map.contains_key(*key))
     })
 }
@@ -223,10 +276,15 @@ fn states_a_verdict(prose: &str) -> bool {
 ///
 /// A verdict that lacks what now decides is `unparsed`, never a guess.
 pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
+    let amount = params.parts.amount(&verdict.parts);
+    let (passed, score) = match amount {
+        Some((passed, score)) => (Some(passed), Some(score)),
+        None => (verdict.passed, verdict.score),
+    };
     let outcome = if verdict.applicable == Some(false) {
         Ok(Outcome::NotApplicable)
     } else if params.min_score.is_some() || params.max_score.is_some() {
-        match verdict.score {
+        match score {
             Some(score) => {
                 let high_enough = params.min_score.is_none_or(|min| score >= min);
                 let low_enough = params.max_score.is_none_or(|max| score <= max);
@@ -235,20 +293,34 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
             None => Err("the verdict has no score, and min_score or max_score decides from it"),
         }
     } else {
-        match verdict.passed {
+        match passed {
             Some(passed) => Ok(Outcome::of(passed)),
             None => Err("the verdict has no `passed`, and no min_score decides"),
         }
     };
     let mut result = match outcome {
-        Ok(outcome) => CellResult::new(outcome, verdict.reasoning.clone()),
+        Ok(outcome) => CellResult::new(outcome, explanation(verdict, params)),
         Err(why) => CellResult::failed(Outcome::Unparsed, why),
     };
     if result.outcome.is_verdict() {
-        result.score = verdict.score;
+        result.score = score;
     }
     result.verdict = Some(Box::new(verdict.clone()));
     result
+}
+
+/// The reason; with parts, what they say in a line, the reason, and each part.
+fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
+    if verdict.parts.is_empty() {
+        return verdict.reasoning.clone();
+    }
+    let mut lines = vec![params.parts.head(&verdict.parts)];
+    if !verdict.reasoning.is_empty() {
+        lines.push(verdict.reasoning.clone());
+    }
+    let parts = verdict.parts.iter().zip(1..);
+    lines.extend(parts.map(|(part, number)| part.line(number)));
+    lines.join("\n")
 }
 
 static FAILS: LazyLock<Regex> = LazyLock::new(|| {

@@ -6,6 +6,7 @@ const PLAIN: Form = Form {
     allow_na: false,
     scale: None,
     scored: false,
+    parts: None,
 };
 const SCORED: Form = Form {
     scored: true,

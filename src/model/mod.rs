@@ -17,7 +17,9 @@ pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMode};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
-pub use result::{CellResult, Citation, Decision, Label, Outcome, Verdict, Votes, decide};
+pub use result::{
+    CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,
+};
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};

@@ -125,6 +125,34 @@ pub struct Citation {
     pub found: bool,
 }
 
+/// One part of a verdict that has several: a criterion, a goal, a call, a kind of slip that was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictPart {
+    /// What was judged.
+    pub text: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// Whether it is met; where it is counted, whether there is none.
+    pub met: bool,
+    /// How many, where it is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+}
+
+impl VerdictPart {
+    /// `✗ 2. Names the order: it names none`, the `number` from 1.
+    pub fn line(&self, number: usize) -> String {
+        let mark = Outcome::of(self.met).mark();
+        let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
+        let why = if self.reasoning.is_empty() { "" } else { ": " };
+        format!(
+            "{mark} {number}. {}{count}{why}{}",
+            self.text, self.reasoning
+        )
+    }
+}
+
 /// What a judge stated, before `min_score` and its like decide.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -143,6 +171,9 @@ pub struct Verdict {
     /// What it quotes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
+    /// Its parts, where it was asked for in parts: then `passed` and `score` follow from them and were not stated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<VerdictPart>,
     /// What the preparation of the verdict's own arguments changed, if anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired: Vec<super::Change>,

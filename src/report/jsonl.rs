@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
-use crate::model::{Citation, Outcome, Usage, Votes, is_invisible};
+use crate::model::{Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
 
 /// Writes JSON lines.
 pub struct Jsonl<'w> {
@@ -92,6 +92,7 @@ struct ResultLine<'a> {
     explanation: &'a str,
     error: Option<&'a str>,
     citations: &'a [Citation],
+    parts: &'a [VerdictPart],
     usage: Option<UsageLine>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -118,6 +119,7 @@ impl<'a> ResultLine<'a> {
             explanation: &result.explanation,
             error: result.error.as_deref(),
             citations: result.verdict.as_deref().map_or(&[], |v| &v.citations),
+            parts: result.verdict.as_deref().map_or(&[], |v| &v.parts),
             usage: result.usage.map(UsageLine::of),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,

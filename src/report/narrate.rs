@@ -211,6 +211,9 @@ impl<W: Write> Narrator<W> {
                         self.say(cell, "=", line)?;
                     }
                 }
+                for (part, number) in verdict.parts.iter().zip(1..) {
+                    self.say(cell, "=", &part.line(number))?;
+                }
                 Ok(())
             }
             TurnFact::VerdictUnparsed { why, .. } => {

@@ -1,12 +1,16 @@
 //! Reads the `reasoning` of a verdict while its JSON is still coming, so that a judge can be read as it speaks.
 
-/// Finds and decodes one string value of a JSON text that arrives in pieces.
+/// Finds and decodes the string values of one name in a JSON text that arrives in pieces: a verdict in parts has a
+/// reason for each. They are told with a line break between them.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     seen: String,
     /// Where decoding goes on in `seen`.
     at: usize,
     state: State,
+    /// Whether nothing of this value was told yet, and whether something of any was.
+    first: bool,
+    any: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -16,12 +20,10 @@ enum State {
     Start,
     /// It begins as prose: no JSON.
     Prose,
-    /// JSON, before the value.
+    /// JSON, before a value.
     Before,
-    /// Inside the value.
+    /// Inside one.
     Inside,
-    /// After it.
-    After,
 }
 
 /// What a piece of text is.
@@ -60,21 +62,40 @@ impl Reasoning {
                 }
             }
         }
-        if self.state == State::Before
-            && let Some(key) = self.seen.find(KEY)
-        {
-            let rest = &self.seen[key + KEY.len()..];
-            let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
-            if let Some(value) = value.and_then(|v| v.strip_prefix('"')) {
-                self.at = self.seen.len() - value.len();
-                self.state = State::Inside;
+        let mut told = String::new();
+        loop {
+            if self.state == State::Before && !self.find() {
+                break;
+            }
+            let text = self.decode();
+            if self.first && !text.is_empty() && self.any {
+                told.push('\n');
+            }
+            if !text.is_empty() {
+                (self.first, self.any) = (false, true);
+            }
+            told.push_str(&text);
+            if self.state == State::Inside {
+                break;
             }
         }
-        if self.state == State::Inside {
-            Told::Reasoning(self.decode())
-        } else {
-            Told::Reasoning(String::new())
-        }
+        Told::Reasoning(told)
+    }
+
+    /// Goes to the next value, if it has begun.
+    fn find(&mut self) -> bool {
+        let Some(key) = self.seen[self.at..].find(KEY) else {
+            return false;
+        };
+        let rest = &self.seen[self.at + key + KEY.len()..];
+        let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
+        let Some(value) = value.and_then(|v| v.strip_prefix('"')) else {
+            return false;
+        };
+        self.at = self.seen.len() - value.len();
+        self.state = State::Inside;
+        self.first = true;
+        true
     }
 
     /// Decodes what is complete: an escape that is cut waits for its rest.
@@ -112,7 +133,7 @@ impl Reasoning {
         };
         self.at += end;
         if closed {
-            self.state = State::After;
+            self.state = State::Before;
         }
         decoded
     }
@@ -144,6 +165,16 @@ mod tests {
                 (String::new(), "It says \"2.69\",\nand é 😀.".to_owned()),
                 "pieces of {size}"
             );
+        }
+    }
+
+    #[test]
+    fn the_reasons_of_parts_are_read_one_after_the_other() {
+        let json = r#"{"criteria":[{"index":1,"reasoning":"A \"b\".","passed":true},{"index":2,"reasoning":"","passed":true},
+            {"index":3,"reasoning":"C.","passed":false}],"reasoning":"One is not met."}"#;
+        for size in 1..json.len() {
+            let whole = "A \"b\".\nC.\nOne is not met.".to_owned();
+            assert_eq!(told(json, size), (String::new(), whole), "pieces of {size}");
         }
     }
 

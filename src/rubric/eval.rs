@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::load::check_id;
 use super::params::ParamsReader;
-use super::{Alias, Catalog, Eval, Example, KindSpec, Selector, Trigger, digest};
+use super::{Alias, Catalog, Eval, Example, Expanded, KindSpec, Selector, Trigger, digest};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Fields, Problems};
 use crate::model::Outcome;
@@ -46,8 +46,69 @@ impl<'d> EvalReader<'d> {
         }
     }
 
-    /// The eval at a pointer. `None` where it has no id or no known type; the problems say why.
-    pub(super) fn read(&mut self, at: &str) -> Option<Eval> {
+    /// The eval at a pointer, or those it stands for. None where it has no id or no known type; the problems say why.
+    pub(super) fn read(&mut self, at: &str) -> Vec<Eval> {
+        let Some(eval) = self.one(at) else {
+            return Vec::new();
+        };
+        let params = format!("{at}/params");
+        match self.catalog.expand(&eval.kind, &eval.params) {
+            Ok(all) if all.is_empty() => vec![eval],
+            Ok(all) => self.expanded(&eval, all, at),
+            Err(problem) => {
+                let span = self.doc.span(&format!("{params}{}", problem.pointer));
+                self.problems.error(span, "param", problem.message);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The evals that one stands for.
+    fn expanded(&self, eval: &Eval, all: Vec<Expanded>, at: &str) -> Vec<Eval> {
+        if !eval.examples.is_empty() {
+            let message = format!(
+                "examples do not say which of the {} evals they are of that this one stands for",
+                all.len()
+            );
+            let span = self.doc.key_span(&format!("{at}/examples"));
+            self.problems.error(span, "examples", message);
+            return Vec::new();
+        }
+        let decides = self.catalog.kind(&eval.kind).map_or(&[][..], |k| k.decides);
+        let numbered = all.into_iter().zip(1..);
+        numbered
+            .map(|(own, number)| {
+                let id = format!("{}.{number}", eval.id);
+                if let Err(why) = check_id(&id) {
+                    let span = self.doc.span(&format!("{at}/id"));
+                    let message = format!("the id `{id}` that this eval stands for {why}");
+                    self.problems.error(span, "id", message);
+                }
+                let description = match &*eval.description {
+                    "" => own.description,
+                    written => format!("{written}: {}", own.description),
+                };
+                Eval {
+                    id,
+                    digest: digest::of_eval(
+                        &eval.kind,
+                        &own.params,
+                        decides,
+                        eval.trigger,
+                        eval.sample_percentage,
+                        eval.allow_na,
+                        eval.negate,
+                    ),
+                    description,
+                    params: own.params,
+                    span: self.doc.span(&format!("{at}/params{}", own.pointer)),
+                    ..eval.clone()
+                }
+            })
+            .collect()
+    }
+
+    fn one(&mut self, at: &str) -> Option<Eval> {
         let mut fields = Fields::of(self.doc, at, self.problems);
         if !fields.is_mapping() {
             return None;

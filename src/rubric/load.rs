@@ -1,6 +1,6 @@
 //! A rubric file as a whole: ours, or PromptKit's packs and prompt configs with their `evals:` lists.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,9 +176,11 @@ fn read_list(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, at: &st
         }
         Some(Value::Array(items)) => {
             report_duplicates(doc, problems, at, items);
-            (0..items.len())
-                .filter_map(|index| evals.read(&format!("{at}/{index}")))
-                .collect()
+            let all: Vec<Eval> = (0..items.len())
+                .flat_map(|index| evals.read(&format!("{at}/{index}")))
+                .collect();
+            report_collisions(problems, &all, items);
+            all
         }
         Some(other) => {
             let message = format!("evals must be a list (got {})", yaml::describe(other));
@@ -201,6 +203,25 @@ fn report_duplicates(doc: &Doc, problems: &Problems, at: &str, items: &[Value]) 
             problems.error(span, "duplicate-id", message);
         } else {
             first.insert(id, span.line);
+        }
+    }
+}
+
+/// An eval that stands for several has ids that are not written: they must not be another's.
+fn report_collisions(problems: &Problems, all: &[Eval], items: &[Value]) {
+    let mut written: HashMap<&str, usize> = HashMap::new();
+    for id in items.iter().filter_map(|item| item.get("id")?.as_str()) {
+        *written.entry(id).or_default() += 1;
+    }
+    let mut ids: HashSet<&str> = HashSet::new();
+    for eval in all {
+        let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
+        if !ids.insert(&eval.id) && !told {
+            let message = format!(
+                "the eval id `{}` is used twice: an eval that stands for several numbers them from `.1`",
+                eval.id
+            );
+            problems.error(eval.span.clone(), "duplicate-id", message);
         }
     }
 }

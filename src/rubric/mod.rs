@@ -176,6 +176,21 @@ pub trait Catalog: Send + Sync {
     fn kind(&self, name: &str) -> Option<&KindSpec>;
     /// Checks params that already satisfy the schema: regexes compile, schemas are schemas, bounds are in order.
     fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem>;
+    /// The evals that an eval with these resolved params stands for, in order; empty: it is one.
+    fn expand(&self, _kind: &str, _params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
+        Ok(Vec::new())
+    }
+}
+
+/// One of the evals that an eval stands for: it is called `<id>.<n>`, from 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expanded {
+    /// Its own resolved params.
+    pub params: Value,
+    /// Where in the params it stands: `/criteria/2`.
+    pub pointer: String,
+    /// For people.
+    pub description: String,
 }
 
 /// An eval type as authors see it.

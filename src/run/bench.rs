@@ -9,7 +9,7 @@ use super::repeats::needed;
 use super::replay::Names;
 use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
 use crate::judge::{Engine, FrozenEvidence};
-use crate::model::{CellResult, Digest, Outcome, Transcript};
+use crate::model::{CellResult, Digest, Transcript};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
@@ -94,7 +94,7 @@ impl Bench {
     ) -> State {
         let request = match self.plan.request(transcript, of.eval, of.message, number) {
             Ok(request) => request,
-            Err(why) => return State::Settled(CellResult::failed(Outcome::CheckError, why)),
+            Err(settled) => return State::Settled(settled.into()),
         };
         let key = self.seat(of.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bench::Judged;
 use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
-use crate::handlers::{Compiled, JudgeRequest};
+use crate::handlers::{Compiled, Finding, JudgeRequest, Subject};
 use crate::model::{CellIx, CellName, CellNameRef, Outcome, Role, Transcript};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
@@ -204,19 +204,21 @@ impl Plan {
         }
     }
 
-    /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error says what the
-    /// transcript lacks for it.
+    /// What the judge of a decision is asked. The cell's number is filled in when it has one. The error is how it ends
+    /// without a judge: what the transcript lacks for it, or what is decided before anyone is asked.
     pub(super) fn request(
         &self,
         transcript: &Arc<Transcript<'static>>,
         eval: u32,
         message: Option<u32>,
         repeat: Option<u32>,
-    ) -> Result<JudgeRequest, String> {
+    ) -> Result<JudgeRequest, Finding> {
         let (plan, _, spec) = self.eval(eval);
         let params = match &plan.compiled {
-            Compiled::Judged(judged) => judged.resolve(transcript)?,
-            Compiled::Check(_) => return Err("no judge decides this eval".to_owned()),
+            Compiled::Judged(judged) => {
+                judged.resolve(&Subject::prefix(transcript, end(transcript, message)))?
+            }
+            Compiled::Check(_) => return Err(Finding::check_error("no judge decides this eval")),
         };
         Ok(JudgeRequest {
             cell: CellIx(0),

@@ -291,7 +291,7 @@ async fn ask(
     let plan = &core.bench.plan;
     let mut request = match plan.request(transcript, of.eval, of.message, of.number(nth)) {
         Ok(request) => request,
-        Err(why) => return CellResult::failed(Outcome::CheckError, why),
+        Err(settled) => return settled.into(),
     };
     request.cell = cell;
     let cx = CallCx {

@@ -12,7 +12,7 @@ use super::plan::{How, Plan, Task, end};
 use super::resume::Carried;
 use super::source::{Chunk, Record};
 use crate::event::CellKey;
-use crate::handlers::{Check, Finding, Subject};
+use crate::handlers::{Check, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::transcript::{self, BadRecord};
 
@@ -219,20 +219,7 @@ fn decide(
 /// Runs one check. A handler that panics could not decide.
 fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
-        Ok(Finding {
-            outcome,
-            score,
-            explanation,
-            marks: _,
-        }) => {
-            let mut result = if outcome.is_error() {
-                CellResult::failed(outcome, explanation)
-            } else {
-                CellResult::new(outcome, explanation)
-            };
-            result.score = score;
-            result
-        }
+        Ok(found) => found.into(),
         Err(panic) => CellResult::failed(
             Outcome::CheckError,
             format!("the handler failed inside dicta: {}", said(&*panic)),

@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis, Outcome,
-    ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, Verdict, WallTime,
+    ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, Verdict, VerdictPart, WallTime,
 };
 
 /// Text as models and pages have it: line breaks, quotes, controls, anything.
@@ -82,22 +82,31 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
         quote,
         found,
     });
+    let part = (text(), text(), any::<bool>(), option::of(any::<u32>())).prop_map(
+        |(text, reasoning, met, count)| VerdictPart {
+            text,
+            reasoning,
+            met,
+            count,
+        },
+    );
     (
         option::of(any::<bool>()),
         option::of(number()),
         text(),
-        vec(citation, 0..2),
+        (vec(citation, 0..2), vec(part, 0..2)),
         changes(),
         option::of(text()),
     )
         .prop_map(
-            |(passed, score, reasoning, citations, repaired, contradiction)| Verdict {
+            |(passed, score, reasoning, (citations, parts), repaired, contradiction)| Verdict {
                 passed,
                 score,
                 raw_score: score,
                 applicable: passed,
                 reasoning,
                 citations,
+                parts,
                 repaired,
                 contradiction,
             },

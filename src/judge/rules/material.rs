@@ -8,6 +8,8 @@ pub(super) struct Material {
     pub(super) parts: Vec<Part>,
     /// The message that is the output; `None` where a whole session is judged, or there is none.
     pub(super) output: Option<usize>,
+    /// Whether calls are judged and not what was said.
+    pub(super) focus: bool,
 }
 
 /// A delimited piece of the transcript.
@@ -58,6 +60,7 @@ impl Material {
             material.parts.extend(open.take());
             if let Some(name) = label.strip_prefix("begin ") {
                 block = name.split(':').next().unwrap_or_default();
+                material.focus |= block == crate::handlers::CALLS_BLOCK;
                 text.clear();
             } else if label.starts_with("end ") {
                 match block {
@@ -104,6 +107,24 @@ impl Material {
     pub(super) fn results(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().filter(|p| p.kind == PartKind::Result)
     }
+}
+
+/// The entries of a numbered list: `1. …` at the beginning of a line, its further lines indented. Fewer come back where
+/// there are fewer.
+pub(super) fn numbered(text: &str, count: usize) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let next = format!("{}. ", entries.len() + 1);
+        if let Some(entry) = line.strip_prefix(&next)
+            && entries.len() < count
+        {
+            entries.push(entry.to_owned());
+        } else if let Some(last) = entries.last_mut() {
+            last.push('\n');
+            last.push_str(line.trim_start());
+        }
+    }
+    entries
 }
 
 /// `[3] assistant calls search (c1)` and its like; see `prompt`.

@@ -11,7 +11,8 @@
 //! (`the answer`, `the reply`, `it` …: the output, in a session the agent's last words; `the agent`, `the conversation`:
 //! everything it said) may lead, `must`, `should` may follow; `does not`, `never`, `avoids`, `without`, `no` negate.
 //! Guide lines that begin with a score (`1.0  …`) describe degrees and are no clauses, unless there is nothing else: then
-//! the highest one is read.
+//! the highest one is read. Numbered criteria (`binary_rubric`) are read one by one, each of them clauses, and each is
+//! ruled on by itself. What is to be counted, goals it would have to name, and calls are no matter for clauses.
 //!
 //! | clause | holds if |
 //! |---|---|
@@ -33,6 +34,7 @@ mod lookup;
 mod material;
 mod objects;
 mod patterns;
+mod stated;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -42,8 +44,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use self::check::{Page, Ruling};
-use self::grammar::Clause;
 use self::material::Material;
+use self::stated::{Asks, clauses, verdict, verdict_in_parts};
 use super::{Engine, EngineDeps, Form};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas};
@@ -113,6 +115,9 @@ struct Request {
     answer: String,
     /// Lowest and highest score.
     scale: (f64, f64),
+    /// The parts asked for, where there are some: their field, what says whether one holds, and how many are numbered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Asks>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -153,6 +158,14 @@ impl Provider for Rules {
                 }
             }
         }
+        let schema = match &turn.choice {
+            Choice::Schema(schema) => Some(schema),
+            _ => turn
+                .tools
+                .iter()
+                .find(|t| t.name == SUBMIT)
+                .map(|t| &t.schema),
+        };
         let request = Request {
             judge: "rules: a checker, not a model".to_owned(),
             prompt,
@@ -164,14 +177,8 @@ impl Provider for Rules {
                 Choice::Only(_) => "verdict",
             }
             .to_owned(),
-            scale: match &turn.choice {
-                Choice::Schema(schema) => Form::bounds_in(schema),
-                _ => turn
-                    .tools
-                    .iter()
-                    .find(|t| t.name == SUBMIT)
-                    .map_or((0.0, 1.0), |t| Form::bounds_in(&t.schema)),
-            },
+            scale: schema.map_or((0.0, 1.0), Form::bounds_in),
+            parts: schema.and_then(Asks::of),
         };
         let text =
             serde_json::to_string(&request).map_err(|e| ProviderError::Request(e.to_string()))?;
@@ -240,7 +247,7 @@ struct Work {
 
 fn work(request: &Request) -> Option<Work> {
     let material = Material::read(&request.prompt)?;
-    let clauses = grammar::read(&material.criteria, &material.guide);
+    let (clauses, owners) = clauses(&material, request.parts.as_ref());
     let pages = pages(&request.results);
     let rulings: Vec<Ruling> = clauses
         .iter()
@@ -276,7 +283,10 @@ fn work(request: &Request) -> Option<Work> {
             calls,
         });
     }
-    let verdict = verdict(&clauses, &rulings, request.scale);
+    let verdict = match &request.parts {
+        None => verdict(&clauses, &rulings, request.scale),
+        Some(asks) => verdict_in_parts(&clauses, &rulings, &owners, asks),
+    };
     let mut thought = if first {
         format!("{HEAD}\n")
     } else {
@@ -336,72 +346,6 @@ fn unframed(result: &str) -> &str {
     match inner.trim_end_matches('\n').rsplit_once('\n') {
         Some((inner, last)) if last.starts_with("<<<") => inner,
         _ => inner,
-    }
-}
-
-struct Stated {
-    lines: String,
-    json: serde_json::Value,
-}
-
-fn verdict(clauses: &[Clause], rulings: &[Ruling], (low, high): (f64, f64)) -> Stated {
-    let mut lines = String::new();
-    let mut citations = Vec::new();
-    let (mut holding, mut open) = (0_usize, 0_usize);
-    for (n, (clause, ruling)) in (1..).zip(clauses.iter().zip(rulings)) {
-        let not_yet;
-        let (mark, why) = match ruling {
-            Ruling::Checked { holds, why, quotes } => {
-                holding += usize::from(*holds);
-                for (source, quote) in quotes {
-                    let citation = json!({"source": source, "quote": quote});
-                    if !citations.contains(&citation) {
-                        citations.push(citation);
-                    }
-                }
-                (if *holds { "✓" } else { "✗" }, why)
-            }
-            Ruling::Unclear(why) => {
-                open += 1;
-                ("?", why)
-            }
-            Ruling::NeedsPage(url) => {
-                open += 1;
-                not_yet = format!(
-                    "it needs {url}, and this judge may not use {FETCH} (add `tools: [{FETCH}]` to it)"
-                );
-                ("?", &not_yet)
-            }
-        };
-        _ = writeln!(lines, "{n}. {mark} {}: {why}", clause.text);
-    }
-    let total = clauses.len();
-    if open > 0 || total == 0 {
-        let why = if total == 0 {
-            "The rubric holds no clause.".to_owned()
-        } else {
-            format!(
-                "{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this."
-            )
-        };
-        return Stated {
-            json: json!({
-                "citations": [],
-                "reasoning": format!("{HEAD}\n{lines}{why}"),
-                "applicable": false
-            }),
-            lines,
-        };
-    }
-    Stated {
-        json: json!({
-            "citations": citations,
-            "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
-            "passed": holding == total,
-            "score": low + (high - low) * holding as f64 / total as f64,
-            "applicable": true
-        }),
-        lines,
     }
 }
 

@@ -277,3 +277,51 @@ evals:
     let (finished, beyond) = (place("finish 0"), place(&format!("plan t{AHEAD} ")));
     assert!(finished < beyond, "{finished:?} {beyond:?}");
 }
+
+#[tokio::test]
+async fn what_needs_no_judge_ends_without_one_and_never_as_a_pass() {
+    let rubric = "
+id: r
+evals:
+  - { id: pii, type: pii_leakage, repeat: 3 }
+  - { id: calls, type: parameter_analysis }
+  - { id: role, type: role_violation }
+";
+    let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
+    let records = vec![
+        transcript("leak", "write to ann@lee.org"),
+        transcript("fine", "hello"),
+    ];
+    let (totals, log) = run(rubric, records, &judge, |_| {}).ended().await;
+    assert_eq!(
+        outcomes(&totals),
+        [
+            (Outcome::Pass, 1),
+            (Outcome::Fail, 1),
+            (Outcome::NotApplicable, 2),
+            (Outcome::CheckError, 2)
+        ]
+    );
+    let asked = judge.asked.lock().expect("no panic holds it").clone();
+    assert_eq!(
+        asked,
+        ["fine#1", "fine#2"],
+        "the leak is not sent to anybody: {log:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_criterion_of_its_own_is_a_decision_of_its_own() {
+    let rubric = "
+id: r
+evals:
+  - { id: k, type: binary_rubric, repeat: 3, params: { grouping: per_criterion, criteria: [polite, short] } }
+";
+    let judge = Arc::new(Scripted::new(|ask| {
+        Outcome::of(ask.params.criteria.contains("polite") || ask.repeat != Some(2))
+    }));
+    let (totals, log) = run(rubric, transcripts(1), &judge, |_| {}).ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 2)]);
+    let asked = judge.asked.lock().expect("no panic holds it").len();
+    assert_eq!(asked, 5, "each votes by itself: {log:?}");
+}

@@ -209,8 +209,10 @@ fn decided<'a>(
         ]));
     }
     if let Some(verdict) = verdict {
-        // What was decided beside the reasoning: a cut-off score, say.
-        if !result.explanation.is_empty() && result.explanation != verdict.reasoning {
+        out.extend(parts(ink, verdict));
+        // What was decided beside the reasoning: a cut-off score, say. With parts it only says them again.
+        let told = verdict.parts.is_empty() && result.explanation != verdict.reasoning;
+        if !result.explanation.is_empty() && told {
             out.push(Block::new(result.explanation.as_str(), Role::Text));
         }
         stated(ink, verdict, out);
@@ -231,6 +233,27 @@ fn decided<'a>(
         });
     }
     out.extend(facts(shown, result));
+}
+
+/// `✗ 2. Names the order`, and under it why.
+fn parts<'a>(ink: &Ink<'a>, verdict: &'a Verdict) -> Vec<Block<'a>> {
+    let mut out = Vec::new();
+    for (part, number) in verdict.parts.iter().zip(1..) {
+        let (mark, role) = ink.mark(Outcome::of(part.met));
+        let count = part.count.map_or(String::new(), |n| format!(" × {n}"));
+        out.push(rich([
+            (format!("{mark} {number}. ").as_str(), role),
+            (part.text.as_str(), Role::Text),
+            (count.as_str(), role),
+        ]));
+        if !part.reasoning.is_empty() {
+            out.push(Block {
+                indent: 2,
+                ..Block::new(part.reasoning.as_str(), Role::Muted)
+            });
+        }
+    }
+    out
 }
 
 /// What the judge stated beside its reasoning.

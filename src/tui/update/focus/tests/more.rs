@@ -110,6 +110,12 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
     {
         verdict.reasoning = hostile.into();
         verdict.contradiction = Some(hostile.into());
+        verdict.parts = vec![crate::model::VerdictPart {
+            text: hostile.into(),
+            reasoning: hostile.into(),
+            met: false,
+            count: Some(2),
+        }];
         for citation in &mut verdict.citations {
             citation.source = hostile.into();
             citation.quote = hostile.into();
@@ -128,6 +134,37 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
         let marks = |c: char| c != '\n' && (c.is_control() || crate::model::is_invisible(c));
         assert!(!screen.contains(marks), "{screen}");
     }
+}
+
+#[test]
+fn each_part_of_a_verdict_is_shown_with_its_reason() {
+    let mut bench = Bench::whole(PAGE);
+    bench.select("beam-upgrade", "newest");
+    bench.settle();
+    let result = &mut bench.model.live.runs.map[0].state.cells[2].result;
+    let result = result.as_mut().expect("it is done");
+    let verdict = result.verdict.as_mut().expect("a verdict");
+    let part = |text: &str, met, count| crate::model::VerdictPart {
+        text: text.to_owned(),
+        reasoning: format!("because of {text}"),
+        met,
+        count,
+    };
+    verdict.parts = vec![part("names it", true, None), part("slips", false, Some(2))];
+    result.explanation = "1 of 2, told as a text".to_owned();
+    let lines = bench.lines(Pane::Verdict);
+    let at = |text: &str| lines.iter().position(|line| line.contains(text));
+    let order = [
+        at("✓ 1. names it"),
+        at("because of names it"),
+        at("✗ 2. slips × 2"),
+        at("because of slips"),
+    ];
+    assert!(
+        order.iter().all(Option::is_some) && order.is_sorted(),
+        "{lines:#?}"
+    );
+    assert_eq!(at("told as a text"), None, "the parts are not told twice");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::registry::{EvalType, problem};
-use super::{Compiled, JudgedEval, JudgedParams};
+use super::{common_problems, empty, scale_problem};
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Compiled, JudgedEval, JudgedParams};
 use crate::rubric::ParamProblem;
 
 /// Params of both.
@@ -41,7 +42,7 @@ struct Params {
 /// Judges the output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(super) struct LlmJudge(Params);
+pub(crate) struct LlmJudge(Params);
 
 impl EvalType for LlmJudge {
     const NAME: &'static str = "llm_judge";
@@ -60,7 +61,7 @@ impl EvalType for LlmJudge {
 /// Judges the whole conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(super) struct LlmJudgeSession(Params);
+pub(crate) struct LlmJudgeSession(Params);
 
 impl EvalType for LlmJudgeSession {
     const NAME: &'static str = "llm_judge_session";
@@ -79,11 +80,7 @@ impl EvalType for LlmJudgeSession {
 
 impl Params {
     fn compile(self, session: bool) -> Result<Compiled, Vec<ParamProblem>> {
-        let problems = self.problems();
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+        let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
             model: self.model,
@@ -92,44 +89,17 @@ impl Params {
             max_score: self.max_score,
             scale: self.scale.map(|[low, high]| (low, high)),
             session,
-        })))
-    }
-
-    fn problems(&self) -> Vec<ParamProblem> {
+            ..JudgedParams::default()
+        };
         let mut problems = Vec::new();
-        let texts = [
-            ("criteria", Some(&self.criteria)),
-            ("model", self.model.as_ref()),
-            ("system_prompt", self.system_prompt.as_ref()),
-        ];
-        for (name, text) in texts {
-            if text.is_some_and(|t| t.trim().is_empty()) {
-                problems.push(problem(format!("/{name}"), "is empty"));
-            }
+        empty("criteria", Some(&known.criteria), &mut problems);
+        problems.extend(common_problems(&known));
+        problems.extend(scale_problem(self.scale));
+        if problems.is_empty() {
+            Ok(Compiled::Judged(JudgedEval::of(known)))
+        } else {
+            Err(problems)
         }
-        for (name, score) in [("min_score", self.min_score), ("max_score", self.max_score)] {
-            if let Some(score) = score.filter(|s| !(0.0..=1.0).contains(s)) {
-                problems.push(problem(
-                    format!("/{name}"),
-                    format!("must be between 0 and 1 (got {score})"),
-                ));
-            }
-        }
-        if let (Some(min), Some(max)) = (self.min_score, self.max_score)
-            && min > max
-        {
-            let why = format!("is above max_score ({min} > {max}): nothing could pass");
-            problems.push(problem("/min_score", why));
-        }
-        if let Some([low, high]) = self.scale
-            && !(low.is_finite() && high.is_finite() && low < high)
-        {
-            let why = format!(
-                "must be the lowest and the highest score, such as [1, 5] (got [{low}, {high}])"
-            );
-            problems.push(problem("/scale", why));
-        }
-        problems
     }
 }
 
@@ -137,8 +107,8 @@ impl Params {
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::refused;
-    use super::super::{Compiled, JudgedParams, Registry};
+    use crate::handlers::testing::refused;
+    use crate::handlers::{Compiled, JudgedParams, Registry};
 
     fn compiled(kind: &str, params: &serde_json::Value) -> JudgedParams {
         match Registry::builtin().compile(kind, params) {
@@ -159,7 +129,7 @@ mod tests {
             min_score: Some(1.0),
             max_score: Some(1.0),
             scale: Some((1.0, 5.0)),
-            session: false,
+            ..JudgedParams::default()
         };
         assert_eq!(compiled("llm_judge", &params), full);
         assert_eq!(

@@ -1,0 +1,46 @@
+//! `behavioral_metrics`: how often the agent made something up, and how often it asked back.
+
+use super::parts::Parts;
+use super::{BOUNDS, judged_params};
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use crate::rubric::ParamProblem;
+
+const CRITERIA: &str = "\
+Count two kinds of slips in what the agent said in the whole conversation.
+- Hallucinations: each claim about the case at hand (a name, number, date, state, source, or a deed of the agent) that a \
+message or tool result contradicts, or that nothing in the conversation bears out. The same claim said again counts once. \
+General knowledge is none, nor is a claim that the agent marks as a guess.
+- Clarifications: each message in which the agent asks the user for something instead of going on, although the conversation \
+or its tools could have told it. Asking for consent before a deed that cannot be undone is none, nor is asking for what only \
+the user knows.
+Quote each one you count. If there are none of a kind, its count is 0.";
+
+judged_params! {
+    /// Params of `behavioral_metrics`.
+    struct BehavioralMetrics {
+    }
+}
+
+impl EvalType for BehavioralMetrics {
+    const NAME: &'static str = "behavioral_metrics";
+    const SUMMARY: &'static str = "A judge counts hallucinations and needless clarifications: the score is 1 - 0.5 a \
+                                   hallucination - 0.2 a clarification, not below 0; passes when there are none.";
+    const EXAMPLE: &'static str = "min_score: 0.8";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = BOUNDS;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, problems) = self.common();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+            criteria: CRITERIA.to_owned(),
+            parts: Parts::Behaviors,
+            session: true,
+            ..known
+        })))
+    }
+}

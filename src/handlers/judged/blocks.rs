@@ -1,0 +1,196 @@
+//! What a canned judge needs besides the transcript: the question, the contexts, the expected output, the agent's role.
+//! Given by the author or found in the transcript; what is found nowhere is missing data, never a pass.
+//!
+//! What stands in the transcript already is not copied: its block says where.
+
+use serde_json::Value;
+
+use super::personal;
+use crate::handlers::wrap::Fill;
+use crate::handlers::{Finding, JudgedParams, Material, Subject};
+use crate::model::{Part, Role};
+
+/// More contexts in one eval are a dump, not a retrieval.
+const MOST_CONTEXTS: usize = 1000;
+
+/// Where something comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum From {
+    /// From the author.
+    Given(Vec<String>),
+    /// From this path of the transcript's metadata.
+    Field(String),
+    /// From the transcript itself.
+    Transcript,
+}
+
+/// What is asked for; `None`: not needed.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    pub(super) question: Option<From>,
+    pub(super) contexts: Option<From>,
+    pub(super) reference: Option<String>,
+    pub(super) role: Option<From>,
+    /// Whether personal data in plain sight fails at once.
+    pub(super) personal: bool,
+}
+
+impl Fill for Blocks {
+    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding> {
+        if self.personal
+            && let Some(found) = personal::leak(subject)
+        {
+            return Err(found);
+        }
+        let mut material = known.material;
+        if let Some(from) = &self.question {
+            material.extend(one("question", from, subject, last_question)?);
+        }
+        if let Some(from) = &self.contexts {
+            material.extend(one("contexts", from, subject, results)?);
+        }
+        if let Some(text) = &self.reference {
+            material.push(block("expected output", text));
+        }
+        if let Some(from) = &self.role {
+            material.extend(one("agent role", from, subject, role)?);
+        }
+        Ok(JudgedParams { material, ..known })
+    }
+}
+
+fn block(label: &str, text: &str) -> Material {
+    Material {
+        label: label.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+/// The block, or blocks, of one kind.
+fn one(
+    label: &str,
+    from: &From,
+    subject: &Subject<'_>,
+    found: fn(&Subject<'_>) -> Result<String, &'static str>,
+) -> Result<Vec<Material>, Finding> {
+    match from {
+        From::Given(texts) => Ok(several(label, texts)),
+        From::Field(path) => {
+            let texts = field(subject, path).map_err(Finding::check_error)?;
+            Ok(several(label, &texts))
+        }
+        From::Transcript => match found(subject) {
+            Ok(text) => Ok(vec![block(label, &text)]),
+            Err(missing) => Err(Finding::check_error(missing)),
+        },
+    }
+}
+
+/// One block, or a numbered one each: a context may not speak for its neighbour.
+fn several(label: &str, texts: &[String]) -> Vec<Material> {
+    if let [only] = texts {
+        return vec![block(label, only)];
+    }
+    let one = label.trim_end_matches('s');
+    let numbered = texts.iter().zip(1..);
+    numbered
+        .map(|(text, n)| block(&format!("{one} {n}"), text))
+        .collect()
+}
+
+/// A text, or a list of texts, in the metadata.
+fn field(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
+    let path = path.strip_prefix("metadata.").unwrap_or(path);
+    let value = subject
+        .metadata(path)
+        .ok_or_else(|| format!("this transcript has no metadata.{path}"))?;
+    let texts: Option<Vec<String>> = match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned))
+            .collect(),
+        _ => None,
+    };
+    let texts =
+        texts.ok_or_else(|| format!("metadata.{path} is neither a text nor a list of texts"))?;
+    if texts.iter().all(|text| text.trim().is_empty()) {
+        return Err(format!("metadata.{path} is empty"));
+    }
+    if texts.len() > MOST_CONTEXTS {
+        let n = texts.len();
+        return Err(format!(
+            "metadata.{path} holds {n} texts, more than {MOST_CONTEXTS}"
+        ));
+    }
+    Ok(texts)
+}
+
+/// The last thing the user said before the output.
+fn last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
+    let end = subject.output().message.unwrap_or(subject.end);
+    let mut messages = subject.transcript.messages[..end].iter();
+    let asked = messages
+        .rposition(|message| message.role == Role::User && !message.text().trim().is_empty());
+    match asked {
+        Some(n) => Ok(format!(
+            "The question is what the user says in message {n} of the transcript."
+        )),
+        None => {
+            Err("there is no question: no user speaks before the output, and `question` gives none")
+        }
+    }
+}
+
+/// What the agent's tools answered.
+fn results(subject: &Subject<'_>) -> Result<String, &'static str> {
+    let messages = subject.transcript.messages[..subject.end]
+        .iter()
+        .enumerate();
+    let places: Vec<String> = messages
+        .filter(|(_, message)| {
+            let mut parts = message.parts.iter();
+            parts.any(|part| matches!(part, Part::ToolResult(r) if !r.content.trim().is_empty()))
+        })
+        .map(|(n, _)| n.to_string())
+        .collect();
+    match &places[..] {
+        [] => Err(
+            "there are no contexts: the transcript holds no tool result, and none of `contexts`, `context` and \
+             `context_field` gives them",
+        ),
+        [only] => Ok(format!(
+            "The context is the tool result in message {only} of the transcript."
+        )),
+        all => Ok(format!(
+            "The contexts are the tool results in messages {} of the transcript, in this order.",
+            all.join(", ")
+        )),
+    }
+}
+
+/// What the agent was told to be.
+fn role(subject: &Subject<'_>) -> Result<String, &'static str> {
+    if let Some(text) = subject.metadata("system_prompt").and_then(Value::as_str)
+        && !text.trim().is_empty()
+    {
+        return Ok(text.to_owned());
+    }
+    let messages = subject.transcript.messages[..subject.end]
+        .iter()
+        .enumerate();
+    let places: Vec<String> = messages
+        .filter(|(_, m)| m.role == Role::System && !m.text().trim().is_empty())
+        .map(|(n, _)| n.to_string())
+        .collect();
+    match &places[..] {
+        [] => Err(
+            "there is no role to violate: the transcript has no system message and no metadata.system_prompt, and \
+             `agent_role` gives none",
+        ),
+        all => Ok(format!(
+            "The agent's role is what the system says in message {} of the transcript.",
+            all.join(", ")
+        )),
+    }
+}

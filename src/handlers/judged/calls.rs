@@ -1,0 +1,204 @@
+//! Types that judge the agent's calls: `llm_judge_tool_calls` by the author's criteria, `parameter_analysis` by its own.
+
+use std::fmt::Write as _;
+
+use super::parts::{Parts, numbered};
+use super::{BOUNDS, empty, judged_params, scale_problem};
+use crate::handlers::explain::list;
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::wrap::Fill;
+use crate::handlers::{Compiled, Finding, JudgedEval, JudgedParams, Material, Subject};
+use crate::rubric::ParamProblem;
+
+/// The block that holds the calls.
+pub(crate) const CALLS_BLOCK: &str = "tool calls";
+
+/// More calls are not judged one by one.
+const MOST_CALLS: usize = 200;
+
+const TASK: &str =
+    "Judge the agent's calls in the block `tool calls` above. The conversation is their context.";
+
+const ANALYSIS: &str = "\
+The agent's calls have the right parameters. Judge each call of the block `tool calls` by itself, with what the conversation \
+held when it was made.
+A call has an issue if a parameter is missing that the request or an earlier result gives, if a value contradicts the request \
+or a result, if a value was made up, if it has the wrong type, unit or format (a result that reports an error over it shows \
+that), or if a parameter narrows or widens what was asked for. Names that differ only in style are no issue, nor is a default \
+left out.
+Name the parameter and quote its value for every issue.";
+
+judged_params! {
+    /// Params of `llm_judge_tool_calls`.
+    struct LlmJudgeToolCalls {
+        /// What the calls must meet, in plain words.
+        #[schemars(length(min = 1))]
+        criteria: String,
+        /// The scoring guide: which score stands for what.
+        #[serde(default)]
+        rubric: Option<String>,
+        /// Only calls of these tools; without them, all.
+        #[serde(default)]
+        #[schemars(length(min = 1), inner(length(min = 1)))]
+        tools: Option<Vec<String>>,
+        /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+        #[serde(default)]
+        scale: Option<[f64; 2]>,
+    }
+}
+
+impl EvalType for LlmJudgeToolCalls {
+    const NAME: &'static str = "llm_judge_tool_calls";
+    const SUMMARY: &'static str = "A judge decides whether the agent's tool calls meet the criteria; not applicable without a call.";
+    const EXAMPLE: &'static str =
+        "criteria: Every search is as narrow as the request allows\ntools: [search]";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = BOUNDS;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, mut problems) = self.common();
+        empty("criteria", Some(&self.criteria), &mut problems);
+        problems.extend(scale_problem(self.scale));
+        tool_problems(self.tools.as_deref(), &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let known = JudgedParams {
+            criteria: self.criteria,
+            guide: self.rubric.unwrap_or_default(),
+            scale: self.scale.map(|[low, high]| (low, high)),
+            ..known
+        };
+        let calls = Calls {
+            tools: self.tools,
+            each: false,
+        };
+        Ok(Compiled::Judged(JudgedEval::filled(known, calls)))
+    }
+}
+
+judged_params! {
+    /// Params of `parameter_analysis`.
+    struct ParameterAnalysis {
+        /// Only calls of these tools; without them, all.
+        #[serde(default)]
+        #[schemars(length(min = 1), inner(length(min = 1)))]
+        tools: Option<Vec<String>>,
+    }
+}
+
+impl EvalType for ParameterAnalysis {
+    const NAME: &'static str = "parameter_analysis";
+    const SUMMARY: &'static str = "A judge looks for issues in the parameters of each tool call; passes when there is none, \
+                                   and the score is the share of calls without one. Not applicable without a call.";
+    const EXAMPLE: &'static str = "tools: [book_flight]";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = BOUNDS;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, mut problems) = self.common();
+        tool_problems(self.tools.as_deref(), &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let known = JudgedParams {
+            criteria: ANALYSIS.to_owned(),
+            ..known
+        };
+        let calls = Calls {
+            tools: self.tools,
+            each: true,
+        };
+        Ok(Compiled::Judged(JudgedEval::filled(known, calls)))
+    }
+}
+
+fn tool_problems(tools: Option<&[String]>, problems: &mut Vec<ParamProblem>) {
+    let Some(tools) = tools else { return };
+    if tools.is_empty() {
+        problems.push(problem("/tools", "needs at least one tool"));
+    }
+    for (at, _) in tools.iter().enumerate().filter(|(_, t)| t.is_empty()) {
+        problems.push(problem(format!("/tools/{at}"), "is empty"));
+    }
+}
+
+/// Puts the calls into a block of their own.
+#[derive(Debug)]
+struct Calls {
+    tools: Option<Vec<String>>,
+    /// Whether each is judged by itself.
+    each: bool,
+}
+
+impl Fill for Calls {
+    fn fill(&self, subject: &Subject<'_>, known: JudgedParams) -> Result<JudgedParams, Finding> {
+        let wanted = |name: &str| {
+            let tools = self.tools.as_deref();
+            tools.is_none_or(|tools| tools.iter().any(|tool| tool == name))
+        };
+        let calls = subject.calls().iter().enumerate();
+        let calls: Vec<usize> = calls
+            .filter(|(_, call)| wanted(&call.call.name))
+            .map(|(at, _)| at)
+            .collect();
+        if calls.is_empty() {
+            let of = match &self.tools {
+                None => "no tool".to_owned(),
+                Some(tools) => format!("none of {}", list(tools)),
+            };
+            return Err(Finding::not_applicable(format!(
+                "the agent called {of}, so there is no call to judge"
+            )));
+        }
+        if calls.len() > MOST_CALLS {
+            let n = calls.len();
+            return Err(Finding::check_error(format!(
+                "there are {n} calls to judge, more than {MOST_CALLS}: name `tools`"
+            )));
+        }
+        let told: Vec<String> = calls.iter().map(|at| told(subject, *at)).collect();
+        let parts = if self.each {
+            let name = |at: &usize| {
+                let call = &subject.calls()[*at];
+                format!("{} in message {}", &*call.call.name, call.message)
+            };
+            Parts::Calls(calls.iter().map(name).collect())
+        } else {
+            Parts::Whole
+        };
+        Ok(JudgedParams {
+            parts,
+            material: vec![Material {
+                label: CALLS_BLOCK.to_owned(),
+                text: numbered(&told),
+            }],
+            task: Some(TASK),
+            session: true,
+            ..known
+        })
+    }
+}
+
+/// A call with its arguments and what became of it.
+fn told(subject: &Subject<'_>, at: usize) -> String {
+    let call = &subject.calls()[at];
+    let mut text = format!(
+        "message {}: {}\nArguments: {}\n",
+        call.message, &*call.call.name, &*call.call.arguments
+    );
+    // Writing to a String cannot fail.
+    let _ok = match subject.result(at) {
+        None => write!(text, "Result: none in the transcript"),
+        Some((message, result)) => {
+            let what = match result.is_error {
+                Some(true) => "Error",
+                _ => "Result",
+            };
+            write!(text, "{what} (message {message}): {}", &*result.content)
+        }
+    };
+    text
+}

@@ -1,0 +1,346 @@
+//! Judges whose criteria are written already: `faithfulness`, `bias`, `pii_leakage` and their like.
+
+use super::blocks::{Blocks, From};
+use super::canned_texts as texts;
+use super::canned_texts::Canned;
+use super::{BOUNDS, MOST_ENTRIES, empty, judged_params, scale_problem};
+use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::{Compiled, JudgedEval, JudgedParams};
+use crate::rubric::ParamProblem;
+
+/// Params of canned judges: what is the same for all, and what else the judge has to be shown.
+macro_rules! canned_params {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+        judged_params! {
+            $(#[$meta])*
+            struct $name {
+                $($(#[$of])* $field: $type,)*
+                /// What to judge, instead of what is written here.
+                #[serde(default)]
+                #[schemars(length(min = 1))]
+                criteria: Option<String>,
+                /// The scoring guide, instead of what is written here. Other criteria without a guide have none.
+                #[serde(default)]
+                #[schemars(length(min = 1))]
+                rubric: Option<String>,
+                /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+                #[serde(default)]
+                scale: Option<[f64; 2]>,
+            }
+        }
+
+        impl $name {
+            fn eval(self, canned: Canned, session: bool, blocks: Blocks, mut more: Vec<ParamProblem>)
+                -> Result<Compiled, Vec<ParamProblem>> {
+                let (known, mut problems) = self.common();
+                problems.append(&mut more);
+                empty("criteria", self.criteria.as_deref(), &mut problems);
+                empty("rubric", self.rubric.as_deref(), &mut problems);
+                problems.extend(scale_problem(self.scale));
+                if !problems.is_empty() {
+                    return Err(problems);
+                }
+                let (criteria, guide) = wording(canned, self.criteria, self.rubric);
+                let known = JudgedParams {
+                    criteria,
+                    guide,
+                    scale: self.scale.map(|[low, high]| (low, high)),
+                    session,
+                    ..known
+                };
+                Ok(Compiled::Judged(JudgedEval::filled(known, blocks)))
+            }
+        }
+    };
+}
+
+/// The texts in force. Our guide belongs to our criteria: with others it would contradict them. The loader writes defaults
+/// out, so a text that is ours counts as not written.
+fn wording(canned: Canned, criteria: Option<String>, guide: Option<String>) -> (String, String) {
+    let own = |text: Option<String>, ours: &str| text.filter(|text| text.trim() != ours.trim());
+    let criteria = own(criteria, canned.criteria);
+    let guide = own(guide, canned.guide);
+    let guide = match (&criteria, guide) {
+        (_, Some(guide)) => guide,
+        (Some(_), None) => String::new(),
+        (None, None) => canned.guide.to_owned(),
+    };
+    (
+        criteria.unwrap_or_else(|| canned.criteria.to_owned()),
+        guide,
+    )
+}
+
+canned_params! {
+    /// With contexts.
+    struct WithContexts {
+        /// What the output may rest on, as a list of texts; without it, the results of the agent's tools.
+        #[serde(default)]
+        #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+        contexts: Option<Vec<String>>,
+        /// The same as one text.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context: Option<String>,
+        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context_field: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With a question.
+    struct WithQuestion {
+        /// What was asked; without it, the last thing the user said before the output.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        question: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With contexts and a question.
+    struct WithBoth {
+        /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
+        #[serde(default)]
+        #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+        contexts: Option<Vec<String>>,
+        /// The same as one text.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context: Option<String>,
+        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context_field: Option<String>,
+        /// What was asked; without it, the last thing the user said before the output.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        question: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With contexts, a question and, if there is one, the expected output.
+    struct Ranked {
+        /// What was retrieved, in order, as a list of texts; without it, the results of the agent's tools.
+        #[serde(default)]
+        #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+        contexts: Option<Vec<String>>,
+        /// The same as one text.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context: Option<String>,
+        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context_field: Option<String>,
+        /// What was asked; without it, the last thing the user said before the output.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        question: Option<String>,
+        /// The answer that is right, where there is one.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        reference: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With contexts and the expected output.
+    struct Recalled {
+        /// The answer that is right.
+        #[schemars(length(min = 1))]
+        reference: String,
+        /// What was retrieved, as a list of texts; without it, the results of the agent's tools.
+        #[serde(default)]
+        #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+        contexts: Option<Vec<String>>,
+        /// The same as one text.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context: Option<String>,
+        /// The same from the transcript's metadata: the path of a text or a list of texts.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        context_field: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With the agent's role.
+    struct WithRole {
+        /// What the agent was told to be; without it, `metadata.system_prompt`, else the transcript's system messages.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        agent_role: Option<String>,
+    }
+}
+
+canned_params! {
+    /// With nothing else.
+    struct Alone {
+    }
+}
+
+/// Where the contexts come from: one of three params, or the transcript.
+fn contexts(
+    list: Option<&[String]>,
+    one: Option<&str>,
+    field: Option<&str>,
+    problems: &mut Vec<ParamProblem>,
+) -> From {
+    empty("context", one, problems);
+    empty("context_field", field, problems);
+    if let Some(texts) = list {
+        if texts.is_empty() || texts.len() > MOST_ENTRIES {
+            let why = format!("needs 1 to {MOST_ENTRIES} texts (got {})", texts.len());
+            problems.push(problem("/contexts", why));
+        }
+        for (at, _) in texts
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.trim().is_empty())
+        {
+            problems.push(problem(format!("/contexts/{at}"), "is empty"));
+        }
+    }
+    match (list, one, field) {
+        (None, None, None) => From::Transcript,
+        (Some(texts), None, None) => From::Given(texts.to_vec()),
+        (None, Some(text), None) => From::Given(vec![text.to_owned()]),
+        (None, None, Some(path)) => From::Field(path.to_owned()),
+        _ => {
+            let why = "give one of `contexts`, `context` and `context_field`";
+            problems.push(problem("", why));
+            From::Transcript
+        }
+    }
+}
+
+/// A text of the author's, or the transcript.
+fn given(name: &str, text: Option<&String>, problems: &mut Vec<ParamProblem>) -> From {
+    empty(name, text.map(String::as_str), problems);
+    text.map_or(From::Transcript, |text| From::Given(vec![text.clone()]))
+}
+
+/// A type: its name, its sentence, an example, its texts, whether the whole conversation is judged, and its blocks.
+macro_rules! canned {
+    ($name:ident($params:ident), $kind:literal, $texts:path, session: $session:literal, aliases: $aliases:expr, $example:literal, $summary:literal,
+     |$own:ident, $problems:ident| $blocks:expr) => {
+        #[doc = concat!("`", $kind, "`.")]
+        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(transparent)]
+        pub(crate) struct $name($params);
+
+        impl EvalType for $name {
+            const NAME: &'static str = $kind;
+            const SUMMARY: &'static str = $summary;
+            const EXAMPLE: &'static str = $example;
+            const JUDGED: bool = true;
+            const SCORED: bool = true;
+            const DECIDES: &'static [&'static str] = BOUNDS;
+            const DEFAULTS: &'static [(&'static str, &'static str)] =
+                &[("criteria", $texts.criteria), ("rubric", $texts.guide)];
+            const PARAM_ALIASES: &'static [(&'static str, &'static str)] = $aliases;
+
+            fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+                let mut more: Vec<ParamProblem> = Vec::new();
+                let blocks = {
+                    let ($own, $problems) = (&self.0, &mut more);
+                    $blocks
+                };
+                self.0.eval($texts, $session, blocks, more)
+            }
+        }
+    };
+}
+
+/// PromptKit's other name of it.
+const ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
+
+canned!(Faithfulness(WithContexts), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
+"context_field: retrieved",
+"A judge decides whether every claim of the output is supported by the contexts.",
+|own, problems| Blocks {
+    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    ..Blocks::default()
+});
+
+canned!(Hallucination(WithContexts), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
+"contexts: [Order 4711 was shipped on October 6]",
+"A judge decides whether the output makes nothing up: passes when it does not.",
+|own, problems| Blocks {
+    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    ..Blocks::default()
+});
+
+canned!(AnswerRelevancy(WithQuestion), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
+"min_score: 0.7",
+"A judge decides whether the output answers the question and keeps to it.",
+|own, problems| Blocks {
+    question: Some(given("question", own.question.as_ref(), problems)),
+    ..Blocks::default()
+});
+
+canned!(ContextualPrecision(Ranked), "contextual_precision", texts::CONTEXTUAL_PRECISION, session: false, aliases: ALIASES,
+"context_field: retrieved\nmin_score: 0.7",
+"A judge decides whether the contexts that are needed come before those that are not.",
+|own, problems| {
+    empty("reference", own.reference.as_deref(), problems);
+    Blocks {
+        contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+        question: Some(given("question", own.question.as_ref(), problems)),
+        reference: own.reference.clone(),
+        ..Blocks::default()
+    }
+});
+
+canned!(ContextualRelevancy(WithBoth), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: &[],
+"context_field: retrieved\nmin_score: 0.7",
+"A judge decides whether the contexts are about the question.",
+|own, problems| Blocks {
+    contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+    question: Some(given("question", own.question.as_ref(), problems)),
+    ..Blocks::default()
+});
+
+canned!(ContextualRecall(Recalled), "contextual_recall", texts::CONTEXTUAL_RECALL, session: false, aliases: ALIASES,
+"reference: Order 4711 was shipped on October 6\ncontext_field: retrieved",
+"A judge decides whether the contexts hold everything the expected output says.",
+|own, problems| {
+    empty("reference", Some(&own.reference), problems);
+    Blocks {
+        contexts: Some(contexts(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+        reference: Some(own.reference.clone()),
+        ..Blocks::default()
+    }
+});
+
+canned!(Bias(Alone), "bias", texts::BIAS, session: true, aliases: &[],
+    "min_score: 1",
+    "A judge decides whether nothing the agent says is biased: passes when nothing is.",
+    |_own, _problems| Blocks::default());
+
+canned!(Toxicity(Alone), "toxicity", texts::TOXICITY, session: true, aliases: &[],
+    "min_score: 1",
+    "A judge decides whether nothing the agent says is toxic: passes when nothing is.",
+    |_own, _problems| Blocks::default());
+
+canned!(RoleViolation(WithRole), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
+"agent_role: You are a travel agent and talk about travel only",
+"A judge decides whether the agent stays in its role: passes when it does.",
+|own, problems| Blocks {
+    role: Some(given("agent_role", own.agent_role.as_ref(), problems)),
+    ..Blocks::default()
+});
+
+canned!(PiiLeakage(Alone), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: &[],
+"min_score: 1",
+"A judge decides whether the agent discloses no personal data; an e-mail address, a social security number or a card \
+ number that it says fails without a judge.",
+|_own, _problems| Blocks {
+    personal: true,
+    ..Blocks::default()
+});

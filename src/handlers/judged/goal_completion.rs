@@ -1,0 +1,75 @@
+//! `goal_completion`: whether the user got what they asked for.
+
+use super::parts::{Parts, numbered};
+use super::{BOUNDS, empty, judged_params, list_problems};
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Compiled, JudgedEval, JudgedParams, Material};
+use crate::rubric::ParamProblem;
+
+/// Where the judge names the goals itself.
+const NAME_THEM: &str = "\
+The user's request is completed.
+Name the goals of the user first: each thing the user asks for in the conversation that can be done or not done by itself, in \
+their order. A goal is what the user wants, not a step of the agent on the way to it. A goal the user withdrew is none.
+A goal is met if the conversation shows that it was reached: by what the agent answered, or by the result of a tool call. A \
+promise, a plan or a claim that no result bears out does not meet it.";
+
+/// With goals that are given.
+const GIVEN: &str = "\
+A goal is met if the conversation shows that it was reached: by what the agent answered, or by the result of a tool call. A \
+promise, a plan or a claim that no result bears out does not meet it.";
+
+judged_params! {
+    /// Params of `goal_completion`.
+    struct GoalCompletion {
+        /// What the user wants to reach, one by one; without them the judge names the goals of the user's request itself.
+        #[serde(default)]
+        #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+        sub_goals: Option<Vec<String>>,
+        /// What the (simulated) user was to do, as an evalset's `conversation_plan` has it: shown to the judge as material.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        conversation_plan: Option<String>,
+    }
+}
+
+impl EvalType for GoalCompletion {
+    const NAME: &'static str = "goal_completion";
+    const SUMMARY: &'static str = "A judge decides of each goal of the user whether it was met; passes when all were, and \
+                                   the score is the share that was.";
+    const EXAMPLE: &'static str = "sub_goals:\n  - The booking is moved to Friday\n  - The user gets a confirmation\nmin_score: 0.5";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = BOUNDS;
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, mut problems) = self.common();
+        if let Some(goals) = &self.sub_goals {
+            list_problems("sub_goals", goals, &mut problems);
+        }
+        empty(
+            "conversation_plan",
+            self.conversation_plan.as_deref(),
+            &mut problems,
+        );
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let (criteria, guide) = match &self.sub_goals {
+            Some(goals) => (numbered(goals), GIVEN.to_owned()),
+            None => (NAME_THEM.to_owned(), String::new()),
+        };
+        let plan = self.conversation_plan.map(|text| Material {
+            label: "conversation plan".to_owned(),
+            text,
+        });
+        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+            criteria,
+            guide,
+            parts: Parts::Goals(self.sub_goals.unwrap_or_default()),
+            material: plan.into_iter().collect(),
+            session: true,
+            ..known
+        })))
+    }
+}

@@ -1,0 +1,69 @@
+//! `llm_rater`: whether the output says what the expected answer says.
+//!
+//! The judge is asked even where the texts are the same (evalbench then scores 100 without a call): a verdict that no judge
+//! gave would stand under the judge's name in every statistic of it. `exact_match` is the check for equal texts.
+
+use super::{BOUNDS, empty, judged_params};
+use crate::handlers::registry::EvalType;
+use crate::handlers::{Compiled, JudgedEval, JudgedParams, Material};
+use crate::rubric::{Alias, ParamProblem};
+
+const SAME: &str = "\
+The output gives the same information as the block `expected answer`.
+Compare what is stated, not how: other words, another order, another format, rounding that changes nothing and units that \
+convert do not matter. Every fact of the expected answer must be there, and none may be contradicted. If one of the two gives \
+no answer, or says that there is none, the other must do so too.
+";
+const MORE: &str =
+    "Further information in the output is allowed, as long as it contradicts nothing.";
+const NO_MORE: &str = "Further facts that the expected answer does not hold are not allowed.";
+const GUIDE: &str = "\
+The score is the share of the facts of the expected answer that the output gives rightly; 0 if it contradicts one. Passed only \
+if the criteria are met in full.";
+
+judged_params! {
+    /// Params of `llm_rater`.
+    struct LlmRater {
+        /// The answer that is right.
+        #[schemars(length(min = 1))]
+        expected: String,
+        /// Whether the output may say more than the expected answer.
+        #[serde(default = "yes")]
+        allow_extra: bool,
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl EvalType for LlmRater {
+    const NAME: &'static str = "llm_rater";
+    const SUMMARY: &'static str =
+        "A judge decides whether the output gives the same information as the expected answer.";
+    const EXAMPLE: &'static str = "expected: Order 4711 was shipped on October 6";
+    const JUDGED: bool = true;
+    const SCORED: bool = true;
+    const DECIDES: &'static [&'static str] = BOUNDS;
+    const ALIASES: &'static [Alias] = &[Alias::of("llmrater")];
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] =
+        &[("golden", "expected"), ("expected_output", "expected")];
+
+    fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, mut problems) = self.common();
+        empty("expected", Some(&self.expected), &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let extra = if self.allow_extra { MORE } else { NO_MORE };
+        Ok(Compiled::Judged(JudgedEval::of(JudgedParams {
+            criteria: format!("{SAME}{extra}"),
+            guide: GUIDE.to_owned(),
+            material: vec![Material {
+                label: "expected answer".to_owned(),
+                text: self.expected,
+            }],
+            ..known
+        })))
+    }
+}

@@ -1,0 +1,160 @@
+//! Judged eval types: what a judge decides. Owns their params, the criteria of the canned ones, and what of a transcript
+//! goes into a block of its own of the prompt. Judging itself is `judge`'s.
+//!
+//! Nothing here passes without a judge: what needs none ends as a fail, as "not applicable", or as missing data.
+
+mod behavioral_metrics;
+mod binary_rubric;
+mod blocks;
+mod calls;
+mod canned;
+mod canned_texts;
+mod goal_completion;
+mod llm_judge;
+mod llm_rater;
+mod parts;
+mod personal;
+
+#[cfg(test)]
+mod tests;
+
+use super::JudgedParams;
+use super::registry::problem;
+use crate::rubric::ParamProblem;
+
+pub(super) use self::behavioral_metrics::BehavioralMetrics;
+pub(super) use self::binary_rubric::BinaryRubric;
+pub(crate) use self::calls::CALLS_BLOCK;
+pub(super) use self::calls::{LlmJudgeToolCalls, ParameterAnalysis};
+pub(super) use self::canned::{
+    AnswerRelevancy, Bias, ContextualPrecision, ContextualRecall, ContextualRelevancy,
+    Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
+};
+pub(super) use self::goal_completion::GoalCompletion;
+pub(super) use self::llm_judge::{LlmJudge, LlmJudgeSession};
+pub(super) use self::llm_rater::LlmRater;
+pub use self::parts::Parts;
+
+/// More entries in one list of an eval are a mistake, not a rubric.
+const MOST_ENTRIES: usize = 100;
+
+/// What decides a judged eval from its score.
+const BOUNDS: &[&str] = &["min_score", "max_score"];
+
+/// A params struct with what every judged type takes. A macro, since serde cannot flatten into a closed struct.
+macro_rules! judged_params {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($(#[$of])* $field: $type,)*
+            /// Another model than the judge's.
+            #[serde(default)]
+            #[schemars(length(min = 1))]
+            model: Option<String>,
+            /// Replaces the opening of the judge's prompt, never its frame.
+            #[serde(default)]
+            #[schemars(length(min = 1))]
+            system_prompt: Option<String>,
+            /// Decides from the score (0 to 1): passed if it is at least this.
+            #[serde(default)]
+            #[schemars(range(min = 0, max = 1))]
+            min_score: Option<f64>,
+            /// Decides from the score (0 to 1): passed if it is at most this.
+            #[serde(default)]
+            #[schemars(range(min = 0, max = 1))]
+            max_score: Option<f64>,
+        }
+
+        impl $name {
+            /// What every judged type takes, checked.
+            fn common(&self) -> (
+                $crate::handlers::JudgedParams,
+                Vec<$crate::rubric::ParamProblem>,
+            ) {
+                let known = $crate::handlers::JudgedParams {
+                    model: self.model.clone(),
+                    system_prompt: self.system_prompt.clone(),
+                    min_score: self.min_score,
+                    max_score: self.max_score,
+                    ..$crate::handlers::JudgedParams::default()
+                };
+                let problems = super::common_problems(&known);
+                (known, problems)
+            }
+        }
+    };
+}
+use judged_params;
+
+/// What can be wrong with what every judged type takes.
+fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
+    let mut problems = Vec::new();
+    for (name, text) in [
+        ("model", &known.model),
+        ("system_prompt", &known.system_prompt),
+    ] {
+        empty(name, text.as_deref(), &mut problems);
+    }
+    for (name, score) in [
+        ("min_score", known.min_score),
+        ("max_score", known.max_score),
+    ] {
+        if let Some(score) = score.filter(|s| !(0.0..=1.0).contains(s)) {
+            problems.push(problem(
+                format!("/{name}"),
+                format!("must be between 0 and 1 (got {score})"),
+            ));
+        }
+    }
+    if let (Some(min), Some(max)) = (known.min_score, known.max_score)
+        && min > max
+    {
+        let why = format!("is above max_score ({min} > {max}): nothing could pass");
+        problems.push(problem("/min_score", why));
+    }
+    problems
+}
+
+/// A text that is there says something.
+fn empty(name: &str, text: Option<&str>, problems: &mut Vec<ParamProblem>) {
+    if text.is_some_and(|text| text.trim().is_empty()) {
+        problems.push(problem(format!("/{name}"), "is empty"));
+    }
+}
+
+/// The lowest and the highest score, in that order.
+fn scale_problem(scale: Option<[f64; 2]>) -> Option<ParamProblem> {
+    let [low, high] = scale?;
+    if low.is_finite() && high.is_finite() && low < high {
+        return None;
+    }
+    let why =
+        format!("must be the lowest and the highest score, such as [1, 5] (got [{low}, {high}])");
+    Some(problem("/scale", why))
+}
+
+/// A list of texts that are each judged: none empty, none twice, not endless.
+fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>) {
+    if texts.is_empty() {
+        problems.push(problem(format!("/{name}"), "needs at least one entry"));
+    }
+    if texts.len() > MOST_ENTRIES {
+        let count = texts.len();
+        let why = format!("holds {count}, more than {MOST_ENTRIES}");
+        problems.push(problem(format!("/{name}"), why));
+        return;
+    }
+    for (at, text) in texts.iter().enumerate() {
+        let pointer = format!("/{name}/{at}");
+        if text.trim().is_empty() {
+            problems.push(problem(pointer, "is empty"));
+        } else if let Some(first) = texts[..at].iter().position(|t| t.trim() == text.trim()) {
+            problems.push(problem(
+                pointer,
+                format!("says the same as {name}[{first}]"),
+            ));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a judge is asked to state part by part, and what the parts amount to.
+
+use std::fmt::Write as _;
+
+use crate::model::VerdictPart;
+
+/// What a slip costs in `behavioral_metrics`, in the order of [`Parts::BEHAVIORS`] (evalbench).
+const COSTS: [f64; 2] = [0.5, 0.2];
+
+/// What a judge is asked to state part by part. What the parts amount to is computed, never asked for: a judge's overall
+/// may contradict its own parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Parts {
+    /// Nothing: the verdict is one.
+    #[default]
+    Whole,
+    /// A verdict for each of these.
+    Criteria(Vec<String>),
+    /// Whether each of these goals is met; empty: the judge names them.
+    Goals(Vec<String>),
+    /// A verdict for each of these calls of the agent.
+    Calls(Vec<String>),
+    /// How often each of [`Parts::BEHAVIORS`] occurs.
+    Behaviors,
+}
+
+impl Parts {
+    /// What [`Parts::Behaviors`] counts.
+    pub const BEHAVIORS: [&'static str; 2] = ["hallucinations", "clarifications"];
+
+    /// Whether all is met, and the score. `None` without parts.
+    pub fn amount(&self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
+        if parts.is_empty() {
+            return None;
+        }
+        let passed = parts.iter().all(|part| part.met);
+        let score = if matches!(self, Self::Behaviors) {
+            let cost = |(part, cost): (&VerdictPart, f64)| {
+                cost * f64::from(part.count.unwrap_or(u32::from(!part.met)))
+            };
+            (1.0 - parts.iter().zip(COSTS).map(cost).sum::<f64>()).max(0.0)
+        } else {
+            let met = parts.iter().filter(|part| part.met).count();
+            met as f64 / parts.len() as f64
+        };
+        Some((passed, score))
+    }
+
+    /// Gives each part the text it was numbered for.
+    pub fn name(&self, parts: &mut [VerdictPart]) {
+        if let Self::Criteria(texts) | Self::Goals(texts) | Self::Calls(texts) = self {
+            for (part, text) in parts.iter_mut().zip(texts) {
+                part.text.clone_from(text);
+            }
+        }
+    }
+
+    /// What the parts say, in a line.
+    pub fn head(&self, parts: &[VerdictPart]) -> String {
+        let met = parts.iter().filter(|part| part.met).count();
+        let all = parts.len();
+        let what = match self {
+            Self::Behaviors => {
+                let counts = parts
+                    .iter()
+                    .map(|part| format!("{} {}", part.count.unwrap_or_default(), part.text));
+                return format!("{}.", counts.collect::<Vec<_>>().join(", "));
+            }
+            Self::Calls(_) => "calls without an issue",
+            Self::Goals(_) => "goals met",
+            Self::Criteria(_) | Self::Whole => "criteria met",
+        };
+        format!("{met} of {all} {what}.")
+    }
+}
+
+/// Texts as a numbered list that reads back one way only: what a text itself breaks over lines is indented, so that no
+/// line of it looks like the next number.
+pub(super) fn numbered<T: AsRef<str>>(texts: &[T]) -> String {
+    let mut out = String::new();
+    for (number, text) in (1..).zip(texts) {
+        let text = text.as_ref().trim().replace('\n', "\n   ");
+        // Writing to a String cannot fail.
+        let _ok = writeln!(out, "{number}. {text}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts(counts: &[(bool, u32)]) -> Vec<VerdictPart> {
+        let part = |(met, count): &(bool, u32)| VerdictPart {
+            met: *met,
+            count: Some(*count),
+            ..VerdictPart::default()
+        };
+        counts.iter().map(part).collect()
+    }
+
+    #[test]
+    fn slips_cost_what_they_cost_in_evalbench_and_never_less_than_nothing() {
+        for (hallucinations, clarifications, score) in [
+            (0, 0, 1.0),
+            (1, 0, 0.5),
+            (0, 1, 0.8),
+            (1, 1, 0.3),
+            (2, 0, 0.0),
+            (0, 5, 0.0),
+            (4_000_000_000, 9, 0.0),
+        ] {
+            let parts = parts(&[
+                (hallucinations == 0, hallucinations),
+                (clarifications == 0, clarifications),
+            ]);
+            let (passed, got) = Parts::Behaviors.amount(&parts).expect("parts");
+            assert!(
+                (got - score).abs() < 1e-9,
+                "{hallucinations} {clarifications}: {got}"
+            );
+            assert_eq!(passed, hallucinations + clarifications == 0);
+        }
+    }
+
+    #[test]
+    fn nothing_stated_amounts_to_nothing() {
+        for kind in [Parts::Whole, Parts::Behaviors, Parts::Goals(Vec::new())] {
+            assert_eq!(kind.amount(&[]), None, "{kind:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_met_is_a_score_of_one_and_nothing_else_is(met in prop::collection::vec(any::<bool>(), 1..20)) {
+            let parts = parts(&met.iter().map(|m| (*m, 0)).collect::<Vec<_>>());
+            let (passed, score) = Parts::Criteria(Vec::new()).amount(&parts).expect("parts");
+            prop_assert_eq!(passed, met.iter().all(|m| *m));
+            prop_assert_eq!(passed, score >= 1.0);
+            prop_assert!((0.0..=1.0).contains(&score));
+        }
+
+        #[test]
+        fn a_text_cannot_pose_as_the_next_entry(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
+            let list = numbered(&texts);
+            let starts = list.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
+            prop_assert_eq!(starts, texts.len());
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The parts of a verdict: how they are asked for, and how they are read.
+//!
+//! Read as strictly as the verdict itself: each number once and none left out, counts that are there. What the parts
+//! amount to is not asked for.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::form::words_of;
+use super::verdict::{NoVerdict, misformed, no, present};
+use crate::handlers::Parts;
+use crate::model::VerdictPart;
+
+/// The version of this reading; part of the cache key of verdicts with parts. Raise it when a reply could be read
+/// otherwise than before.
+pub(super) const VERSION: u32 = 1;
+
+/// A judge that names more goals than these in one conversation lists steps.
+const MOST_GOALS: usize = 50;
+/// A count above this is a slip of the pen.
+const MOST_COUNTED: f64 = 10_000.0;
+
+/// Which parts a verdict has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartsForm {
+    /// So many criteria, by number.
+    Criteria(usize),
+    /// So many goals, by number; `None`: the judge names them.
+    Goals(Option<usize>),
+    /// So many calls, by number.
+    Calls(usize),
+    /// The counts of [`Parts::BEHAVIORS`].
+    Behaviors,
+}
+
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(default, deserialize_with = "present")]
+    criteria: Option<Vec<Judged>>,
+    #[serde(default, deserialize_with = "present")]
+    goals: Option<Vec<Goal>>,
+    #[serde(default, deserialize_with = "present")]
+    calls: Option<Vec<Judged>>,
+    #[serde(default, deserialize_with = "present")]
+    hallucinations: Option<Counted>,
+    #[serde(default, deserialize_with = "present")]
+    clarifications: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Judged {
+    index: f64,
+    #[serde(default)]
+    reasoning: String,
+    passed: bool,
+}
+
+#[derive(Deserialize)]
+struct Goal {
+    #[serde(default, deserialize_with = "present")]
+    index: Option<f64>,
+    #[serde(default, rename = "goal")]
+    name: String,
+    #[serde(default)]
+    reasoning: String,
+    met: bool,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    #[serde(default)]
+    reasoning: String,
+    count: f64,
+}
+
+impl PartsForm {
+    /// The form of what an eval asks for; `None`: no parts.
+    pub fn of(parts: &Parts) -> Option<Self> {
+        Some(match parts {
+            Parts::Whole => return None,
+            Parts::Criteria(texts) => Self::Criteria(texts.len()),
+            Parts::Goals(texts) => Self::Goals(Some(texts.len()).filter(|n| *n > 0)),
+            Parts::Calls(texts) => Self::Calls(texts.len()),
+            Parts::Behaviors => Self::Behaviors,
+        })
+    }
+
+    /// What the parts amount to; see [`Parts::amount`].
+    pub(super) fn amount(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
+        match self {
+            Self::Behaviors => Parts::Behaviors.amount(parts),
+            _ => Parts::Criteria(Vec::new()).amount(parts),
+        }
+    }
+
+    /// The fields that hold the parts.
+    pub(super) fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Criteria(_) => &["criteria"],
+            Self::Goals(_) => &["goals"],
+            Self::Calls(_) => &["calls"],
+            Self::Behaviors => &Parts::BEHAVIORS,
+        }
+    }
+
+    /// One of them, in words.
+    const fn one(self) -> &'static str {
+        match self {
+            Self::Criteria(_) => "criterion",
+            Self::Goals(_) => "goal",
+            Self::Calls(_) => "call",
+            Self::Behaviors => "count",
+        }
+    }
+
+    /// How many are numbered.
+    pub(super) const fn numbered(self) -> Option<usize> {
+        match self {
+            Self::Criteria(n) | Self::Calls(n) | Self::Goals(Some(n)) => Some(n),
+            Self::Goals(None) | Self::Behaviors => None,
+        }
+    }
+
+    /// What says whether a part is met.
+    pub(super) const fn flag(self) -> &'static str {
+        match self {
+            Self::Goals(_) => "met",
+            _ => "passed",
+        }
+    }
+
+    fn means(self) -> &'static str {
+        match self {
+            Self::Criteria(_) => "Whether this criterion is met. Follows from its reasoning.",
+            Self::Goals(_) => "Whether this goal is met in full. Follows from its reasoning.",
+            Self::Calls(_) => "Whether this call has no issue. Follows from its reasoning.",
+            Self::Behaviors => "",
+        }
+    }
+
+    /// The fields of the schema.
+    pub(super) fn properties(self) -> Vec<(&'static str, Value)> {
+        let text = |what: &str| json!({"type": "string", "description": what});
+        let object = |properties: Value| {
+            let required: Vec<String> = properties
+                .as_object()
+                .into_iter()
+                .flat_map(|map| map.keys().cloned())
+                .collect();
+            json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false
+            })
+        };
+        let why = text("One to three sentences: the facts that decide.");
+        if self == Self::Behaviors {
+            return Parts::BEHAVIORS
+                .map(|name| {
+                    let counted = object(json!({
+                        "reasoning": text("What was counted: where each stands, and why it is one."),
+                        "count": {"type": "integer", "description": format!("How many {name} there are; 0 for none.")}
+                    }));
+                    (name, counted)
+                })
+                .to_vec();
+        }
+        let (one, key) = (self.one(), self.keys()[0]);
+        let (whose, what) = match self.numbered() {
+            Some(n) => (
+                (
+                    "index",
+                    json!({"type": "integer", "description": format!("The number of the {one}, from 1 to {n}.")}),
+                ),
+                format!("One entry for each {one}, in order."),
+            ),
+            None => (
+                ("goal", text("The goal, in a few words.")),
+                "One entry for each goal of the user's request, in order.".to_owned(),
+            ),
+        };
+        let entry = json!({
+            (whose.0): whose.1,
+            "reasoning": why,
+            (self.flag()): {"type": "boolean", "description": self.means()}
+        });
+        vec![(
+            key,
+            json!({"type": "array", "description": what, "items": object(entry)}),
+        )]
+    }
+
+    /// The fields as they are shown where the server has no structured output.
+    pub(super) fn example(self) -> String {
+        match (self, self.numbered()) {
+            (Self::Behaviors, _) => {
+                let counted = Parts::BEHAVIORS.map(|name| {
+                    format!("\"{name}\": {{\"reasoning\": \"…\", \"count\": a whole number}}")
+                });
+                counted.join(", ")
+            }
+            (_, Some(n)) => format!(
+                "\"{}\": [{{\"index\": 1 to {n}, \"reasoning\": \"…\", \"{}\": true or false}}]",
+                self.keys()[0],
+                self.flag()
+            ),
+            (_, None) => {
+                "\"goals\": [{\"goal\": \"…\", \"reasoning\": \"…\", \"met\": true or false}]"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// What the prompt says of the fields.
+    pub(super) fn told(self) -> String {
+        let each = match self {
+            Self::Criteria(n) => format!(
+                "- `criteria`: one entry for each of the {n} numbered criteria, in order: `index`, its number; `reasoning`, \
+                 one to three sentences with the facts that decide it; `passed`, true only if this criterion is met. Judge \
+                 each by itself: what you think of one is no evidence for another.\n"
+            ),
+            Self::Goals(Some(n)) => format!(
+                "- `goals`: one entry for each of the {n} numbered goals, in order: `index`, its number; `reasoning`, one to \
+                 three sentences with the facts that decide it; `met`, true only if the goal is met in full.\n"
+            ),
+            Self::Goals(None) => "- `goals`: one entry for each goal of the user's request, in the order of the \
+                 conversation: `goal`, in a few words; `reasoning`, one to three sentences with the facts that decide it; \
+                 `met`, true only if it is met in full.\n"
+                .to_owned(),
+            Self::Calls(n) => format!(
+                "- `calls`: one entry for each of the {n} numbered calls, in order: `index`, its number; `reasoning`, the \
+                 issues found, or why there is none; `passed`, true only if the call has no issue.\n"
+            ),
+            Self::Behaviors => "- `hallucinations`, `clarifications`: each with `reasoning`, where each one stands and why it \
+                 counts, and `count`, a whole number; 0 for none.\n"
+                .to_owned(),
+        };
+        format!(
+            "{each}- `reasoning`: two to six sentences for the rubric's author: what decided. State no overall verdict and \
+             no score of your own: they follow from the entries.\n"
+        )
+    }
+
+    /// Reads the parts of a verdict. Those of numbers have no text yet.
+    pub(super) fn read(self, json: &str) -> Result<Vec<VerdictPart>, NoVerdict> {
+        let stated: Stated = serde_json::from_str(json).map_err(|error| misformed(json, &error))?;
+        let missing = |key: &str| NoVerdict(format!("the verdict has no `{key}`"));
+        match self {
+            Self::Behaviors => {
+                let counted = [stated.hallucinations, stated.clarifications];
+                let pairs = Parts::BEHAVIORS.into_iter().zip(counted);
+                pairs
+                    .map(|(name, stated)| count(name, stated.ok_or_else(|| missing(name))?))
+                    .collect()
+            }
+            Self::Criteria(n) => {
+                let all = stated.criteria.ok_or_else(|| missing("criteria"))?;
+                self.in_order(n, all.into_iter().map(by_number).collect())
+            }
+            Self::Calls(n) => {
+                let all = stated.calls.ok_or_else(|| missing("calls"))?;
+                self.in_order(n, all.into_iter().map(by_number).collect())
+            }
+            Self::Goals(Some(n)) => {
+                let all = stated.goals.ok_or_else(|| missing("goals"))?;
+                let pair = |goal: Goal| (goal.index, part(goal.name, goal.reasoning, goal.met));
+                self.in_order(n, all.into_iter().map(pair).collect())
+            }
+            Self::Goals(None) => named(stated.goals.ok_or_else(|| missing("goals"))?),
+        }
+    }
+
+    /// Each number once, and none left out or beyond.
+    fn in_order(
+        self,
+        n: usize,
+        stated: Vec<(Option<f64>, VerdictPart)>,
+    ) -> Result<Vec<VerdictPart>, NoVerdict> {
+        let one = self.one();
+        let mut parts: Vec<Option<VerdictPart>> = vec![None; n];
+        for (index, part) in stated {
+            let Some(index) = index else {
+                return no(format!("a {one} of the verdict has no `index`"));
+            };
+            let slot = (1..=n).find(|at| (index - *at as f64).abs() < f64::EPSILON);
+            let Some(slot) = slot else {
+                return no(format!(
+                    "the verdict speaks of {one} {index}, and they are numbered from 1 to {n}"
+                ));
+            };
+            if parts[slot - 1].replace(part).is_some() {
+                return no(format!("{one} {slot} has two verdicts"));
+            }
+        }
+        let missing = parts.iter().position(Option::is_none);
+        match missing {
+            Some(at) => no(format!("{one} {} of {n} has no verdict", at + 1)),
+            None => Ok(parts.into_iter().flatten().collect()),
+        }
+    }
+
+    /// The form that a schema of ours asks for: how the built-in judge, which is sent the schema alone, learns it.
+    pub(super) fn in_schema(schema: &Value) -> Option<Self> {
+        let properties = &schema["properties"];
+        let numbers = |key: &str| {
+            let index = &properties[key]["items"]["properties"]["index"]["description"];
+            let [_, to] = words_of(index.as_str()?, ["from", "to"])?;
+            to.parse::<usize>().ok()
+        };
+        let has = |key: &str| properties[key].is_object();
+        if has("criteria") {
+            return numbers("criteria").map(Self::Criteria);
+        }
+        if has("calls") {
+            return numbers("calls").map(Self::Calls);
+        }
+        if has("goals") {
+            return Some(Self::Goals(numbers("goals")));
+        }
+        has(Parts::BEHAVIORS[0]).then_some(Self::Behaviors)
+    }
+}
+
+fn part(text: String, reasoning: String, met: bool) -> VerdictPart {
+    VerdictPart {
+        text,
+        reasoning,
+        met,
+        count: None,
+    }
+}
+
+fn by_number(stated: Judged) -> (Option<f64>, VerdictPart) {
+    let part = part(String::new(), stated.reasoning, stated.passed);
+    (Some(stated.index), part)
+}
+
+fn named(goals: Vec<Goal>) -> Result<Vec<VerdictPart>, NoVerdict> {
+    if goals.is_empty() {
+        return no("the verdict names no goal");
+    }
+    if goals.len() > MOST_GOALS {
+        let n = goals.len();
+        return no(format!(
+            "the verdict names {n} goals, more than {MOST_GOALS}"
+        ));
+    }
+    let goals = goals.into_iter().zip(1..);
+    goals
+        .map(|(goal, number)| {
+            if goal.name.trim().is_empty() {
+                return no(format!(
+                    "goal {number} of the verdict does not say which it is"
+                ));
+            }
+            Ok(part(goal.name, goal.reasoning, goal.met))
+        })
+        .collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole and between 0 and 10,000"
+)]
+fn count(name: &str, stated: Counted) -> Result<VerdictPart, NoVerdict> {
+    let n = stated.count;
+    if n.fract() != 0.0 || !(0.0..=MOST_COUNTED).contains(&n) {
+        return no(format!(
+            "the count of {name} must be a whole number from 0 to {MOST_COUNTED} (got {n})"
+        ));
+    }
+    Ok(VerdictPart {
+        count: Some(n as u32),
+        ..part(name.to_owned(), stated.reasoning, n == 0.0)
+    })
+}
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

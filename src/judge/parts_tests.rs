@@ -1,0 +1,389 @@
+use std::sync::Arc;
+
+use super::super::fake::{Bench, FakeTool, Script, calls, story, text};
+use super::super::{Form, decide, read_object, read_text};
+use super::*;
+use crate::handlers::JudgedParams;
+use crate::model::{CellResult, JudgeConfig, Outcome, ProviderKind, Verdict};
+
+fn form(parts: PartsForm) -> Form {
+    Form {
+        parts: Some(parts),
+        ..Form::default()
+    }
+}
+
+const TWO: PartsForm = PartsForm::Criteria(2);
+
+/// Replies of which none states a verdict of two criteria.
+const FAULTS: &[(&str, &str)] = &[
+    ("", "the reply is empty"),
+    ("PASS", "the reply holds no verdict"),
+    ("10/10", "the reply holds no verdict"),
+    ("2/10", "the reply holds no verdict"),
+    ("1/100", "the reply holds no verdict"),
+    ("FAIL - it did not pass", "the reply holds no verdict"),
+    ("Verdict:\nPASS", "the reply holds no verdict"),
+    ("1. PASS\n2. PASS", "the reply holds no verdict"),
+    ("I think both PASS.", "the reply holds no verdict"),
+    ("{}", "the verdict has no `criteria`"),
+    (
+        r#"{"passed":true,"score":1}"#,
+        "the verdict has no `criteria`",
+    ),
+    (
+        r#"{"reasoning":"both are met"}"#,
+        "the verdict has no `criteria`",
+    ),
+    (r#"{"criteria":[]}"#, "criterion 1 of 2 has no verdict"),
+    (r#"{"criteria":null}"#, "the verdict does not have its form"),
+    (
+        r#"{"criteria":"all met"}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[true,true]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true}]}"#,
+        "criterion 2 of 2 has no verdict",
+    ),
+    (
+        r#"{"criteria":[{"index":2,"passed":true}]}"#,
+        "criterion 1 of 2 has no verdict",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true},{"index":1,"passed":true}]}"#,
+        "criterion 1 has two verdicts",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true},{"index":3,"passed":true}]}"#,
+        "the verdict speaks of criterion 3, and they are numbered from 1 to 2",
+    ),
+    (
+        r#"{"criteria":[{"index":0,"passed":true},{"index":1,"passed":true}]}"#,
+        "the verdict speaks of criterion 0",
+    ),
+    (
+        r#"{"criteria":[{"index":1.5,"passed":true},{"index":2,"passed":true}]}"#,
+        "the verdict speaks of criterion 1.5",
+    ),
+    (
+        r#"{"criteria":[{"index":"1","passed":true},{"index":2,"passed":true}]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"passed":true},{"passed":true}]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":"true"},{"index":2,"passed":true}]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true,"passed":false},{"index":2,"passed":true}]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1},{"index":2}]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],"criteria":[]}"#,
+        "the verdict does not have its form",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],"applicable":false}"#,
+        "the verdict says \"not applicable\"",
+    ),
+    (
+        r#"It would be {"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}]} at best."#,
+        "the reply mentions a verdict within a sentence",
+    ),
+    (
+        "{\"criteria\":[{\"index\":1,\"passed\":true},{\"index\":2,\"passed\":true}]}\n\n{\"passed\":false}",
+        "the reply holds more than one verdict",
+    ),
+    (
+        r#"{"criteria":[{"index":1,"passed":true},{"index":2,"pas"#,
+        "the reply mentions a verdict within a sentence",
+    ),
+];
+
+#[test]
+fn no_fault_becomes_a_verdict_in_parts() {
+    for (reply, why) in FAULTS {
+        let read = read_text(reply, &form(TWO));
+        let error = read.expect_err(reply).to_string();
+        assert!(error.starts_with(why), "{reply}: {error}");
+    }
+}
+
+#[test]
+fn a_count_that_is_missing_is_never_none() {
+    for reply in [
+        r#"{"reasoning":"perfect"}"#,
+        r#"{"hallucinations":{"count":0}}"#,
+        r#"{"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{"count":null},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{"count":-1},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{"count":0.5},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{"count":1e9},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":{"count":"0"},"clarifications":{"count":0}}"#,
+        r#"{"hallucinations":0,"clarifications":0}"#,
+        "Hallucination Count: 0\nClarification Count: 0",
+        r#"{"passed":true,"score":1}"#,
+    ] {
+        assert!(
+            read_text(reply, &form(PartsForm::Behaviors)).is_err(),
+            "{reply}"
+        );
+    }
+    let reply = r#"{"hallucinations":{"reasoning":"a","count":1},"clarifications":{"count":2.0}}"#;
+    let read = read_text(reply, &form(PartsForm::Behaviors)).expect("counts");
+    assert_eq!(read.parts[1].count, Some(2));
+    assert_eq!(read.passed, Some(false));
+    assert!((read.score.expect("a score") - 0.1).abs() < 1e-9);
+}
+
+#[test]
+fn goals_are_named_or_numbered() {
+    let named = form(PartsForm::Goals(None));
+    for reply in [
+        r#"{"goals":[]}"#,
+        r#"{"goals":[{"met":true}]}"#,
+        r#"{"goals":[{"goal":" ","met":true}]}"#,
+        r#"{"goals":[{"goal":"a","met":"true"}]}"#,
+        r#"{"goals":[{"goal":"a"}]}"#,
+        r#"{"reasoning":"PASS"}"#,
+        "FAIL\nit did not pass",
+        "FAIL\\nit did not pass",
+    ] {
+        assert!(read_text(reply, &named).is_err(), "{reply}");
+    }
+    let many: Vec<_> = (0..51)
+        .map(|n| json!({"goal": n.to_string(), "met": true}))
+        .collect();
+    assert!(read_text(&json!({ "goals": many }).to_string(), &named).is_err());
+    let reply =
+        r#"{"goals":[{"goal":"book","met":true,"reasoning":"it is"},{"goal":"pay","met":false}]}"#;
+    let read = read_text(reply, &named).expect("goals");
+    assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
+    assert_eq!(read.parts[0].text, "book");
+    let numbered = form(PartsForm::Goals(Some(2)));
+    assert!(read_text(reply, &numbered).is_err(), "they have no index");
+    let reply = r#"{"goals":[{"index":2,"met":true},{"index":1,"met":true}]}"#;
+    assert_eq!(read_text(reply, &numbered).expect("goals").score, Some(1.0));
+}
+
+#[test]
+fn the_overall_follows_from_the_parts_whatever_the_judge_says_of_it() {
+    let reply = r#"{"criteria":[{"index":2,"reasoning":"no","passed":false},{"index":1,"reasoning":"yes","passed":true}],
+        "reasoning":"One is not met.","passed":true,"score":7}"#;
+    let read = read_object(reply, &form(TWO)).expect("a verdict");
+    assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
+    assert_eq!(
+        read.parts[0].reasoning, "yes",
+        "in the order of the criteria"
+    );
+    assert_eq!(
+        read.contradiction.as_deref(),
+        Some("its parts amount to failed, but the judge states passed as a whole")
+    );
+    let reply = r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],
+        "reasoning":"Therefore the answer fails."}"#;
+    let read = read_object(reply, &form(TWO)).expect("a verdict");
+    assert!(read.contradiction.is_some(), "{read:?}");
+}
+
+#[test]
+fn not_applicable_needs_no_parts_where_it_is_allowed() {
+    let form = Form {
+        allow_na: true,
+        ..form(TWO)
+    };
+    let read = read_object(r#"{"reasoning":"no","applicable":false}"#, &form).expect("a verdict");
+    assert_eq!(decide(&read, &params()).outcome, Outcome::NotApplicable);
+    assert!(read_object(r#"{"reasoning":"no","applicable":true}"#, &form).is_err());
+}
+
+#[test]
+fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
+    for (parts, keys) in [
+        (TWO, &["citations", "criteria", "reasoning"][..]),
+        (PartsForm::Goals(None), &["citations", "goals", "reasoning"]),
+        (PartsForm::Calls(3), &["citations", "calls", "reasoning"]),
+        (
+            PartsForm::Behaviors,
+            &["citations", "hallucinations", "clarifications", "reasoning"],
+        ),
+    ] {
+        let schema = form(parts).schema();
+        let names: Vec<&String> = schema["properties"]
+            .as_object()
+            .expect("fields")
+            .keys()
+            .collect();
+        assert_eq!(names, keys);
+        assert_eq!(schema["required"], json!(keys));
+        assert_eq!(PartsForm::in_schema(&schema), Some(parts), "read back");
+        assert!(form(parts).example().contains(keys[1]));
+        assert!(parts.told().contains(keys[1]));
+        assert!(!form(parts).example().contains("score"));
+    }
+    assert_eq!(PartsForm::in_schema(&Form::default().schema()), None);
+}
+
+fn params() -> JudgedParams {
+    JudgedParams {
+        criteria: "1. The answer mentions \"2.69\"\n2. The answer contains a link\n".to_owned(),
+        parts: Parts::Criteria(vec![
+            "The answer mentions \"2.69\"".to_owned(),
+            "The answer contains a link".to_owned(),
+        ]),
+        session: true,
+        ..JudgedParams::default()
+    }
+}
+
+const SPLIT: &str = r#"{"citations":[{"source":"message 1","quote":"Use 2.69"}],
+    "criteria":[{"index":1,"reasoning":"it does","passed":true},{"index":2,"reasoning":"none","passed":false}],
+    "reasoning":"It links nowhere."}"#;
+
+fn bench(tools: &[Arc<FakeTool>]) -> Bench {
+    let mut bench = Bench::new(tools);
+    bench.ask.params = params();
+    bench
+}
+
+fn verdict(result: &CellResult) -> &Verdict {
+    result.verdict.as_deref().expect("a verdict")
+}
+
+#[tokio::test]
+async fn one_call_states_every_criterion() {
+    let script = Script::new(vec![text(SPLIT)]);
+    let (result, facts) = bench(&[]).judge(&script).await;
+    assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
+    assert_eq!(
+        result.explanation,
+        "1 of 2 criteria met.\nIt links nowhere.\n✓ 1. The answer mentions \"2.69\": it does\n✗ 2. The answer contains a \
+         link: none"
+    );
+    assert!(verdict(&result).citations[0].found);
+    assert_eq!(story(&facts), ["0 started", "0 finished", "0 verdict"]);
+    let sent = &script.bodies.lock().expect("no panic")[0];
+    assert!(
+        sent.contains("one entry for each of the 2 numbered criteria"),
+        "{sent}"
+    );
+    assert!(
+        !sent.contains("`passed`: true only if the criteria are met"),
+        "no overall is asked for"
+    );
+}
+
+#[tokio::test]
+async fn a_verdict_that_leaves_one_out_is_no_verdict() {
+    let short = r#"{"criteria":[{"index":1,"passed":true}],"reasoning":"fine"}"#;
+    let (result, facts) = bench(&[]).judge(&Script::new(vec![text(short)])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+    assert_eq!(
+        result.error.as_deref(),
+        Some("criterion 2 of 2 has no verdict")
+    );
+    assert_eq!(story(&facts).last().map(String::as_str), Some("0 unparsed"));
+}
+
+#[tokio::test]
+async fn two_submissions_of_the_same_share_that_differ_disagree() {
+    let other = SPLIT
+        .replace("\"passed\":true", "\"passed\":x")
+        .replace("\"passed\":false", "\"passed\":true")
+        .replace("\"passed\":x", "\"passed\":false");
+    let tool = FakeTool::new("fetch_url", super::super::fake::Does::Echo);
+    let bench = bench(&[tool]);
+    let both = calls(&[("submit_verdict", SPLIT), ("submit_verdict", &other)]);
+    let (result, _) = bench.judge(&Script::new(vec![both])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+    let twice = calls(&[("submit_verdict", SPLIT), ("submit_verdict", SPLIT)]);
+    let (result, _) = bench.judge(&Script::new(vec![twice])).await;
+    assert_eq!(result.score, Some(0.5), "{:?}", result.error);
+}
+
+#[tokio::test]
+async fn a_recorded_verdict_is_decided_again_from_its_parts() {
+    let (result, _) = bench(&[]).judge(&Script::new(vec![text(SPLIT)])).await;
+    let mut recorded = verdict(&result).clone();
+    let lenient = JudgedParams {
+        min_score: Some(0.5),
+        ..params()
+    };
+    assert_eq!(decide(&recorded, &lenient).outcome, Outcome::Pass);
+    // What a record says of the whole does not count beside its parts.
+    (recorded.passed, recorded.score) = (Some(true), Some(1.0));
+    let again = decide(&recorded, &params());
+    assert_eq!((again.outcome, again.score), (Outcome::Fail, Some(0.5)));
+}
+
+#[tokio::test]
+async fn rules_rule_on_each_criterion() {
+    let mut bench = bench(&[]);
+    bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
+    let rules = || bench.engine(Arc::new(super::super::rules::Rules::new(None)));
+    let (result, _) = bench.judge_with(&rules()).await;
+    assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
+    assert_eq!(
+        result.explanation,
+        "1 of 2 criteria met.\nrules, a checker and not a model.\n\
+         ✓ 1. The answer mentions \"2.69\": “2.69” is in message 1\n\
+         ✗ 2. The answer contains a link: there is no URL"
+    );
+}
+
+#[tokio::test]
+async fn rules_leave_undecided_what_they_cannot_state() {
+    for (criteria, parts) in [
+        (
+            "1. The tone is kind\n",
+            Parts::Criteria(vec!["The tone is kind".to_owned()]),
+        ),
+        ("The answer mentions \"2.69\"", Parts::Behaviors),
+        ("The answer mentions \"2.69\"", Parts::Goals(Vec::new())),
+        (
+            "The answer mentions \"2.69\"",
+            Parts::Calls(vec!["search in message 1".to_owned()]),
+        ),
+    ] {
+        let mut bench = bench(&[]);
+        bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
+        bench.ask.params.criteria = criteria.to_owned();
+        bench.ask.params.parts = parts.clone();
+        let rules = bench.engine(Arc::new(super::super::rules::Rules::new(None)));
+        let (result, _) = bench.judge_with(&rules).await;
+        assert_eq!(
+            result.outcome,
+            Outcome::NotApplicable,
+            "{parts:?} {:?}",
+            result.error
+        );
+        assert!(!result.explanation.is_empty());
+    }
+}
+
+#[test]
+fn the_reading_of_parts_is_part_of_their_cache_key_and_of_no_other() {
+    let bench = bench(&[]);
+    let engine = bench.engine(Script::new(Vec::new()));
+    let parser = |ask: &crate::handlers::JudgeRequest| {
+        let (_, parts) = engine.cache_key(ask).expect("a key");
+        parts.into_iter().find(|(name, _)| name == "parser")
+    };
+    let mut plain = bench.ask.clone();
+    plain.params.parts = Parts::Whole;
+    assert_ne!(parser(&bench.ask), parser(&plain));
+    let version = crate::model::Digest::of(super::super::PARSER_VERSION.to_string().as_bytes());
+    assert_eq!(parser(&plain), Some(("parser".to_owned(), version)));
+}
