@@ -6,6 +6,7 @@
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
 mod contains;
+mod examples;
 mod explain;
 mod fold;
 mod json;
@@ -27,6 +28,7 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub use examples::{run_example, run_examples};
 pub use registry::Registry;
 pub use subject::{Call, Said, Subject};
 pub use wrap::JudgedEval;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::form::Form;
 use crate::handlers::JudgedParams;
-use crate::model::{CellResult, Citation, Outcome, Verdict};
+use crate::model::{Bounds, CellResult, Citation, Outcome, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
@@ -223,23 +223,11 @@ fn states_a_verdict(prose: &str) -> bool {
 ///
 /// A verdict that lacks what now decides is `unparsed`, never a guess.
 pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
-    let outcome = if verdict.applicable == Some(false) {
-        Ok(Outcome::NotApplicable)
-    } else if params.min_score.is_some() || params.max_score.is_some() {
-        match verdict.score {
-            Some(score) => {
-                let high_enough = params.min_score.is_none_or(|min| score >= min);
-                let low_enough = params.max_score.is_none_or(|max| score <= max);
-                Ok(Outcome::of(high_enough && low_enough))
-            }
-            None => Err("the verdict has no score, and min_score or max_score decides from it"),
-        }
-    } else {
-        match verdict.passed {
-            Some(passed) => Ok(Outcome::of(passed)),
-            None => Err("the verdict has no `passed`, and no min_score decides"),
-        }
+    let bounds = Bounds {
+        min: params.min_score,
+        max: params.max_score,
     };
+    let outcome = bounds.decide(verdict.into());
     let mut result = match outcome {
         Ok(outcome) => CellResult::new(outcome, verdict.reasoning.clone()),
         Err(why) => CellResult::failed(Outcome::Unparsed, why),
