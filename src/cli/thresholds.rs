@@ -22,6 +22,8 @@ use crate::workspace::Workspace;
 const SHOWN: usize = 40;
 /// Fewer labels than these name no best threshold.
 const NAMED: u64 = 10;
+/// Equally good thresholds that are named.
+const LISTED: usize = 4;
 /// Fewer labels than these are few, and it is said.
 const FEW: u64 = 50;
 
@@ -183,7 +185,15 @@ fn table(out: &mut String, sweep: &Sweep) {
     let bound = sweep.bound.as_str();
     let _infallible = write!(out, "  {bound:>9}  pass  fail");
     if labelled {
-        out.push_str("    true pass   false fail    true fail   false pass    agree");
+        for title in [
+            "true pass",
+            "false fail",
+            "true fail",
+            "false pass",
+            "agree",
+        ] {
+            let _infallible = write!(out, "  {title:>11}");
+        }
     }
     out.push('\n');
     for point in shown(&sweep.points) {
@@ -276,11 +286,9 @@ fn told(out: &mut String, sweep: &Sweep) {
             "  {labels}: too few to call a threshold the best ({NAMED} are the least here)"
         );
     } else {
-        let at = match best.as_slice() {
-            [only] => number(only.at),
-            [first, .., last] => format!("{} to {}", number(first.at), number(last.at)),
-            [] => String::new(),
-        };
+        let some: Vec<String> = best.iter().take(LISTED).map(|p| number(p.at)).collect();
+        let more = if best.len() > LISTED { ", …" } else { "" };
+        let at = format!("{}{more}", some.join(", "));
         let _infallible = writeln!(out, "  most labels agree at {at}: {}", share(right, n));
         if n < FEW {
             let _infallible = writeln!(

@@ -111,3 +111,124 @@ impl BoardCell {
         self.eval = Arc::new(Digest::of(other.as_bytes()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellIx, Stated};
+
+    fn cell(run: &str, score: f64, min: Option<f64>, stated: Option<Stated>) -> BoardCell {
+        let bounds = Bounds { min, max: None };
+        BoardCell {
+            run: RunId(run.to_owned()),
+            cell: CellIx(0),
+            cached: None,
+            outcome: Outcome::of(bounds.is_empty() || bounds.hold(score)),
+            score: Some(score),
+            explanation: "said".to_owned(),
+            error: None,
+            eval: Arc::new(Digest("e".to_owned())),
+            judge: None,
+            transcript: Arc::new(Digest("t".to_owned())),
+            key: None,
+            bounds,
+            stated,
+        }
+    }
+
+    fn judged(score: f64, min: Option<f64>) -> BoardCell {
+        let stated = Stated {
+            passed: Some(true),
+            score: Some(score),
+            applicable: None,
+        };
+        cell("1", score, min, Some(stated))
+    }
+
+    /// Outcome, score and whether it still counts as decided by the eval there is.
+    fn after(cell: BoardCell, min: Option<f64>, negate: bool) -> (Outcome, Option<f64>, bool) {
+        let mut board = Board::default();
+        board.put("t/r/e~j".to_owned(), cell);
+        let deciding = Deciding {
+            bounds: Bounds { min, max: None },
+            negate,
+        };
+        let of = HashMap::from([("e".to_owned(), deciding)]);
+        board.decide_anew(&HashMap::from([("r".to_owned(), of)]));
+        let cell = board.get("t/r/e~j").expect("it is there");
+        (cell.outcome, cell.score, cell.eval.0 == "e")
+    }
+
+    #[test]
+    fn a_recorded_score_is_decided_by_todays_bounds() {
+        use Outcome::{Fail, Pass, Unparsed};
+        for (cell, min, negate, want) in [
+            (
+                judged(0.6, Some(0.5)),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            (
+                judged(0.6, Some(0.7)),
+                Some(0.6),
+                false,
+                (Pass, Some(0.6), true),
+            ),
+            (judged(0.6, Some(0.7)), None, false, (Pass, Some(0.6), true)),
+            (judged(0.6, None), Some(0.7), false, (Fail, Some(0.6), true)),
+            (
+                cell("1", 0.6, Some(0.5), None),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            (
+                cell("1", 0.6, None, None),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            // What a check found by itself was not recorded; and what a negated one says stands in its words.
+            (
+                cell("1", 0.6, Some(0.7), None),
+                None,
+                false,
+                (Fail, Some(0.6), false),
+            ),
+            (
+                cell("1", 0.6, Some(0.5), None),
+                Some(0.7),
+                true,
+                (Pass, Some(0.6), false),
+            ),
+        ] {
+            assert_eq!(after(cell.clone(), min, negate), want, "{cell:?} {min:?}");
+        }
+        let mut unscored = judged(0.6, None);
+        unscored.score = None;
+        unscored.stated = Some(Stated {
+            passed: Some(true),
+            ..Stated::default()
+        });
+        assert_eq!(after(unscored, Some(0.5), false), (Unparsed, None, true));
+    }
+
+    #[test]
+    fn verdicts_are_counted_by_decision_and_only_of_evals_as_they_are() {
+        let mut board = Board::default();
+        for (name, run, score) in [
+            ("a/r/e~j#1", "2", 0.9),
+            ("a/r/e~j#2", "2", 0.1),
+            ("b/r/e~j", "1", 0.1),
+            ("b/r/e~k", "2", 0.9),
+            ("c/r/gone", "1", 0.9),
+        ] {
+            board.put(name.to_owned(), cell(run, score, Some(0.5), None));
+        }
+        let digest = Digest("e".to_owned());
+        let verdicts = board.verdicts(&HashMap::from([(("r", "e"), &digest)]));
+        let key = ("r".to_owned(), "e".to_owned());
+        assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
+    }
+}
