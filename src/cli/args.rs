@@ -230,8 +230,8 @@ pub(super) struct RunArgs {
     /// Judge everything again; later runs take these verdicts
     #[arg(long)]
     pub(super) refresh: bool,
-    /// Decide anew from what past runs recorded, by today's min_score, threshold, weights and repeats; ask no
-    /// judge: what no verdict is recorded for stays pending
+    /// Decide anew from the verdicts that past runs recorded, by today's bounds, thresholds, weights and
+    /// repeats, and ask no judge; what has no recorded verdict stays pending
     #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
     pub(super) recorded: bool,
     /// Go on with a run that was interrupted, and try its errors again

@@ -44,7 +44,7 @@ pub(super) fn thresholds(
     let workspace = workspace.as_deref();
     let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
     let mut sweeps = scores.sweeps(labels, &|rubric, eval| {
-        deciding(&header, workspace, rubric, eval)
+        deciding(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();
     if let Some(wanted) = eval {
@@ -96,12 +96,12 @@ fn read(run: &Run) -> Result<(Option<RunHeader>, Scores), Trouble> {
 
 /// What decides now: as the rubric says where it still has the eval, else as in the run.
 fn deciding(
-    header: &Option<RunHeader>,
+    header: Option<&RunHeader>,
     workspace: Option<&Workspace>,
     rubric: &str,
     eval: &str,
 ) -> Deciding {
-    let then = header.iter().find_map(|header| {
+    let then = header.and_then(|header| {
         let of = |at: u32| header.rubrics.get(at as usize);
         let is = |r: u32| of(r).is_some_and(|of| of.id == rubric);
         header
@@ -208,15 +208,12 @@ fn table(out: &mut String, sweep: &Sweep) {
             sweep.points.len()
         );
     }
-    match sweep.current {
-        Some(at) => {
-            let _infallible = writeln!(out, "→ {bound}: {} decides now", number(at));
-        }
-        None => {
-            let _infallible = write!(out, "  {:>9}", "now");
-            row(out, sweep.recorded, labelled);
-            out.push_str("  now no score decides, but what the judge or the check itself says\n");
-        }
+    if let Some(at) = sweep.current {
+        let _infallible = writeln!(out, "→ {bound}: {} decides now", number(at));
+    } else {
+        let _infallible = write!(out, "  {:>9}", "now");
+        row(out, sweep.recorded, labelled);
+        out.push_str("  now no score decides, but what the judge or the check itself says\n");
     }
     if labelled {
         told(out, sweep);

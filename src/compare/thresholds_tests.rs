@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::Verdict;
 
-fn name<'a>(transcript: &'a str, repeat: Option<u32>) -> CellNameRef<'a> {
+fn name(transcript: &str, repeat: Option<u32>) -> CellNameRef<'_> {
     CellNameRef {
         transcript,
         rubric: "r",

@@ -43,12 +43,11 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Vec<&'static str> {
             continue;
         }
         let names = || LINTS.iter().map(|(name, _)| *name);
-        let message = match nearest(name, names()) {
-            Some(near) => format!("unknown lint `{name}`; did you mean `{near}`?"),
-            None => {
-                let names: Vec<&str> = names().collect();
-                format!("unknown lint `{name}`; known: {}", names.join(", "))
-            }
+        let message = if let Some(near) = nearest(name, names()) {
+            format!("unknown lint `{name}`; did you mean `{near}`?")
+        } else {
+            let names: Vec<&str> = names().collect();
+            format!("unknown lint `{name}`; known: {}", names.join(", "))
         };
         let one = fields
             .value("allow")

@@ -158,6 +158,15 @@ impl<'r> Lints<'r> {
     }
 }
 
+/// Params whose content is the agent's and its tools', not ours.
+const FOREIGN: &[&str] = &[
+    "args",
+    "arguments",
+    "expected_args",
+    "excluded_args",
+    "forbidden_args",
+];
+
 /// Every text within a value with its pointer, depth first, but not below keys of which `into` says no.
 fn texts<'v>(
     value: &'v serde_json::Value,

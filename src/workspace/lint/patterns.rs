@@ -2,13 +2,13 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::{Lints, Of, Said, texts};
+use super::{FOREIGN, Lints, Of, Said, texts};
 
 /// What a pattern may take here, in bytes; one that loaded takes no more.
 const SIZE_LIMIT: usize = 1 << 20;
 
 /// Params that are regular expressions wherever they stand.
-const ANYWHERE: &[&str] = &["result_matches", "args_match"];
+const ANYWHERE: &[&str] = &["result_matches", "args_match", "regex"];
 /// Params that are in these types.
 const OF_TYPES: &[(&str, &[&str])] = &[
     ("regex", &["pattern"]),
@@ -28,7 +28,8 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
     let own = OF_TYPES.iter().find(|(kind, _)| *kind == eval.kind);
     let own = own.map_or(&[][..], |(_, params)| params);
     let mut empty = Vec::new();
-    texts(&eval.params, "", &|_| true, &mut |pointer, text| {
+    let into = |key: &str| !FOREIGN.contains(&key);
+    texts(&eval.params, "", &into, &mut |pointer, text| {
         let mut steps = pointer.split('/').skip(1);
         let first = steps.next().unwrap_or_default();
         let is_pattern = own.contains(&first)

@@ -270,7 +270,9 @@ fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transc
 
 fn observed(rubric: &Arc<Rubric>, transcripts: &[Transcript<'_>]) -> Vec<Diagnostic> {
     let mut observer = Observer::new(std::slice::from_ref(rubric));
-    transcripts.iter().for_each(|one| observer.see(one));
+    for one in transcripts {
+        observer.see(one);
+    }
     observer.finish()
 }
 
@@ -433,4 +435,12 @@ fn names_that_are_no_lints_are_refused_with_the_nearest() {
             "r.yaml:3:52: unknown lint `empty-mach`; did you mean `empty-match`?",
         ]
     );
+}
+
+#[test]
+fn the_readme_names_every_lint() {
+    let readme = include_str!("../../../README.md");
+    for (name, _) in crate::rubric::LINTS {
+        assert!(readme.contains(&format!("`{name}`")), "{name}");
+    }
 }

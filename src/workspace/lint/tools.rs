@@ -5,18 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lints, Of, Said, texts};
+use super::{FOREIGN, Lints, Of, Said, texts};
 use crate::diag::nearest;
 
 /// Params that hold a tool's name, or several, wherever they stand in the params of a type about tools.
-const NAMED: &[&str] = &["tool", "tools", "tool_name", "tool_names", "sequence"];
-/// Params whose content is the tools', not ours.
-const FOREIGN: &[&str] = &[
-    "args",
-    "arguments",
-    "expected_args",
-    "excluded_args",
-    "forbidden_args",
+const NAMED: &[&str] = &[
+    "tool",
+    "tools",
+    "tool_name",
+    "tool_names",
+    "sequence",
+    "expected_trajectory",
 ];
 /// Parts of the names of types that forbid calls.
 const FORBIDS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
@@ -26,7 +25,9 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) 
     if !eval.kind.contains("tool") && !eval.kind.contains("trajectory") {
         return;
     }
-    let forbids = FORBIDS.iter().any(|part| eval.kind.contains(part)) || eval.params["max"] == 0;
+    let mut most = ["max", "max_calls"].into_iter();
+    let none = most.any(|most| eval.params[most] == 0);
+    let forbids = none || FORBIDS.iter().any(|part| eval.kind.contains(part));
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
     let into = |key: &str| !FOREIGN.contains(&key);
