@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::fmt::Write as _;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -43,11 +44,14 @@ pub(super) enum Command {
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Find mistakes in a workspace, a rubric or transcripts; run nothing
-    #[command(alias = "validate")]
+    /// Find mistakes in a workspace, a rubric or transcripts, and try the examples of evals; judge nothing
+    #[command(alias = "validate", after_help = lints())]
     Check {
         /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
         path: Option<PathBuf>,
+        /// Exit with 2 where there is a warning, too
+        #[arg(long)]
+        strict: bool,
     },
     /// Run the evals of a workspace, record the run, print the results
     Run(RunArgs),
@@ -62,6 +66,12 @@ pub(super) enum Command {
         run: String,
         /// A cell's name, a unique prefix of it, or a glob
         cell: Option<String>,
+        /// For every eval with scores: what each threshold would decide, and what the labels say of it
+        #[arg(long, conflicts_with = "cell")]
+        thresholds: bool,
+        /// Only the thresholds of this eval
+        #[arg(long, value_name = "ID", requires = "thresholds")]
+        eval: Option<String>,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
         format: OutFormat,
@@ -157,6 +167,15 @@ pub(super) enum Command {
     Man,
 }
 
+/// The warnings that a rubric may allow.
+fn lints() -> String {
+    let mut text = "Warnings that `allow: [NAME, …]` on an eval or a rubric silences:\n".to_owned();
+    for (name, what) in crate::rubric::LINTS {
+        let _infallible = writeln!(text, "  {name:<17}{what}");
+    }
+    text
+}
+
 /// How the workbench looks.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Look {
@@ -211,6 +230,10 @@ pub(super) struct RunArgs {
     /// Judge everything again; later runs take these verdicts
     #[arg(long)]
     pub(super) refresh: bool,
+    /// Decide anew from the verdicts that past runs recorded, by today's bounds, thresholds, weights and
+    /// repeats, and ask no judge; what has no recorded verdict stays pending
+    #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
+    pub(super) recorded: bool,
     /// Go on with a run that was interrupted, and try its errors again
     #[arg(long, value_name = "RUN")]
     pub(super) resume: Option<String>,

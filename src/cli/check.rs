@@ -1,4 +1,5 @@
-//! `dicta check`: everything that would fail at load, and how a file of transcripts was understood.
+//! `dicta check`: everything that would fail at load, what lints say, whether examples hold, and how a file of transcripts
+//! was understood.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -6,36 +7,45 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Cx;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
 use crate::model::{Transcript, counted};
+use crate::record::{Board, RunStore};
+use crate::rubric::Rubric;
+use crate::run;
 use crate::transcript::{TranscriptFile, parse};
-use crate::{rubric, workspace};
+use crate::workspace::lint::{self, EvalTally, Observer, Tried};
+use crate::workspace::{self, Workspace};
 
 /// Checks a workspace, a rubric or a file of transcripts.
-pub(super) fn check(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn check(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     match path {
         Some(path)
             if path.is_file()
                 && is_yaml(path)
                 && path.file_name() != Some("dicta.yaml".as_ref()) =>
         {
-            one_rubric(path, cx)
+            one_rubric(path, strict, cx)
         }
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
-            transcripts(path, cx)
+            transcripts(path, strict, cx)
         }
-        _ => whole(path, cx),
+        _ => whole(path, strict, cx),
     }
+}
+
+/// Warnings refuse nothing, unless they are told to.
+fn code(warnings: usize, strict: bool) -> u8 {
+    if strict && warnings > 0 { USAGE } else { 0 }
 }
 
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
+fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(path, cx)?;
     opened.announce(cx);
     let workspace = &opened.workspace;
@@ -43,9 +53,11 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     let mut records = 0_u64;
     let mut bad = Vec::new();
     let mut ids = HashSet::new();
+    let mut observer = Observer::new(&workspace.rubrics);
     for file in &workspace.transcripts {
         let mut taken = Vec::new();
         let (good, faults) = read(file, &mut |transcript| {
+            observer.see(transcript);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(taken_id(file, &transcript.id));
             }
@@ -56,6 +68,11 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
         bad.append(&mut taken);
     }
     tell(&bad, cx);
+    let tried = lint::examples(&workspace.rubrics, &Registry::builtin());
+    let mut lints = observer.finish();
+    lints.extend(lint::same_verdict(&workspace.rubrics, &on_board(workspace)));
+    cx.streams.diagnose(&tried.problems);
+    cx.streams.diagnose(&lints);
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
@@ -71,13 +88,71 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
             let _infallible = writeln!(out, "{why}");
         }
     }
-    let warnings = workspace.warnings.len() + bad.len();
-    let _infallible = match warnings {
-        0 => writeln!(out, "no problems"),
-        n => writeln!(out, "no errors, {}", counted(n as u64, "warning")),
-    };
+    out.push_str(&examples(&tried));
+    let warnings = workspace.warnings.len() + bad.len() + lints.len() + tried.problems.len();
+    out.push_str(&last(warnings));
     cx.streams.print(&out);
-    Ok(0)
+    Ok(code(warnings, strict))
+}
+
+/// What became of the examples; nothing where there are none.
+fn examples(tried: &Tried) -> String {
+    let Tried {
+        held,
+        missed,
+        judged,
+        ..
+    } = *tried;
+    let mut parts = Vec::new();
+    if held + missed > 0 {
+        let hold = if held == 1 { "holds" } else { "hold" };
+        parts.push(format!("{} {hold}", counted(held, "example")));
+    }
+    if missed > 0 {
+        parts.push(format!("{missed} missed"));
+    }
+    if judged > 0 {
+        let examples = if held + missed > 0 {
+            judged.to_string()
+        } else {
+            counted(judged, "example")
+        };
+        parts.push(format!("{examples} not run here: a judge decides"));
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("{}\n", parts.join(", "))
+}
+
+fn last(warnings: usize) -> String {
+    match warnings {
+        0 => "no problems\n".to_owned(),
+        n => format!("no errors, {}\n", counted(n as u64, "warning")),
+    }
+}
+
+/// Verdicts on the board by eval, as the evals decide today. Runs that cannot be read are another command's trouble.
+fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
+    let store = RunStore {
+        dir: workspace.runs.clone(),
+        also: workspace.also_runs.clone(),
+    };
+    let (mut board, _unreadable) =
+        Board::of(&store.runs(), |header| header.workspace == workspace.root);
+    board.decide_anew(&run::deciding(workspace));
+    let evals = workspace.rubrics.iter().flat_map(|rubric| {
+        let evals = rubric.evals.iter();
+        evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
+    });
+    let verdicts = board.verdicts(&evals.collect());
+    let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
+        rubric,
+        eval,
+        pass,
+        fail,
+    };
+    verdicts.into_iter().map(tally).collect()
 }
 
 fn taken_id(file: &Path, id: &str) -> Diagnostic {
@@ -96,26 +171,32 @@ fn tell(warnings: &[Diagnostic], cx: &Cx) {
     }
 }
 
-fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
+fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
-    let (rubric, problems) = rubric::load(Arc::from(text), path, &Registry::builtin());
-    if has_errors(&problems) {
+    let registry = Registry::builtin();
+    let (rubric, mut problems) = crate::rubric::load(Arc::from(text), path, &registry);
+    let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(Trouble::files(problems));
-    }
+    };
+    let rubrics: [Arc<Rubric>; 1] = [Arc::new(rubric)];
+    // Its judges and transcripts are a workspace's.
+    let judges = indexmap::IndexMap::new();
+    problems.extend(lint::of_rubrics(&rubrics, &judges, None, &registry));
+    let tried = lint::examples(&rubrics, &registry);
+    cx.streams.diagnose(&tried.problems);
     cx.streams.diagnose(&problems);
-    if let Some(rubric) = rubric {
-        cx.streams.print(&format!(
-            "{}: rubric `{}` with {}\n",
-            path.display(),
-            rubric.id,
-            counted(rubric.evals.len() as u64, "eval")
-        ));
-    }
-    Ok(0)
+    cx.streams.print(&format!(
+        "{}: rubric `{}` with {}\n{}",
+        path.display(),
+        rubrics[0].id,
+        counted(rubrics[0].evals.len() as u64, "eval"),
+        examples(&tried)
+    ));
+    Ok(code(problems.len() + tried.problems.len(), strict))
 }
 
-fn transcripts(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
+fn transcripts(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let (mut messages, mut calls) = (0_u64, 0_u64);
     let (good, bad) = read(path, &mut |transcript| {
         messages += transcript.messages.len() as u64;
@@ -134,7 +215,11 @@ fn transcripts(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
         counted(messages, "message"),
         counted(calls, "tool call")
     ));
-    Ok(if good == 0 { 2 } else { 0 })
+    Ok(if good == 0 {
+        USAGE
+    } else {
+        code(bad.len(), strict)
+    })
 }
 
 /// Reads a file through: how many records are transcripts, and what is wrong with the others.

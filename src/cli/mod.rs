@@ -14,6 +14,7 @@ mod replay;
 mod run;
 mod show;
 mod themes;
+mod thresholds;
 mod tool;
 mod trouble;
 mod workspace;
@@ -68,14 +69,23 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         None => bare(&cli.look, cx),
         Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(Command::Init { dir }) => init::init(&dir, cx),
-        Some(Command::Check { path }) => check::check(path.as_deref(), cx),
+        Some(Command::Check { path, strict }) => check::check(path.as_deref(), strict, cx),
         Some(Command::Run(args)) => run::run(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),
+        Some(Command::Show {
+            run,
+            thresholds: true,
+            eval,
+            format,
+            place,
+            ..
+        }) => thresholds::thresholds(&run, eval.as_deref(), format, &place, cx),
         Some(Command::Show {
             run,
             cell,
             format,
             place,
+            ..
         }) => show::show(&run, cell.as_deref(), format, &place, cx),
         Some(Command::Replay {
             run,

@@ -9,17 +9,19 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::args::RunArgs;
+use super::args::{OutFormat, RunArgs};
 use super::trouble::Trouble;
 use super::workspace::{Opened, open};
 use super::{Cx, runtime};
+use crate::diag::Diagnostic;
 use crate::event::RunEvent;
 use crate::handlers::Registry;
 use crate::model::{Millis, counted};
-use crate::report::{Format, FormatName, Narrator, Row, Rows, Style, Summary};
+use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
+use crate::workspace::lint::{EvalTally, same_verdict};
 
 const NOTHING: &str =
     "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
@@ -44,7 +46,8 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     }
     let printer = Printer::new(args, cx)?;
     let runtime = runtime()?;
-    let end = runtime.block_on(drive(&opened, &registry, options, printer, cx));
+    let human = args.format == OutFormat::Human && !args.quiet;
+    let end = runtime.block_on(drive(&opened, &registry, options, printer, human, cx));
     // A judge that does not let go is not waited for: everything that was shown is recorded.
     runtime.shutdown_timeout(Millis(200).duration());
     end
@@ -69,9 +72,10 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         }),
         repeat: args.repeat,
         frozen: args.frozen.clone(),
-        cache: match (args.no_cache, args.refresh) {
-            (true, _) => CachePolicy::Off,
-            (_, true) => CachePolicy::Refresh,
+        cache: match (args.no_cache, args.refresh, args.recorded) {
+            (true, ..) => CachePolicy::Off,
+            (_, true, _) => CachePolicy::Refresh,
+            (.., true) => CachePolicy::Recorded,
             _ => CachePolicy::Use,
         },
         resume: args.resume.clone(),
@@ -84,6 +88,7 @@ async fn drive(
     registry: &Registry,
     options: RunOptions,
     mut printer: Printer,
+    human: bool,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
     let mut signals = Signals::new()?;
@@ -129,6 +134,9 @@ async fn drive(
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
     written?;
+    if human {
+        cx.streams.diagnose(&everywhere(opened, &summary));
+    }
     if let Some(code) = signalled {
         return Ok(code);
     }
@@ -136,6 +144,18 @@ async fn drive(
         return Err(Trouble::usage(NOTHING));
     }
     Ok(summary.exit_code())
+}
+
+/// Evals of the run that have the same verdict everywhere.
+fn everywhere(opened: &Opened, summary: &Summary) -> Vec<Diagnostic> {
+    let tally = |of: &EvalVerdicts| EvalTally {
+        rubric: of.rubric.clone(),
+        eval: of.eval.clone(),
+        pass: of.pass,
+        fail: of.fail,
+    };
+    let tallies: Vec<EvalTally> = summary.evals.iter().map(tally).collect();
+    same_verdict(&opened.workspace.rubrics, &tallies)
 }
 
 /// A dry run's plan as text. Figures that are estimates say so.

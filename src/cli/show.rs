@@ -46,7 +46,7 @@ pub(super) fn runs(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 /// The events that result lines are made of; the others are not even parsed.
-const RESULTS: &[&str] = &[
+pub(super) const RESULTS: &[&str] = &[
     "run_started",
     "cells_planned",
     "cells_settled",

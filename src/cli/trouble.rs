@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::record::RecordError;
 
 /// Usage or configuration (design.md 4).
-const USAGE: u8 = 2;
+pub(super) const USAGE: u8 = 2;
 /// The recording, or the writing of results, failed; `EX_IOERR` of sysexits.h.
 const IO: u8 = 74;
 

@@ -1,7 +1,9 @@
-//! Which decisions moved between two runs.
+//! Which decisions moved between two runs, and which would at other thresholds.
 //!
-//! Owns flips, other changes, new and gone decisions, and the text diff of rubrics. Refuses to print and to judge whether
+//! Owns flips, other changes, new and gone decisions, the text diff of rubrics, and the sweep over thresholds. Refuses to print and to judge whether
 //! a move is progress (labels and statistics do). Law: `diff(a, a)` is empty.
+
+mod thresholds;
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +12,8 @@ use similar::TextDiff;
 
 use crate::event::{BlobSource, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome, decide};
+
+pub use thresholds::{Bound, Counts, Point, Scores, Sweep};
 
 /// A decision with why.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,6 +6,7 @@
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
 mod calls;
+mod examples;
 mod explain;
 pub(crate) mod grounding;
 mod judged;
@@ -25,6 +26,7 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub use examples::{run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::Parts;
 pub use registry::Registry;

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::form::Form;
 use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
-use crate::model::{CellResult, Citation, Outcome, Verdict};
+use crate::model::{Bounds, CellResult, Citation, Outcome, Stated, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
@@ -276,28 +276,20 @@ fn states_a_verdict(prose: &str) -> bool {
 ///
 /// A verdict that lacks what now decides is `unparsed`, never a guess.
 pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
-    let amount = params.parts.amount(&verdict.parts);
-    let (passed, score) = match amount {
+    // Of a list the parts decide: what they amount to, not what the judge might have said of the whole.
+    let (passed, score) = match params.parts.amount(&verdict.parts) {
         Some((passed, score)) => (Some(passed), Some(score)),
         None => (verdict.passed, verdict.score),
     };
-    let outcome = if verdict.applicable == Some(false) {
-        Ok(Outcome::NotApplicable)
-    } else if params.min_score.is_some() || params.max_score.is_some() {
-        match score {
-            Some(score) => {
-                let high_enough = params.min_score.is_none_or(|min| score >= min);
-                let low_enough = params.max_score.is_none_or(|max| score <= max);
-                Ok(Outcome::of(high_enough && low_enough))
-            }
-            None => Err("the verdict has no score, and min_score or max_score decides from it"),
-        }
-    } else {
-        match passed {
-            Some(passed) => Ok(Outcome::of(passed)),
-            None => Err("the verdict has no `passed`, and no min_score decides"),
-        }
+    let bounds = Bounds {
+        min: params.min_score,
+        max: params.max_score,
     };
+    let outcome = bounds.decide(Stated {
+        passed,
+        score,
+        applicable: verdict.applicable,
+    });
     let mut result = match outcome {
         Ok(outcome) => CellResult::new(outcome, explanation(verdict, params)),
         Err(why) => CellResult::failed(Outcome::Unparsed, why),

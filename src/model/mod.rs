@@ -3,6 +3,7 @@
 //! Owns plain data with serde and the arithmetic that belongs to it (the vote of a decision, the name of a cell).
 //! Refuses I/O, clocks, and knowledge of any file format or model protocol.
 
+mod bounds;
 mod cell_name;
 mod ids;
 mod judge;
@@ -13,6 +14,7 @@ mod tool;
 mod transcript;
 mod visible;
 
+pub use bounds::{Bounds, Stated};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMode};

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::plan::Plan;
 use super::{RecordError, Run};
 use crate::event::{Kind, RunEvent, RunHeader};
-use crate::model::{CellIx, CellResult, Digest, Outcome, RunId};
+use crate::model::{Bounds, CellIx, CellResult, Digest, Outcome, RunId, Stated};
 
 const WANTED: &[&str] = &[
     "run_started",
@@ -59,6 +59,10 @@ pub struct BoardCell {
     pub transcript: Arc<Digest>,
     /// Its cache key, for judge cells that have one.
     pub key: Option<Digest>,
+    /// What bounded the score then, or since it was decided anew.
+    pub bounds: Bounds,
+    /// What the judge stated, for judge cells that reached a verdict.
+    pub stated: Option<Stated>,
 }
 
 impl Board {
@@ -124,6 +128,17 @@ impl Board {
             }
         }
         judged
+    }
+
+    /// Every result that rests on a score or on what a judge stated.
+    pub(super) fn each_scored(&mut self, mut each: impl FnMut(&str, &mut BoardCell)) {
+        for (name, square) in &mut self.cells {
+            for cell in std::iter::once(&mut square.newest).chain(square.verdict.as_mut()) {
+                if cell.score.is_some() || cell.stated.is_some() {
+                    each(name, cell);
+                }
+            }
+        }
     }
 
     /// How many cells have a result.
@@ -255,13 +270,16 @@ impl Reading {
         let planned = self.plan.cell(cell)?;
         let name = planned.name()?.to_string();
         let digests = &mut self.digests;
-        let eval = shared(digests, &planned.eval()?.digest);
+        let spec = planned.eval()?;
+        let decides = &spec.decides;
+        let eval = shared(digests, &spec.digest);
         let judge = planned.judge().map(|judge| shared(digests, &judge.digest));
         let transcript = shared(digests, &planned.transcript.digest);
         let square = BoardCell {
             run: self.run.clone(),
             cell,
             cached: result.cached,
+            stated: stated(&result),
             outcome: result.outcome,
             score: result.score,
             explanation: result.explanation,
@@ -270,9 +288,24 @@ impl Reading {
             judge,
             transcript,
             key: self.keys.remove(&cell),
+            bounds: Bounds::of(decides),
         };
         Some((name, square))
     }
+}
+
+/// What of a result decides it anew under other bounds. A list's parts decide, not what was said of the whole: its score is
+/// theirs, and all of them met is a full one.
+fn stated(result: &CellResult) -> Option<Stated> {
+    let verdict = result.verdict.as_deref()?;
+    if verdict.parts.is_empty() {
+        return Some(verdict.into());
+    }
+    Some(Stated {
+        passed: result.score.map(|score| score >= 1.0),
+        score: result.score,
+        applicable: verdict.applicable,
+    })
 }
 
 fn shared(known: &mut HashSet<Arc<Digest>>, digest: &Digest) -> Arc<Digest> {

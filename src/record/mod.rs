@@ -12,6 +12,7 @@
 //! ```
 //! No end and a free lock: interrupted. Everything else (board, caches) is rebuilt from runs and never needed.
 
+mod anew;
 mod blobs;
 mod board;
 mod disk;
@@ -38,6 +39,7 @@ use thiserror::Error;
 use crate::event::RunEvent;
 use crate::model::RunId;
 
+pub use anew::{DecidedBy, Deciding, Verdicts};
 pub use blobs::{BLOB_MAX, FolderBlobs};
 pub use board::{Board, BoardCell};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedCall};

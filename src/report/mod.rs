@@ -28,7 +28,7 @@ pub use junit::Junit;
 pub use markdown::Markdown;
 pub use narrate::{Narrator, size};
 pub use reasoning::reasoning_in;
-pub use rows::{DecisionRow, ResultRow, Row, Rows, RubricRow, Summary};
+pub use rows::{DecisionRow, EvalVerdicts, ResultRow, Row, Rows, RubricRow, Summary};
 pub use trace::{piece_text, rope_text, trace};
 pub use wrap::wrap;
 

@@ -87,6 +87,21 @@ pub struct Summary {
     pub duration_ms: u64,
     /// Transcripts reached.
     pub transcripts: u64,
+    /// Verdicts by eval, in the order of the header.
+    pub evals: Vec<EvalVerdicts>,
+}
+
+/// How an eval's decisions ended that have a verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EvalVerdicts {
+    /// The rubric's id.
+    pub rubric: String,
+    /// The eval's id.
+    pub eval: String,
+    /// Decisions that passed.
+    pub pass: u64,
+    /// Decisions that failed.
+    pub fail: u64,
 }
 
 impl Summary {
@@ -160,6 +175,15 @@ impl Rows {
                 self.summary.run.clone_from(&header.run.0);
                 self.summary.demo = header.demo;
                 self.summary.interrupted = true;
+                let evals = header.evals.iter().map(|eval| EvalVerdicts {
+                    rubric: header
+                        .rubrics
+                        .get(eval.rubric as usize)
+                        .map_or_else(String::new, |rubric| rubric.id.clone()),
+                    eval: eval.id.clone(),
+                    ..EvalVerdicts::default()
+                });
+                self.summary.evals = evals.collect();
                 emit(&Row::Header(header))?;
                 self.header = Some(header.clone());
             }
@@ -315,6 +339,10 @@ impl Rows {
                 continue;
             };
             self.summary.outcomes[decision.outcome as usize] += 1;
+            if let Some(of) = self.summary.evals.get_mut(key.eval as usize) {
+                of.pass += u64::from(decision.outcome == Outcome::Pass);
+                of.fail += u64::from(decision.outcome == Outcome::Fail);
+            }
             score.add(eval.weight, eval.required, &decision);
             if group.len() > 1
                 && let Some(name) = header.cell_name(&open.source, &key)

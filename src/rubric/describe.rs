@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Catalog, KindSpec};
+use super::{Catalog, KindSpec, LINTS};
 
 /// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
 pub fn json_schema(catalog: &dyn Catalog) -> Value {
@@ -53,6 +53,7 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
             "threshold": {"type": "number", "minimum": 0, "maximum": 1, "description": "The score a transcript needs; 1.0 where it matters."},
             "judge": text("The default judge of the evals below."),
             "applies_to": {"$ref": "#/$defs/selector"},
+            "allow": allow(),
             "evals": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/eval"}},
         },
         "required": ["evals"],
@@ -105,6 +106,15 @@ fn texts(description: &str) -> Value {
     })
 }
 
+/// Lints by name, one or several.
+fn allow() -> Value {
+    let names: Vec<&str> = LINTS.iter().map(|(name, _)| *name).collect();
+    json!({
+        "description": "Lints of `dicta check` that are meant so.",
+        "anyOf": [{"enum": names}, {"type": "array", "items": {"enum": names}}],
+    })
+}
+
 fn selector() -> Value {
     json!({
         "type": "object",
@@ -139,6 +149,7 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
             "required": {"type": "boolean", "default": false},
             "allow_na": {"type": "boolean", "default": false, "description": "The judge may answer \"not applicable\"."},
             "applies_to": {"$ref": "#/$defs/selector"},
+            "allow": allow(),
             "examples": {
                 "type": "array",
                 "description": "Tests of the eval itself.",

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::load::check_id;
 use super::params::ParamsReader;
-use super::{Alias, Catalog, Eval, Example, Expanded, KindSpec, Selector, Trigger, digest};
+use super::{Alias, Catalog, Eval, Example, Expanded, KindSpec, Selector, Trigger, digest, lints};
 use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Fields, Problems};
 use crate::model::Outcome;
@@ -133,6 +133,7 @@ impl<'d> EvalReader<'d> {
         let allow_na = fields.boolean("allow_na").unwrap_or(false);
         let negate = fields.boolean("not").unwrap_or(false);
         let applies_to = Selector::read(&mut fields);
+        let allow = lints::read(&mut fields);
         let examples = self.examples(&mut fields);
         let metric = metric(&mut fields);
         fields.value("params");
@@ -188,6 +189,7 @@ impl<'d> EvalReader<'d> {
             weighted,
             allow_na,
             applies_to,
+            allow,
             examples,
             metric,
             negate,

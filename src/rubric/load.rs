@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::{Catalog, Eval, Files, NoFiles, Rubric, Selector};
+use super::{Catalog, Eval, Files, NoFiles, Rubric, Selector, lints};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -60,6 +60,7 @@ fn read(
         judge: None,
         applies_to: Selector::default(),
         evals: Vec::new(),
+        allow: Vec::new(),
         path: doc.path.clone(),
         source,
     };
@@ -89,6 +90,7 @@ fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: 
     rubric.threshold = fields.number("threshold", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     rubric.judge = fields.text("judge");
     rubric.applies_to = Selector::read(&mut fields);
+    rubric.allow = lints::read(&mut fields);
     // Known here; read below.
     fields.value("evals");
     fields.finish();

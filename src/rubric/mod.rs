@@ -8,6 +8,7 @@ mod describe;
 mod digest;
 mod eval;
 mod files;
+mod lints;
 mod load;
 mod params;
 mod sample;
@@ -25,6 +26,7 @@ use crate::model::Digest;
 pub use describe::json_schema;
 pub use digest::canonical_json;
 pub use files::{Files, NoFiles};
+pub use lints::LINTS;
 pub use load::{load, load_with};
 pub use params::from_metadata;
 pub use sample::{sample_bucket, sampled};
@@ -45,6 +47,8 @@ pub struct Rubric {
     pub applies_to: Selector,
     /// In file order.
     pub evals: Vec<Eval>,
+    /// Lints that its author allows, for all of it.
+    pub allow: Vec<&'static str>,
     /// The file, as the user would name it.
     pub path: PathBuf,
     /// The file's text.
@@ -82,6 +86,8 @@ pub struct Eval {
     pub allow_na: bool,
     /// Which transcripts it is for, within the rubric's.
     pub applies_to: Selector,
+    /// Lints that its author allows.
+    pub allow: Vec<&'static str>,
     /// Tests of the eval itself.
     pub examples: Vec<Example>,
     /// PromptKit's metric, kept as written.

@@ -113,6 +113,7 @@ fn every_default_is_the_designs() {
         weighted: false,
         allow_na: false,
         applies_to: Selector::default(),
+        allow: Vec::new(),
         examples: Vec::new(),
         metric: None,
         digest: eval.digest.clone(),

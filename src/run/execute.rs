@@ -236,6 +236,7 @@ impl Merge<'_> {
         }
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
+            && self.core.bench.cache.asks()
         {
             self.core.window.open(self.no, raw.len());
             // A closed channel: the scheduler is gone, and so is the run.

@@ -26,6 +26,7 @@
 //!
 //! **Cost.** A recalled or carried result says which run it is from (`cached`), has a usage of 0 calls and costs 0 here.
 
+mod anew;
 mod bench;
 mod core;
 mod evidence;
@@ -65,6 +66,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use ids::Ids;
 
+pub use anew::deciding;
 pub use filter::{Candidate, Filter, FilterError};
 pub(crate) use filter::{Word, words};
 pub use outline::outline;
@@ -153,6 +155,15 @@ pub enum CachePolicy {
     Refresh,
     /// They are, and nobody is asked: judged decisions that past runs do not settle are not planned.
     Only,
+    /// They are, and nobody is asked: what past runs do not settle is planned and stays pending.
+    Recorded,
+}
+
+impl CachePolicy {
+    /// Whether judges are asked at all.
+    pub fn asks(self) -> bool {
+        !matches!(self, Self::Only | Self::Recorded)
+    }
 }
 
 /// Why there is no run, or why it did not end well.

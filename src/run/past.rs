@@ -1,16 +1,19 @@
 //! The board as a filter sees it: how decisions ended.
 
-use std::path::Path;
-
+use super::anew::deciding;
 use super::plan::Past;
+use crate::event::RunHeader;
 use crate::model::{CellName, CellResult, Outcome, decide};
 use crate::record::{Board, RunStore};
+use crate::workspace::Workspace;
 
 struct OnBoard(Board);
 
-/// The board over the runs of the workspace in `root`.
-pub(super) fn of(store: &RunStore, root: &Path) -> Box<dyn Past> {
-    let (board, _unreadable) = Board::of(&store.runs(), |header| header.workspace == *root);
+/// The board over the runs of a workspace, as its evals decide today.
+pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Box<dyn Past> {
+    let ours = |header: &RunHeader| header.workspace == workspace.root;
+    let (mut board, _unreadable) = Board::of(&store.runs(), ours);
+    board.decide_anew(&deciding(workspace));
     Box::new(OnBoard(board))
 }
 

@@ -50,7 +50,7 @@ pub fn start(
     clock: Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
-    let sending = options.cache != CachePolicy::Only;
+    let sending = options.cache.asks();
     let prepared = prepare(workspace, registry, env, &clock, options, sending)?;
     let Prepared {
         workspace,
@@ -186,7 +186,7 @@ pub(super) fn prepare(
         None => (workspace, options),
     };
     let past: Box<dyn Past> = match &options.where_ {
-        Some(filter) if filter.needs_board() => past::of(&store, &workspace.root),
+        Some(filter) if filter.needs_board() => past::of(&store, &workspace),
         _ => Box::new(NoPast),
     };
     let compilation = compile(&workspace, registry, &options, past)?;
@@ -241,7 +241,9 @@ pub(super) fn prepare(
     );
     let Built { seats, specs } = judges::build(&compilation, &sets, &parts)?;
     let recall: Option<Box<dyn Recall>> = match options.cache {
-        CachePolicy::Use | CachePolicy::Only if !compilation.needed.is_empty() => {
+        CachePolicy::Use | CachePolicy::Only | CachePolicy::Recorded
+            if !compilation.needed.is_empty() =>
+        {
             let (index, _unreadable) = CacheIndex::of(&store.runs());
             Some(Box::new(Cache {
                 index,

@@ -22,10 +22,12 @@ pub(crate) enum Effect {
         generation: u64,
         workspace: Arc<Workspace>,
     },
-    /// Read the board of past runs.
+    /// Read the board of past runs, as the evals of `decided_by` decide: of the workspace itself, or of it before a save,
+    /// so that what the save moves can be told.
     ReadBoard {
         generation: u64,
         workspace: Arc<Workspace>,
+        decided_by: Arc<Workspace>,
     },
     /// Watch the workspace's files from now on, instead of those watched before.
     Watch(Arc<Workspace>),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
-    paths, runs,
+    lint, paths, runs,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -179,6 +179,10 @@ impl Loader<'_> {
         // dicta.yaml's own problems first, then file by file.
         self.problems.splice(0..0, problems.into_sorted());
         check::judges_of_rubrics(&rubrics, &judges, &mut self.problems);
+        if !has_errors(&self.problems) {
+            let found = lint::of_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
+            self.problems.extend(found);
+        }
         let labels =
             labels_text.map_or_else(Vec::new, |(path, text)| self.labels(&path, text, &rubrics));
         let demo = demo::is_demo(self.root);

@@ -14,6 +14,7 @@ mod init;
 mod judges;
 mod keys;
 mod labels;
+pub mod lint;
 mod load;
 pub mod paths;
 mod runs;

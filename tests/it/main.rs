@@ -9,4 +9,5 @@ mod crash;
 mod fetch;
 mod judge_wire;
 mod provider_wire;
+mod rubrics;
 mod screen;

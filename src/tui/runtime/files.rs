@@ -55,12 +55,18 @@ impl Runtime {
         });
     }
 
-    pub(super) fn read_board(&self, generation: u64, workspace: Arc<Workspace>) {
+    pub(super) fn read_board(
+        &self,
+        generation: u64,
+        workspace: Arc<Workspace>,
+        decided_by: Arc<Workspace>,
+    ) {
         self.ask(
             move || {
                 let runs = store_of(&workspace).runs();
-                let (board, problems) =
+                let (mut board, problems) =
                     Board::of(&runs, |header| header.workspace == workspace.root);
+                board.decide_anew(&run::deciding(&decided_by));
                 // Looks at all cells once: here, not on the screen's thread.
                 let _none = board.newest_judged("");
                 Msg::BoardRead {

@@ -201,7 +201,8 @@ impl Runtime {
             Effect::ReadBoard {
                 generation,
                 workspace,
-            } => self.read_board(generation, workspace),
+                decided_by,
+            } => self.read_board(generation, workspace, decided_by),
             Effect::Watch(workspace) => self.watch(&workspace),
             Effect::LookAgain => self.look_again(),
             Effect::StartRun(order) => self.start_run(order),

@@ -59,7 +59,8 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
         },
         Effect::ReadBoard {
             generation,
-            workspace,
+            workspace: Arc::clone(&workspace),
+            decided_by: workspace,
         },
     ]
 }

@@ -40,8 +40,8 @@ pub(super) fn reloaded(
     mended(model, changed.is_empty());
     let Some(old) = model.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
-        model.place = Place::Workspace(workspace);
-        return look_anew(model);
+        model.place = Place::Workspace(Arc::clone(&workspace));
+        return look_anew(model, workspace);
     };
     if changed.is_empty() {
         return Vec::new();
@@ -57,7 +57,12 @@ pub(super) fn reloaded(
         });
     }
     report(model, (&old, &workspace), before, changed, &touched, gone);
-    let mut effects = if stays { Vec::new() } else { look_anew(model) };
+    let mut effects = if stays {
+        Vec::new()
+    } else {
+        // As decided before the save: what it moves is told by the runs it starts.
+        look_anew(model, Arc::clone(&old))
+    };
     if model.replay.is_some() {
         let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
         model.notices.tell(model.now, Level::Info, said);
@@ -162,7 +167,7 @@ fn cells_stay(old: &Workspace, new: &Workspace) -> bool {
 }
 
 /// Asks for the cells and the board as they are now.
-fn look_anew(model: &mut Model) -> Vec<Effect> {
+fn look_anew(model: &mut Model, decided_by: Arc<Workspace>) -> Vec<Effect> {
     model.generation += 1;
     let generation = model.generation;
     let Some(workspace) = model.workspace().map(Arc::clone) else {
@@ -176,6 +181,7 @@ fn look_anew(model: &mut Model) -> Vec<Effect> {
         Effect::ReadBoard {
             generation,
             workspace,
+            decided_by,
         },
     ]
 }

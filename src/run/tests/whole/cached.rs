@@ -89,3 +89,43 @@ async fn without_the_cache_nothing_is_taken_and_nothing_left() {
     let (_, kinds, _) = home.run(home.workspace(), off()).await;
     assert_eq!(asked(&kinds), 1, "nothing is taken");
 }
+
+#[tokio::test]
+async fn with_the_record_alone_what_is_not_known_is_planned_and_stays_pending() {
+    let home = Home::new(&["hello", "zebra"]);
+    let first = RunOptions {
+        where_: Some(Filter::parse("transcript:t0").expect("parses")),
+        ..RunOptions::default()
+    };
+    home.run(deciding_from(&home, 0.4), first).await;
+    let (_, kinds, totals) = home
+        .run(deciding_from(&home, 0.9), cache(CachePolicy::Recorded))
+        .await;
+    assert_eq!(asked(&kinds), 0);
+    assert_eq!((totals.cells, totals.pending), (2, 1));
+    assert_eq!(outcomes(&totals), [(Outcome::Fail, 1)]);
+}
+
+#[tokio::test]
+async fn one_verdict_is_the_first_of_several_and_the_reverse() {
+    let home = Home::new(&["hello"]);
+    let repeated = |repeat, cache| RunOptions {
+        repeat: Some(repeat),
+        cache,
+        ..RunOptions::default()
+    };
+    let (_, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
+    assert_eq!(asked(&kinds), 1);
+    let (_, kinds, _) = home
+        .run(home.workspace(), repeated(3, CachePolicy::Use))
+        .await;
+    assert_eq!(
+        asked(&kinds),
+        1,
+        "the second; the first is known, and they agree"
+    );
+    let (_, kinds, totals) = home
+        .run(home.workspace(), repeated(1, CachePolicy::Recorded))
+        .await;
+    assert_eq!((asked(&kinds), totals.pending), (0, 0));
+}

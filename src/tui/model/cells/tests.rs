@@ -105,6 +105,8 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         judge: None,
         transcript: Arc::new(digest(transcript)),
         key: None,
+        bounds: crate::model::Bounds::default(),
+        stated: None,
     }
 }
 

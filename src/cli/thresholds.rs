@@ -1,0 +1,306 @@
+//! `dicta show RUN --thresholds`: what other bounds on the recorded scores would have decided.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::Cx;
+use super::args::{OutFormat, Place};
+use super::show::RESULTS;
+use super::trouble::Trouble;
+use super::workspace::store_and_workspace;
+use crate::compare::{Counts, Point, Scores, Sweep};
+use crate::diag::nearest;
+use crate::event::RunHeader;
+use crate::model::{Bounds, counted, visible};
+use crate::record::{Deciding, Run};
+use crate::report::{Row, Rows};
+use crate::workspace::Workspace;
+
+/// Thresholds shown at most for people; more are told with `--format jsonl`.
+const SHOWN: usize = 40;
+/// Fewer labels than these name no best threshold.
+const NAMED: u64 = 10;
+/// Equally good thresholds that are named.
+const LISTED: usize = 4;
+/// Fewer labels than these are few, and it is said.
+const FEW: u64 = 50;
+
+/// Prints every threshold of every eval with scores, or of one.
+pub(super) fn thresholds(
+    run: &str,
+    eval: Option<&str>,
+    format: OutFormat,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    if !matches!(format, OutFormat::Human | OutFormat::Jsonl) {
+        return Err(Trouble::usage("--thresholds is printed as human or jsonl"));
+    }
+    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    let run = store.resolve(run)?;
+    let (header, scores) = read(&run)?;
+    let workspace = workspace.as_deref();
+    let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
+    let mut sweeps = scores.sweeps(labels, &|rubric, eval| {
+        deciding(header.as_ref(), workspace, rubric, eval)
+    });
+    let letters = run.id.letters();
+    if let Some(wanted) = eval {
+        let known: Vec<String> = sweeps.iter().map(|sweep| sweep.eval.clone()).collect();
+        sweeps.retain(|sweep| {
+            sweep.eval == wanted || format!("{}/{}", sweep.rubric, sweep.eval) == wanted
+        });
+        if sweeps.is_empty() {
+            let near = nearest(wanted, known.iter().map(String::as_str));
+            let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+            return Err(Trouble::usage(format!(
+                "no eval `{wanted}` of run {letters} has scores{near}"
+            )));
+        }
+    }
+    if sweeps.is_empty() {
+        return Err(Trouble::usage(format!(
+            "no eval of run {letters} has scores: there is no threshold to move"
+        )));
+    }
+    let mut out = String::new();
+    for sweep in &sweeps {
+        match format {
+            OutFormat::Jsonl => lines(&mut out, sweep),
+            _ => table(&mut out, sweep),
+        }
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+fn read(run: &Run) -> Result<(Option<RunHeader>, Scores), Trouble> {
+    let (mut header, mut scores) = (None, Scores::default());
+    let mut take = |row: &Row<'_>| {
+        match row {
+            Row::Header(of) => header = Some((*of).clone()),
+            Row::Result(row) => scores.add(row.name, row.kind, row.result),
+            _ => {}
+        }
+        Ok::<(), Infallible>(())
+    };
+    let mut rows = Rows::default();
+    for event in run.events_of(RESULTS)? {
+        let Ok(()) = rows.on(&event?, &mut take);
+    }
+    let Ok(_) = rows.finish(&mut take);
+    Ok((header, scores))
+}
+
+/// What decides now: as the rubric says where it still has the eval, else as in the run.
+fn deciding(
+    header: Option<&RunHeader>,
+    workspace: Option<&Workspace>,
+    rubric: &str,
+    eval: &str,
+) -> Deciding {
+    let then = header.and_then(|header| {
+        let of = |at: u32| header.rubrics.get(at as usize);
+        let is = |r: u32| of(r).is_some_and(|of| of.id == rubric);
+        header
+            .evals
+            .iter()
+            .find(|spec| is(spec.rubric) && spec.id == eval)
+    });
+    let mut rubrics = workspace
+        .into_iter()
+        .flat_map(|workspace| &workspace.rubrics);
+    let now = rubrics.find(|of| of.id == rubric);
+    let now = now.and_then(|of| of.evals.iter().find(|of| of.id == eval));
+    match (now, then) {
+        (Some(now), Some(then)) if now.digest == then.digest => Deciding {
+            bounds: Bounds::of(&now.decides),
+            negate: now.negate,
+        },
+        (_, Some(then)) => Deciding {
+            bounds: Bounds::of(&then.decides),
+            negate: false,
+        },
+        _ => Deciding::default(),
+    }
+}
+
+fn rate(of: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| of as f64 / all as f64)
+}
+
+/// One object a threshold; all keys always there.
+fn lines(out: &mut String, sweep: &Sweep) {
+    for point in &sweep.points {
+        let c = point.counts;
+        let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
+        let line: Value = json!({
+            "type": "threshold",
+            "rubric": sweep.rubric,
+            "eval": sweep.eval,
+            "kind": sweep.kind,
+            "bound": sweep.bound.as_str(),
+            "threshold": point.at,
+            "current": point.current,
+            "pass": c.pass,
+            "fail": c.fail,
+            "other": c.other,
+            "unscored": sweep.unscored,
+            "labelled": c.labelled(),
+            "labelled_pass": pass,
+            "labelled_fail": fail,
+            "true_pass": c.true_pass,
+            "false_pass": c.false_pass,
+            "true_fail": c.true_fail,
+            "false_fail": c.false_fail,
+            "true_pass_rate": rate(c.true_pass, pass),
+            "false_fail_rate": rate(c.false_fail, pass),
+            "true_fail_rate": rate(c.true_fail, fail),
+            "false_pass_rate": rate(c.false_pass, fail),
+            "agreement": rate(c.right(), c.labelled()),
+        });
+        let _infallible = writeln!(out, "{line}");
+    }
+}
+
+fn table(out: &mut String, sweep: &Sweep) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let name = format!("{}/{}", sweep.rubric, sweep.eval);
+    let scored = counted(sweep.scored, "decision");
+    let _infallible = write!(
+        out,
+        "{}  {}: {scored} with a score",
+        visible(&name, false),
+        sweep.kind
+    );
+    if sweep.unscored > 0 {
+        let _infallible = write!(out, ", {} without one left out", sweep.unscored);
+    }
+    out.push('\n');
+    let labelled = sweep.points.iter().any(|point| point.counts.labelled() > 0);
+    let bound = sweep.bound.as_str();
+    let _infallible = write!(out, "  {bound:>9}  pass  fail");
+    if labelled {
+        for title in [
+            "true pass",
+            "false fail",
+            "true fail",
+            "false pass",
+            "agree",
+        ] {
+            let _infallible = write!(out, "  {title:>11}");
+        }
+    }
+    out.push('\n');
+    for point in shown(&sweep.points) {
+        let mark = if point.current { '→' } else { ' ' };
+        let _infallible = write!(out, "{mark} {:>9}", number(point.at));
+        row(out, point.counts, labelled);
+    }
+    if sweep.points.len() > SHOWN {
+        let _infallible = writeln!(
+            out,
+            "  … of {} thresholds; --format jsonl prints them all",
+            sweep.points.len()
+        );
+    }
+    if let Some(at) = sweep.current {
+        let _infallible = writeln!(out, "→ {bound}: {} decides now", number(at));
+    } else {
+        let _infallible = write!(out, "  {:>9}", "now");
+        row(out, sweep.recorded, labelled);
+        out.push_str("  now no score decides, but what the judge or the check itself says\n");
+    }
+    if labelled {
+        told(out, sweep);
+    } else {
+        out.push_str("  no labels: which of these is right cannot be told\n");
+    }
+}
+
+/// A score with all the places it has, two at least: what is printed can be written into the rubric.
+fn number(score: f64) -> String {
+    let text = score.to_string();
+    let places = text.split_once('.').map_or(0, |(_, places)| places.len());
+    if places < 2 {
+        format!("{score:.2}")
+    } else {
+        text
+    }
+}
+
+fn row(out: &mut String, c: Counts, labelled: bool) {
+    let _infallible = write!(out, "  {:>4}  {:>4}", c.pass, c.fail);
+    if labelled {
+        let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
+        for (of, all) in [
+            (c.true_pass, pass),
+            (c.false_fail, pass),
+            (c.true_fail, fail),
+            (c.false_pass, fail),
+        ] {
+            let _infallible = write!(out, "  {:>11}", share(of, all));
+        }
+        let _infallible = write!(out, "  {:>11}", share(c.right(), c.labelled()));
+    }
+    out.push('\n');
+}
+
+/// `4/5 80 %`; never a rate alone.
+fn share(of: u64, all: u64) -> String {
+    match rate(of, all) {
+        Some(rate) => format!("{of}/{all} {:.0} %", 100.0 * rate),
+        None => "-".to_owned(),
+    }
+}
+
+/// At most so many thresholds, evenly, the current one among them.
+fn shown(points: &[Point]) -> Vec<&Point> {
+    let step = points.len().div_ceil(SHOWN).max(1);
+    let last = points.len().saturating_sub(1);
+    let points = points.iter().enumerate();
+    points
+        .filter(|(at, point)| at % step == 0 || *at == last || point.current)
+        .map(|(_, point)| point)
+        .collect()
+}
+
+/// What labels say, with how many they are.
+fn told(out: &mut String, sweep: &Sweep) {
+    let Some((right, best)) = sweep.best() else {
+        return;
+    };
+    let Some(first) = best.first() else { return };
+    let n = first.counts.labelled();
+    let labels = counted(n, "label");
+    if n < NAMED {
+        let _infallible = writeln!(
+            out,
+            "  {labels}: too few to call a threshold the best ({NAMED} are the least here)"
+        );
+    } else {
+        let some: Vec<String> = best.iter().take(LISTED).map(|p| number(p.at)).collect();
+        let more = if best.len() > LISTED { ", …" } else { "" };
+        let at = format!("{}{more}", some.join(", "));
+        let _infallible = writeln!(out, "  most labels agree at {at}: {}", share(right, n));
+        if n < FEW {
+            let _infallible = writeln!(
+                out,
+                "  {labels} are few: one of them moves a rate by {:.0} points or more",
+                100.0 / n as f64
+            );
+        }
+    }
+    for (none, which, what) in [
+        (first.counts.labelled_fail() == 0, "fail", "false pass"),
+        (first.counts.labelled_pass() == 0, "pass", "false fail"),
+    ] {
+        if none {
+            let _infallible = writeln!(out, "  no label is a {which}: a {what} cannot show");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What another `min_score` (or `max_score`) would have decided: every threshold that the recorded scores tell apart, with
+//! what the labels say of it. Arithmetic over what was recorded; nobody is asked.
+//!
+//! A decision of several cells is decided by their vote at each threshold, as a run would.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+
+use crate::model::{Bounds, CellNameRef, CellResult, Label, Outcome, Stated, decide};
+use crate::record::Deciding;
+
+/// Which bound is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `min_score`: from here on it passes.
+    Min,
+    /// `max_score`: up to here it passes.
+    Max,
+}
+
+impl Bound {
+    /// The name as files spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Min => "min_score",
+            Self::Max => "max_score",
+        }
+    }
+}
+
+/// How decisions end at one threshold, and how many of them as a label says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Decisions that pass.
+    pub pass: u64,
+    /// Decisions that fail.
+    pub fail: u64,
+    /// Decisions without a verdict: a vote for "not applicable", or too few scores.
+    pub other: u64,
+    /// Pass, and labelled so.
+    pub true_pass: u64,
+    /// Pass, and labelled otherwise.
+    pub false_pass: u64,
+    /// Fail, and labelled so.
+    pub true_fail: u64,
+    /// Fail, and labelled otherwise.
+    pub false_fail: u64,
+}
+
+impl Counts {
+    /// Verdicts with a label.
+    pub fn labelled(self) -> u64 {
+        self.labelled_pass() + self.labelled_fail()
+    }
+
+    /// Verdicts where the label is a pass.
+    pub fn labelled_pass(self) -> u64 {
+        self.true_pass + self.false_fail
+    }
+
+    /// Verdicts where the label is a fail.
+    pub fn labelled_fail(self) -> u64 {
+        self.true_fail + self.false_pass
+    }
+
+    /// Verdicts that are as the label says.
+    pub fn right(self) -> u64 {
+        self.true_pass + self.true_fail
+    }
+
+    fn slot(&mut self, outcome: Outcome, label: Option<bool>) -> [Option<&mut u64>; 2] {
+        let labelled = match (outcome.passed(), label) {
+            (Some(true), Some(true)) => Some(&mut self.true_pass),
+            (Some(true), Some(false)) => Some(&mut self.false_pass),
+            (Some(false), Some(false)) => Some(&mut self.true_fail),
+            (Some(false), Some(true)) => Some(&mut self.false_fail),
+            _ => None,
+        };
+        let all = match outcome.passed() {
+            Some(true) => &mut self.pass,
+            Some(false) => &mut self.fail,
+            None => &mut self.other,
+        };
+        [Some(all), labelled]
+    }
+
+    fn add(&mut self, outcome: Outcome, label: Option<bool>) {
+        for count in self.slot(outcome, label).into_iter().flatten() {
+            *count += 1;
+        }
+    }
+
+    fn take(&mut self, outcome: Outcome, label: Option<bool>) {
+        for count in self.slot(outcome, label).into_iter().flatten() {
+            *count -= 1;
+        }
+    }
+}
+
+/// One threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The threshold: a score that was given, or the one that decides now.
+    pub at: f64,
+    /// Whether it decides now.
+    pub current: bool,
+    /// What it would decide.
+    pub counts: Counts,
+}
+
+/// All thresholds of one eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// The rubric's id.
+    pub rubric: String,
+    /// The eval's id.
+    pub eval: String,
+    /// The eval type.
+    pub kind: String,
+    /// Which bound is moved.
+    pub bound: Bound,
+    /// Where it stands now; `None`: no bound is set, and what the judge or the check itself says decides.
+    pub current: Option<f64>,
+    /// Decisions with a score.
+    pub scored: u64,
+    /// Decisions without one, which are left out.
+    pub unscored: u64,
+    /// As decided in the run.
+    pub recorded: Counts,
+    /// By threshold, ascending.
+    pub points: Vec<Point>,
+}
+
+impl Sweep {
+    /// The thresholds that most labels agree with, and with how many; `None` without labels.
+    pub fn best(&self) -> Option<(u64, Vec<&Point>)> {
+        let most = self.points.iter().map(|point| point.counts.right()).max()?;
+        let points = self.points.iter();
+        let best: Vec<&Point> = points.filter(|p| p.counts.right() == most).collect();
+        let labelled = best.iter().any(|point| point.counts.labelled() > 0);
+        labelled.then_some((most, best))
+    }
+}
+
+/// Gathers results by eval.
+#[derive(Debug, Default)]
+pub struct Scores {
+    evals: IndexMap<(String, String), OfEval>,
+}
+
+#[derive(Debug, Default)]
+struct OfEval {
+    kind: String,
+    decisions: IndexMap<(String, Option<u32>), Vec<Cell>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    outcome: Outcome,
+    score: Option<f64>,
+    stated: Option<Stated>,
+}
+
+impl Cell {
+    /// The score, where the outcome follows from one.
+    fn score(self) -> Option<f64> {
+        match self.stated {
+            Some(stated) if stated.applicable == Some(false) => None,
+            Some(stated) => stated.score,
+            None => self.score.filter(|_| self.outcome.is_verdict()),
+        }
+    }
+}
+
+impl Scores {
+    /// Takes a cell's result.
+    pub fn add(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
+        if result.by_human {
+            return;
+        }
+        let eval = (name.rubric.to_owned(), name.eval.to_owned());
+        let of = self.evals.entry(eval).or_default();
+        kind.clone_into(&mut of.kind);
+        let decision = (name.transcript.to_owned(), name.message);
+        of.decisions.entry(decision).or_default().push(Cell {
+            outcome: result.outcome,
+            score: result.score,
+            stated: result.verdict.as_deref().map(Stated::from),
+        });
+    }
+
+    /// The thresholds of every eval that has scores, in the order they came. `deciding` says what decides an eval now.
+    pub fn sweeps(
+        &self,
+        labels: &[Label],
+        deciding: &dyn Fn(&str, &str) -> Deciding,
+    ) -> Vec<Sweep> {
+        let mut by_transcript: HashMap<&str, Vec<&Label>> = HashMap::new();
+        for label in labels {
+            by_transcript
+                .entry(&label.transcript)
+                .or_default()
+                .push(label);
+        }
+        let evals = self.evals.iter();
+        let all = evals.filter_map(|((rubric, eval), of)| {
+            let label = |transcript: &str, message: Option<u32>| {
+                // A label is about the whole transcript.
+                let of = by_transcript
+                    .get(transcript)
+                    .filter(|_| message.is_none())?;
+                let of = of.iter().filter(|label| {
+                    label.eval == *eval && label.rubric.as_ref().is_none_or(|r| r == rubric)
+                });
+                // One that names the rubric says more than one that does not.
+                of.max_by_key(|label| label.rubric.is_some())
+                    .map(|label| label.passed)
+            };
+            of.sweep((rubric, eval), deciding(rubric, eval), &label)
+        });
+        all.collect()
+    }
+}
+
+impl OfEval {
+    fn sweep(
+        &self,
+        (rubric, eval): (&str, &str),
+        Deciding { bounds, negate }: Deciding,
+        label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
+    ) -> Option<Sweep> {
+        let (bound, current) = match bounds {
+            Bounds {
+                min: None,
+                max: Some(max),
+            } => (Bound::Max, Some(max)),
+            Bounds { min, .. } => (Bound::Min, min),
+        };
+        let moved = Moved {
+            bound,
+            other: match bound {
+                Bound::Min => bounds.max,
+                Bound::Max => None,
+            },
+            negate,
+        };
+        let mut sweep = Sweep {
+            rubric: rubric.to_owned(),
+            eval: eval.to_owned(),
+            kind: self.kind.clone(),
+            bound,
+            current,
+            scored: 0,
+            unscored: 0,
+            recorded: Counts::default(),
+            points: Vec::new(),
+        };
+        let mut start = Counts::default();
+        let mut steps: Vec<(f64, Outcome, Outcome, Option<bool>)> = Vec::new();
+        let mut at: Vec<f64> = current.map(|at| moved.key(at)).into_iter().collect();
+        for ((transcript, message), cells) in &self.decisions {
+            let scores = || cells.iter().filter_map(|cell| cell.score());
+            if scores().next().is_none() {
+                sweep.unscored += 1;
+                continue;
+            }
+            sweep.scored += 1;
+            let label = label(transcript, *message);
+            let then = vote(cells.iter().map(|cell| cell.outcome));
+            sweep.recorded.add(then, label);
+            let mut own: Vec<f64> = scores().map(|score| moved.key(score)).collect();
+            own.sort_by(f64::total_cmp);
+            own.dedup();
+            let outcome = |key: f64| vote(cells.iter().map(|cell| moved.outcome(*cell, key)));
+            let mut before = outcome(f64::NEG_INFINITY);
+            start.add(before, label);
+            for (nth, key) in own.iter().enumerate() {
+                // From just above this score up to the next one.
+                let next = own.get(nth + 1).copied().unwrap_or(f64::INFINITY);
+                let after = outcome(next);
+                if after != before {
+                    steps.push((*key, before, after, label));
+                    before = after;
+                }
+            }
+            at.extend(own);
+        }
+        if sweep.scored == 0 {
+            return None;
+        }
+        at.sort_by(f64::total_cmp);
+        at.dedup();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut steps = steps.into_iter().peekable();
+        let mut counts = start;
+        for key in at {
+            while let Some((_, before, after, label)) = steps.next_if(|step| step.0 < key) {
+                counts.take(before, label);
+                counts.add(after, label);
+            }
+            let at = moved.key(key);
+            sweep.points.push(Point {
+                at,
+                current: current == Some(at),
+                counts,
+            });
+        }
+        if bound == Bound::Max {
+            sweep.points.reverse();
+        }
+        Some(sweep)
+    }
+}
+
+/// A bound that is moved, while the other stays.
+#[derive(Debug, Clone, Copy)]
+struct Moved {
+    bound: Bound,
+    /// `max_score`, while `min_score` is moved.
+    other: Option<f64>,
+    negate: bool,
+}
+
+impl Moved {
+    /// Scores and thresholds so that what is not below the threshold is within it; its own reverse.
+    fn key(self, score: f64) -> f64 {
+        match self.bound {
+            Bound::Min => score,
+            Bound::Max => -score,
+        }
+    }
+
+    fn outcome(self, cell: Cell, threshold: f64) -> Outcome {
+        match cell.score() {
+            Some(score) => {
+                let within = self.key(score) >= threshold;
+                let within = within && self.other.is_none_or(|max| score <= max);
+                Outcome::of(within != self.negate)
+            }
+            None if cell.stated.is_some_and(|s| s.applicable == Some(false)) => {
+                Outcome::NotApplicable
+            }
+            // A verdict without a score is none where a score decides.
+            None if cell.outcome.is_verdict() => Outcome::Unparsed,
+            None => cell.outcome,
+        }
+    }
+}
+
+fn vote(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let cells: Vec<CellResult> = outcomes.map(|o| CellResult::new(o, "")).collect();
+    decide(&cells).map_or(Outcome::Skipped, |decision| decision.outcome)
+}
+
+#[cfg(test)]
+#[path = "thresholds_tests.rs"]
+mod tests;

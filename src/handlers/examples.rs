@@ -1,0 +1,99 @@
+//! An eval's own examples: what it finds on them. They are tests of the eval, never cells: nothing records or counts them.
+
+use super::{Compiled, Finding, Registry, Subject};
+use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::rubric::{Eval, Example};
+
+/// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
+/// decides finds nothing here: that is a `check_error`.
+pub fn run_example(registry: &Registry, eval: &Eval, example: &Example) -> Finding {
+    match registry.prepare(eval) {
+        Ok(compiled) => on(&compiled, example),
+        Err(why) => Finding::check_error(why),
+    }
+}
+
+/// What an eval finds on each of its examples, compiled once. `None` where a judge decides.
+pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
+    match registry.prepare(eval) {
+        Ok(Compiled::Judged(_)) => None,
+        Ok(compiled) => Some(eval.examples.iter().map(|one| on(&compiled, one)).collect()),
+        Err(why) => {
+            let failed = || Finding::check_error(why.clone());
+            Some(eval.examples.iter().map(|_| failed()).collect())
+        }
+    }
+}
+
+fn on(compiled: &Compiled, example: &Example) -> Finding {
+    match compiled {
+        Compiled::Check(check) => check.check(&Subject::new(&transcript(example))),
+        Compiled::Judged(_) => Finding::check_error("a judge decides this eval"),
+    }
+}
+
+/// The example's text as all that the agent said.
+fn transcript(example: &Example) -> Transcript<'_> {
+    Transcript {
+        id: Text::from("example"),
+        messages: vec![Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text(Text::from(example.text.as_str()))],
+            metadata: None,
+        }],
+        ..Transcript::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::Outcome::{CheckError, Fail, Pass};
+
+    #[test]
+    fn an_eval_is_tried_on_each_of_its_examples() {
+        let registry = Registry::builtin();
+        let text = "evals:
+  - id: names
+    type: regex
+    params: { pattern: '\\d' }
+    examples: [{text: a 1, expect: pass}, {text: a, expect: fail}, {text: '', expect: na}]
+  - id: none
+    type: regex
+    not: true
+    params: { pattern: '\\d' }
+    examples: [{text: a 1, expect: fail}]
+  - id: late
+    type: regex
+    params: { pattern: {from: metadata.p} }
+    examples: [{text: a 1, expect: pass}]
+  - {id: judged, type: llm_judge, params: {criteria: c}, examples: [{text: a, expect: pass}]}
+";
+        let (rubric, problems) =
+            crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
+        let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
+        let found: Vec<_> = rubric
+            .evals
+            .iter()
+            .map(|eval| {
+                let all = run_examples(&registry, eval);
+                let all: Option<Vec<_>> =
+                    all.map(|all| all.iter().map(|finding| finding.outcome).collect());
+                let one = run_example(&registry, eval, &eval.examples[0]).outcome;
+                (one, all)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Pass, Some(vec![Pass, Fail, Fail])),
+                (Fail, Some(vec![Fail])),
+                (CheckError, Some(vec![CheckError])),
+                (CheckError, None),
+            ]
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What only decides: bounds on a score. Arithmetic over what was recorded, for nothing.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::{Outcome, Verdict};
+
+/// `min_score` and `max_score` of an eval, both inclusive; without either, `passed` decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bounds {
+    /// The least score that passes.
+    pub min: Option<f64>,
+    /// The highest.
+    pub max: Option<f64>,
+}
+
+/// What of a verdict decides, small enough to keep for every cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Stated {
+    /// See [`Verdict::passed`].
+    pub passed: Option<bool>,
+    /// See [`Verdict::score`].
+    pub score: Option<f64>,
+    /// See [`Verdict::applicable`].
+    pub applicable: Option<bool>,
+}
+
+impl From<&Verdict> for Stated {
+    fn from(verdict: &Verdict) -> Self {
+        Self {
+            passed: verdict.passed,
+            score: verdict.score,
+            applicable: verdict.applicable,
+        }
+    }
+}
+
+impl Bounds {
+    /// Those among what only decides, as a rubric or a run's header has it.
+    pub fn of(decides: &IndexMap<String, Value>) -> Self {
+        let bound = |name: &str| decides.get(name).and_then(Value::as_f64);
+        Self {
+            min: bound("min_score"),
+            max: bound("max_score"),
+        }
+    }
+
+    /// Whether nothing is bounded.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether a score lies within.
+    pub fn hold(self, score: f64) -> bool {
+        self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max)
+    }
+
+    /// What a judge's verdict amounts to. The error says what it lacks: it is `unparsed` then, never a guess.
+    pub fn decide(self, stated: Stated) -> Result<Outcome, &'static str> {
+        if stated.applicable == Some(false) {
+            return Ok(Outcome::NotApplicable);
+        }
+        if self.is_empty() {
+            let passed = stated.passed.map(Outcome::of);
+            return passed.ok_or("the verdict has no `passed`, and no min_score decides");
+        }
+        match stated.score {
+            Some(score) => Ok(Outcome::of(self.hold(score))),
+            None => Err("the verdict has no score, and min_score or max_score decides from it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Outcome::{Fail, NotApplicable, Pass};
+
+    #[test]
+    fn bounds_are_inclusive_and_decide_over_what_the_judge_said() {
+        let says = |passed, score| Stated {
+            passed,
+            score,
+            applicable: None,
+        };
+        let bounds = |min, max| Bounds { min, max };
+        for (at, stated, want) in [
+            (bounds(None, None), says(Some(true), Some(0.1)), Ok(Pass)),
+            (bounds(None, None), says(Some(false), Some(0.9)), Ok(Fail)),
+            (
+                bounds(Some(0.7), None),
+                says(Some(false), Some(0.7)),
+                Ok(Pass),
+            ),
+            (
+                bounds(Some(0.7), None),
+                says(Some(true), Some(0.69)),
+                Ok(Fail),
+            ),
+            (bounds(None, Some(0.3)), says(None, Some(0.3)), Ok(Pass)),
+            (bounds(None, Some(0.3)), says(None, Some(0.31)), Ok(Fail)),
+            (
+                bounds(Some(0.2), Some(0.4)),
+                says(None, Some(0.5)),
+                Ok(Fail),
+            ),
+            (
+                bounds(Some(0.7), None),
+                Stated {
+                    applicable: Some(false),
+                    ..Stated::default()
+                },
+                Ok(NotApplicable),
+            ),
+        ] {
+            assert_eq!(at.decide(stated), want, "{at:?} {stated:?}");
+        }
+        assert!(
+            bounds(Some(0.7), None)
+                .decide(says(Some(true), None))
+                .is_err()
+        );
+        assert!(bounds(None, None).decide(says(None, Some(1.0))).is_err());
+    }
+}

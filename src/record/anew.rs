@@ -1,0 +1,234 @@
+//! Recorded results under what decides today: arithmetic over scores, for nothing.
+//!
+//! A run records what its judges stated and which bounds decided then. Where today's bounds are others, a cell on the board
+//! is decided anew; one that cannot be (a check whose natural verdict was overruled by a bound that is gone) counts as
+//! decided by another eval, which it was.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{Board, BoardCell};
+use crate::model::{Bounds, CellName, CellResult, Digest, Outcome, RunId, decide};
+
+/// What decides an eval today, besides its check or its judge.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Deciding {
+    /// `min_score` and `max_score`.
+    pub bounds: Bounds,
+    /// `not: true`.
+    pub negate: bool,
+}
+
+/// Deciding by rubric and eval.
+pub type DecidedBy = HashMap<String, HashMap<String, Deciding>>;
+
+impl Board {
+    /// Decides every cell anew whose bounds are others today.
+    pub fn decide_anew(&mut self, today: &DecidedBy) {
+        let of = |name: &str| {
+            let name: CellName = name.parse().ok()?;
+            today.get(&name.rubric)?.get(&name.eval).copied()
+        };
+        self.each_scored(|name, cell| {
+            if let Some(now) = of(name) {
+                cell.decide_anew(now);
+            }
+        });
+    }
+}
+
+/// Passes and fails of the decisions of each eval, by rubric and eval.
+pub type Verdicts = BTreeMap<(String, String), (u64, u64)>;
+
+impl Board {
+    /// How the decisions ended that have a verdict, of evals that are still as they were then. `evals` says which those
+    /// are, by rubric and eval. A decision that was judged more than once counts as its newest judge decided it.
+    pub fn verdicts(&self, evals: &HashMap<(&str, &str), &Digest>) -> Verdicts {
+        let mut cells: HashMap<CellName, Vec<(&RunId, CellResult)>> = HashMap::new();
+        for (name, cell) in self.iter() {
+            let Ok(name) = name.parse::<CellName>() else {
+                continue;
+            };
+            let now = evals.get(&(name.rubric.as_str(), name.eval.as_str()));
+            if now.is_some_and(|digest| **digest == *cell.eval) {
+                let result = CellResult::new(cell.outcome, "");
+                let decision = name.decision();
+                cells.entry(decision).or_default().push((&cell.run, result));
+            }
+        }
+        let mut verdicts = Verdicts::new();
+        for (name, mut of) in cells {
+            let newest = of.iter().map(|(run, _)| *run).max().cloned();
+            of.retain(|(run, _)| Some(*run) == newest.as_ref());
+            let outcome = decide(of.iter().map(|(_, result)| result)).map(|d| d.outcome);
+            let (pass, fail) = verdicts.entry((name.rubric, name.eval)).or_default();
+            *pass += u64::from(outcome == Some(Outcome::Pass));
+            *fail += u64::from(outcome == Some(Outcome::Fail));
+        }
+        verdicts
+    }
+}
+
+impl BoardCell {
+    fn decide_anew(&mut self, now: Deciding) {
+        if self.bounds == now.bounds {
+            return;
+        }
+        let then = std::mem::replace(&mut self.bounds, now.bounds);
+        let decided = match self.stated {
+            Some(stated) => now.bounds.decide(stated),
+            None => match self.score {
+                // What stands in the explanation of a negated check is its verdict.
+                Some(score) if !now.bounds.is_empty() && !now.negate => {
+                    Ok(Outcome::of(now.bounds.hold(score)))
+                }
+                _ => {
+                    self.bounds = then;
+                    self.outdate();
+                    return;
+                }
+            },
+        };
+        match decided {
+            Ok(outcome) => {
+                self.outcome = outcome;
+                self.error = None;
+                if let Some(stated) = self.stated {
+                    self.score = stated.score.filter(|_| outcome.is_verdict());
+                }
+            }
+            Err(why) => {
+                self.outcome = Outcome::Unparsed;
+                self.error = Some(why.to_owned());
+                self.score = None;
+            }
+        }
+    }
+
+    /// It was decided by another eval than there is.
+    fn outdate(&mut self) {
+        let other = format!("{} with other bounds", self.eval.0);
+        self.eval = Arc::new(Digest::of(other.as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CellIx, Stated};
+
+    fn cell(run: &str, score: f64, min: Option<f64>, stated: Option<Stated>) -> BoardCell {
+        let bounds = Bounds { min, max: None };
+        BoardCell {
+            run: RunId(run.to_owned()),
+            cell: CellIx(0),
+            cached: None,
+            outcome: Outcome::of(bounds.is_empty() || bounds.hold(score)),
+            score: Some(score),
+            explanation: "said".to_owned(),
+            error: None,
+            eval: Arc::new(Digest("e".to_owned())),
+            judge: None,
+            transcript: Arc::new(Digest("t".to_owned())),
+            key: None,
+            bounds,
+            stated,
+        }
+    }
+
+    fn judged(score: f64, min: Option<f64>) -> BoardCell {
+        let stated = Stated {
+            passed: Some(true),
+            score: Some(score),
+            applicable: None,
+        };
+        cell("1", score, min, Some(stated))
+    }
+
+    /// Outcome, score and whether it still counts as decided by the eval there is.
+    fn after(cell: BoardCell, min: Option<f64>, negate: bool) -> (Outcome, Option<f64>, bool) {
+        let mut board = Board::default();
+        board.put("t/r/e~j".to_owned(), cell);
+        let deciding = Deciding {
+            bounds: Bounds { min, max: None },
+            negate,
+        };
+        let of = HashMap::from([("e".to_owned(), deciding)]);
+        board.decide_anew(&HashMap::from([("r".to_owned(), of)]));
+        let cell = board.get("t/r/e~j").expect("it is there");
+        (cell.outcome, cell.score, cell.eval.0 == "e")
+    }
+
+    #[test]
+    fn a_recorded_score_is_decided_by_todays_bounds() {
+        use Outcome::{Fail, Pass, Unparsed};
+        for (cell, min, negate, want) in [
+            (
+                judged(0.6, Some(0.5)),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            (
+                judged(0.6, Some(0.7)),
+                Some(0.6),
+                false,
+                (Pass, Some(0.6), true),
+            ),
+            (judged(0.6, Some(0.7)), None, false, (Pass, Some(0.6), true)),
+            (judged(0.6, None), Some(0.7), false, (Fail, Some(0.6), true)),
+            (
+                cell("1", 0.6, Some(0.5), None),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            (
+                cell("1", 0.6, None, None),
+                Some(0.7),
+                false,
+                (Fail, Some(0.6), true),
+            ),
+            // What a check found by itself was not recorded; and what a negated one says stands in its words.
+            (
+                cell("1", 0.6, Some(0.7), None),
+                None,
+                false,
+                (Fail, Some(0.6), false),
+            ),
+            (
+                cell("1", 0.6, Some(0.5), None),
+                Some(0.7),
+                true,
+                (Pass, Some(0.6), false),
+            ),
+        ] {
+            assert_eq!(after(cell.clone(), min, negate), want, "{cell:?} {min:?}");
+        }
+        let mut unscored = judged(0.6, None);
+        unscored.score = None;
+        unscored.stated = Some(Stated {
+            passed: Some(true),
+            ..Stated::default()
+        });
+        assert_eq!(after(unscored, Some(0.5), false), (Unparsed, None, true));
+    }
+
+    #[test]
+    fn verdicts_are_counted_by_decision_and_only_of_evals_as_they_are() {
+        let mut board = Board::default();
+        for (name, run, score) in [
+            ("a/r/e~j#1", "2", 0.9),
+            ("a/r/e~j#2", "2", 0.1),
+            ("b/r/e~j", "1", 0.1),
+            ("b/r/e~k", "2", 0.9),
+            ("c/r/gone", "1", 0.9),
+        ] {
+            board.put(name.to_owned(), cell(run, score, Some(0.5), None));
+        }
+        let digest = Digest("e".to_owned());
+        let verdicts = board.verdicts(&HashMap::from([(("r", "e"), &digest)]));
+        let key = ("r".to_owned(), "e".to_owned());
+        assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
+    }
+}

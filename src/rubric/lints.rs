@@ -1,0 +1,63 @@
+//! The names of what is said of a rubric beyond its validity, and `allow:`, which silences some of it.
+//!
+//! Here because files name them; what finds them stands in `workspace::lint`.
+
+use crate::diag::nearest;
+use crate::diag::yaml::Fields;
+
+/// A lint: its name, and what it says in a few words.
+pub const LINTS: &[(&str, &str)] = &[
+    (
+        "cannot-fail",
+        "an eval or a threshold that every transcript passes",
+    ),
+    ("cannot-pass", "an eval that no transcript passes"),
+    ("empty-match", "a pattern that matches the empty text"),
+    (
+        "misses-example",
+        "an eval that decides its own example otherwise",
+    ),
+    ("same-digest", "two evals of a rubric that check the same"),
+    (
+        "same-verdict",
+        "an eval with one verdict everywhere, over 10 decisions or more",
+    ),
+    (
+        "selects-nothing",
+        "applies_to, or a sample, that leaves no transcript",
+    ),
+    ("unknown-tool", "a tool that no transcript calls"),
+    (
+        "unreachable-url",
+        "criteria that name an address the judge cannot open",
+    ),
+];
+
+/// Reads the `allow` of a mapping: names of lints, each known.
+pub(super) fn read(fields: &mut Fields<'_>) -> Vec<&'static str> {
+    let written = fields.texts("allow").unwrap_or_default();
+    let mut allowed = Vec::with_capacity(written.len());
+    for (at, (name, _)) in written.iter().enumerate() {
+        if let Some((known, _)) = LINTS.iter().find(|(known, _)| known == name) {
+            allowed.push(*known);
+            continue;
+        }
+        let names = || LINTS.iter().map(|(name, _)| *name);
+        let message = if let Some(near) = nearest(name, names()) {
+            format!("unknown lint `{name}`; did you mean `{near}`?")
+        } else {
+            let names: Vec<&str> = names().collect();
+            format!("unknown lint `{name}`; known: {}", names.join(", "))
+        };
+        let one = fields
+            .value("allow")
+            .is_some_and(serde_json::Value::is_string);
+        let inside = if one {
+            "allow".to_owned()
+        } else {
+            format!("allow/{at}")
+        };
+        fields.error_at(&inside, "unknown-lint", message);
+    }
+    allowed
+}

@@ -1,0 +1,72 @@
+//! `cannot-fail`, `cannot-pass`: bounds that every score is within, patterns that every text matches.
+
+use super::{Lints, Of, Said, patterns};
+use crate::model::Bounds;
+
+/// A threshold that every score reaches, and nothing else that a rubric could fail by.
+pub(super) fn threshold(lints: &mut Lints<'_>) {
+    let rubric = lints.rubric;
+    if rubric.threshold == Some(0.0) && !rubric.evals.iter().any(|eval| eval.required) {
+        lints.rubric(
+            "/threshold",
+            Said {
+                lint: "cannot-fail",
+                message: "threshold is 0 and no eval is required: the rubric passes whatever its evals say"
+                    .to_owned(),
+                help: "raise it, or leave it out where the rubric's score is only to be read".to_owned(),
+            },
+        );
+    }
+}
+
+pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
+    scores(lints, of);
+    if of.eval.kind == "regex"
+        && let Some(pattern) = of.eval.params["pattern"].as_str()
+        && patterns::matches_everything(pattern)
+    {
+        let wanted = of.eval.params["expect_match"].as_bool().unwrap_or(true);
+        let said = said(
+            wanted != of.eval.negate,
+            "pattern matches every text, the empty one included",
+            "let it ask for something: `x*` is satisfied by nothing at all, `x+` is not",
+        );
+        lints.eval(of, "/params/pattern", said);
+    }
+}
+
+fn scores(lints: &mut Lints<'_>, of: Of<'_>) {
+    let decides = &of.eval.decides;
+    let bounds = Bounds::of(decides);
+    // One from metadata is not known here.
+    let known = decides.values().all(serde_json::Value::is_number);
+    let everything =
+        bounds.min.is_none_or(|min| min <= 0.0) && bounds.max.is_none_or(|max| max >= 1.0);
+    if bounds.is_empty() || !known || !everything {
+        return;
+    }
+    let (key, what) = match (bounds.min, bounds.max) {
+        (Some(_), None) => ("min_score", "min_score is 0, and no score is below it"),
+        (None, _) => ("max_score", "max_score is 1, and no score is above it"),
+        (Some(_), Some(_)) => (
+            "min_score",
+            "every score is from 0 to 1, which is all that is asked",
+        ),
+    };
+    let help = "move it, or leave it out: then what the check or the judge itself says decides";
+    let said = said(!of.eval.negate, what, help);
+    lints.eval(of, &format!("/params/{key}"), said);
+}
+
+fn said(passes: bool, what: &str, help: &str) -> Said {
+    let (lint, so) = if passes {
+        ("cannot-fail", "this cannot fail")
+    } else {
+        ("cannot-pass", "this cannot pass")
+    };
+    Said {
+        lint,
+        message: format!("{what}: {so}"),
+        help: help.to_owned(),
+    }
+}

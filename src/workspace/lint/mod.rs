@@ -1,0 +1,192 @@
+//! What is worth knowing of rubrics that load: an eval that cannot fail, a tool that nobody calls. One file a family.
+//!
+//! Owns the finding and the place of each lint; their names stand with `allow:` in [`crate::rubric::LINTS`]. A lint is a
+//! warning and refuses nothing. Those that need no transcript are told at load ([`of_rubrics`]); those that do, on a pass
+//! over all of them ([`Observer`]); those that need verdicts, after a run or from the board ([`same_verdict`]). Disabled
+//! evals are left alone.
+
+mod bounds;
+mod examples;
+mod observer;
+mod patterns;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod twins;
+mod urls;
+mod verdicts;
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::diag::yaml::{self, Doc};
+use crate::diag::{Diagnostic, Span};
+use crate::model::JudgeConfig;
+use crate::rubric::{Catalog, Eval, Rubric};
+
+pub use examples::{Tried, examples};
+pub use observer::Observer;
+pub use verdicts::{EVERYWHERE, EvalTally, same_verdict};
+
+/// What can be said of rubrics without reading a transcript. `judges` may be empty where they are not known.
+pub fn of_rubrics(
+    rubrics: &[Arc<Rubric>],
+    judges: &IndexMap<String, JudgeConfig>,
+    default: Option<&str>,
+    catalog: &dyn Catalog,
+) -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    for rubric in rubrics {
+        let mut lints = Lints::of(rubric);
+        bounds::threshold(&mut lints);
+        for (at, eval) in enabled(rubric) {
+            let of = Of { at, eval };
+            bounds::look(&mut lints, of);
+            patterns::look(&mut lints, of);
+            if catalog.kind(&eval.kind).is_some_and(|kind| kind.judged) {
+                let judge = eval.judge.as_deref().or(rubric.judge.as_deref());
+                let judge = judge.or(default).and_then(|name| judges.get(name));
+                if let Some(judge) = judge {
+                    urls::look(&mut lints, of, judge);
+                }
+            }
+        }
+        twins::look(&mut lints);
+        all.extend(lints.finish());
+    }
+    all
+}
+
+/// The evals that run, with their positions.
+fn enabled(rubric: &Rubric) -> impl Iterator<Item = (usize, &Eval)> {
+    let evals = rubric.evals.iter().enumerate();
+    evals.filter(|(_, eval)| eval.enabled)
+}
+
+/// An eval and its position in the rubric.
+#[derive(Debug, Clone, Copy)]
+struct Of<'r> {
+    at: usize,
+    eval: &'r Eval,
+}
+
+/// What a lint says.
+struct Said {
+    /// One of [`crate::rubric::LINTS`].
+    lint: &'static str,
+    message: String,
+    help: String,
+}
+
+/// The lints of one rubric, as they are found.
+struct Lints<'r> {
+    rubric: &'r Rubric,
+    doc: OnceCell<Option<Doc>>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'r> Lints<'r> {
+    fn of(rubric: &'r Rubric) -> Self {
+        Self {
+            rubric,
+            doc: OnceCell::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Says something of an eval, at a pointer inside it (`/params/pattern`), unless it is allowed.
+    fn eval(&mut self, of: Of<'_>, inside: &str, said: Said) {
+        if !of.eval.allow.contains(&said.lint) {
+            let span = self.inside(of, inside);
+            self.push(span, said);
+        }
+    }
+
+    /// Says something of the rubric itself, at a pointer into its file.
+    fn rubric(&mut self, pointer: &str, said: Said) {
+        let span = self
+            .doc()
+            .map_or_else(Span::default, |doc| doc.span(pointer));
+        self.push(span, said);
+    }
+
+    fn push(&mut self, span: Span, said: Said) {
+        let Said {
+            lint,
+            message,
+            help,
+        } = said;
+        debug_assert!(
+            crate::rubric::LINTS.iter().any(|(name, _)| *name == lint),
+            "a lint that files can name"
+        );
+        if self.rubric.allow.contains(&lint) {
+            return;
+        }
+        let help = format!("{help}; if it is meant so: `allow: [{lint}]`");
+        let warning = Diagnostic::warning(lint, &self.rubric.path, message)
+            .at(span, &self.rubric.source)
+            .help(help);
+        self.found.push(warning);
+    }
+
+    fn doc(&self) -> Option<&Doc> {
+        let read = || yaml::read(&self.rubric.source, &self.rubric.path).ok();
+        self.doc.get_or_init(read).as_ref()
+    }
+
+    /// The place inside an eval, as near as the file tells; an eval that came another way (a prompt's, in a pack) has its
+    /// own place alone.
+    fn inside(&self, of: Of<'_>, inside: &str) -> Span {
+        let lists = ["/evals", "/spec/evals"];
+        let found = self.doc().and_then(|doc| {
+            let at = lists.iter().map(|list| format!("{list}/{}", of.at));
+            let mut at = at.filter(|at| doc.value.pointer(at).is_some());
+            let at = at.find(|at| doc.key_span(at) == of.eval.span)?;
+            Some(doc.span(&format!("{at}{inside}")))
+        });
+        found.unwrap_or_else(|| of.eval.span.clone())
+    }
+
+    /// By place.
+    fn finish(mut self) -> Vec<Diagnostic> {
+        self.found
+            .sort_by_key(|d| d.span.as_ref().map(|s| (s.line, s.column)));
+        self.found
+    }
+}
+
+/// Params whose content is the agent's and its tools', not ours.
+const FOREIGN: &[&str] = &[
+    "args",
+    "arguments",
+    "expected_args",
+    "excluded_args",
+    "forbidden_args",
+];
+
+/// Every text within a value with its pointer, depth first, but not below keys of which `into` says no.
+fn texts<'v>(
+    value: &'v serde_json::Value,
+    pointer: &str,
+    into: &dyn Fn(&str) -> bool,
+    each: &mut dyn FnMut(&str, &'v str),
+) {
+    match value {
+        serde_json::Value::String(text) => each(pointer, text),
+        serde_json::Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                texts(item, &format!("{pointer}/{at}"), into, each);
+            }
+        }
+        serde_json::Value::Object(map) => {
+            for (key, item) in map.iter().filter(|(key, _)| into(key)) {
+                let step = crate::model::pointer_step(key);
+                texts(item, &format!("{pointer}/{step}"), into, each);
+            }
+        }
+        _ => {}
+    }
+}

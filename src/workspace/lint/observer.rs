@@ -1,0 +1,160 @@
+//! What only shows when all transcripts are looked at: `selects-nothing`, and which tools are called at all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Lints, Of, Said, enabled, tools};
+use crate::diag::{Diagnostic, nearest};
+use crate::model::{Part, Transcript};
+use crate::rubric::{Matcher, Rubric, Selector};
+
+/// Tags and tools that are remembered at most: a hint names one of them.
+const REMEMBERED: usize = 10_000;
+
+/// Looks at every transcript of a workspace, once.
+pub struct Observer {
+    rubrics: Vec<Watched>,
+    transcripts: u64,
+    tools: BTreeSet<String>,
+    tags: BTreeSet<String>,
+}
+
+struct Watched {
+    rubric: Arc<Rubric>,
+    own: Hit,
+    evals: Vec<Hit>,
+}
+
+/// A selector, and whether it selected something.
+struct Hit {
+    /// `None`: it asks for nothing.
+    matcher: Option<Matcher>,
+    found: bool,
+}
+
+impl Hit {
+    fn of(selector: &Selector) -> Self {
+        Self {
+            matcher: (!selector.is_empty()).then(|| selector.matcher()),
+            found: false,
+        }
+    }
+
+    fn selects(&mut self, transcript: &Transcript<'_>) -> bool {
+        let matcher = self.matcher.as_ref();
+        let selects = matcher.is_none_or(|matcher| matcher.matches(transcript));
+        self.found |= selects;
+        selects
+    }
+}
+
+impl Observer {
+    /// Ready to look for these rubrics.
+    pub fn new(rubrics: &[Arc<Rubric>]) -> Self {
+        let watched = |rubric: &Arc<Rubric>| Watched {
+            own: Hit::of(&rubric.applies_to),
+            evals: rubric
+                .evals
+                .iter()
+                .map(|e| Hit::of(&e.applies_to))
+                .collect(),
+            rubric: Arc::clone(rubric),
+        };
+        Self {
+            rubrics: rubrics.iter().map(watched).collect(),
+            transcripts: 0,
+            tools: BTreeSet::new(),
+            tags: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at one transcript.
+    pub fn see(&mut self, transcript: &Transcript<'_>) {
+        self.transcripts += 1;
+        for part in transcript
+            .messages
+            .iter()
+            .flat_map(|message| &message.parts)
+        {
+            if let Part::ToolCall(call) = part {
+                remember(&mut self.tools, &call.name);
+            }
+        }
+        for tag in &transcript.tags {
+            remember(&mut self.tags, tag);
+        }
+        for watched in &mut self.rubrics {
+            let open = |hit: &Hit| !hit.found;
+            if !open(&watched.own) && !watched.evals.iter().any(open) {
+                continue;
+            }
+            if watched.own.selects(transcript) {
+                for eval in watched.evals.iter_mut().filter(|hit| open(hit)) {
+                    eval.selects(transcript);
+                }
+            }
+        }
+    }
+
+    /// What was found. Nothing is said where there is no transcript.
+    pub fn finish(self) -> Vec<Diagnostic> {
+        let mut all = Vec::new();
+        for watched in &self.rubrics {
+            let mut lints = Lints::of(&watched.rubric);
+            for (at, eval) in enabled(&watched.rubric) {
+                let of = Of { at, eval };
+                if eval.trigger.samples() && eval.sample_percentage == 0.0 {
+                    let said = Said {
+                        lint: "selects-nothing",
+                        message: "sample_percentage is 0: nothing is sampled".to_owned(),
+                        help: "raise it, or say `enabled: false`".to_owned(),
+                    };
+                    lints.eval(of, "/sample_percentage", said);
+                }
+                if self.transcripts == 0 {
+                    continue;
+                }
+                if watched.own.found && !watched.evals[at].found {
+                    lints.eval(of, "/applies_to", self.nothing(&eval.applies_to));
+                }
+                if self.tools.len() < REMEMBERED {
+                    tools::look(&mut lints, of, &self.tools);
+                }
+            }
+            if self.transcripts > 0 && !watched.own.found {
+                lints.rubric("/applies_to", self.nothing(&watched.rubric.applies_to));
+            }
+            all.extend(lints.finish());
+        }
+        all
+    }
+
+    fn nothing(&self, selector: &Selector) -> Said {
+        let slip = |written: &[String], known: &BTreeSet<String>, what: &str| {
+            written
+                .iter()
+                .filter(|one| !known.contains(*one))
+                .find_map(|one| {
+                    let near = nearest(one, known.iter().map(String::as_str))?;
+                    Some(format!(
+                        "no transcript {what} `{one}`; did you mean `{near}`?"
+                    ))
+                })
+        };
+        let help = slip(&selector.tags, &self.tags, "has the tag")
+            .or_else(|| slip(&selector.has_tool, &self.tools, "calls"));
+        let of = crate::model::counted(self.transcripts, "transcript");
+        Said {
+            lint: "selects-nothing",
+            message: format!("applies_to selects none of {of}"),
+            help: help
+                .unwrap_or_else(|| "all of its conditions must hold for one transcript".to_owned()),
+        }
+    }
+}
+
+fn remember(known: &mut BTreeSet<String>, name: &str) {
+    if known.len() < REMEMBERED && !known.contains(name) {
+        known.insert(name.to_owned());
+    }
+}

@@ -1,0 +1,446 @@
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+use crate::diag::has_errors;
+use crate::handlers::Registry;
+use crate::model::{Message, Part, ProviderKind, Role, Text, ToolCall, ToolUse, Transcript};
+
+fn rubric(text: &str) -> Arc<Rubric> {
+    let registry = Registry::builtin();
+    let (rubric, problems) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
+    assert!(!has_errors(&problems), "{text}: {problems:?}");
+    Arc::new(rubric.expect("it has no errors"))
+}
+
+/// A rubric of evals in flow YAML, one a line from line 3 on.
+fn evals(evals: &[&str]) -> Arc<Rubric> {
+    let lines: Vec<String> = evals.iter().map(|eval| format!("  - {{{eval}}}")).collect();
+    rubric(&format!("id: r\nevals:\n{}\n", lines.join("\n")))
+}
+
+fn told(found: &[Diagnostic]) -> Vec<String> {
+    let place = |d: &Diagnostic| d.span.as_ref().map_or(0, |span| span.line);
+    found
+        .iter()
+        .map(|d| format!("{}:{}", place(d), d.code))
+        .collect()
+}
+
+fn at_load(rubric: &Arc<Rubric>) -> Vec<Diagnostic> {
+    let model = |name: &str, tools: &[&str]| {
+        let tool = |name: &&str| ToolUse {
+            name: (*name).to_owned(),
+            settings: IndexMap::new(),
+        };
+        let config = JudgeConfig {
+            tools: tools.iter().map(tool).collect(),
+            ..JudgeConfig::new(name, ProviderKind::Openai)
+        };
+        (name.to_owned(), config)
+    };
+    let judges = IndexMap::from([
+        model("plain", &[]),
+        model("opens", &["fetch_url"]),
+        (
+            "again".to_owned(),
+            JudgeConfig::new("again", ProviderKind::Replay),
+        ),
+    ]);
+    of_rubrics(
+        std::slice::from_ref(rubric),
+        &judges,
+        Some("plain"),
+        &Registry::builtin(),
+    )
+}
+
+/// The lints of one eval, by name; and that each is gone once it is allowed, on the eval or on the rubric.
+fn one(eval: &str) -> Vec<&'static str> {
+    let found: Vec<&'static str> = at_load(&evals(&[eval])).iter().map(|d| d.code).collect();
+    for name in &found {
+        let allowed = at_load(&evals(&[&format!("{eval}, allow: [{name}]")]));
+        assert!(allowed.iter().all(|d| d.code != *name), "{eval}");
+        let all = rubric(&format!("allow: {name}\nevals:\n  - {{{eval}}}\n"));
+        assert!(at_load(&all).iter().all(|d| d.code != *name), "{eval}");
+    }
+    found
+}
+
+#[test]
+fn what_every_score_or_text_satisfies_cannot_fail() {
+    let judged =
+        |bounds: &str| format!("id: a, type: llm_judge, params: {{criteria: c, {bounds}}}");
+    let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
+    for (eval, lints) in [
+        (judged("min_score: 0"), &["cannot-fail"][..]),
+        (judged("min_score: 0.01"), &[]),
+        (judged("max_score: 1"), &["cannot-fail"]),
+        (judged("max_score: 0.99"), &[]),
+        (judged("min_score: 0, max_score: 1"), &["cannot-fail"]),
+        (judged("min_score: 0, max_score: 0.5"), &[]),
+        (
+            judged("min_score: {from: metadata.least}, max_score: 1"),
+            &[],
+        ),
+        (judged(""), &[]),
+        (regex("pattern: 'x*'"), &["cannot-fail"]),
+        (regex("pattern: '(?s).*'"), &["cannot-fail"]),
+        (regex("pattern: '.*?'"), &["cannot-fail"]),
+        (regex("pattern: 'refund|'"), &["cannot-fail"]),
+        (regex("pattern: '^'"), &["cannot-fail"]),
+        (
+            regex("pattern: 'x*', expect_match: false"),
+            &["cannot-pass"],
+        ),
+        (
+            format!("{}, not: true", regex("pattern: 'x*'")),
+            &["cannot-pass"],
+        ),
+        (
+            format!("{}, not: true", regex("pattern: 'x*', expect_match: false")),
+            &["cannot-fail"],
+        ),
+        (regex("pattern: 'x+'"), &[]),
+        (regex("pattern: '\\B'"), &["empty-match"]),
+        (format!("{}, enabled: false", regex("pattern: 'x*'")), &[]),
+    ] {
+        assert_eq!(one(&eval), lints, "{eval}");
+    }
+}
+
+#[test]
+fn a_pattern_that_the_empty_text_satisfies_is_told() {
+    let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
+    for (eval, lints) in [
+        (regex("pattern: '^$'"), &["empty-match"][..]),
+        (regex("pattern: '^[a-z ]*$'"), &["empty-match"]),
+        (regex("pattern: '^.*ok?$|^$'"), &["empty-match"]),
+        (regex("pattern: '^\\s*$', expect_match: false"), &[]),
+        (format!("{}, not: true", regex("pattern: '^\\s*$'")), &[]),
+        (regex("pattern: '^.+$'"), &[]),
+        (regex("pattern: {from: metadata.pattern}"), &[]),
+        (
+            "id: a, type: contains, params: {patterns: ['a*']}".to_owned(),
+            &[],
+        ),
+    ] {
+        assert_eq!(one(&eval), lints, "{eval}");
+    }
+}
+
+#[test]
+fn a_threshold_of_nothing_cannot_fail() {
+    let with = |threshold: &str, required: &str| {
+        let text =
+            format!("threshold: {threshold}\nevals:\n  - {{id: a, type: json_valid{required}}}\n");
+        told(&at_load(&rubric(&text)))
+    };
+    assert_eq!(with("0", ""), ["1:cannot-fail"]);
+    assert!(with("0.1", "").is_empty());
+    assert!(with("0", ", required: true").is_empty());
+    let allowed =
+        rubric("allow: [cannot-fail]\nthreshold: 0\nevals:\n  - {id: a, type: json_valid}\n");
+    assert!(at_load(&allowed).is_empty());
+}
+
+#[test]
+fn addresses_need_a_judge_that_opens_them() {
+    let judged = |params: &str| format!("id: a, type: llm_judge, params: {{{params}}}");
+    let page = "criteria: 'Names the release on https://beam.example/get.'";
+    for (eval, lints) in [
+        (judged(page), &["unreachable-url"][..]),
+        (format!("{}, judge: opens", judged(page)), &[]),
+        (format!("{}, judge: again", judged(page)), &[]),
+        (
+            judged("criteria: c, rubric: '1.0 as beam.apache.org says'"),
+            &["unreachable-url"],
+        ),
+        (
+            judged("criteria: 'Says 2.69 e.g. in README.md', model: gpt.example.com"),
+            &[],
+        ),
+    ] {
+        assert_eq!(one(&eval), lints, "{eval}");
+    }
+    let found = at_load(&evals(&[&judged(page)]));
+    assert_eq!(
+        found[0].message,
+        "this names https://beam.example/get, and the judge `plain` cannot open it: it has no fetch_url"
+    );
+    let unknown = of_rubrics(
+        &[evals(&[&judged(page)])],
+        &IndexMap::new(),
+        None,
+        &Registry::builtin(),
+    );
+    assert!(unknown.is_empty(), "a judge that is not known may open it");
+}
+
+#[test]
+fn two_evals_of_one_digest_are_told_unless_something_tells_them_apart() {
+    let regex = "type: regex, params: {pattern: x}";
+    let judged = "type: llm_judge, params: {criteria: c}";
+    for (first, second, lints) in [
+        (
+            regex,
+            "type: regex, params: {pattern: x, expect_match: true}",
+            &["4:same-digest"][..],
+        ),
+        (regex, "type: regex, params: {pattern: y}", &[]),
+        (
+            regex,
+            "type: regex, params: {pattern: x}, applies_to: {tags: [t]}",
+            &[],
+        ),
+        (
+            regex,
+            "type: regex, params: {pattern: x}, enabled: false",
+            &[],
+        ),
+        (
+            regex,
+            "type: regex, params: {pattern: x}, allow: [same-digest]",
+            &[],
+        ),
+        (
+            judged,
+            "type: llm_judge, params: {criteria: c}, repeat: 3, weight: 2",
+            &["4:same-digest"],
+        ),
+        (
+            judged,
+            "type: llm_judge, params: {criteria: c}, judge: opens",
+            &[],
+        ),
+        (
+            judged,
+            "type: llm_judge, params: {criteria: c, min_score: 0.5}",
+            &[],
+        ),
+    ] {
+        let both = evals(&[&format!("id: a, {first}"), &format!("id: b, {second}")]);
+        assert_eq!(told(&at_load(&both)), lints, "{second}");
+    }
+}
+
+#[test]
+fn a_lint_stands_where_its_cause_is_written() {
+    let text = "kind: PromptConfig
+spec:
+  evals:
+    - id: a
+      type: regex
+      params:
+        pattern: 'x*'
+";
+    let found = at_load(&rubric(text));
+    assert_eq!(told(&found), ["7:cannot-fail"]);
+    assert_eq!(
+        found[0].help.as_deref(),
+        Some(
+            "let it ask for something: `x*` is satisfied by nothing at all, `x+` is not; if it is meant so: `allow: [cannot-fail]`"
+        )
+    );
+    let pack =
+        "prompts:\n  p:\n    evals:\n      - {id: a, type: regex, params: {pattern: 'x*'}}\n";
+    assert_eq!(told(&at_load(&rubric(pack))), ["4:cannot-fail"]);
+}
+
+fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transcript<'static> {
+    let call = |name: &&'static str| {
+        Part::ToolCall(ToolCall {
+            id: Text::default(),
+            name: Text::from(*name),
+            arguments: Text::default(),
+        })
+    };
+    Transcript {
+        id: Text::from(id.to_owned()),
+        messages: vec![Message {
+            role: Role::Assistant,
+            parts: tools.iter().map(call).collect(),
+            metadata: None,
+        }],
+        tags: tags.iter().map(|tag| Text::from(*tag)).collect(),
+        metadata: None,
+    }
+}
+
+fn observed(rubric: &Arc<Rubric>, transcripts: &[Transcript<'_>]) -> Vec<Diagnostic> {
+    let mut observer = Observer::new(std::slice::from_ref(rubric));
+    for one in transcripts {
+        observer.see(one);
+    }
+    observer.finish()
+}
+
+#[test]
+fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
+    let all = [
+        transcript("a", &[], &["get_order"]),
+        transcript("b", &[], &["search", "get_order"]),
+    ];
+    let called = |names: &str, more: &str| {
+        let eval = format!("id: a, type: tools_called, params: {{tool_names: [{names}]}}{more}");
+        let found = observed(&evals(&[&eval]), &all);
+        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        told
+    };
+    assert_eq!(
+        called("get_order, get_ordr, lookup", ""),
+        [
+            "no transcript calls `get_ordr`; did you mean `get_order`?",
+            "no transcript calls `lookup`"
+        ]
+    );
+    assert!(called("search", "").is_empty());
+    assert!(called("lookup", ", allow: [unknown-tool]").is_empty());
+    assert_eq!(
+        called("get_ordr, delete_all", ", not: true"),
+        ["no transcript calls `get_ordr`; did you mean `get_order`?"],
+        "what must not be called may well be called by nobody"
+    );
+    let eval = "id: a, type: tools_called, params: {tool_names: [x]}";
+    assert!(
+        observed(&evals(&[eval]), &[]).is_empty(),
+        "no transcript, no word"
+    );
+}
+
+#[test]
+fn selectors_that_select_nothing_are_told_once() {
+    let all = [
+        transcript("a", &["beam"], &["search"]),
+        transcript("b", &["shop"], &[]),
+    ];
+    let regex = "id: a, type: regex, params: {pattern: x}";
+    for (eval, lints) in [
+        (", applies_to: {tags: [beam]}", &[][..]),
+        (", applies_to: {tags: [beem]}", &["3:selects-nothing"]),
+        (
+            ", applies_to: {tags: [shop], has_tool: search}",
+            &["3:selects-nothing"],
+        ),
+        (", applies_to: {ids: ['c*']}, allow: selects-nothing", &[]),
+        (", applies_to: {ids: ['c*']}, enabled: false", &[]),
+        (
+            ", trigger: sample_turns, sample_percentage: 0",
+            &["3:selects-nothing"],
+        ),
+        (", trigger: sample_turns, sample_percentage: 1", &[]),
+    ] {
+        let found = observed(&evals(&[&format!("{regex}{eval}")]), &all);
+        assert_eq!(told(&found), lints, "{eval}");
+    }
+    let whole = |tag: &str| {
+        let text = format!(
+            "applies_to: {{tags: [{tag}]}}\nevals:\n  - {{{regex}, applies_to: {{tags: [shop]}}}}\n"
+        );
+        observed(&rubric(&text), &all)
+    };
+    let found = whole("beem");
+    assert_eq!(
+        told(&found),
+        ["1:selects-nothing"],
+        "not for each of its evals as well"
+    );
+    let help = found[0].help.as_deref().unwrap_or_default();
+    assert!(
+        help.starts_with("no transcript has the tag `beem`; did you mean `beam`?"),
+        "{help}"
+    );
+    assert_eq!(
+        told(&whole("beam")),
+        ["3:selects-nothing"],
+        "both must hold for one transcript"
+    );
+    assert!(whole("shop").is_empty());
+}
+
+#[test]
+fn the_same_verdict_everywhere_is_told_from_ten_on() {
+    let tally = |pass, fail| EvalTally {
+        rubric: "r".to_owned(),
+        eval: "a".to_owned(),
+        pass,
+        fail,
+    };
+    let eval = "id: a, type: json_valid";
+    let said = |eval: &str, tally| {
+        let found = same_verdict(&[evals(&[eval])], &[tally]);
+        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        told
+    };
+    assert_eq!(
+        said(eval, tally(10, 0)),
+        ["`a` passed everywhere, in all 10 decisions"]
+    );
+    assert_eq!(
+        said(eval, tally(0, 12)),
+        ["`a` failed everywhere, in all 12 decisions"]
+    );
+    for other in [tally(9, 0), tally(0, 9), tally(10, 1), tally(0, 0)] {
+        assert!(said(eval, other).is_empty());
+    }
+    let meant = "id: a, type: json_valid, allow: [same-verdict]";
+    assert!(said(meant, tally(10, 0)).is_empty());
+}
+
+#[test]
+fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
+    let example = json!({"text": "a 1", "expect": "fail", "why": "one is no year"});
+    let regex = |allow: &str| {
+        format!(
+            "id: a, type: regex, params: {{pattern: '\\d'}}, examples: [{{text: b, expect: fail}}, {example}]{allow}"
+        )
+    };
+    let judged =
+        "id: j, type: llm_judge, params: {criteria: c}, examples: [{text: x, expect: pass}]";
+    let tried = examples(&[evals(&[&regex(""), judged])], &Registry::builtin());
+    assert_eq!((tried.held, tried.missed, tried.judged), (1, 1, 1));
+    assert_eq!(told(&tried.problems), ["3:misses-example"]);
+    assert_eq!(
+        tried.problems[0].message,
+        "`a` misses example 2: expected fail, got pass (matches \"1\" at message 0, bytes 2..3)"
+    );
+    let help = tried.problems[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("one is no year"), "{help}");
+    let allowed = examples(
+        &[evals(&[&regex(", allow: [misses-example]")])],
+        &Registry::builtin(),
+    );
+    assert_eq!(
+        (allowed.missed, allowed.problems.len()),
+        (1, 0),
+        "counted, not told"
+    );
+}
+
+#[test]
+fn names_that_are_no_lints_are_refused_with_the_nearest() {
+    let registry = Registry::builtin();
+    let problems = |text: &str| {
+        let (_, found) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
+        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+        told
+    };
+    assert_eq!(
+        problems(
+            "allow: canot-fail\nevals:\n  - {id: a, type: json_valid, allow: [empty-match, empty-mach]}\n"
+        ),
+        [
+            "r.yaml:1:8: unknown lint `canot-fail`; did you mean `cannot-fail`?",
+            "r.yaml:3:52: unknown lint `empty-mach`; did you mean `empty-match`?",
+        ]
+    );
+}
+
+#[test]
+fn the_readme_names_every_lint() {
+    let readme = include_str!("../../../README.md");
+    for (name, _) in crate::rubric::LINTS {
+        assert!(readme.contains(&format!("`{name}`")), "{name}");
+    }
+}

@@ -1,0 +1,70 @@
+//! `unknown-tool`: a tool name in an eval that occurs in no transcript.
+//!
+//! A check that wants a call of such a tool fails everywhere. One that forbids it is right to name tools that nobody calls,
+//! so there only what looks like a slip is told: a name that is nearly one that occurs.
+
+use std::collections::BTreeSet;
+
+use super::{FOREIGN, Lints, Of, Said, texts};
+use crate::diag::nearest;
+
+/// Params that hold a tool's name, or several, wherever they stand in the params of a type about tools.
+const NAMED: &[&str] = &[
+    "tool",
+    "tools",
+    "tool_name",
+    "tool_names",
+    "sequence",
+    "expected_trajectory",
+];
+/// Parts of the names of types that forbid calls.
+const FORBIDS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
+
+pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) {
+    let eval = of.eval;
+    if !eval.kind.contains("tool") && !eval.kind.contains("trajectory") {
+        return;
+    }
+    let mut most = ["max", "max_calls"].into_iter();
+    let none = most.any(|most| eval.params[most] == 0);
+    let forbids = none || FORBIDS.iter().any(|part| eval.kind.contains(part));
+    let wants = forbids == eval.negate;
+    let mut unknown = Vec::new();
+    let into = |key: &str| !FOREIGN.contains(&key);
+    texts(&eval.params, "", &into, &mut |pointer, name| {
+        let key = pointer
+            .split('/')
+            .rfind(|step| step.parse::<usize>().is_err());
+        if key.is_some_and(|key| NAMED.contains(&key)) && !known.contains(name) {
+            unknown.push((pointer.to_owned(), name));
+        }
+    });
+    for (pointer, name) in unknown {
+        let near = nearest(name, known.iter().map(String::as_str));
+        let message = match near {
+            Some(near) => format!("no transcript calls `{name}`; did you mean `{near}`?"),
+            None if wants => format!("no transcript calls `{name}`"),
+            None => continue,
+        };
+        let help = if known.is_empty() {
+            "no transcript calls any tool".to_owned()
+        } else {
+            let some: Vec<&str> = known.iter().take(12).map(String::as_str).collect();
+            let more = if known.len() > some.len() {
+                ", …"
+            } else {
+                ""
+            };
+            format!("tools that are called: {}{more}", some.join(", "))
+        };
+        lints.eval(
+            of,
+            &format!("/params{pointer}"),
+            Said {
+                lint: "unknown-tool",
+                message,
+                help,
+            },
+        );
+    }
+}

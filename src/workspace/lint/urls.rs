@@ -1,0 +1,97 @@
+//! `unreachable-url`: criteria or a scoring guide that name an address, for a judge that cannot open one.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{Lints, Of, Said, texts};
+use crate::model::{JudgeConfig, ProviderKind};
+
+/// The tool that opens addresses.
+const FETCH: &str = "fetch_url";
+
+/// Addresses, and hosts under endings that are rarely a file's: `.md`, `.py`, `.sh` and their like are countries too.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"(?i)https?://[^\s<>"'`)\]}]+|\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+"#,
+        r"(?:com|org|net|edu|gov|io|dev|ai|app|info|co|uk|de|fr|eu|ch|jp|cn|us|ca|au|example)\b"
+    ))
+    .expect("a valid pattern")
+});
+
+pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judge: &JudgeConfig) {
+    let opens = judge.tools.iter().any(|tool| tool.name == FETCH);
+    // A recorded judge opened what it opened.
+    if opens || judge.provider == ProviderKind::Replay {
+        return;
+    }
+    let mut first = None;
+    // Other models and openings say nothing of what is judged.
+    let into = |key: &str| !matches!(key, "model" | "system_prompt");
+    texts(&of.eval.params, "", &into, &mut |pointer, text| {
+        if first.is_none()
+            && let Some(address) = address(text)
+        {
+            first = Some((pointer.to_owned(), address));
+        }
+    });
+    let Some((pointer, address)) = first else {
+        return;
+    };
+    let param = pointer.split('/').nth(1).unwrap_or_default();
+    let what = if param == "rubric" {
+        "the scoring guide names"
+    } else {
+        "this names"
+    };
+    lints.eval(
+        of,
+        &format!("/params{pointer}"),
+        Said {
+            lint: "unreachable-url",
+            message: format!(
+                "{what} {address}, and the judge `{}` cannot open it: it has no {FETCH}",
+                judge.name
+            ),
+            help: format!("give the judge `tools: [{FETCH}]`, or leave the address out"),
+        },
+    );
+}
+
+/// The first address of a text; an e-mail's host is none.
+fn address(text: &str) -> Option<&str> {
+    let found = ADDRESS.find_iter(text).find(|found| {
+        let before = text[..found.start()].chars().next_back();
+        !matches!(before, Some('@' | '/' | '\\'))
+    })?;
+    Some(
+        found
+            .as_str()
+            .trim_end_matches(['.', ',', ';', ':', '!', '?']),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn addresses_and_hosts_are_told_from_files_and_numbers() {
+        for (text, found) in [
+            (
+                "as on https://beam.apache.org/get (today)",
+                Some("https://beam.apache.org/get"),
+            ),
+            (
+                "The newest release listed on beam.apache.org.",
+                Some("beam.apache.org"),
+            ),
+            ("See docs.rs or README.md, e.g. main.py, and 2.69.0", None),
+            ("Writes to help@shop.example", None),
+            ("Uses Node.js, i.e. v20.1", None),
+            ("", None),
+        ] {
+            assert_eq!(address(text), found, "{text}");
+        }
+    }
+}

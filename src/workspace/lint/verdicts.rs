@@ -1,0 +1,57 @@
+//! `same-verdict`: an eval that tells no transcripts apart.
+
+use std::sync::Arc;
+
+use super::{Lints, Of, Said, enabled};
+use crate::diag::Diagnostic;
+use crate::rubric::Rubric;
+
+/// The same verdict everywhere is told from so many decisions on: of an eval that passes nine times in ten, ten passes in a
+/// row still come up in a third of all runs, so it is worth a look, and no more than that.
+pub const EVERYWHERE: u64 = 10;
+
+/// How the decisions of one eval ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EvalTally {
+    /// The rubric's id.
+    pub rubric: String,
+    /// The eval's id.
+    pub eval: String,
+    /// Decisions that passed.
+    pub pass: u64,
+    /// Decisions that failed.
+    pub fail: u64,
+}
+
+/// Evals with the same verdict everywhere.
+pub fn same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    for rubric in rubrics {
+        let mut lints = Lints::of(rubric);
+        for (at, eval) in enabled(rubric) {
+            let same = |tally: &&EvalTally| tally.rubric == rubric.id && tally.eval == eval.id;
+            let Some(tally) = tallies.iter().find(same) else {
+                continue;
+            };
+            let (n, all_did, help) = match (tally.pass, tally.fail) {
+                (n, 0) => (n, "passed", "try a transcript that should fail it"),
+                (0, n) => (n, "failed", "try a transcript that should pass it"),
+                _ => continue,
+            };
+            if n < EVERYWHERE {
+                continue;
+            }
+            lints.eval(
+                Of { at, eval },
+                "",
+                Said {
+                    lint: "same-verdict",
+                    message: format!("`{}` {all_did} everywhere, in all {n} decisions", eval.id),
+                    help: format!("{help}: an eval that cannot tell any apart says nothing"),
+                },
+            );
+        }
+        all.extend(lints.finish());
+    }
+    all
+}

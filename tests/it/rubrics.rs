@@ -1,0 +1,318 @@
+//! What keeps an author from being fooled: lints, examples, verdicts decided anew for nothing, thresholds.
+
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Bench, NAMES_A_RELEASE, POLITE, judged_by, of_type, rows, text};
+use crate::support::wire::{Reply, WireServer};
+
+#[test]
+fn check_tries_examples_and_tells_what_is_worth_knowing() {
+    let bench = Bench::new();
+    let evals = "
+  - id: names
+    type: regex
+    params: { pattern: '\\d\\.\\d+' }
+    examples:
+      - { text: It is 2.69, expect: pass }
+      - { text: It is new, expect: pass, why: new enough }
+  - { id: says, type: regex, params: { pattern: 'x*' } }
+  - { id: looks, type: tools_called, params: { tool_names: [lookup] } }
+  - id: polite
+    type: llm_judge
+    judge: rules
+    params: { criteria: The answer is polite. }
+    examples: [{ text: Good day, expect: pass }]
+";
+    bench.workspace("judge: rules\n", evals);
+    let check = bench.dicta(&["check"]);
+    let (told, out) = (text(&check.stderr), text(&check.stdout));
+    assert_eq!(
+        check.status.code(),
+        Some(0),
+        "warnings refuse nothing: {told}"
+    );
+    assert!(
+        told.contains("`names` misses example 2: expected pass, got fail (no match in message 0)"),
+        "{told}"
+    );
+    assert!(
+        told.contains("new enough") && told.contains("r.yaml:9:"),
+        "{told}"
+    );
+    assert!(told.contains("pattern matches every text") && told.contains("allow: [cannot-fail]"));
+    assert!(told.contains("no transcript calls `lookup`"), "{told}");
+    assert!(
+        out.contains("1 example holds, 1 missed, 1 not run here: a judge decides\n"),
+        "{out}"
+    );
+    assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");
+    let strict = bench.dicta(&["check", "--strict"]);
+    assert_eq!(strict.status.code(), Some(2));
+    let rubric = bench.dicta(&["check", "r.yaml", "--strict"]);
+    assert_eq!(
+        rubric.status.code(),
+        Some(2),
+        "a rubric alone has examples too"
+    );
+    assert!(text(&rubric.stdout).contains("1 example holds, 1 missed"));
+
+    let allowed = evals
+        .replace(
+            "    examples:\n      - { text: It is 2",
+            "    allow: misses-example\n    examples:\n      - { text: It is 2",
+        )
+        .replace("'x*' }", "'x*' }, allow: [cannot-fail]")
+        .replace("[lookup] }", "[lookup] }, allow: unknown-tool");
+    bench.workspace("judge: rules\n", &allowed);
+    let strict = bench.dicta(&["check", "--strict"]);
+    assert_eq!(strict.status.code(), Some(0), "{}", text(&strict.stderr));
+    assert!(text(&strict.stdout).ends_with("no problems\n"));
+}
+
+#[test]
+fn examples_are_no_cells() {
+    let bench = Bench::new();
+    let eval = NAMES_A_RELEASE.replace("} }\n", "}, examples: [{ text: a, expect: pass }] }\n");
+    bench.workspace("", &eval);
+    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    let rows = rows(&run);
+    assert_eq!(of_type(&rows, "result").len(), 2, "{}", text(&run.stderr));
+    assert_eq!(rows.last().map(|s| s["cells"].clone()), Some(json!(2)));
+}
+
+#[test]
+fn the_shipped_workspaces_have_nothing_to_say() {
+    let bench = Bench::new();
+    let demo = bench.dicta(&["check", "--strict"]);
+    assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stderr));
+    bench.dicta(&["init", "mine"]);
+    let mine = bench.path().join("mine");
+    let mine = mine.to_str().expect("UTF-8");
+    let starter = bench.dicta(&["check", mine, "--strict"]);
+    assert_eq!(starter.status.code(), Some(0), "{}", text(&starter.stderr));
+}
+
+#[test]
+fn an_eval_that_says_the_same_of_everything_is_told_after_a_run_and_from_the_board() {
+    let bench = Bench::new();
+    bench.workspace(
+        "",
+        "  - { id: says, type: min_length, params: { min: 1 } }\n  - { id: names, type: contains, params: { patterns: ['7'] } }\n",
+    );
+    let line = |n: usize| {
+        json!({"id": format!("t{n}"), "messages": [{"role": "assistant", "content": format!("no {n}")}]}).to_string() + "\n"
+    };
+    let some = |n: usize| (0..n).map(line).collect::<String>();
+    bench.write("t.jsonl", &some(9));
+    let few = bench.dicta(&["run"]);
+    assert!(!text(&few.stderr).contains("everywhere"), "9 are too few");
+    bench.write("t.jsonl", &some(10));
+    let run = text(&bench.dicta(&["run"]).stderr);
+    assert!(
+        run.contains("`says` passed everywhere, in all 10 decisions"),
+        "{run}"
+    );
+    assert!(!run.contains("`names` "), "{run}");
+    let check = text(&bench.dicta(&["check"]).stderr);
+    assert!(
+        check.contains("`says` passed everywhere, in all 10 decisions"),
+        "{check}"
+    );
+    let data = text(&bench.dicta(&["run", "--format", "jsonl"]).stderr);
+    assert!(!data.contains("everywhere"), "{data}");
+}
+
+fn scored(score: f64) -> Reply {
+    Reply::text(json!({"reasoning": "So so.", "passed": score >= 0.5, "score": score}).to_string())
+}
+
+/// Rubric text: what only decides, around one judged eval.
+fn deciding(threshold: &str, more: &str, params: &str) -> String {
+    format!(
+        "id: r\n{threshold}evals:\n  - id: polite\n    type: llm_judge\n{more}    params: {{ criteria: The answer is polite.{params} }}\n  - {{ id: day, type: contains, params: {{ patterns: [day] }} }}\n"
+    )
+}
+
+#[test]
+fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
+    let bench = Bench::new();
+    let server = WireServer::openai([0.6, 0.9, 0.2].map(scored).to_vec());
+    bench.workspace(&judged_by(&server), POLITE);
+    let base_url = server.base_url();
+    bench.write("r.yaml", &deciding("", "    repeat: 3\n", ""));
+    // Of `one`, three times: 2 are asked, and agree; `two` is not judged yet.
+    let first = bench.dicta(&[
+        "run",
+        "-j",
+        "1",
+        "-q",
+        "--where",
+        "transcript:one",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
+    assert_eq!(server.requests().len(), 2);
+    drop(server);
+    let port = base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1");
+    while TcpStream::connect(port).is_ok() {
+        std::thread::yield_now();
+    }
+
+    let again = |threshold: &str, more: &str, params: &str| {
+        bench.write("r.yaml", &deciding(threshold, more, params));
+        let run = bench.dicta(&["run", "-q", "--recorded", "--format", "jsonl"]);
+        (run.status.code(), rows(&run))
+    };
+    let decided = |rows: &[Value]| -> Vec<(String, Value)> {
+        let polite = rows
+            .iter()
+            .filter(|r| r["eval"] == "polite" && r["type"] == "result");
+        polite
+            .map(|r| {
+                (
+                    r["cell"].as_str().unwrap_or_default().to_owned(),
+                    r["passed"].clone(),
+                )
+            })
+            .collect()
+    };
+    let (code, rows) = again("", "    repeat: 3\n", ", min_score: 0.95");
+    assert_eq!(
+        decided(&rows),
+        [
+            ("one/r/polite~m#1".to_owned(), false.into()),
+            ("one/r/polite~m#2".to_owned(), false.into())
+        ]
+    );
+    let summary = rows.last().expect("a summary");
+    assert_eq!(
+        (code, &summary["pending"], &summary["interrupted"]),
+        (Some(1), &json!(2), &json!(false))
+    );
+    assert_eq!(summary["usage"]["calls"], 0);
+
+    // Fewer repeats are the first of those recorded, be it one.
+    let (_, rows) = again("", "    repeat: 2\n", ", min_score: 0.6");
+    let vote = of_type(&rows, "decision")[0];
+    assert_eq!(
+        (&vote["outcome"], &vote["votes"]["pass"]),
+        (&json!("pass"), &json!(2))
+    );
+    let (_, rows) = again("", "    repeat: 2\n", ", min_score: 0.7");
+    assert_eq!(
+        decided(&rows),
+        [("one/r/polite~m#1".to_owned(), false.into())],
+        "a split vote fails, so that the first decides"
+    );
+    let (_, rows) = again("", "", ", min_score: 0.5");
+    assert_eq!(decided(&rows), [("one/r/polite~m".to_owned(), true.into())]);
+    assert_eq!(rows.last().map(|s| s["pending"].clone()), Some(json!(1)));
+
+    // `one` fails `day`; its polite score is 0.6.
+    let rubric = |rows: &[Value]| {
+        let of = of_type(rows, "rubric")
+            .into_iter()
+            .find(|r| r["transcript"] == "one");
+        of.map(|r| (r["passed"].clone(), r["score"].as_f64().unwrap_or_default()))
+    };
+    let (_, rows) = again("threshold: 0.3\n", "", ", min_score: 0.5");
+    assert_eq!(rubric(&rows), Some((true.into(), 0.3)));
+    let (_, rows) = again("threshold: 0.4\n", "", ", min_score: 0.5");
+    assert_eq!(rubric(&rows), Some((false.into(), 0.3)));
+    let (_, rows) = again("threshold: 0.4\n", "    weight: 3\n", ", min_score: 0.5");
+    assert_eq!(rubric(&rows).map(|(passed, _)| passed), Some(true.into()));
+    let (_, rows) = again(
+        "threshold: 0.1\n",
+        "    required: true\n",
+        ", min_score: 0.7",
+    );
+    assert_eq!(rubric(&rows).map(|(passed, _)| passed), Some(false.into()));
+
+    let failed = bench.dicta(&[
+        "run",
+        "-q",
+        "--recorded",
+        "--where",
+        "outcome:fail eval:polite",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(
+        decided(&self::rows(&failed)).len(),
+        1,
+        "the filter sees what decides today"
+    );
+    let both = bench.dicta(&["run", "--recorded", "--refresh"]);
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
+fn thresholds_are_shown_with_what_labels_say() {
+    let bench = Bench::new();
+    let server = WireServer::openai([0.4, 0.8].map(scored).to_vec());
+    bench.workspace(&format!("{}labels: l.jsonl\n", judged_by(&server)), POLITE);
+    bench.write(
+        "l.jsonl",
+        "{\"transcript\":\"one\",\"eval\":\"polite\",\"passed\":false}\n{\"transcript\":\"two\",\"eval\":\"polite\",\"passed\":true}\n",
+    );
+    let by = |min: f64| {
+        let params = format!("criteria: The answer is polite., min_score: {min}");
+        bench.write(
+            "r.yaml",
+            &format!(
+                "id: r\nevals:\n{}{NAMES_A_RELEASE}",
+                POLITE.replace("criteria: The answer is polite.", &params)
+            ),
+        );
+    };
+    by(0.3);
+    bench.dicta(&["run", "-q", "-j", "1"]);
+    by(0.6);
+    let shown = bench.dicta(&["show", "@", "--thresholds", "--format", "jsonl"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    let lines = rows(&shown);
+    let of = |key: &str| lines.iter().map(|l| l[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("threshold"), [json!(0.4), json!(0.6), json!(0.8)]);
+    assert_eq!(
+        of("current"),
+        [json!(false), json!(true), json!(false)],
+        "as the rubric says now"
+    );
+    assert_eq!(of("true_pass"), [json!(1), json!(1), json!(1)]);
+    assert_eq!(of("false_pass_rate"), [json!(1.0), json!(0.0), json!(0.0)]);
+    let human = text(
+        &bench
+            .dicta(&["show", "@", "--thresholds", "--eval", "polite"])
+            .stdout,
+    );
+    assert!(
+        human.contains("r/polite  llm_judge: 2 decisions with a score\n"),
+        "{human}"
+    );
+    assert!(
+        human.contains("→      0.60     1     1    1/1 100 %"),
+        "{human}"
+    );
+    assert!(
+        human.contains("2 labels: too few to call a threshold the best"),
+        "{human}"
+    );
+    for (args, why) in [
+        (&["--eval", "polit"][..], "did you mean `polite`?"),
+        (&["--format", "junit"], "human or jsonl"),
+    ] {
+        let refused = bench.dicta(&[&["show", "@", "--thresholds"], args].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(
+            text(&refused.stderr).contains(why),
+            "{}",
+            text(&refused.stderr)
+        );
+    }
+    assert_eq!(server.requests().len(), 2);
+}
