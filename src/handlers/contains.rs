@@ -87,6 +87,13 @@ impl Patterns {
         format!("{} at {place}", Quoted(&self.written[hit.pattern]))
     }
 
+    /// The first message with any of the patterns. Leaves early when told to stop.
+    fn first<'s, 't>(&self, subject: &'s Subject<'t>) -> Option<(&'s Said<'t>, Hit)> {
+        let said = subject.said().iter();
+        said.take_while(|_| !subject.stopped())
+            .find_map(|said| Some((said, self.any(said)?)))
+    }
+
     fn names(&self) -> String {
         list(self.written.iter().map(|p| Quoted(p)))
     }
@@ -119,7 +126,7 @@ impl Check for All {
 impl Check for Any {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let said = subject.said();
-        match said.iter().find_map(|said| Some((said, self.0.any(said)?))) {
+        match self.0.first(subject) {
             Some((said, hit)) => Finding::of(true, format!("found {}", self.0.told(said, &hit))),
             None => Finding::of(
                 false,
@@ -132,7 +139,7 @@ impl Check for Any {
 impl Check for Excludes {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let said = subject.said();
-        match said.iter().find_map(|said| Some((said, self.0.any(said)?))) {
+        match self.0.first(subject) {
             Some((said, hit)) => Finding::of(false, format!("found {}", self.0.told(said, &hit))),
             None => Finding::of(
                 true,

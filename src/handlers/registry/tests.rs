@@ -20,6 +20,7 @@ fn types_are_sorted_and_found_by_name() {
             "max_length",
             "min_length",
             "regex",
+            "script",
             "tools_called"
         ]
     );
