@@ -9,6 +9,8 @@
 mod contains;
 mod explain;
 mod fold;
+#[cfg(test)]
+mod hostile;
 mod json;
 mod length;
 mod llm_judge;

@@ -106,3 +106,95 @@ impl Found {
         Some(Digest::of(format!("{} {changed:?}", meta.len()).as_bytes()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Env, Workspace, load};
+    use super::*;
+    use crate::handlers::Registry;
+
+    const RUBRIC: &str = "evals:
+  - { id: own, type: script, params: { command: [python3, ../checks/tone.py, --strict] } }
+  - { id: other, type: script, params: { command: ['true'] } }
+  - { id: plain, type: contains, params: { patterns: [x] } }
+";
+
+    fn loaded(root: &Path, config: &str, rubric: &str) -> Result<Workspace, Vec<Diagnostic>> {
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        write("t.jsonl", "{\"messages\":[]}\n");
+        write("rubrics/r.yaml", rubric);
+        let all = format!("transcripts: t.jsonl\nrubrics: rubrics/*.yaml\nruns: runs\n{config}");
+        write("dicta.yaml", &all);
+        load(root, &Env::default(), &Registry::builtin())
+    }
+
+    fn folder(script: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::create_dir(dir.path().join("checks")).expect("made");
+        fs::write(dir.path().join("checks/tone.py"), script).expect("written");
+        dir
+    }
+
+    fn digests(workspace: &Workspace) -> Vec<String> {
+        let evals = workspace.rubrics[0].evals.iter();
+        evals.map(|eval| eval.digest.0.clone()).collect()
+    }
+
+    #[test]
+    fn scripts_are_off_unless_the_workspace_says_otherwise() {
+        let dir = folder("print()");
+        for config in ["", "allow_scripts: false\n"] {
+            let off = loaded(dir.path(), config, RUBRIC).expect("loads");
+            assert!(!off.allow_scripts);
+            let told: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                told,
+                [
+                    "rubrics/r.yaml:2:5: 2 scripts will be skipped: this workspace does not allow programs"
+                ]
+            );
+        }
+        let on = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        assert!(on.allow_scripts);
+        assert_eq!(on.warnings, []);
+        let why =
+            loaded(dir.path(), "allow_scripts: yes please\n", RUBRIC).expect_err("no boolean");
+        assert_eq!(why.len(), 2, "{why:?}");
+    }
+
+    #[test]
+    fn a_changed_script_is_another_eval_and_is_kept_and_watched() {
+        let dir = folder("print(1)");
+        let first = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        let kept: Vec<&Path> = first.files.iter().map(|(path, _)| path.as_path()).collect();
+        assert_eq!(
+            kept,
+            ["dicta.yaml", "rubrics/r.yaml", "checks/tone.py"].map(Path::new)
+        );
+        fs::write(dir.path().join("checks/tone.py"), "print(2)").expect("written");
+        let second = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        let (one, two) = (digests(&first), digests(&second));
+        assert_ne!(one[0], two[0], "its own file");
+        assert_eq!(one[1..], two[1..], "nothing of the others");
+        fs::write(dir.path().join("checks/tone.py"), [0xff, 0xfe]).expect("written");
+        let binary = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        assert_ne!(digests(&binary)[0], two[0], "no text, but it counts");
+        assert_eq!(binary.files.len(), 2);
+    }
+
+    #[test]
+    fn a_transcript_may_not_choose_the_program() {
+        let dir = folder("");
+        let rubric =
+            "evals:\n  - { id: s, type: script, params: { command: { from: metadata.c } } }\n";
+        let why = loaded(dir.path(), "allow_scripts: true\n", rubric).expect_err("refused");
+        assert_eq!(
+            why[0].to_string(),
+            "rubrics/r.yaml:2:5: command cannot come from a transcript: whoever wrote it would choose the program"
+        );
+    }
+}

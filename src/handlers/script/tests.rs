@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::testing::{refused, transcript};
 use super::*;
+use crate::clock::{Clock as _, SystemClock};
 use crate::handlers::{Registry, Stop};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::{JsonText, Text, Transcript};
@@ -312,7 +313,7 @@ fn a_deadline_ends_the_program_and_all_its_children() {
 fn gone(id: &str) -> bool {
     let stat = std::path::PathBuf::from(format!("/proc/{id}/stat"));
     let clock = SystemClock::new();
-    while crate::clock::Clock::now(&clock) < Millis(5000) {
+    while clock.now() < Millis(5000) {
         match std::fs::read_to_string(&stat) {
             Err(_) => return true,
             Ok(text) if text.contains(") Z ") => return true,
@@ -321,8 +322,6 @@ fn gone(id: &str) -> bool {
     }
     false
 }
-
-use crate::clock::SystemClock;
 
 #[test]
 fn a_child_left_behind_does_not_hold_up_the_verdict_and_is_ended() {
@@ -432,7 +431,7 @@ fn params_are_refused_at_load() {
         (json!({"command": ["a"], "params": [1]}), "/params"),
         (json!({"command": ["a"], "timeout_s": 0}), "/timeout_s"),
         (json!({"command": ["a"], "timeout_s": 3601}), "/timeout_s"),
-        (json!({"command": ["a"], "shell": true}), ""),
+        (json!({"command": ["a"], "shell": true}), "/shell"),
     ] {
         let problems = refused("script", &params);
         assert!(
