@@ -27,7 +27,7 @@ const MOMENT: u64 = 10;
 /// Likewise, once the program has closed its output: it is about to end.
 const BLINK: u64 = 1;
 /// Bytes read or written at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 8 << 10;
 
 /// What is to be run.
 pub(super) struct Job<'j> {

@@ -1,6 +1,7 @@
 //! How a program ends with dicta even where dicta is killed: on Linux it asks the system for a signal when its parent
 //! dies. Only the program itself can ask, and it does not know dicta; so dicta starts itself, asks, and *becomes* the
-//! program (`exec`): same process, same group.
+//! program (`exec`): same process, same group. What the program itself started is not reached by this: it may outlive a
+//! kill -9 of dicta, as with any parent; a cancel, a signal and a panic end the whole group.
 //!
 //! Elsewhere, and in a program that is not `dicta` (tests), programs are started directly: they end with the run, with a
 //! cancel and a panic, but outlive a kill -9 of dicta until their deadline would have come.
