@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench spine -- deterministic     10,000 transcripts × 10 checks       promise: at most 0.5 CPU s
+//! cargo bench --bench spine -- mixed             the same with ten other types        promise: the same
 //! cargo bench --bench spine -- opening           a 1 GB transcript file               promise: first result within 1 s, memory bounded
 //! cargo bench --bench spine -- judging           500 judge cells, 100 ms, 20 at once  promise: within 3 % of 2.5 s
 //! cargo bench --bench spine -- recording         200,000 events through the recorder
@@ -30,8 +31,9 @@ fn main() {
         .filter(|a| !a.starts_with("--"))
         .collect();
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let benches: [Bench; 5] = [
+    let benches: [Bench; 6] = [
         ("deterministic", deterministic),
+        ("mixed", mixed),
         ("opening", opening),
         ("judging", judging::judging),
         ("recording", recording::recording),
@@ -45,17 +47,28 @@ fn main() {
     }
 }
 
-/// Ten checks over 10,000 transcripts of about 7.8 KB, results as JSON lines to a file.
+/// The lab's ten checks.
 fn deterministic(dir: &Path) {
-    let workspace = dir.join("ten-checks");
+    ten(dir, "10 checks", include_str!("ten.yaml"));
+}
+
+/// Ten checks of ten types, of which every one looks at another part of the transcript.
+fn mixed(dir: &Path) {
+    ten(dir, "10 types", include_str!("mixed.yaml"));
+}
+
+/// A rubric of ten checks over 10,000 transcripts of about 7.8 KB, results as JSON lines to a file.
+fn ten(dir: &Path, what: &str, rubric: &str) {
+    let workspace = dir.join(what.replace(' ', "-"));
     // The lab's own data where it is at hand, so that figures compare with the peers'; else ours of the same shape.
     let lab = std::env::var_os("DICTA_BENCH_FILE").map(std::path::PathBuf::from);
     let file = lab.unwrap_or_else(|| data::transcripts(&dir.join("10k.jsonl"), 10_000));
     data::workspace(&workspace, &file);
+    std::fs::write(workspace.join("ten.yaml"), rubric).expect("written");
     for n in 1..=3 {
         let out = workspace.join("out.jsonl");
         let run = dicta(&["run", "-q", "--format", "jsonl"], &workspace, Some(&out));
-        run.print(&format!("10,000 × 10 checks, run {n}"));
+        run.print(&format!("10,000 × {what}, run {n}"));
         let text = std::fs::read_to_string(&out).expect("results were written");
         println!("  {}", text.lines().last().unwrap_or("no output"));
     }

@@ -40,6 +40,9 @@ struct Cx {
 
 /// Runs the program as it was called.
 pub fn main() -> ExitCode {
+    if let Some(code) = crate::handlers::guard::arm() {
+        return code;
+    }
     let env = Env::of_process();
     let streams = Streams::of_process(&env);
     let cx = Cx {

@@ -1,13 +1,13 @@
 //! An eval's own examples: what it finds on them. They are tests of the eval, never cells: nothing records or counts them.
 
-use super::{Compiled, Finding, Registry, Subject};
+use super::{Compiled, Finding, Home, Registry, Subject};
 use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::rubric::{Eval, Example};
 
 /// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
 /// decides finds nothing here: that is a `check_error`.
 pub fn run_example(registry: &Registry, eval: &Eval, example: &Example) -> Finding {
-    match registry.prepare(eval) {
+    match registry.prepare(eval, &Home::default()) {
         Ok(compiled) => on(&compiled, example),
         Err(why) => Finding::check_error(why),
     }
@@ -15,7 +15,7 @@ pub fn run_example(registry: &Registry, eval: &Eval, example: &Example) -> Findi
 
 /// What an eval finds on each of its examples, compiled once. `None` where a judge decides.
 pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
-    match registry.prepare(eval) {
+    match registry.prepare(eval, &Home::default()) {
         Ok(Compiled::Judged(_)) => None,
         Ok(compiled) => Some(eval.examples.iter().map(|one| on(&compiled, one)).collect()),
         Err(why) => {

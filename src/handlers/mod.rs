@@ -3,15 +3,20 @@
 //! Owns the registry (which is the rubric loader's [`crate::rubric::Catalog`]), one file a family, and what a check sees
 //! ([`Subject`]). **Adding a type is one file**: a params struct with docs that implements `registry::EvalType`, a
 //! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
-//! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
+//! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`]. The one exception is `script`, whose whole
+//! purpose is to run the author's own program, where the workspace allows it.
 
 mod calls;
 mod examples;
 mod explain;
 pub(crate) mod grounding;
+#[cfg(test)]
+mod hostile;
 mod judged;
 mod numbers;
 mod registry;
+mod script;
+mod stop;
 mod subject;
 #[cfg(test)]
 mod testing;
@@ -30,6 +35,8 @@ pub use examples::{run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::Parts;
 pub use registry::Registry;
+pub use script::{Home, Scripts, guard};
+pub use stop::Stop;
 pub use subject::{Call, Said, Subject};
 pub use wrap::JudgedEval;
 
@@ -48,8 +55,25 @@ pub enum Compiled {
 
 /// A deterministic check, compiled once a rubric, shared by threads.
 pub trait Check: Send + Sync + std::fmt::Debug {
-    /// Decides. Pure and quick; a hostile text must not hold it for long.
+    /// Decides. Pure and quick; a hostile text must not hold it for long. Between messages it may ask
+    /// [`Subject::stopped`]; what it returns then is dropped.
     fn check(&self, subject: &Subject<'_>) -> Finding;
+
+    /// What a run has to know before it asks. A check that wraps others answers for them.
+    fn nature(&self) -> Nature {
+        Nature::Quick
+    }
+}
+
+/// How a check may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// At once, on the thread that reads.
+    Quick,
+    /// It waits for a program: where waiting holds up nobody.
+    Waits,
+    /// Not in this workspace: its cells are skipped, and this says why.
+    Off(&'static str),
 }
 
 /// What a check found.

@@ -12,8 +12,8 @@ use super::text::{
     contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
 };
 use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, calls, grounding, judged, trajectory};
-use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem};
+use super::{Compiled, Home, JudgedEval, Nature, calls, grounding, judged, script, trajectory};
+use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem, from_metadata};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
@@ -57,6 +57,7 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<regexp::RegexEval>(),
     TypeDef::of::<regexp_matcher::RegexpMatcher>(),
     TypeDef::of::<judged::RoleViolation>(),
+    TypeDef::of::<script::ScriptEval>(),
     TypeDef::of::<sentences::SentenceCount>(),
     TypeDef::of::<cost::TokenConsumption>(),
     TypeDef::of::<trajectory::ToolAntiPattern>(),
@@ -104,6 +105,8 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
 
     /// What params are where they are not written, where the struct itself cannot say it.
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+    /// Params that no transcript may choose: `{ from: metadata.x }` is refused for them.
+    const FIXED: &'static [&'static str] = &[];
 
     /// Checks what a schema cannot say, and compiles. Every problem at once.
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>>;
@@ -112,14 +115,26 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     fn expand(_params: &Value) -> Result<Vec<Expanded>, ParamProblem> {
         Ok(Vec::new())
     }
+
+    /// The same, for a type that cares where its rubric lies and what the workspace allows.
+    fn compile_at(self, _home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
+        self.compile()
+    }
+
+    /// [`Check::nature`](super::Check::nature) of its checks, where params are only known with a transcript.
+    fn nature(_home: &Home) -> Nature {
+        Nature::Quick
+    }
 }
 
 /// An [`EvalType`] as a value.
 #[derive(Debug)]
 pub(super) struct TypeDef {
     spec: fn() -> KindSpec,
-    pub(super) compile: fn(&Value) -> Result<Compiled, Vec<ParamProblem>>,
     expand: fn(&Value) -> Result<Vec<Expanded>, ParamProblem>,
+    pub(super) compile: fn(&Value, &Home) -> Result<Compiled, Vec<ParamProblem>>,
+    pub(super) nature: fn(&Home) -> Nature,
+    fixed: &'static [&'static str],
 }
 
 impl TypeDef {
@@ -128,6 +143,8 @@ impl TypeDef {
             spec: spec_of::<T>,
             compile: compile_of::<T>,
             expand: T::expand,
+            nature: T::nature,
+            fixed: T::FIXED,
         }
     }
 }
@@ -166,11 +183,11 @@ fn spec_of<T: EvalType>() -> KindSpec {
     }
 }
 
-fn compile_of<T: EvalType>(params: &Value) -> Result<Compiled, Vec<ParamProblem>> {
+fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
     let read = |params: &Value| {
         T::deserialize(params)
             .map_err(|why| vec![problem("", why.to_string())])?
-            .compile()
+            .compile_at(home)
     };
     if !bounded::<T>() {
         return read(params);
@@ -264,27 +281,38 @@ impl Registry {
         Self { types }
     }
 
-    /// Compiles an eval whose params satisfy its type's schema and checks; what still fails is a sentence.
+    /// Compiles an eval whose params satisfy its type's schema and checks; what still fails is a sentence. It has no home:
+    /// what could run a program does not.
     pub fn compile(&self, kind: &str, params: &Value) -> Result<Compiled, String> {
+        self.compile_at(kind, params, &Home::default())
+    }
+
+    fn compile_at(&self, kind: &str, params: &Value, home: &Home) -> Result<Compiled, String> {
         let (_, def) = self
             .get(kind)
             .ok_or_else(|| format!("there is no eval type `{kind}`"))?;
-        (def.compile)(params).map_err(|problems| {
+        (def.compile)(params, home).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             all.join("; ")
         })
     }
 
     /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
-    pub fn prepare(&self, eval: &Eval) -> Result<Compiled, String> {
+    pub fn prepare(&self, eval: &Eval, home: &Home) -> Result<Compiled, String> {
         let mut compiled = if eval.is_late() {
             let (spec, def) = self
                 .get(&eval.kind)
                 .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+            let mut fixed = def.fixed.iter();
+            let is_late = |name: &&&str| from_metadata(&eval.params[**name]).is_some();
+            if let Some(name) = fixed.find(is_late) {
+                return Err(format!("{name} cannot come from a transcript"));
+            }
             let late = Late {
                 params: Arc::new(eval.params.clone()),
                 schema: crate::schema::Compiled::compile(&spec.schema)?,
                 def,
+                home: home.clone(),
             };
             if spec.judged {
                 Compiled::Judged(JudgedEval::late(late))
@@ -292,7 +320,7 @@ impl Registry {
                 Compiled::Check(Box::new(LateCheck(late)))
             }
         } else {
-            self.compile(&eval.kind, &eval.params)?
+            self.compile_at(&eval.kind, &eval.params, home)?
         };
         if let Compiled::Check(check) = compiled {
             compiled = Compiled::Check(if eval.negate {
@@ -326,7 +354,9 @@ impl Catalog for Registry {
     fn check(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
         // Checking is compiling: what loads is what runs.
         match self.get(kind) {
-            Some((_, def)) => (def.compile)(params).err().unwrap_or_default(),
+            Some((_, def)) => (def.compile)(params, &Home::default())
+                .err()
+                .unwrap_or_default(),
             None => vec![problem("", format!("there is no eval type `{kind}`"))],
         }
     }

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::Mark;
 use super::text::fold;
+use super::{Mark, Stop};
 use crate::model::{Part, Role, ToolCall, ToolResult, Transcript};
 
 /// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
@@ -29,6 +29,7 @@ pub struct Subject<'t> {
     /// By call: the arguments as an object, or why they are none.
     arguments: OnceCell<Vec<Result<Map<String, Value>, String>>>,
     metadata: OnceCell<Option<Value>>,
+    stop: Option<Stop>,
 }
 
 /// The text of one assistant message, or of one tool's answer.
@@ -82,7 +83,20 @@ impl<'t> Subject<'t> {
             answers: OnceCell::new(),
             arguments: OnceCell::new(),
             metadata: OnceCell::new(),
+            stop: None,
         }
+    }
+
+    /// The same, for checks that are to stop when told.
+    #[must_use]
+    pub fn heeding(mut self, stop: &Stop) -> Self {
+        self.stop = Some(stop.clone());
+        self
+    }
+
+    /// Whether nobody wants the finding any more: a loop over messages asks, and leaves. What it found is dropped.
+    pub fn stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::is_set)
     }
 
     /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.

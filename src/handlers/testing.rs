@@ -126,7 +126,7 @@ pub(super) fn loads(kind: &str, params: &Value) -> Result<crate::rubric::Eval, V
 pub(super) fn loaded(kind: &str, params: &Value, record: &Value) -> Finding {
     let eval = loads(kind, params).unwrap_or_else(|why| panic!("{kind} {params}: {why:?}"));
     let transcript = transcript(record);
-    match Registry::builtin().prepare(&eval) {
+    match Registry::builtin().prepare(&eval, &crate::handlers::Home::default()) {
         Ok(Compiled::Check(check)) => check.check(&Subject::new(&transcript)),
         other => panic!("{kind} {params} is no check: {other:?}"),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::registry::TypeDef;
-use super::{Check, Compiled, Finding, JudgedParams, Subject};
+use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
 use crate::model::Outcome;
 use crate::schema;
 
@@ -29,6 +29,10 @@ impl Check for Bounded {
         finding.outcome = Outcome::of(passed);
         finding
     }
+
+    fn nature(&self) -> Nature {
+        self.inner.nature()
+    }
 }
 
 /// `not: true`: passes where the check fails, and the reverse. An error stays one.
@@ -46,6 +50,10 @@ impl Check for Not {
         finding.explanation = format!("not: the check itself {was}: {}", finding.explanation);
         finding
     }
+
+    fn nature(&self) -> Nature {
+        self.0.nature()
+    }
 }
 
 /// Params of which some come from the transcript's metadata (`{ from: metadata.expected }`).
@@ -56,6 +64,7 @@ pub(super) struct Late {
     /// Of all params of the type.
     pub(super) schema: schema::Compiled,
     pub(super) def: &'static TypeDef,
+    pub(super) home: Home,
 }
 
 impl Late {
@@ -76,7 +85,7 @@ impl Late {
             let name = pointer.trim_start_matches('/').replace('/', ".");
             return Err(format!("{name} from the transcript's metadata {why}"));
         }
-        (self.def.compile)(&params).map_err(|problems| {
+        (self.def.compile)(&params, &self.home).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             format!("params from the transcript's metadata: {}", all.join("; "))
         })
@@ -94,6 +103,10 @@ impl Check for LateCheck {
             Ok(Compiled::Judged(_)) => Finding::check_error("this eval is a judge's"),
             Err(why) => Finding::check_error(why),
         }
+    }
+
+    fn nature(&self) -> Nature {
+        (self.0.def.nature)(&self.0.home)
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::form::Form;
 use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
-use crate::model::{Bounds, CellResult, Citation, Outcome, Stated, Verdict};
+use crate::model::{Bounds, CellResult, Citation, Outcome, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
@@ -285,7 +285,7 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         min: params.min_score,
         max: params.max_score,
     };
-    let outcome = bounds.decide(Stated {
+    let outcome = bounds.decide(crate::model::Stated {
         passed,
         score,
         applicable: verdict.applicable,

@@ -278,8 +278,8 @@ impl Reading {
         let square = BoardCell {
             run: self.run.clone(),
             cell,
-            cached: result.cached,
             stated: stated(&result),
+            cached: result.cached,
             outcome: result.outcome,
             score: result.score,
             explanation: result.explanation,

@@ -7,7 +7,7 @@ use super::pace::Pace;
 use super::plan::Plan;
 use super::repeats::needed;
 use super::replay::Names;
-use crate::handlers::{Compiled, JudgeProvider, JudgeRequest, JudgedParams};
+use crate::handlers::{Check, Compiled, JudgeProvider, JudgeRequest, JudgedParams, Stop};
 use crate::judge::{Engine, FrozenEvidence};
 use crate::model::{CellResult, Digest, Transcript};
 
@@ -62,7 +62,12 @@ pub(crate) struct Bench {
     pub(super) frozen: Option<Arc<FrozenEvidence>>,
     /// What live cells are called, for judges that need to know.
     pub(super) names: Arc<Names>,
+    /// Set once the run is cancelled; checks ask it.
+    pub(super) stop: Stop,
 }
+
+/// In the place of a judge's position: nobody judges, a check decides that waits for a program.
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// The cells of one judged decision: whose, and at most how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,13 +76,23 @@ pub(super) struct Judged {
     pub(super) eval: u32,
     /// The judged message.
     pub(super) message: Option<u32>,
-    /// Position of the judge.
+    /// Position of the judge, or [`NOBODY`].
     pub(super) judge: u32,
     /// At most so many cells.
     pub(super) repeat: u32,
 }
 
 impl Judged {
+    /// Whether a check decides that waits for a program.
+    pub(super) fn by_program(&self) -> bool {
+        self.judge == NOBODY
+    }
+
+    /// The judge's position in a cell's key.
+    pub(super) fn seat(&self) -> Option<u32> {
+        (!self.by_program()).then_some(self.judge)
+    }
+
     /// How the `nth` cell from 0 is numbered.
     pub(super) fn number(&self, nth: usize) -> Option<u32> {
         (self.repeat > 1).then(|| u32::try_from(nth + 1).unwrap_or(u32::MAX))
@@ -138,7 +153,7 @@ impl Bench {
     }
 
     /// The check of an eval, if code decides it.
-    pub(super) fn check(&self, eval: u32) -> Option<&dyn crate::handlers::Check> {
+    pub(super) fn check(&self, eval: u32) -> Option<&dyn Check> {
         match &self.plan.evals[eval as usize].compiled {
             Compiled::Check(check) => Some(&**check),
             Compiled::Judged(_) => None,

@@ -17,7 +17,8 @@ use crate::model::CellIx;
 
 /// Shared by reader, workers, merging thread and scheduler.
 pub(super) struct Core {
-    pub(super) bench: Bench,
+    /// Workers hold it too, and may outlive the run.
+    pub(super) bench: Arc<Bench>,
     pub(super) emitter: Emitter,
     pub(super) clock: Arc<dyn Clock>,
     /// Fires when the run is no longer wanted, or cannot be recorded any more.

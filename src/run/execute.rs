@@ -5,19 +5,24 @@
 //!    ▲                                           │  └── orders ─► scheduler (judges)
 //!    └────────────── tickets ◄───────────────────┘
 //! ```
+//! Readers and workers hold nothing that keeps the log open: a cancelled run does not wait for a worker that is inside a
+//! check, nor for a reader inside a file. It leaves them behind; what they still find is dropped.
+//!
 //! A ticket goes with every chunk, so that a slow chunk cannot pile up those behind it; the window holds the merge back
 //! behind slow judges. So memory does not grow with the number of transcripts (but for a hash of each id).
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
-use super::bench::State;
+use super::bench::{Bench, State};
 use super::core::Core;
 use super::ids::Ids;
 use super::schedule::Order;
@@ -29,6 +34,8 @@ use crate::transcript::BadRecord;
 
 /// Bad records of one file that are told one by one; the rest are counted.
 const BAD_TOLD: u64 = 10;
+/// How often the merge looks up from waiting for workers, to see whether the run is cancelled.
+const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Starts the threads. Judge cells go to `orders`; the receiver tells when all is merged, with a sentence if the
 /// transcripts could not be read to the end.
@@ -45,12 +52,13 @@ pub(super) fn spawn(
     let chunks = Arc::new(Mutex::new(chunks));
 
     let reading = {
-        let core = Arc::clone(core);
-        thread::spawn(move || read(&core, feed, &ticket, &to_workers))
+        let cancel = core.cancel.clone();
+        thread::spawn(move || read(&cancel, feed, &ticket, &to_workers))
     };
     for _ in 0..threads {
-        let (core, chunks, to_merge) = (Arc::clone(core), Arc::clone(&chunks), to_merge.clone());
-        thread::spawn(move || labour(&core, &chunks, &to_merge));
+        let (bench, cancel) = (Arc::clone(&core.bench), core.cancel.clone());
+        let (chunks, to_merge) = (Arc::clone(&chunks), to_merge.clone());
+        thread::spawn(move || labour(&bench, &cancel, &chunks, &to_merge));
     }
     drop(to_merge);
     let (done, ended) = oneshot::channel();
@@ -72,13 +80,13 @@ pub(super) fn spawn(
 }
 
 fn read(
-    core: &Core,
+    cancel: &CancellationToken,
     mut feed: Box<dyn Feed>,
     ticket: &SyncSender<()>,
     to_workers: &SyncSender<(u64, Chunk)>,
 ) -> Result<(), String> {
     for seq in 0.. {
-        if core.cancel.is_cancelled() {
+        if cancel.is_cancelled() {
             break;
         }
         let Some(chunk) = feed.next()? else { break };
@@ -92,15 +100,21 @@ fn read(
 
 type Done = (u64, Chunk, Vec<Worked>);
 
-fn labour(core: &Core, chunks: &Mutex<Receiver<(u64, Chunk)>>, to_merge: &Sender<Done>) {
+fn labour(
+    bench: &Bench,
+    cancel: &CancellationToken,
+    chunks: &Mutex<Receiver<(u64, Chunk)>>,
+    to_merge: &Sender<Done>,
+) {
     loop {
         let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((seq, chunk)) = next else { return };
-        if core.cancel.is_cancelled() {
+        if cancel.is_cancelled() {
             return;
         }
-        let worked = work(&core.bench, &chunk);
-        if to_merge.send((seq, chunk, worked)).is_err() {
+        let worked = work(bench, &chunk);
+        // What a check found that was told to stop is no finding.
+        if cancel.is_cancelled() || to_merge.send((seq, chunk, worked)).is_err() {
             return;
         }
     }
@@ -125,7 +139,14 @@ impl Merge<'_> {
     ) -> Result<(), String> {
         let mut early: BTreeMap<u64, (Chunk, Vec<Worked>)> = BTreeMap::new();
         let mut next = 0;
-        'all: while let Ok((seq, chunk, items)) = worked.recv() {
+        'all: loop {
+            let (seq, chunk, items) = match worked.recv_timeout(LOOK_UP) {
+                Ok(done) => done,
+                // A worker may be inside a check for long.
+                Err(RecvTimeoutError::Timeout) if self.core.cancel.is_cancelled() => break,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             early.insert(seq, (chunk, items));
             while let Some((chunk, items)) = early.remove(&next) {
                 for item in items {

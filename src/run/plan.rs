@@ -52,6 +52,8 @@ pub(super) struct EvalPlan {
     pub(super) judge: Option<u32>,
     /// Cells per judge; 1 for checks.
     pub(super) repeat: u32,
+    /// Why none of its cells is decided in this workspace, if so.
+    pub(super) off: Option<String>,
     /// What rubric and eval ask of a transcript; empty for most.
     pub(super) applies_to: Vec<Matcher>,
 }
@@ -115,7 +117,7 @@ impl Plan {
     fn tasks_of(&self, at: u32, eval: &Eval, transcript: &Transcript<'_>, tasks: &mut Vec<Task>) {
         let plan = &self.evals[at as usize];
         let mut push = |message| {
-            let how = match (skipped(eval, message, transcript), plan.judge) {
+            let how = match (plan.skipped(eval, message, transcript), plan.judge) {
                 (Some(why), _) => How::Skip(why),
                 (None, Some(judge)) => How::Judge {
                     judge,
@@ -255,13 +257,21 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
         .filter_map(|(at, _)| u32::try_from(at).ok())
 }
 
+impl EvalPlan {
+    /// Why a decision is not to be reached, if so.
+    pub(super) fn skipped(
+        &self,
+        eval: &Eval,
+        message: Option<u32>,
+        transcript: &Transcript<'_>,
+    ) -> Option<String> {
+        skipped(eval, message, transcript).or_else(|| self.off.clone())
+    }
+}
+
 /// Why a decision is not to be reached, if so. It depends on the eval and the transcript alone, so that a run that is
 /// taken up again skips what the first one would have.
-pub(super) fn skipped(
-    eval: &Eval,
-    message: Option<u32>,
-    transcript: &Transcript<'_>,
-) -> Option<String> {
+fn skipped(eval: &Eval, message: Option<u32>, transcript: &Transcript<'_>) -> Option<String> {
     let picked = |turn: u32| sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
     let what = match (eval.trigger, message) {
         _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),

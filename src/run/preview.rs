@@ -126,7 +126,7 @@ impl Preview {
                 (_, None) => {}
             }
         }
-        for (of, range) in &item.judged {
+        for (of, range) in item.judged.iter().filter(|(of, _)| !of.by_program()) {
             let planned = u64::try_from(range.len()).unwrap_or(u64::MAX);
             let open = item.cells[range.clone()]
                 .iter()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::bench::{Bench, Judged, State};
-use super::plan::{How, Plan, Task, skipped};
+use super::plan::{How, Plan, Task};
 use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
@@ -51,7 +51,7 @@ impl Carried {
                 Some(result) => {
                     (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
                 }
-                None => skipped(plan.eval(key.eval).2, key.message, transcript),
+                None => eval.skipped(plan.eval(key.eval).2, key.message, transcript),
             };
             let how = match (skip, key.judge.or(eval.judge)) {
                 (Some(why), _) => How::Skip(why),

@@ -1,5 +1,8 @@
 //! Who judges what when: judge cells start in plan order, as many at once as there are permits.
 //!
+//! Cells that wait for a program (`script`) start in plan order too, from a queue of their own: slow programs hold no
+//! permit of a judge, and no worker that reads and checks. They are settled like any check's, without a start.
+//!
 //! The one place that plans further repeats. Order of facts at the end of a cell: the cells that its result makes
 //! necessary are planned *first*, then it is said to have finished. So at every moment a decision all of whose planned
 //! cells have results is complete, and a reader of the log needs no rule of its own.
@@ -7,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::thread;
 
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -15,12 +19,16 @@ use tokio::task::JoinSet;
 use super::CachePolicy;
 use super::bench::{Judged, State};
 use super::core::Core;
-use super::work::said;
+use super::plan::end;
+use super::work::{run, said};
 use crate::event::{CallCx, CellKey, Kind, Settled};
+use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
 
 /// How long a judge may take to end after it was told to; then it is dropped.
 const GRACE: Millis = Millis(2000);
+/// Fewest and most programs at once; between them as many as there are processors.
+const PROGRAMS: (usize, usize) = (2, 16);
 
 /// The judged decisions of one transcript that are not settled yet.
 pub(super) struct Order {
@@ -47,13 +55,18 @@ type Place = (u64, Judged, usize);
 struct Done {
     place: Place,
     cell: CellIx,
-    result: CellResult,
+    /// `None`: a program that was ended with the run; its cell stays pending.
+    result: Option<CellResult>,
 }
 
 struct Conductor {
     core: Arc<Core>,
     open: HashMap<u64, Open>,
     queue: BTreeSet<Place>,
+    /// Those that wait for a program.
+    programs: BTreeSet<Place>,
+    /// How many programs may still start, beside those that run.
+    free: usize,
     live: JoinSet<Done>,
     /// Nothing more is started.
     stopped: bool,
@@ -65,6 +78,9 @@ pub(super) async fn conduct(core: Arc<Core>, mut orders: mpsc::UnboundedReceiver
         core: Arc::clone(&core),
         open: HashMap::new(),
         queue: BTreeSet::new(),
+        programs: BTreeSet::new(),
+        free: thread::available_parallelism()
+            .map_or(PROGRAMS.0, |n| n.get().clamp(PROGRAMS.0, PROGRAMS.1)),
         live: JoinSet::new(),
         stopped: false,
     };
@@ -72,8 +88,10 @@ pub(super) async fn conduct(core: Arc<Core>, mut orders: mpsc::UnboundedReceiver
     loop {
         // Before looking for permits, so that one given back meanwhile is not missed.
         let changed = core.permits.changed();
+        conductor.start_programs();
         conductor.start().await;
-        if !fed && conductor.live.is_empty() && (conductor.stopped || conductor.queue.is_empty()) {
+        let none_left = conductor.queue.is_empty() && conductor.programs.is_empty();
+        if !fed && conductor.live.is_empty() && (conductor.stopped || none_left) {
             return;
         }
         tokio::select! {
@@ -104,8 +122,12 @@ impl Conductor {
                 .iter()
                 .enumerate()
                 .filter(|(_, (_, state))| matches!(state, State::Ask(_)));
-            self.queue
-                .extend(asked.map(|(nth, _)| (order.no, *of, nth)));
+            let queue = if of.by_program() {
+                &mut self.programs
+            } else {
+                &mut self.queue
+            };
+            queue.extend(asked.map(|(nth, _)| (order.no, *of, nth)));
         }
         self.open.insert(
             order.no,
@@ -120,7 +142,34 @@ impl Conductor {
     fn stop(&mut self) {
         self.stopped = true;
         self.queue.clear();
+        self.programs.clear();
         self.core.window.close();
+    }
+
+    /// Starts programs in order while there is room.
+    fn start_programs(&mut self) {
+        while !self.core.cancel.is_cancelled()
+            && self.free > 0
+            && let Some(place) = self.programs.pop_first()
+        {
+            let (no, of, nth) = place;
+            let Some(open) = self.open.get(&no) else {
+                continue;
+            };
+            let cells = open.decisions.get(&of);
+            let Some((cell, State::Ask(_))) = cells.and_then(|cells| cells.get(nth)) else {
+                continue;
+            };
+            self.free -= 1;
+            let (core, transcript, cell) =
+                (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
+            // Waiting for a program blocks. It ends by itself soon after the run is told to stop.
+            self.live.spawn_blocking(move || Done {
+                place,
+                cell,
+                result: wait_for(&core, &transcript, of),
+            });
+        }
     }
 
     /// Starts cells in order while permits are free and money is left.
@@ -170,7 +219,7 @@ impl Conductor {
                 Done {
                     place,
                     cell,
-                    result,
+                    result: Some(result),
                 }
             });
         }
@@ -179,13 +228,17 @@ impl Conductor {
     async fn finish(&mut self, done: Done) {
         let (no, of, nth) = done.place;
         let core = Arc::clone(&self.core);
+        if of.by_program() {
+            self.free += 1;
+        }
+        let Some(result) = done.result else { return };
         let free = core.bench.seat(of.judge).is_none_or(|seat| seat.free);
-        core.tally.judged(&done.result, free);
+        core.tally.judged(&result, free);
         let (mut recalled, mut through) = (Vec::new(), false);
         if let Some(open) = self.open.get_mut(&no)
             && let Some(cells) = open.decisions.get_mut(&of)
         {
-            cells[nth].1 = State::Settled(done.result.clone());
+            cells[nth].1 = State::Settled(result.clone());
             let before = cells.len();
             recalled = further(&core, &open.reference, &open.transcript, of, cells).await;
             let mut complete = true;
@@ -209,19 +262,24 @@ impl Conductor {
                 }
             }
         }
-        core.emitter
-            .send(Kind::CellFinished {
-                cell: done.cell,
-                result: Box::new(done.result),
-            })
-            .await;
-        core.bench.names.forget(done.cell);
-        if let Some(frozen) = &core.bench.frozen {
-            // It remembers what each cell was answered; the log holds that already.
-            drop(frozen.take(done.cell));
+        if of.by_program() {
+            let settled = vec![Settled(done.cell, result)];
+            core.emitter.send(Kind::CellsSettled(settled)).await;
+        } else {
+            core.emitter
+                .send(Kind::CellFinished {
+                    cell: done.cell,
+                    result: Box::new(result),
+                })
+                .await;
+            core.bench.names.forget(done.cell);
+            if let Some(frozen) = &core.bench.frozen {
+                // It remembers what each cell was answered; the log holds that already.
+                drop(frozen.take(done.cell));
+            }
+            // Only now, so that the log never shows more cells at once than there are permits.
+            core.permits.give_back(done.cell);
         }
-        // Only now, so that the log never shows more cells at once than there are permits.
-        core.permits.give_back(done.cell);
         if !recalled.is_empty() {
             core.emitter.send(Kind::CellsSettled(recalled)).await;
         }
@@ -251,7 +309,7 @@ async fn further(
         .map(|nth| CellKey {
             eval: of.eval,
             message: of.message,
-            judge: Some(of.judge),
+            judge: of.seat(),
             repeat: of.number(nth),
         })
         .collect();
@@ -275,6 +333,19 @@ async fn further(
     }
     core.tally.settled(recalled.len());
     recalled
+}
+
+/// Decides a cell that waits for a program. `None` if the run was told to stop meanwhile.
+fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<CellResult> {
+    let began = core.clock.now();
+    let stop = &core.bench.stop;
+    let subject = Subject::prefix(transcript, end(transcript, of.message)).heeding(stop);
+    let mut result = match core.bench.check(of.eval) {
+        Some(check) => run(check, &subject),
+        None => CellResult::failed(Outcome::CheckError, "this eval has no check"),
+    };
+    result.duration_ms = core.clock.now().since(began);
+    (!stop.is_set()).then_some(result)
 }
 
 /// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.

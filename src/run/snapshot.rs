@@ -12,10 +12,10 @@ use super::source::shown;
 use super::{RunError, RunOptions};
 use crate::diag::nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
-use crate::handlers::{Compiled, Registry};
+use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
 use crate::model::{Blob, Digest, JudgeConfig};
 use crate::rubric::{Eval, Rubric};
-use crate::workspace::Workspace;
+use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace, and what of its judges is needed.
 pub(super) struct Compilation {
@@ -32,6 +32,7 @@ pub(super) struct Compilation {
 pub(super) fn compile(
     workspace: &Workspace,
     registry: &Registry,
+    env: &Env,
     options: &RunOptions,
     past: Box<dyn Past>,
 ) -> Result<Compilation, RunError> {
@@ -45,9 +46,18 @@ pub(super) fn compile(
     let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
     let mut needed = HashSet::new();
     let mut models: Vec<IndexSet<String>> = Vec::new();
+    let scripts = workspace.allow_scripts.then(|| {
+        let variables = env.0.iter().map(|(name, value)| (&**name, &**value));
+        Arc::new(Scripts::of(variables))
+    });
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
+        let folder = rubric.path.parent().unwrap_or(Path::new(""));
+        let home = Home {
+            folder: workspace.root.join(folder),
+            scripts: scripts.clone(),
+        };
         for (at, eval) in rubric.evals.iter().enumerate() {
-            let compiled = match registry.prepare(eval) {
+            let compiled = match registry.prepare(eval, &home) {
                 Ok(compiled) => compiled,
                 Err(why) => {
                     problems.push(format!(
@@ -87,6 +97,13 @@ pub(super) fn compile(
                 repeat: match judge {
                     Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
                     None => 1,
+                },
+                off: match &compiled {
+                    Compiled::Check(check) => match check.nature() {
+                        Nature::Off(why) => Some(why.to_owned()),
+                        Nature::Quick | Nature::Waits => None,
+                    },
+                    Compiled::Judged(_) => None,
                 },
                 compiled,
                 judge,

@@ -21,7 +21,7 @@ use super::window::Window;
 use super::{CachePolicy, RunError, RunHandle, RunOptions, evidence, execute, past, schedule};
 use crate::clock::Clock;
 use crate::event::{FORMAT, Kind, Parent, ParentCause, Redactor, RunHeader, Totals};
-use crate::handlers::Registry;
+use crate::handlers::{Registry, Stop};
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::record::{CacheIndex, RecordError, Recorder, RunStore, Started, new_run_id};
 use crate::transcript::TranscriptFile;
@@ -80,7 +80,7 @@ pub fn start(
     )?;
     let cancel = CancellationToken::new();
     let core = Arc::new(Core {
-        bench,
+        bench: Arc::new(bench),
         emitter,
         clock,
         cancel: cancel.clone(),
@@ -124,6 +124,13 @@ pub(super) async fn drive(
     failed: &CancellationToken,
 ) -> Result<Totals, RunError> {
     let began = core.clock.now();
+    let watch = {
+        let (cancel, stop) = (core.cancel.clone(), core.bench.stop.clone());
+        tokio::spawn(async move {
+            cancel.cancelled().await;
+            stop.set();
+        })
+    };
     let (orders, taken) = tokio::sync::mpsc::unbounded_channel();
     let merged = execute::spawn(core, feed, orders);
     let judging = schedule::conduct(Arc::clone(core), taken);
@@ -139,6 +146,7 @@ pub(super) async fn drive(
     let merged = merged.await.unwrap_or_else(|_| {
         Err("a thread of the run ended early; this is a defect of dicta".to_owned())
     });
+    watch.abort();
     core.check_blobs();
     let took = core.clock.now().since(began);
     let cancelled = core.cancel.is_cancelled();
@@ -189,7 +197,7 @@ pub(super) fn prepare(
         Some(filter) if filter.needs_board() => past::of(&store, &workspace),
         _ => Box::new(NoPast),
     };
-    let compilation = compile(&workspace, registry, &options, past)?;
+    let compilation = compile(&workspace, registry, env, &options, past)?;
     if let Some(left) = &left {
         left.fits(&compilation)?;
     }
@@ -282,6 +290,7 @@ pub(super) fn prepare(
         cache: options.cache,
         frozen: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
         names,
+        stop: Stop::default(),
     };
     Ok(Prepared {
         workspace,

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::CachePolicy;
-use super::bench::{Bench, Judged, State};
+use super::bench::{Bench, Judged, NOBODY, State};
 use super::filter::Filter;
 use super::plan::{How, Plan, Task, end};
 use super::resume::Carried;
 use super::source::{Chunk, Record};
 use crate::event::CellKey;
-use crate::handlers::{Check, Subject};
+use crate::handlers::{Check, Nature, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::transcript::{self, BadRecord};
 
@@ -38,7 +38,7 @@ pub(super) struct Item {
     pub(super) at: Range<usize>,
     /// In plan order.
     pub(super) cells: Vec<(CellKey, State)>,
-    /// The judged decisions among them: which, and which of the cells.
+    /// The decisions among them that are a judge's or wait for a program: which, and which of the cells.
     pub(super) judged: Vec<(Judged, Range<usize>)>,
     /// The transcript, where judges may still be asked.
     pub(super) transcript: Option<Arc<Transcript<'static>>>,
@@ -46,11 +46,12 @@ pub(super) struct Item {
     pub(super) named: bool,
 }
 
-/// Works on all records of a chunk.
+/// Works on all records of a chunk; on fewer once the run is to stop.
 pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
     chunk
         .records
         .iter()
+        .take_while(|_| !bench.stop.is_set())
         .map(|record| {
             catch_unwind(AssertUnwindSafe(|| one(bench, chunk, record))).unwrap_or_else(|panic| {
                 Worked::Bad(BadRecord {
@@ -121,11 +122,15 @@ impl Item {
     }
 }
 
-/// The judged decisions among cells in plan order.
+/// The decisions among cells in plan order that a judge makes, or that wait for a program.
 fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)> {
     let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
-    for (at, (key, _)) in cells.iter().enumerate() {
-        let Some(judge) = key.judge else { continue };
+    for (at, (key, state)) in cells.iter().enumerate() {
+        let judge = match (key.judge, state) {
+            (Some(judge), _) => judge,
+            (None, State::Ask(_)) => NOBODY,
+            (None, State::Settled(_)) => continue,
+        };
         let of = Judged {
             eval: key.eval,
             message: key.message,
@@ -147,9 +152,12 @@ fn decide(
     carried: Option<&Carried>,
     item: &mut Item,
 ) {
-    let whole = Subject::new(transcript);
+    let whole = Subject::new(transcript).heeding(&bench.stop);
     let mut owned: Option<Arc<Transcript<'static>>> = None;
     for task in tasks {
+        if bench.stop.is_set() {
+            return;
+        }
         let key = CellKey {
             eval: task.eval,
             message: task.message,
@@ -165,17 +173,32 @@ fn decide(
             }
             How::Check => {
                 let result = carried.and_then(|carried| carried.result(&key));
-                let result =
-                    result.unwrap_or_else(|| match (bench.check(task.eval), task.message) {
-                        (Some(check), None) => run(check, &whole),
-                        (Some(check), message @ Some(_)) => run(
-                            check,
-                            &Subject::prefix(transcript, end(transcript, message)),
-                        ),
-                        (None, _) => {
-                            CellResult::failed(Outcome::CheckError, "this eval has no check")
-                        }
-                    });
+                let check = bench.check(task.eval);
+                if result.is_none() && check.is_some_and(|check| check.nature() == Nature::Waits) {
+                    // As with judges: what is not known and may not be asked for is not planned.
+                    if bench.cache == CachePolicy::Only {
+                        continue;
+                    }
+                    owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
+                    let of = Judged {
+                        eval: task.eval,
+                        message: task.message,
+                        judge: NOBODY,
+                        repeat: 1,
+                    };
+                    let at = item.cells.len();
+                    item.cells.push((key, State::Ask(None)));
+                    item.judged.push((of, at..at + 1));
+                    continue;
+                }
+                let result = result.unwrap_or_else(|| match (check, task.message) {
+                    (Some(check), None) => run(check, &whole),
+                    (Some(check), message @ Some(_)) => {
+                        let before = Subject::prefix(transcript, end(transcript, message));
+                        run(check, &before.heeding(&bench.stop))
+                    }
+                    (None, _) => CellResult::failed(Outcome::CheckError, "this eval has no check"),
+                });
                 item.cells.push((key, State::Settled(result)));
             }
             How::Judge { judge, repeat } => {
@@ -217,7 +240,7 @@ fn decide(
 }
 
 /// Runs one check. A handler that panics could not decide.
-fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
+pub(super) fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
         Ok(found) => found.into(),
         Err(panic) => CellResult::failed(

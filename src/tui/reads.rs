@@ -10,7 +10,7 @@ use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::{Request, RequestKey};
 use super::model::trace::{Recorded, Which};
 use crate::event::{BlobSource as _, Kind, Piece, Rope, RunEvent, RunState, Settled};
-use crate::handlers::{Compiled, Mark, Registry, Subject};
+use crate::handlers::{Compiled, Home, Mark, Registry, Subject};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::transcript::{Span, TranscriptFile, parse};
@@ -190,7 +190,7 @@ pub(crate) fn find_marks(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
 ) -> Vec<Mark> {
-    let Ok(Compiled::Check(check)) = registry.prepare(eval.eval()) else {
+    let Ok(Compiled::Check(check)) = registry.prepare(eval.eval(), &Home::default()) else {
         return Vec::new();
     };
     let Ok(bytes) = bytes_of(transcript, run_dir) else {

@@ -26,6 +26,11 @@ pub fn json_schema() -> Value {
             "labels": text("Human verdicts, one JSON object a line; never shown to a judge."),
             "runs": text("Where runs are recorded; the data directory by default."),
             "frozen": text("Answer judges' tool calls from this run's evidence."),
+            "allow_scripts": {
+                "type": "boolean",
+                "default": false,
+                "description": "Whether evals of type `script` may run their programs. Say true only where you trust the rubrics: they run as you.",
+            },
             "judge": text("The default judge."),
             "judges": {
                 "type": ["object", "null"],

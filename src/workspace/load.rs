@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
-    lint, paths, runs,
+    lint, paths, runs, scripts,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -151,6 +151,7 @@ impl Loader<'_> {
         let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
+        let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
         let judges = self.judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
@@ -172,7 +173,14 @@ impl Loader<'_> {
                 }
             }
         });
-        let rubrics = self.rubrics(rubric_files, &problems, doc);
+        let mut rubrics = self.rubrics(rubric_files, &problems, doc);
+        let scripts = scripts::settle(self.root, allow_scripts, &mut rubrics);
+        self.problems.extend(scripts.problems);
+        for (path, text) in scripts.files {
+            if !self.files.iter().any(|(known, _)| *known == path) {
+                self.files.push((path, text));
+            }
+        }
         if judge.is_none() {
             check::default_judge(&rubrics, self.catalog, doc, &problems);
         }
@@ -198,6 +206,7 @@ impl Loader<'_> {
             runs,
             also_runs: demo.into_iter().collect(),
             frozen,
+            allow_scripts,
             limits,
             files: std::mem::take(&mut self.files),
             warnings: Vec::new(),

@@ -18,6 +18,7 @@ pub mod lint;
 mod load;
 pub mod paths;
 mod runs;
+mod scripts;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -88,6 +89,8 @@ pub struct Workspace {
     pub also_runs: Vec<PathBuf>,
     /// The run whose evidence answers judges' tool calls: a name as written, or an absolute path.
     pub frozen: Option<String>,
+    /// Whether evals of type `script` may run their programs.
+    pub allow_scripts: bool,
     /// Limits.
     pub limits: Limits,
     /// Every file that was read, relative to `root` where inside it, with its text: the run's snapshot.

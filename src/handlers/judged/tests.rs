@@ -392,8 +392,10 @@ fn a_rater_is_told_what_is_expected_in_a_block() {
     let late = read(
         "evals: [{ id: a, type: llmrater, params: { golden: { from: metadata.gold }, model: big } }]",
     );
-    let Ok(Compiled::Judged(eval)) = Registry::builtin().prepare(&late.expect("it loads")[0])
-    else {
+    let Ok(Compiled::Judged(eval)) = Registry::builtin().prepare(
+        &late.expect("it loads")[0],
+        &crate::handlers::Home::default(),
+    ) else {
         panic!("it is a judge's");
     };
     assert_eq!(

@@ -50,6 +50,7 @@ fn types_are_sorted_and_found_by_name() {
             "regex",
             "regexp_matcher",
             "role_violation",
+            "script",
             "sentence_count",
             "token_consumption",
             "tool_anti_pattern",

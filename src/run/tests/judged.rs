@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::Semaphore;
 
-use super::support::{Known, Scripted, key, outcomes, planned, run, run_with, story, transcript};
+use super::support::{
+    Known, Scripted, bench_of, key, outcomes, planned, run, run_with, story, transcript,
+};
 use crate::event::Kind;
 use crate::judge::Budget;
 use crate::model::{CellIx, CellResult, Outcome, RunId};
@@ -131,7 +133,7 @@ async fn what_past_runs_know_is_not_asked_again() {
         (key("t1", 2), known(Outcome::Fail)),
     ];
     let (totals, log) = run(THREE, transcripts(2), &judge, |core| {
-        core.bench.recall = Some(Box::new(Known(verdicts)));
+        bench_of(core).recall = Some(Box::new(Known(verdicts)));
     })
     .ended()
     .await;
@@ -161,7 +163,7 @@ async fn a_further_repeat_may_be_known_too() {
         ..RunOptions::default()
     };
     let (totals, log) = run_with(THREE, &options, transcripts(1), &judge, |core| {
-        core.bench.recall = Some(Box::new(Known(vec![(key("t0", 3), known)])));
+        bench_of(core).recall = Some(Box::new(Known(vec![(key("t0", 3), known)])));
     })
     .ended()
     .await;

@@ -4,5 +4,6 @@ mod evidence;
 mod judged;
 mod outline;
 mod plain;
+mod stopped;
 mod support;
 mod whole;

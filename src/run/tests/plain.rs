@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::support::{
-    List, NO_TIME, Scripted, compiled, outcomes, planned, run, run_feed, run_with, story,
+    List, NO_TIME, Scripted, bench_of, compiled, outcomes, planned, run, run_feed, run_with, story,
     transcript,
 };
 use crate::event::{FORMAT, Kind, RunEvent, RunState};
@@ -170,7 +170,7 @@ impl Check for Panics {
 async fn a_check_that_panics_could_not_decide() {
     let records = vec![transcript("a", "hello")];
     let (totals, log) = run(TWO, records, &nobody(), |core| {
-        let plan = Arc::get_mut(&mut core.bench.plan).expect("not shared yet");
+        let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
         plan.evals[0].compiled = Compiled::Check(Box::new(Panics));
     })
     .ended()

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, FakeClock, Fut};
 use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, Totals};
-use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry};
+use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams, Registry, Stop};
 use crate::judge::Budget;
 use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
@@ -28,7 +28,7 @@ use crate::run::tally::Tally;
 use crate::run::window::Window;
 use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::Span;
-use crate::workspace::{Limits, Workspace};
+use crate::workspace::{Env, Limits, Workspace};
 
 /// A workspace with these rubrics and two judges, `one` (the default) and `two`.
 pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
@@ -60,6 +60,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         runs: root.join("runs"),
         also_runs: Vec::new(),
         frozen: None,
+        allow_scripts: false,
         limits: Limits {
             concurrency: 2,
             max_cost_usd: None,
@@ -201,7 +202,9 @@ pub(super) fn run(
 
 pub(super) fn compiled(rubric: &str, options: &RunOptions) -> Compilation {
     let workspace = workspace(Path::new("/nowhere"), &[rubric]);
-    compile(&workspace, &Registry::builtin(), options, Box::new(NoPast)).expect("compiles")
+    let env = Env::default();
+    let registry = Registry::builtin();
+    compile(&workspace, &registry, &env, options, Box::new(NoPast)).expect("compiles")
 }
 
 pub(super) fn run_with(
@@ -250,14 +253,15 @@ fn run_of(
         })
         .collect();
     let mut core = Core {
-        bench: Bench {
+        bench: Arc::new(Bench {
             plan: compilation.plan,
             seats,
             recall: None,
             cache: CachePolicy::Use,
             frozen: None,
             names: Arc::new(Names::default()),
-        },
+            stop: Stop::default(),
+        }),
         emitter,
         clock,
         cancel: CancellationToken::new(),
@@ -281,6 +285,11 @@ fn run_of(
         log: Vec::new(),
         join,
     }
+}
+
+/// Plan, judges and memory of a run that has not begun.
+pub(super) fn bench_of(core: &mut Core) -> &mut Bench {
+    Arc::get_mut(&mut core.bench).expect("not shared yet")
 }
 
 impl Running {

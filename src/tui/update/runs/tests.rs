@@ -27,6 +27,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         runs: "/w/runs".into(),
         also_runs: Vec::new(),
         frozen: None,
+        allow_scripts: false,
         limits: Limits {
             concurrency: 2,
             max_cost_usd: None,

@@ -35,6 +35,7 @@ fn demo() -> Model {
         runs: "/w/runs".into(),
         also_runs: Vec::new(),
         frozen: None,
+        allow_scripts: false,
         limits: crate::workspace::Limits {
             concurrency: 1,
             max_cost_usd: None,

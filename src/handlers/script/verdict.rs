@@ -1,0 +1,87 @@
+//! What a program may answer: one JSON object, `{"passed": bool, "score": 0..1, "reason": text}`, and nothing else.
+//!
+//! `passed` or `score` is needed; `null` is not given. A score alone passes at 1 and fails below it, unless the eval has
+//! `min_score` or `max_score`. Everything else is no verdict.
+
+use serde_json::{Map, Value};
+
+use super::super::Finding;
+use super::super::explain::Quoted;
+use crate::model::visible;
+
+/// The longest reason that is kept, in characters.
+const REASON: usize = 4000;
+
+/// The finding, or the end of a sentence that says what came instead.
+pub(super) fn read(stdout: &[u8]) -> Result<Finding, String> {
+    let text = std::str::from_utf8(stdout)
+        .map_err(|_| "did not answer in UTF-8".to_owned())?
+        .trim();
+    if text.is_empty() {
+        return Err("answered nothing on its standard output".to_owned());
+    }
+    let answer: Map<String, Value> = serde_json::from_str(text).map_err(|_| {
+        format!(
+            "did not answer with one JSON object, but with {}",
+            Quoted(text)
+        )
+    })?;
+    if let Some(key) = answer
+        .keys()
+        .find(|key| !["passed", "score", "reason"].contains(&key.as_str()))
+    {
+        let what = "answered with the key";
+        return Err(format!(
+            "{what} {}; known are passed, score and reason",
+            Quoted(key)
+        ));
+    }
+    let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
+    let passed = match given("passed") {
+        None => None,
+        Some(Value::Bool(passed)) => Some(*passed),
+        Some(other) => return Err(wrong("passed", "true or false", other)),
+    };
+    let score = match given("score") {
+        None => None,
+        Some(value) => match value.as_f64().filter(|score| (0.0..=1.0).contains(score)) {
+            Some(score) => Some(score),
+            None => return Err(wrong("score", "a number from 0 to 1", value)),
+        },
+    };
+    let reason = match given("reason") {
+        None => "the script gave no reason".to_owned(),
+        Some(Value::String(reason)) => shortened(reason),
+        Some(other) => return Err(wrong("reason", "a text", other)),
+    };
+    let finding = match (passed, score) {
+        (Some(passed), _) => Finding::of(passed, reason),
+        (None, Some(score)) => Finding::of(score >= 1.0, reason),
+        (None, None) => {
+            return Err(format!(
+                "answered with neither passed nor score: {}",
+                Quoted(text)
+            ));
+        }
+    };
+    Ok(match score {
+        Some(score) => finding.scored(score),
+        None => finding,
+    })
+}
+
+fn wrong(key: &str, wanted: &str, got: &Value) -> String {
+    format!(
+        "answered with {key}: {} where {wanted} is wanted",
+        Quoted(&got.to_string())
+    )
+}
+
+/// What a program says may hold what the transcript says: nothing hidden, and no more than can be read.
+fn shortened(reason: &str) -> String {
+    let reason = reason.trim();
+    match reason.char_indices().nth(REASON) {
+        None => visible(reason, true).into_owned(),
+        Some((at, _)) => format!("{}…", visible(&reason[..at], true)),
+    }
+}

@@ -1,0 +1,185 @@
+//! What a program reads: one JSON object.
+//!
+//! ```json
+//! {"type": "script", "params": {…}, "transcript": {"id": "…", "messages": […], "metadata": {…}, "tags": […]}}
+//! ```
+//! The transcript is in the native form, whatever form it was read from, with the messages the eval sees (at `every_turn`
+//! those up to the judged one): a `dicta` reader takes it back. `content` is a text, null where there is none, or a list
+//! of parts where there is more than one text, reasoning or media. A tool message has `tool_call_id`, and what is known
+//! of `is_error` and `duration_ms` in its `metadata`. Missing are only `metadata` and `tags` of a transcript that has
+//! none, and `tool_calls` of a message without.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::super::Subject;
+use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult};
+
+#[derive(Serialize)]
+struct Request<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    params: &'a Map<String, Value>,
+    transcript: Native<'a>,
+}
+
+#[derive(Serialize)]
+struct Native<'a> {
+    id: &'a str,
+    messages: Vec<NativeMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a JsonText<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct NativeMessage<'a> {
+    role: &'a str,
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Nothing,
+    Text(&'a str),
+    Parts(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Piece<'a> {
+    Ours(Typed<'a>),
+    AsWritten(&'a JsonText<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Typed<'a> {
+    Text {
+        text: &'a str,
+    },
+    Reasoning {
+        text: &'a str,
+    },
+    /// A second result in one message, which no native record has.
+    ToolResult {
+        tool_call_id: &'a str,
+        content: &'a str,
+        is_error: Option<bool>,
+    },
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Metadata<'a> {
+    AsWritten(&'a JsonText<'a>),
+    Ours(Value),
+}
+
+/// The bytes for the program's standard input.
+pub(super) fn request(
+    params: &Map<String, Value>,
+    subject: &Subject<'_>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let transcript = subject.transcript;
+    let messages = transcript.messages[..subject.end].iter();
+    serde_json::to_vec(&Request {
+        kind: "script",
+        params,
+        transcript: Native {
+            id: &transcript.id,
+            messages: messages.map(native).collect(),
+            metadata: transcript.metadata.as_ref(),
+            tags: transcript.tags.iter().map(|tag| &**tag).collect(),
+        },
+    })
+}
+
+fn native<'a>(message: &'a Message<'a>) -> NativeMessage<'a> {
+    let mut pieces = Vec::new();
+    let mut tool_calls = Vec::new();
+    let mut result: Option<&ToolResult<'_>> = None;
+    for part in &message.parts {
+        match part {
+            Part::Text(text) => pieces.push(Piece::Ours(Typed::Text { text })),
+            Part::Reasoning(text) => pieces.push(Piece::Ours(Typed::Reasoning { text })),
+            Part::ToolCall(call) => tool_calls.push(of_call(call)),
+            Part::ToolResult(first) if result.is_none() => {
+                result = Some(first);
+                pieces.push(Piece::Ours(Typed::Text {
+                    text: &first.content,
+                }));
+            }
+            Part::ToolResult(other) => pieces.push(Piece::Ours(Typed::ToolResult {
+                tool_call_id: &other.call_id,
+                content: &other.content,
+                is_error: other.is_error,
+            })),
+            Part::Media { raw, .. } | Part::Other(raw) => pieces.push(Piece::AsWritten(raw)),
+        }
+    }
+    let content = match pieces.as_slice() {
+        [] => Content::Nothing,
+        [Piece::Ours(Typed::Text { text })] => Content::Text(text),
+        _ => Content::Parts(pieces),
+    };
+    NativeMessage {
+        role: match &message.role {
+            Role::Other(name) => name,
+            role => role.as_str(),
+        },
+        content,
+        tool_calls,
+        tool_call_id: result.map(|result| &*result.call_id),
+        metadata: metadata(message, result),
+    }
+}
+
+fn of_call<'a>(call: &'a ToolCall<'a>) -> Call<'a> {
+    Call {
+        id: &call.id,
+        kind: "function",
+        function: Function {
+            name: &call.name,
+            arguments: &call.arguments,
+        },
+    }
+}
+
+/// The message's own, as written; where it has none, what is known of the result.
+fn metadata<'a>(message: &'a Message<'a>, result: Option<&ToolResult<'_>>) -> Option<Metadata<'a>> {
+    if let Some(own) = &message.metadata {
+        return Some(Metadata::AsWritten(own));
+    }
+    let result = result?;
+    let mut known = Map::new();
+    if let Some(is_error) = result.is_error {
+        known.insert("is_error".to_owned(), json!(is_error));
+    }
+    if let Some(took) = result.duration_ms {
+        known.insert("duration_ms".to_owned(), json!(took));
+    }
+    (!known.is_empty()).then_some(Metadata::Ours(Value::Object(known)))
+}

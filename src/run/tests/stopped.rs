@@ -1,0 +1,183 @@
+//! A cancel waits for nobody: not for a check that never looks up, not for a program. And programs hold up no judge.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use tokio::sync::mpsc as tasks;
+
+use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcript};
+use crate::event::Kind;
+use crate::handlers::{Check, Compiled, Finding, Nature, Subject};
+use crate::model::Outcome;
+use crate::run::core::Core;
+
+/// Says when it is asked, and decides when it is told to: by letting go, or by the run's own stop.
+#[derive(Debug)]
+struct Held {
+    inside: tasks::UnboundedSender<String>,
+    until: Mutex<mpsc::Receiver<()>>,
+    heeds: bool,
+    nature: Nature,
+    /// Only transcripts whose id begins so are held.
+    ids: &'static str,
+}
+
+impl Check for Held {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let id = subject.transcript.id.to_string();
+        if !id.starts_with(self.ids) {
+            return Finding::of(true, "at once");
+        }
+        // Nobody listens any more at the end of a test.
+        let _gone = self.inside.send(id);
+        if self.heeds {
+            while !subject.stopped() {
+                std::thread::yield_now();
+            }
+            let _gone = self.inside.send("left".to_owned());
+        } else {
+            // Ends when the test lets go.
+            let _gone = self.until.lock().expect("no panic holds it").recv();
+        }
+        Finding::of(true, "at last")
+    }
+
+    fn nature(&self) -> Nature {
+        self.nature
+    }
+}
+
+struct Hold {
+    inside: tasks::UnboundedReceiver<String>,
+    /// Dropped, lets all go.
+    until: mpsc::Sender<()>,
+}
+
+fn held(heeds: bool, nature: Nature, ids: &'static str) -> (Held, Hold) {
+    let (inside, is_inside) = tasks::unbounded_channel();
+    let (go, until) = mpsc::channel();
+    let check = Held {
+        inside,
+        until: Mutex::new(until),
+        heeds,
+        nature,
+        ids,
+    };
+    let hold = Hold {
+        inside: is_inside,
+        until: go,
+    };
+    (check, hold)
+}
+
+fn put(core: &mut Core, check: Held) {
+    let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
+    plan.evals[0].compiled = Compiled::Check(Box::new(check));
+}
+
+fn nobody() -> Arc<Scripted> {
+    Arc::new(Scripted::new(|_| Outcome::JudgeError))
+}
+
+const ONE: &str = "
+id: one
+evals:
+  - { id: x, type: contains, params: { patterns: [hello] } }
+";
+
+const BOTH: &str = "
+id: both
+evals:
+  - { id: x, type: contains, params: { patterns: [hello] } }
+  - { id: judged, type: llm_judge, params: { criteria: c } }
+";
+
+#[tokio::test]
+async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
+    let (check, mut hold) = held(false, Nature::Quick, "stuck");
+    // A chunk is three records: the first is done, the second holds a worker for ever.
+    let ids = ["a", "b", "c", "stuck", "e", "f"];
+    let records = ids.iter().map(|id| transcript(id, "hello")).collect();
+    let mut running = run(ONE, records, &nobody(), |core| put(core, check));
+    assert_eq!(hold.inside.recv().await.as_deref(), Some("stuck"));
+    running
+        .until(|kind| matches!(kind, Kind::CellsPlanned { transcript, .. } if transcript.id == "c"))
+        .await;
+    running.core.cancel.cancel();
+    // Would never end if it waited for the worker.
+    let (totals, log) = running.ended().await;
+    assert!(totals.cancelled);
+    let story = story(&log);
+    assert_eq!(story[..2], ["plan a 0+1", "settle 0 pass"]);
+    assert!(
+        !story.iter().any(|line| line.contains("stuck")),
+        "{story:?}"
+    );
+    drop(hold.until);
+}
+
+#[tokio::test]
+async fn a_check_that_asks_between_messages_is_told() {
+    let (check, mut hold) = held(true, Nature::Quick, "spins");
+    let records = vec![transcript("spins", "hello")];
+    let running = run(ONE, records, &nobody(), |core| put(core, check));
+    assert_eq!(hold.inside.recv().await.as_deref(), Some("spins"));
+    running.core.cancel.cancel();
+    let (totals, log) = running.ended().await;
+    assert_eq!((totals.cells, totals.cancelled), (0, true));
+    assert_eq!(story(&log), [""; 0], "what it found is dropped");
+    assert_eq!(hold.inside.recv().await.as_deref(), Some("left"));
+}
+
+#[tokio::test]
+async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
+    let (check, hold) = held(false, Nature::Waits, "");
+    let records = ["a", "b", "c"].map(|id| transcript(id, "hello")).to_vec();
+    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+    let mut running: Running = run(BOTH, records, &judge, |core| put(core, check));
+    for _ in 0..3 {
+        running
+            .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+            .await;
+    }
+    let settled = |line: &String| line.starts_with("settle");
+    assert!(
+        !story(&running.log).iter().any(settled),
+        "all judged, no program ended"
+    );
+    drop(hold.until);
+    let (totals, log) = running.ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 3), (Outcome::Fail, 3)]);
+    assert_eq!((totals.cells, totals.pending), (6, 0));
+    assert_eq!(story(&log).iter().filter(|line| settled(line)).count(), 3);
+}
+
+#[tokio::test]
+async fn cells_of_programs_that_are_ended_with_the_run_stay_pending() {
+    let (check, mut hold) = held(true, Nature::Waits, "");
+    let records = vec![transcript("a", "hello")];
+    let running = run(ONE, records, &nobody(), |core| put(core, check));
+    assert_eq!(hold.inside.recv().await.as_deref(), Some("a"));
+    running.core.cancel.cancel();
+    let (totals, log) = running.ended().await;
+    assert_eq!(
+        (totals.cells, totals.pending, totals.cancelled),
+        (1, 1, true)
+    );
+    assert_eq!(story(&log), ["plan a 0+1"]);
+}
+
+#[tokio::test]
+async fn scripts_are_skipped_where_the_workspace_does_not_allow_them() {
+    let rubric = "id: r\nevals:\n  - { id: s, type: script, params: { command: [true] } }\n";
+    let rubric = rubric.replace("[true]", "['true']");
+    let records = vec![transcript("a", "hello")];
+    let (totals, log) = run(&rubric, records, &nobody(), |_| {}).ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Skipped, 1)]);
+    let Some(Kind::CellsSettled(cells)) = log.get(1) else {
+        panic!("settled")
+    };
+    assert_eq!(
+        cells[0].1.explanation,
+        "scripts are off: set `allow_scripts: true` in dicta.yaml"
+    );
+}

@@ -1,0 +1,200 @@
+//! Evals of type `script` in a workspace: whether they may run, and which of its files they are made of.
+//!
+//! A file of the workspace that a command names belongs to the eval: its bytes are part of the eval's digest, so that
+//! what an older version of it decided is stale; as text it is kept with a run and watched like a rubric.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{files, paths};
+use crate::diag::Diagnostic;
+use crate::diag::yaml::MAX_BYTES;
+use crate::model::{Digest, counted};
+use crate::rubric::{Eval, Rubric, from_metadata};
+
+/// The type's name.
+const KIND: &str = "script";
+/// Programs larger than this count by their size and time of change alone, in bytes.
+const MOST: u64 = 64 << 20;
+
+/// What the loader adds for the scripts of its rubrics.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Texts that commands name, as [`super::Workspace::files`] holds them.
+    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// Settles the scripts of all rubrics.
+pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) -> Found {
+    let mut found = Found::default();
+    for shared in rubrics {
+        if !shared.evals.iter().any(|eval| eval.kind == KIND) {
+            continue;
+        }
+        let rubric = Arc::make_mut(shared);
+        let folder = root.join(rubric.path.parent().unwrap_or(Path::new("")));
+        let mut scripts = 0;
+        for eval in rubric.evals.iter_mut().filter(|eval| eval.kind == KIND) {
+            scripts += 1;
+            if eval.params.get("command").and_then(from_metadata).is_some() {
+                let why = "command cannot come from a transcript: whoever wrote it would choose the program";
+                let problem = Diagnostic::error("param", &rubric.path, why);
+                found
+                    .problems
+                    .push(problem.at(eval.span.clone(), &rubric.source));
+            }
+            found.eval(root, &folder, eval);
+        }
+        let first = rubric.evals.iter().find(|eval| eval.kind == KIND);
+        if let Some(first) = first.filter(|_| !allowed) {
+            let what = format!(
+                "{} will be skipped: this workspace does not allow programs",
+                counted(scripts, "script")
+            );
+            let problem = Diagnostic::warning("scripts-off", &rubric.path, what)
+                .at(first.span.clone(), &rubric.source)
+                .help("set `allow_scripts: true` in dicta.yaml, if you trust what they run");
+            found.problems.push(problem);
+        }
+    }
+    found
+}
+
+impl Found {
+    fn eval(&mut self, root: &Path, folder: &Path, eval: &mut Eval) {
+        let command = eval.params.get("command").and_then(Value::as_array);
+        let words = command.into_iter().flatten().filter_map(Value::as_str);
+        let mut parts = eval.digest.0.clone();
+        let own = parts.len();
+        for word in words.filter(|word| !word.is_empty()) {
+            let path = paths::absolute(&folder.join(word));
+            // Also one that an argument names: `python3 checks/tone.py`.
+            if !path.starts_with(root) || !path.is_file() {
+                continue;
+            }
+            let Some(digest) = self.file(root, &path) else {
+                continue;
+            };
+            parts.push('+');
+            parts.push_str(&digest.0);
+        }
+        if parts.len() > own {
+            eval.digest = Digest::of(parts.as_bytes());
+        }
+    }
+
+    fn file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
+        let shown = paths::shown(root, path);
+        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown) {
+            return Some(Digest::of(text.as_bytes()));
+        }
+        if let Ok(text) = files::read_text(path, MAX_BYTES as u64) {
+            let digest = Digest::of(text.as_bytes());
+            self.files.push((shown, text));
+            return Some(digest);
+        }
+        // No text, or a long one: it counts, but is neither kept nor watched.
+        let meta = fs::metadata(path).ok()?;
+        if meta.len() <= MOST {
+            return fs::read(path).ok().map(|bytes| Digest::of(&bytes));
+        }
+        let changed = meta.modified().ok()?;
+        Some(Digest::of(format!("{} {changed:?}", meta.len()).as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Env, Workspace, load};
+    use super::*;
+    use crate::handlers::Registry;
+
+    const RUBRIC: &str = "evals:
+  - { id: own, type: script, params: { command: [python3, ../checks/tone.py, --strict] } }
+  - { id: other, type: script, params: { command: ['true'] } }
+  - { id: plain, type: contains, params: { patterns: [x] } }
+";
+
+    fn loaded(root: &Path, config: &str, rubric: &str) -> Result<Workspace, Vec<Diagnostic>> {
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        write("t.jsonl", "{\"messages\":[]}\n");
+        write("rubrics/r.yaml", rubric);
+        let all = format!("transcripts: t.jsonl\nrubrics: rubrics/*.yaml\nruns: runs\n{config}");
+        write("dicta.yaml", &all);
+        load(root, &Env::default(), &Registry::builtin())
+    }
+
+    fn folder(script: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::create_dir(dir.path().join("checks")).expect("made");
+        fs::write(dir.path().join("checks/tone.py"), script).expect("written");
+        dir
+    }
+
+    fn digests(workspace: &Workspace) -> Vec<String> {
+        let evals = workspace.rubrics[0].evals.iter();
+        evals.map(|eval| eval.digest.0.clone()).collect()
+    }
+
+    #[test]
+    fn scripts_are_off_unless_the_workspace_says_otherwise() {
+        let dir = folder("print()");
+        for config in ["", "allow_scripts: false\n"] {
+            let off = loaded(dir.path(), config, RUBRIC).expect("loads");
+            assert!(!off.allow_scripts);
+            let told: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                told,
+                [
+                    "rubrics/r.yaml:2:5: 2 scripts will be skipped: this workspace does not allow programs"
+                ]
+            );
+        }
+        let on = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        assert!(on.allow_scripts);
+        assert_eq!(on.warnings, []);
+        let why =
+            loaded(dir.path(), "allow_scripts: yes please\n", RUBRIC).expect_err("no boolean");
+        assert_eq!(why.len(), 2, "{why:?}");
+    }
+
+    #[test]
+    fn a_changed_script_is_another_eval_and_is_kept_and_watched() {
+        let dir = folder("print(1)");
+        let first = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        let kept: Vec<&Path> = first.files.iter().map(|(path, _)| path.as_path()).collect();
+        assert_eq!(
+            kept,
+            ["dicta.yaml", "rubrics/r.yaml", "checks/tone.py"].map(Path::new)
+        );
+        fs::write(dir.path().join("checks/tone.py"), "print(2)").expect("written");
+        let second = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        let (one, two) = (digests(&first), digests(&second));
+        assert_ne!(one[0], two[0], "its own file");
+        assert_eq!(one[1..], two[1..], "nothing of the others");
+        fs::write(dir.path().join("checks/tone.py"), [0xff, 0xfe]).expect("written");
+        let binary = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
+        assert_ne!(digests(&binary)[0], two[0], "no text, but it counts");
+        assert_eq!(binary.files.len(), 2);
+    }
+
+    #[test]
+    fn a_transcript_may_not_choose_the_program() {
+        let dir = folder("");
+        let rubric =
+            "evals:\n  - { id: s, type: script, params: { command: { from: metadata.c } } }\n";
+        let why = loaded(dir.path(), "allow_scripts: true\n", rubric).expect_err("refused");
+        assert_eq!(
+            why[0].to_string(),
+            "rubrics/r.yaml:2:5: command cannot come from a transcript: whoever wrote it would choose the program"
+        );
+    }
+}
