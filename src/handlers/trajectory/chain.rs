@@ -134,8 +134,8 @@ impl Step {
             .transpose()
             .map_err(|problem| problems.push(problem));
         let patterns = spec.args_match.into_iter();
-        let matchers = patterns.map(|(arg, pattern)| (arg, MatcherSpec::Regex(pattern)));
-        let args = WantedArgs::new(at, None, ArgsMode::Ignore, matchers.collect());
+        let wanted = patterns.map(|(arg, pattern)| (arg, MatcherSpec::Regex(pattern)));
+        let args = WantedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
         let args = args.map_err(|more| {
             problems.extend(more.into_iter().map(|mut problem| {
                 problem.pointer = problem
@@ -239,8 +239,7 @@ impl Check for Chain {
         };
         let (done, all, tool) = (walked.len(), steps.len(), Name(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
-        let mut why = format!("{done} of {all} steps: ");
-        why.push_str(&match (passed_over.first(), walked.last()) {
+        let miss = match (passed_over.first(), walked.last()) {
             (Some(&ix), _) => {
                 let more = match passed_over.len() - 1 {
                     0 => String::new(),
@@ -261,7 +260,8 @@ impl Check for Chain {
                 )
             }
             (None, None) => format!("{tool} is not called"),
-        });
+        };
+        let why = format!("{done} of {all} steps: {miss}");
         let marks = passed_over
             .iter()
             .chain(&walked)
