@@ -278,8 +278,10 @@ mod tests {
     use crate::handlers::testing::{on, refused};
     use crate::model::Outcome::{Fail, Pass};
 
-    /// Calls of a tool, with arguments, a result and whether that is an error. No result: not answered.
-    fn record(calls: &[(&str, Value, Option<(&str, bool)>)]) -> Value {
+    /// A call of a tool, with arguments, a result and whether that is an error. No result: not answered.
+    type Called<'a> = (&'a str, Value, Option<(&'a str, bool)>);
+
+    fn record(calls: &[Called<'_>]) -> Value {
         let mut messages = Vec::new();
         for (name, args, result) in calls {
             messages.push(json!({"role": "assistant", "tool_calls": [

@@ -153,7 +153,7 @@ impl TrajectoryMatch {
             let at = format!("/before/{at}");
             match pair.as_slice() {
                 [first, then] if first == then => {
-                    problems.push(problem(at, "names one tool twice"))
+                    problems.push(problem(at, "names one tool twice"));
                 }
                 [first, then] if first.is_empty() || then.is_empty() => {
                     problems.push(problem(at, "has an empty name"));
