@@ -161,7 +161,22 @@ fn trace(
         }
     }
     lines.reverse();
+    settle(&mut lines);
     lines
+}
+
+/// Of equal expected calls it is all one which is missing: the last, next to what was called in its place.
+fn settle(lines: &mut [Line]) {
+    for from in (1..lines.len()).rev() {
+        let mut at = from;
+        while let (Some(Line::Missing { expected: gone }), Some(Line::Same { expected, .. })) =
+            (lines.get(at - 1), lines.get(at))
+            && gone == expected
+        {
+            lines.swap(at - 1, at);
+            at += 1;
+        }
+    }
 }
 
 #[cfg(test)]

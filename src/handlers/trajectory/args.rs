@@ -307,7 +307,7 @@ pub(super) enum Miss<'a> {
 
 impl fmt::Display for Miss<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let got = |f: &mut fmt::Formatter<'_>, got: &Option<&Value>| match got {
+        let got = |f: &mut fmt::Formatter<'_>, got: Option<&Value>| match got {
             Some(value) => write!(f, " got {}", Shown(value)),
             None => f.write_str(" got nothing"),
         };
@@ -320,7 +320,7 @@ impl fmt::Display for Miss<'_> {
                 got: was,
             } => {
                 write!(f, "{} expected {}", Name(arg), Shown(want))?;
-                got(f, was)
+                got(f, *was)
             }
             Self::Matcher {
                 arg,
@@ -328,7 +328,7 @@ impl fmt::Display for Miss<'_> {
                 got: was,
             } => {
                 write!(f, "{} expected {want}", Name(arg))?;
-                got(f, was)
+                got(f, *was)
             }
             Self::Unexpected { arg, got: was } => {
                 write!(f, "{} not expected got {}", Name(arg), Shown(was))

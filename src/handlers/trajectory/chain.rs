@@ -135,8 +135,8 @@ impl Step {
             .transpose()
             .map_err(|problem| problems.push(problem));
         let patterns = spec.args_match.into_iter();
-        let matchers = patterns.map(|(arg, pattern)| (arg, MatcherSpec::Regex(pattern)));
-        let args = WantedArgs::new(at, None, ArgsMode::Ignore, matchers.collect());
+        let wanted = patterns.map(|(arg, pattern)| (arg, MatcherSpec::Regex(pattern)));
+        let args = WantedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
         let args = args.map_err(|more| {
             problems.extend(more.into_iter().map(|mut problem| {
                 problem.pointer = problem
@@ -240,8 +240,7 @@ impl Check for Chain {
         };
         let (done, all, tool) = (walked.len(), steps.len(), Name(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
-        let mut why = format!("{done} of {all} steps: ");
-        why.push_str(&match (passed_over.first(), walked.last()) {
+        let miss = match (passed_over.first(), walked.last()) {
             (Some(&ix), _) => {
                 let more = match passed_over.len() - 1 {
                     0 => String::new(),
@@ -262,7 +261,8 @@ impl Check for Chain {
                 )
             }
             (None, None) => format!("{tool} is not called"),
-        });
+        };
+        let why = format!("{done} of {all} steps: {miss}");
         let marks = passed_over
             .iter()
             .chain(&walked)
@@ -279,8 +279,10 @@ mod tests {
     use crate::handlers::testing::{on, refused};
     use crate::model::Outcome::{Fail, Pass};
 
-    /// Calls of a tool, with arguments, a result and whether that is an error. No result: not answered.
-    fn record(calls: &[(&str, Value, Option<(&str, bool)>)]) -> Value {
+    /// A call of a tool, with arguments, a result and whether that is an error. No result: not answered.
+    type Called<'a> = (&'a str, Value, Option<(&'a str, bool)>);
+
+    fn record(calls: &[Called<'_>]) -> Value {
         let mut messages = Vec::new();
         for (name, args, result) in calls {
             messages.push(json!({"role": "assistant", "tool_calls": [

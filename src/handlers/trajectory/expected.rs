@@ -1,7 +1,7 @@
 //! The list of expected calls, as written and as compiled.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -125,11 +125,8 @@ pub(super) fn compile(
         let what = format!("stands for up to {most} calls, more than {MOST_EXPECTED}");
         problems.push(problem("/expected", what));
     }
-    let named: HashMap<&str, ()> = expected.iter().map(|e| (e.tool.as_str(), ())).collect();
-    for tool in by_tool
-        .keys()
-        .filter(|tool| !named.contains_key(tool.as_str()))
-    {
+    let named: HashSet<&str> = expected.iter().map(|e| e.tool.as_str()).collect();
+    for tool in by_tool.keys().filter(|tool| !named.contains(tool.as_str())) {
         let at = format!("/args_modes/{}", crate::model::pointer_step(tool));
         problems.push(problem(at, "is about a tool that is not expected"));
     }
@@ -182,8 +179,8 @@ fn compile_one(
             counted: spec.count.is_some(),
         }),
         Ok(_) => Err(problems),
-        Err(more) => {
-            problems.extend(more);
+        Err(others) => {
+            problems.extend(others);
             Err(problems)
         }
     }

@@ -1,5 +1,7 @@
 //! `trajectory_matcher`: evalbench's comparison of tool names, as sets or in order. Its score of 100 is 1 here.
 
+use std::fmt::Write as _;
+
 use indexmap::IndexSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,7 +131,8 @@ impl Names {
         };
         for (what, names) in [("missing", missing), ("not expected", extra)] {
             if !names.is_empty() {
-                why.push_str(&format!("; {what}: {}", list(names)));
+                // Writing to a String cannot fail.
+                let _ok = write!(why, "; {what}: {}", list(names));
             }
         }
         let told = calls
@@ -211,7 +214,7 @@ impl Names {
             }
         }
         if edits > 0 && shown > SHOWN {
-            why.push_str(&format!("\n  … {} more", counted(shown - SHOWN, "line")));
+            let _ok = write!(why, "\n  … {} more", counted(shown - SHOWN, "line"));
         }
         Finding::of(edits == 0, why).scored(score).marked(marks)
     }

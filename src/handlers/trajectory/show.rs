@@ -86,7 +86,7 @@ pub(super) fn call(name: &str, args: Result<&Map<String, Value>, &str>) -> Strin
 pub(super) fn with_args(name: &str, told: impl Iterator<Item = String>) -> String {
     let mut first: Vec<String> = told.take(ARGS + 1).collect();
     if first.len() > ARGS {
-        first[ARGS] = "…".to_owned();
+        "…".clone_into(&mut first[ARGS]);
     }
     format!("{}({})", Name(name), first.join(", "))
 }

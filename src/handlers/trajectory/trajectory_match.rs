@@ -1,5 +1,5 @@
 //! `trajectory_match`: the agent's calls against a list of expected ones, in the modes and with the argument modes the
-//! field knows from LangChain's agentevals.
+//! field knows from `LangChain`'s agentevals.
 //!
 //! Where agentevals assigns calls greedily, this one finds an assignment if there is one. A name alone, or a call without
 //! `args`, looks at no arguments. A written `count` holds in every mode.
@@ -153,7 +153,7 @@ impl TrajectoryMatch {
             let at = format!("/before/{at}");
             match pair.as_slice() {
                 [first, then] if first == then => {
-                    problems.push(problem(at, "names one tool twice"))
+                    problems.push(problem(at, "names one tool twice"));
                 }
                 [first, then] if first.is_empty() || then.is_empty() => {
                     problems.push(problem(at, "has an empty name"));
@@ -222,12 +222,12 @@ impl Check for Matched {
         };
         let mode = self.mode.as_str();
         let mut why = if faults == 0 {
-            let more = if allowed == 0 {
+            let besides = if allowed == 0 {
                 String::new()
             } else {
                 format!(", and {allowed} more")
             };
-            format!("{mode}: {} as expected{more}", counted(same, "call"))
+            format!("{mode}: {} as expected{besides}", counted(same, "call"))
         } else {
             let kinds = [
                 (missing, "missing"),
@@ -368,5 +368,7 @@ impl Matched {
     }
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;
