@@ -16,9 +16,11 @@ pub(crate) struct Ground<'t> {
     texts: Vec<&'t str>,
     text: OnceCell<String>,
     figures: OnceCell<Figures>,
-    /// By month and day: the years they are named with.
-    days: OnceCell<HashMap<(u32, u32), HashSet<Option<u32>>>>,
+    days: OnceCell<Days>,
 }
+
+/// By month and day: the years they are named with.
+type Days = HashMap<(u32, u32), HashSet<Option<u32>>>;
 
 #[derive(Default)]
 struct Figures {
@@ -57,7 +59,7 @@ impl<'t> Ground<'t> {
 
     fn has_day(&self, (year, month, day): Day) -> bool {
         let days = self.days.get_or_init(|| {
-            let mut days: HashMap<(u32, u32), HashSet<Option<u32>>> = HashMap::new();
+            let mut days = Days::new();
             let all = self.texts.iter().flat_map(|text| dates(text));
             for (_, (year, month, day)) in all {
                 days.entry((month, day)).or_default().insert(year);

@@ -11,6 +11,10 @@ use crate::rubric::ParamProblem;
 /// Params of `cost_budget`: at least one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of params are what authors write"
+)]
 pub(in crate::handlers) struct CostBudget {
     /// The most dollars; exactly so many pass.
     #[schemars(range(min = 0))]
@@ -52,6 +56,10 @@ impl EvalType for CostBudget {
 /// Params of `token_consumption`: at least one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of params are what authors write"
+)]
 pub(in crate::handlers) struct TokenConsumption {
     /// The most tokens in all: as recorded, else input and output together.
     max_tokens: Option<u64>,
@@ -133,7 +141,7 @@ mod tests {
     use crate::handlers::testing::{loaded, on, refused, told};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
-    fn with(metadata: Value) -> Value {
+    fn with(metadata: &Value) -> Value {
         json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
     }
 
@@ -155,7 +163,7 @@ mod tests {
                 100.0 / 101.0,
             ),
         ] {
-            let found = on("cost_budget", &params, &with(metadata.clone()));
+            let found = on("cost_budget", &params, &with(&metadata));
             assert_eq!(
                 (found.outcome, found.score),
                 (outcome, Some(score)),
@@ -165,7 +173,7 @@ mod tests {
         let found = on(
             "cost_budget",
             &params,
-            &with(json!({"cost": 0.35, "tokens": 7})),
+            &with(&json!({"cost": 0.35, "tokens": 7})),
         );
         assert_eq!(
             found.explanation,
@@ -174,7 +182,7 @@ mod tests {
         let free = on(
             "cost_budget",
             &json!({"max_cost_usd": 0}),
-            &with(json!({"cost": 0.01})),
+            &with(&json!({"cost": 0.01})),
         );
         assert_eq!((free.outcome, free.score), (Fail, Some(0.0)));
     }
@@ -228,10 +236,10 @@ mod tests {
             (json!({"tokens": [1]}), CheckError),
             (json!({"tokens": -1}), CheckError),
         ] {
-            let found = on("token_consumption", &params, &with(metadata.clone()));
+            let found = on("token_consumption", &params, &with(&metadata));
             assert_eq!(found.outcome, outcome, "{metadata}: {}", found.explanation);
         }
-        let record = with(json!({"usage": {"input": 5, "output": 9}}));
+        let record = with(&json!({"usage": {"input": 5, "output": 9}}));
         let found = loaded(
             "token_consumption",
             &json!({"max_input": 5, "max_output": 8}),

@@ -100,7 +100,7 @@ mod tests {
     use crate::handlers::testing::{on, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
-    fn with(metadata: Value) -> Value {
+    fn with(metadata: &Value) -> Value {
         json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
     }
 
@@ -116,7 +116,7 @@ mod tests {
             let found = on(
                 "latency_budget",
                 &json!({"max_ms": 2000}),
-                &with(json!({"latency_ms": latency})),
+                &with(&json!({"latency_ms": latency})),
             );
             assert_eq!(
                 (found.outcome, found.score),
@@ -127,7 +127,7 @@ mod tests {
         let found = on(
             "latency_budget",
             &json!({"max_ms": 2000}),
-            &with(json!({"latency_ms": 2500})),
+            &with(&json!({"latency_ms": 2500})),
         );
         assert_eq!(
             found.explanation,
@@ -155,7 +155,7 @@ mod tests {
                 "latency_ms in the transcript's metadata is -5: it cannot be negative",
             ),
         ] {
-            let found = on("latency_budget", &json!({"max_ms": 2000}), &with(metadata));
+            let found = on("latency_budget", &json!({"max_ms": 2000}), &with(&metadata));
             assert_eq!(
                 (found.outcome, found.explanation.as_str()),
                 (CheckError, why)
@@ -175,8 +175,9 @@ mod tests {
 
     #[test]
     fn a_message_knows_its_own_latency() {
-        let said = |ms: Value| json!({"role": "assistant", "content": "a", "metadata": {"latency_ms": ms}});
-        let record = json!({"messages": [said(json!(900)), said(json!(400))]});
+        let said =
+            |ms: i32| json!({"role": "assistant", "content": "a", "metadata": {"latency_ms": ms}});
+        let record = json!({"messages": [said(900), said(400)]});
         let found = on("latency_budget", &json!({"max_ms": 500}), &record);
         assert_eq!(
             (found.outcome, found.explanation.as_str()),
@@ -190,7 +191,7 @@ mod tests {
                 "end-to-end latency 1300 ms, 300 ms over 1000 (2 assistant messages)"
             )
         );
-        let partly = json!({"messages": [said(json!(900)), {"role": "assistant", "content": "b"}]});
+        let partly = json!({"messages": [said(900), {"role": "assistant", "content": "b"}]});
         let found = on("end_to_end_latency", &json!({"max_ms": 1000}), &partly);
         assert_eq!(found.outcome, CheckError);
         assert!(

@@ -91,7 +91,7 @@ impl EvalType for ContentExcludes {
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let patterns = Patterns::new(self.patterns, "patterns")?
-            .as_words(self.match_mode == MatchMode::WordBoundary);
+            .whole_words(self.match_mode == MatchMode::WordBoundary);
         let expect = false;
         Ok(Compiled::Check(Box::new(Any { patterns, expect })))
     }

@@ -18,7 +18,7 @@ use crate::rubric::{ParamProblem, json_equal};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::handlers) struct JsonPath {
-    /// A JMESPath expression, such as `items[?price > \`10\`].name`. `$` is no part of JMESPath: `order.id`, not `$.order.id`.
+    /// A JMESPath expression, such as `items[?price > shipping].name`. `$` is no part of JMESPath: `order.id`, not `$.order.id`.
     #[schemars(length(min = 1))]
     expression: String,
     /// `output`: the output as JSON. `calls`: a list of `{name, arguments, result, is_error}`, where the texts that are JSON

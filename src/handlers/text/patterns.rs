@@ -83,7 +83,7 @@ impl Patterns {
     /// Only whole words count: a pattern is no part of a longer word. Where it begins or ends with a sign, as in `C++`,
     /// that end needs no boundary.
     #[must_use]
-    pub(in crate::handlers) fn as_words(mut self, words: bool) -> Self {
+    pub(in crate::handlers) fn whole_words(mut self, words: bool) -> Self {
         self.words = words;
         self
     }

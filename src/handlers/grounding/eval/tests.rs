@@ -53,7 +53,7 @@ fn what_the_answer_states_occurs_in_a_tool_result() {
             "{answer} in {source}: {}",
             found.explanation
         );
-        assert_eq!(found.outcome.passed(), Some(score == 1.0), "{answer}");
+        assert_eq!(found.outcome.passed(), Some(score > 0.99), "{answer}");
     }
 }
 

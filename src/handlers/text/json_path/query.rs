@@ -122,11 +122,10 @@ fn size(value: &Value) -> usize {
 fn growth(ast: &Ast) -> Result<usize, String> {
     let chain = |a: &Ast, b: &Ast| Ok(growth(a)?.saturating_mul(growth(b)?));
     match ast {
-        Ast::Identity { .. } | Ast::Field { .. } | Ast::Literal { .. } => Ok(1),
         Ast::Index { idx, .. } if idx.unsigned_abs() > MAX_STEP => {
             Err(format!("holds the index {idx}, which is too large"))
         }
-        Ast::Index { .. } => Ok(1),
+        Ast::Identity { .. } | Ast::Field { .. } | Ast::Literal { .. } | Ast::Index { .. } => Ok(1),
         Ast::Slice { step: 0, .. } => Err("holds a slice with step 0".to_owned()),
         Ast::Slice {
             start, stop, step, ..
