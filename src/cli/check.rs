@@ -99,7 +99,9 @@ fn tell(warnings: &[Diagnostic], cx: &Cx) {
 fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
-    let (rubric, problems) = rubric::load(Arc::from(text), path, &Registry::builtin());
+    let beside = workspace::Beside::alone(path);
+    let (rubric, problems) =
+        rubric::load_with(Arc::from(text), path, &Registry::builtin(), &beside);
     if has_errors(&problems) {
         return Err(Trouble::files(problems));
     }

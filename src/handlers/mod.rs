@@ -5,7 +5,11 @@
 //! [`Check`], and a line in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`].
 
+mod assertion;
 mod contains;
+#[cfg(test)]
+mod eval_tests;
+mod example;
 mod explain;
 mod fold;
 mod json;
@@ -27,6 +31,7 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
+pub use example::run_example;
 pub use registry::Registry;
 pub use subject::{Call, Said, Subject};
 pub use wrap::JudgedEval;

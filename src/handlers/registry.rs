@@ -7,15 +7,19 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, JudgedEval, contains, json, length, llm_judge, regexp, tools_called};
+use super::wrap::{Bounded, Late, LateCheck, Not, Told, has_variables};
+use super::{
+    Compiled, JudgedEval, assertion, contains, json, length, llm_judge, regexp, tools_called,
+};
 use crate::rubric::{Alias, Catalog, Eval, KindSpec, ParamProblem};
 
 /// The list. A new type is a file of its own and a line here.
 const TYPES: &[TypeDef] = &[
+    TypeDef::of::<assertion::Assertion>(),
     TypeDef::of::<contains::Contains>(),
     TypeDef::of::<contains::ContainsAny>(),
     TypeDef::of::<contains::ContentExcludes>(),
+    TypeDef::of::<assertion::Guardrail>(),
     TypeDef::of::<json::JsonSchemaEval>(),
     TypeDef::of::<json::JsonValid>(),
     TypeDef::of::<length::MaxLength>(),
@@ -111,6 +115,12 @@ fn compile_of<T: EvalType>(params: &Value) -> Result<Compiled, Vec<ParamProblem>
         let bound = own.as_object_mut().and_then(|own| own.remove(name));
         bound.as_ref().and_then(Value::as_f64)
     });
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        let why = format!("is above max_score ({min} > {max}): nothing could pass");
+        return Err(vec![problem("/min_score", why)]);
+    }
     Ok(match read(&own)? {
         Compiled::Check(inner) if min.is_some() || max.is_some() => {
             Compiled::Check(Box::new(Bounded { inner, min, max }))
@@ -208,14 +218,16 @@ impl Registry {
 
     /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
     pub fn prepare(&self, eval: &Eval) -> Result<Compiled, String> {
-        let mut compiled = if eval.is_late() {
-            let (spec, def) = self
-                .get(&eval.kind)
-                .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+        let (spec, def) = self
+            .get(&eval.kind)
+            .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+        let fills = spec.judged && has_variables(&eval.params);
+        let mut compiled = if eval.is_late() || fills {
             let late = Late {
                 params: Arc::new(eval.params.clone()),
                 schema: crate::schema::Compiled::compile(&spec.schema)?,
                 def,
+                fills,
             };
             if spec.judged {
                 Compiled::Judged(JudgedEval::late(late))
@@ -225,12 +237,18 @@ impl Registry {
         } else {
             self.compile(&eval.kind, &eval.params)?
         };
-        if let Compiled::Check(check) = compiled {
-            compiled = Compiled::Check(if eval.negate {
-                Box::new(Not(check))
-            } else {
-                check
-            });
+        if let Compiled::Check(mut check) = compiled {
+            if eval.negate {
+                check = Box::new(Not(check));
+            }
+            if !eval.message.is_empty() {
+                let message = eval.message.clone();
+                check = Box::new(Told {
+                    inner: check,
+                    message,
+                });
+            }
+            compiled = Compiled::Check(check);
         }
         Ok(compiled)
     }

@@ -1,5 +1,5 @@
-//! What an eval of any type may say around its check: bounds on the score, `not: true`, params from the transcript's
-//! metadata. Each is a check itself.
+//! What an eval of any type may say around its check: bounds on the score, `not: true`, a `message`, params from the
+//! transcript's metadata and what of it is filled into a judge's texts.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::registry::TypeDef;
 use super::{Check, Compiled, Finding, JudgedParams, Subject};
 use crate::model::{Outcome, Transcript};
+use crate::rubric::template::{self, Said};
 use crate::schema;
 
 /// Decides from the score, both bounds included. A finding without a score, or that is an error, stays as it is.
@@ -48,7 +49,25 @@ impl Check for Not {
     }
 }
 
-/// Params of which some come from the transcript's metadata (`{ from: metadata.expected }`).
+/// `message`: said with a failure, before why.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) inner: Box<dyn Check>,
+    pub(super) message: String,
+}
+
+impl Check for Told {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let mut finding = self.inner.check(subject);
+        if finding.outcome == Outcome::Fail {
+            finding.explanation = format!("{}: {}", self.message, finding.explanation);
+        }
+        finding
+    }
+}
+
+/// Params of which some come from the transcript: taken from its metadata (`{ from: metadata.expected }`), or with
+/// variables to fill in (`{{ metadata.topic }}`, judged evals only).
 #[derive(Debug, Clone)]
 pub(super) struct Late {
     /// As written.
@@ -56,6 +75,45 @@ pub(super) struct Late {
     /// Of all params of the type.
     pub(super) schema: schema::Compiled,
     pub(super) def: &'static TypeDef,
+    /// Whether texts are filled in: where a judge reads them.
+    pub(super) fills: bool,
+}
+
+/// The one param of a judge that stands outside of the prompt's markers.
+const BARE: &str = "system_prompt";
+
+/// Fills in the variables of a param, wherever in it a text has some. What comes from the metadata is none of this: it is
+/// never read as a template.
+fn fill(name: &str, value: &mut Value, transcript: &Transcript<'_>) -> Result<(), String> {
+    match value {
+        Value::String(text) if template::is_template(text) => {
+            let said = if name == BARE {
+                Said::Bare
+            } else {
+                Said::Framed
+            };
+            let filled = template::render(text, said, transcript);
+            *text = filled.map_err(|why| format!("{name}: {why}"))?;
+            Ok(())
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .try_for_each(|item| fill(name, item, transcript)),
+        Value::Object(map) => map
+            .values_mut()
+            .try_for_each(|item| fill(name, item, transcript)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether any text of some params has variables.
+pub(super) fn has_variables(value: &Value) -> bool {
+    match value {
+        Value::String(text) => template::is_template(text),
+        Value::Array(items) => items.iter().any(has_variables),
+        Value::Object(map) => map.values().any(has_variables),
+        _ => false,
+    }
 }
 
 impl Late {
@@ -65,6 +123,9 @@ impl Late {
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
             let Some(path) = crate::rubric::from_metadata(value) else {
+                if self.fills && name != "model" {
+                    fill(name, value, subject.transcript)?;
+                }
                 continue;
             };
             *value = subject.metadata(path).cloned().ok_or_else(|| {
@@ -112,8 +173,13 @@ impl JudgedEval {
     }
 
     pub(super) fn late(late: Late) -> Self {
+        // The model is asked for before there is a transcript.
+        let model = late.params.get("model").and_then(Value::as_str);
         Self {
-            known: JudgedParams::default(),
+            known: JudgedParams {
+                model: model.map(str::to_owned),
+                ..JudgedParams::default()
+            },
             late: Some(late),
         }
     }

@@ -10,9 +10,11 @@ fn types_are_sorted_and_found_by_name() {
     assert_eq!(
         names,
         [
+            "assertion",
             "contains",
             "contains_any",
             "content_excludes",
+            "guardrail",
             "json_schema",
             "json_valid",
             "llm_judge",
