@@ -11,6 +11,8 @@ mod contains;
 mod eval_tests;
 mod example;
 mod explain;
+#[cfg(test)]
+mod fault_tests;
 mod fold;
 mod json;
 mod length;

@@ -195,3 +195,57 @@ impl JudgedEval {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Found(Finding);
+
+    impl Check for Found {
+        fn check(&self, _: &Subject<'_>) -> Finding {
+            self.0.clone()
+        }
+    }
+
+    fn bounded(finding: Finding, min: Option<f64>, max: Option<f64>) -> Outcome {
+        let transcript = Transcript::default();
+        let inner = Box::new(Found(finding));
+        let check = Bounded { inner, min, max };
+        check.check(&Subject::new(&transcript)).outcome
+    }
+
+    #[test]
+    fn both_bounds_are_inclusive_and_decide_nothing_without_a_score() {
+        let half = || Finding::of(false, "").scored(0.5);
+        for (min, max, outcome) in [
+            (Some(0.5), None, Outcome::Pass),
+            (Some(0.51), None, Outcome::Fail),
+            (None, Some(0.5), Outcome::Pass),
+            (None, Some(0.49), Outcome::Fail),
+            (Some(0.2), Some(0.8), Outcome::Pass),
+        ] {
+            assert_eq!(bounded(half(), min, max), outcome, "{min:?} {max:?}");
+        }
+        let without = Finding::of(true, "");
+        assert_eq!(bounded(without, Some(0.5), None), Outcome::Pass);
+        let error = Finding::check_error("no data").scored(1.0);
+        assert_eq!(bounded(error, Some(0.5), None), Outcome::CheckError);
+    }
+
+    #[test]
+    fn an_error_is_neither_negated_nor_told_as_a_failure() {
+        let transcript = Transcript::default();
+        let error = || Box::new(Found(Finding::check_error("no data")));
+        let told = Told {
+            inner: Box::new(Not(error())),
+            message: "Wrong".to_owned(),
+        };
+        let found = told.check(&Subject::new(&transcript));
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (Outcome::CheckError, "no data")
+        );
+    }
+}

@@ -81,7 +81,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
         (
             "support:3",
-            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag (to look for the text itself, quote it: \"support:3\")",
+            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
         ),
         (
             "outcome:failed",
@@ -93,7 +93,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
         (
             "  ",
-            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag)",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag, group)",
         ),
         ("\"a", "--where: the quote before `a` is not closed"),
         (
