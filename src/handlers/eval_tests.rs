@@ -37,6 +37,10 @@ fn eval(body: &str) -> Eval {
     all.remove(0)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "each test makes its own, on the spot"
+)]
 fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
     Transcript {
         id: "t".into(),

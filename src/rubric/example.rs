@@ -70,7 +70,7 @@ impl EvalReader<'_> {
             Value::Object(_) => parse(value.to_string().as_bytes()),
             Value::String(written) => {
                 let span = self.cx.doc.span(&own.pointer("transcript"));
-                self.from_file(written, self.cx.layers.file(&span))
+                self.named(written, self.cx.layers.file(&span))
             }
             other => Err(format!(
                 "transcript must be {{ messages: … }} or FILE#ID (got {})",
@@ -87,7 +87,7 @@ impl EvalReader<'_> {
     }
 
     /// `file.jsonl#id`, or `file.jsonl` if it holds one.
-    fn from_file(&self, written: &str, of: &Path) -> Result<Transcript<'static>, String> {
+    fn named(&self, written: &str, of: &Path) -> Result<Transcript<'static>, String> {
         let (file, id) = match written.rsplit_once('#') {
             Some((file, id)) => (file, Some(id)),
             None => (written, None),

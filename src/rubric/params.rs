@@ -325,8 +325,7 @@ fn misspelled(value: &Value, takes_objects: bool) -> Option<String> {
     }
     let steps: Vec<&str> = written.split('.').filter(|step| !step.is_empty()).collect();
     let path = match steps.as_slice() {
-        [] => "NAME".to_owned(),
-        ["metadata"] => "NAME".to_owned(),
+        [] | ["metadata"] => "NAME".to_owned(),
         ["metadata", rest @ ..] => rest.join("."),
         [first, rest @ ..] if !rest.is_empty() && nearest(first, ["metadata"]).is_some() => {
             rest.join(".")

@@ -320,7 +320,7 @@ async fn what_a_rubric_names_is_watched_too() {
                 panic!("only reloads were expected");
             };
             if workspace.rubrics[0].evals[0].params["criteria"] == criteria {
-                assert_eq!(changed, [guide.clone()]);
+                assert_eq!(changed, std::slice::from_ref(&guide));
                 break;
             }
         }
