@@ -26,7 +26,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("event", &["model", "clock"]),
     ("net", &["model", "diag", "clock"]),
     ("transcript", &["model", "diag"]),
-    ("rubric", &["model", "diag", "schema"]),
+    ("rubric", &["model", "diag", "schema", "transcript"]),
     ("provider", &["model", "event", "net", "clock"]),
     (
         "tools",
@@ -128,6 +128,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["diag"]),
     ("directories", &["workspace/paths"]),
     ("html5ever", &["tools"]),
+    ("minijinja", &["rubric/template"]),
     ("ratatui", &["tui", "theme"]),
     ("crossterm", &["tui"]),
     ("syntect", &["theme/code"]),

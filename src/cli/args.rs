@@ -200,7 +200,7 @@ pub(super) struct RunArgs {
     /// A workspace, or a file in one; default: found here or above, else the demo
     pub(super) path: Option<PathBuf>,
     /// Only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome,
-    /// eval, rubric, transcript, judge, tag
+    /// eval, rubric, transcript, judge, tag, group
     #[arg(long = "where", value_name = "FILTER")]
     pub(super) filter: Option<String>,
     /// Ask this judge instead of the configured ones

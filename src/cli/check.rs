@@ -175,7 +175,9 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
     let registry = Registry::builtin();
-    let (rubric, mut problems) = crate::rubric::load(Arc::from(text), path, &registry);
+    let beside = workspace::Beside::alone(path);
+    let (rubric, mut problems) =
+        crate::rubric::load_with(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(Trouble::files(problems));
     };

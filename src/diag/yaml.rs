@@ -8,6 +8,7 @@
 //! The only importer of `serde_saphyr` (which reads) and `serde_yaml` (which writes).
 
 mod fields;
+mod graft;
 mod node;
 mod scalar;
 mod syntax;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use super::{Diagnostic, Span};
 
 pub use fields::{Fields, Problems, describe};
+pub use graft::{Layers, Shift};
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -156,6 +156,9 @@ pub struct EvalSpec {
     /// Whether a judge decides it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
+    /// Names it is chosen by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
 }
 
 /// What a cell is, within its transcript.

@@ -1,8 +1,10 @@
 //! An eval's own examples: what it finds on them. They are tests of the eval, never cells: nothing records or counts them.
 
+use std::sync::Arc;
+
 use super::{Compiled, Finding, Home, Registry, Subject};
 use crate::model::{Message, Part, Role, Text, Transcript};
-use crate::rubric::{Eval, Example};
+use crate::rubric::{Eval, Example, ExampleInput};
 
 /// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
 /// decides finds nothing here: that is a `check_error`.
@@ -27,21 +29,24 @@ pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
 
 fn on(compiled: &Compiled, example: &Example) -> Finding {
     match compiled {
-        Compiled::Check(check) => check.check(&Subject::new(&transcript(example))),
+        Compiled::Check(check) => check.check(&Subject::new(&example_transcript(example))),
         Compiled::Judged(_) => Finding::check_error("a judge decides this eval"),
     }
 }
 
-/// The example's text as all that the agent said.
-fn transcript(example: &Example) -> Transcript<'_> {
-    Transcript {
-        id: Text::from("example"),
-        messages: vec![Message {
-            role: Role::Assistant,
-            parts: vec![Part::Text(Text::from(example.text.as_str()))],
-            metadata: None,
-        }],
-        ..Transcript::default()
+/// What an example is tried on: its transcript, or its text as all that the agent said.
+pub fn example_transcript(example: &Example) -> Arc<Transcript<'static>> {
+    match &example.input {
+        ExampleInput::Transcript(transcript) => Arc::clone(transcript),
+        ExampleInput::Text(text) => Arc::new(Transcript {
+            id: Text::from("example"),
+            messages: vec![Message {
+                role: Role::Assistant,
+                parts: vec![Part::Text(Text::from(text.clone()))],
+                metadata: None,
+            }],
+            ..Transcript::default()
+        }),
     }
 }
 

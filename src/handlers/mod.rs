@@ -6,9 +6,14 @@
 //! Refuses I/O and models: a judged eval is handed to a [`JudgeProvider`]. The one exception is `script`, whose whole
 //! purpose is to run the author's own program, where the workspace allows it.
 
+mod assertion;
 mod calls;
+#[cfg(test)]
+mod eval_tests;
 mod examples;
 mod explain;
+#[cfg(test)]
+mod fault_tests;
 pub(crate) mod grounding;
 #[cfg(test)]
 mod hostile;
@@ -31,7 +36,7 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 
-pub use examples::{run_example, run_examples};
+pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::Parts;
 pub use registry::Registry;

@@ -11,8 +11,10 @@ use super::numbers::{cosine, cost, latency};
 use super::text::{
     contains, exact, fields, json, json_path, length, regexp, regexp_matcher, sentences,
 };
-use super::wrap::{Bounded, Late, LateCheck, Not};
-use super::{Compiled, Home, JudgedEval, Nature, calls, grounding, judged, script, trajectory};
+use super::wrap::{Bounded, Late, LateCheck, Not, Told, has_variables};
+use super::{
+    Compiled, Home, JudgedEval, Nature, assertion, calls, grounding, judged, script, trajectory,
+};
 use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem, from_metadata};
 
 /// The list. A new type is a file of its own and a line here.
@@ -22,6 +24,7 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<calls::AgentResponseContains>(),
     TypeDef::of::<calls::AgentSteps>(),
     TypeDef::of::<judged::AnswerRelevancy>(),
+    TypeDef::of::<assertion::Assertion>(),
     TypeDef::of::<judged::BehavioralMetrics>(),
     TypeDef::of::<judged::Bias>(),
     TypeDef::of::<judged::BinaryRubric>(),
@@ -39,6 +42,7 @@ const TYPES: &[TypeDef] = &[
     TypeDef::of::<fields::FieldPresence>(),
     TypeDef::of::<judged::GoalCompletion>(),
     TypeDef::of::<grounding::Grounded>(),
+    TypeDef::of::<assertion::Guardrail>(),
     TypeDef::of::<judged::Hallucination>(),
     TypeDef::of::<json_path::JsonPath>(),
     TypeDef::of::<json::JsonSchemaEval>(),
@@ -197,6 +201,12 @@ fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<
         let bound = own.as_object_mut().and_then(|own| own.remove(name));
         bound.as_ref().and_then(Value::as_f64)
     });
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        let why = format!("is above max_score ({min} > {max}): nothing could pass");
+        return Err(vec![problem("/min_score", why)]);
+    }
     Ok(match read(&own)? {
         Compiled::Check(inner) if min.is_some() || max.is_some() => {
             Compiled::Check(Box::new(Bounded { inner, min, max }))
@@ -299,10 +309,11 @@ impl Registry {
 
     /// The whole eval: its type with its params, those from the transcript's metadata included, and `not`.
     pub fn prepare(&self, eval: &Eval, home: &Home) -> Result<Compiled, String> {
-        let mut compiled = if eval.is_late() {
-            let (spec, def) = self
-                .get(&eval.kind)
-                .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+        let (spec, def) = self
+            .get(&eval.kind)
+            .ok_or_else(|| format!("there is no eval type `{}`", eval.kind))?;
+        let fills = spec.judged && has_variables(&eval.params);
+        let mut compiled = if eval.is_late() || fills {
             let mut fixed = def.fixed.iter();
             let is_late = |name: &&&str| from_metadata(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
@@ -313,6 +324,7 @@ impl Registry {
                 schema: crate::schema::Compiled::compile(&spec.schema)?,
                 def,
                 home: home.clone(),
+                fills,
             };
             if spec.judged {
                 Compiled::Judged(JudgedEval::late(late))
@@ -322,12 +334,18 @@ impl Registry {
         } else {
             self.compile_at(&eval.kind, &eval.params, home)?
         };
-        if let Compiled::Check(check) = compiled {
-            compiled = Compiled::Check(if eval.negate {
-                Box::new(Not(check))
-            } else {
-                check
-            });
+        if let Compiled::Check(mut check) = compiled {
+            if eval.negate {
+                check = Box::new(Not(check));
+            }
+            if !eval.message.is_empty() {
+                let message = eval.message.clone();
+                check = Box::new(Told {
+                    inner: check,
+                    message,
+                });
+            }
+            compiled = Compiled::Check(check);
         }
         Ok(compiled)
     }

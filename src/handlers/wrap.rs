@@ -1,5 +1,5 @@
-//! What an eval of any type may say around its check: bounds on the score, `not: true`, params from the transcript's
-//! metadata. Each is a check itself.
+//! What an eval of any type may say around its check: bounds on the score, `not: true`, a `message`, params from the
+//! transcript's metadata and what of it is filled into a judge's texts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::registry::TypeDef;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
-use crate::model::Outcome;
+use crate::model::{Outcome, Transcript};
+use crate::rubric::template::{self, Said};
 use crate::schema;
 
 /// Decides from the score, both bounds included. A finding without a score, or that is an error, stays as it is.
@@ -56,7 +57,29 @@ impl Check for Not {
     }
 }
 
-/// Params of which some come from the transcript's metadata (`{ from: metadata.expected }`).
+/// `message`: said with a failure, before why.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) inner: Box<dyn Check>,
+    pub(super) message: String,
+}
+
+impl Check for Told {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let mut finding = self.inner.check(subject);
+        if finding.outcome == Outcome::Fail {
+            finding.explanation = format!("{}: {}", self.message, finding.explanation);
+        }
+        finding
+    }
+
+    fn nature(&self) -> Nature {
+        self.inner.nature()
+    }
+}
+
+/// Params of which some come from the transcript: taken from its metadata (`{ from: metadata.expected }`), or with
+/// variables to fill in (`{{ metadata.topic }}`, judged evals only).
 #[derive(Debug, Clone)]
 pub(super) struct Late {
     /// As written.
@@ -65,6 +88,45 @@ pub(super) struct Late {
     pub(super) schema: schema::Compiled,
     pub(super) def: &'static TypeDef,
     pub(super) home: Home,
+    /// Whether texts are filled in: where a judge reads them.
+    pub(super) fills: bool,
+}
+
+/// The one param of a judge that stands outside of the prompt's markers.
+const BARE: &str = "system_prompt";
+
+/// Fills in the variables of a param, wherever in it a text has some. What comes from the metadata is none of this: it is
+/// never read as a template.
+fn fill(name: &str, value: &mut Value, transcript: &Transcript<'_>) -> Result<(), String> {
+    match value {
+        Value::String(text) if template::is_template(text) => {
+            let said = if name == BARE {
+                Said::Bare
+            } else {
+                Said::Framed
+            };
+            let filled = template::render(text, said, transcript);
+            *text = filled.map_err(|why| format!("{name}: {why}"))?;
+            Ok(())
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .try_for_each(|item| fill(name, item, transcript)),
+        Value::Object(map) => map
+            .values_mut()
+            .try_for_each(|item| fill(name, item, transcript)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether any text of some params has variables.
+pub(super) fn has_variables(value: &Value) -> bool {
+    match value {
+        Value::String(text) => template::is_template(text),
+        Value::Array(items) => items.iter().any(has_variables),
+        Value::Object(map) => map.values().any(has_variables),
+        _ => false,
+    }
 }
 
 impl Late {
@@ -74,6 +136,9 @@ impl Late {
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
             let Some(path) = crate::rubric::from_metadata(value) else {
+                if self.fills && name != "model" {
+                    fill(name, value, subject.transcript)?;
+                }
                 continue;
             };
             *value = subject.metadata(path).cloned().ok_or_else(|| {
@@ -167,5 +232,59 @@ impl JudgedEval {
             (None, Some(fill)) => fill.fill(subject, self.known.clone()),
             (None, None) => Ok(self.known.clone()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Found(Finding);
+
+    impl Check for Found {
+        fn check(&self, _: &Subject<'_>) -> Finding {
+            self.0.clone()
+        }
+    }
+
+    fn bounded(finding: Finding, min: Option<f64>, max: Option<f64>) -> Outcome {
+        let transcript = Transcript::default();
+        let inner = Box::new(Found(finding));
+        let check = Bounded { inner, min, max };
+        check.check(&Subject::new(&transcript)).outcome
+    }
+
+    #[test]
+    fn both_bounds_are_inclusive_and_decide_nothing_without_a_score() {
+        let half = || Finding::of(false, "").scored(0.5);
+        for (min, max, outcome) in [
+            (Some(0.5), None, Outcome::Pass),
+            (Some(0.51), None, Outcome::Fail),
+            (None, Some(0.5), Outcome::Pass),
+            (None, Some(0.49), Outcome::Fail),
+            (Some(0.2), Some(0.8), Outcome::Pass),
+        ] {
+            assert_eq!(bounded(half(), min, max), outcome, "{min:?} {max:?}");
+        }
+        let without = Finding::of(true, "");
+        assert_eq!(bounded(without, Some(0.5), None), Outcome::Pass);
+        let error = Finding::check_error("no data").scored(1.0);
+        assert_eq!(bounded(error, Some(0.5), None), Outcome::CheckError);
+    }
+
+    #[test]
+    fn an_error_is_neither_negated_nor_told_as_a_failure() {
+        let transcript = Transcript::default();
+        let error = || Box::new(Found(Finding::check_error("no data")));
+        let told = Told {
+            inner: Box::new(Not(error())),
+            message: "Wrong".to_owned(),
+        };
+        let found = told.check(&Subject::new(&transcript));
+        assert_eq!(
+            (found.outcome, found.explanation.as_str()),
+            (Outcome::CheckError, "no data")
+        );
     }
 }

@@ -20,6 +20,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
         weighted: required,
         repeat,
         judged: false,
+        groups: Vec::new(),
     };
     Kind::RunStarted(Box::new(RunHeader {
         format: FORMAT,

@@ -8,14 +8,18 @@ use super::{Catalog, KindSpec, LINTS};
 /// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
 pub fn json_schema(catalog: &dyn Catalog) -> Value {
     let kinds = catalog.kinds();
-    let names: Vec<&str> = kinds.iter().flat_map(|kind| spellings(kind)).collect();
+    let aliases = |kind: &&KindSpec| kind.aliases.iter().map(|alias| alias.name);
+    let names: Vec<&str> = kinds
+        .iter()
+        .flat_map(|kind| std::iter::once(kind.name).chain(aliases(kind)))
+        .collect();
     let mut defs = Map::new();
     let mut by_type = Vec::new();
     for kind in &kinds {
         let mut params = kind.schema.clone();
-        add_param_aliases(&mut params, kind);
         if let Value::Object(map) = &mut params {
             map.shift_remove("$schema");
+            as_written(map, kind);
             map.insert("description".to_owned(), kind.summary.into());
             // A schema with parts of its own refers to them from its own root.
             if map.contains_key("$defs") {
@@ -25,18 +29,22 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
                 );
             }
         }
-        let needs_params = kind
-            .schema
-            .get("required")
-            .and_then(Value::as_array)
-            .is_some_and(|required| !required.is_empty());
+        let spelled: Vec<&str> = std::iter::once(kind.name).chain(aliases(kind)).collect();
+        let sets_params = kind.aliases.iter().any(|alias| !alias.sets.is_empty());
+        let needs_params = !sets_params
+            && kind
+                .schema
+                .get("required")
+                .and_then(Value::as_array)
+                .is_some_and(|required| !required.is_empty());
         let mut then =
             json!({"properties": {"params": {"$ref": format!("#/$defs/params-{}", kind.name)}}});
         if needs_params {
             then["required"] = json!(["params"]);
         }
         by_type.push(json!({
-            "if": {"properties": {"type": {"enum": spellings(kind).collect::<Vec<_>>()}}, "required": ["type"]},
+            // One that refers to another eval has only a part of its params.
+            "if": {"properties": {"type": {"enum": spelled}}, "required": ["type"], "not": {"required": ["$ref"]}},
             "then": then,
         }));
         defs.insert(format!("params-{}", kind.name), params);
@@ -62,34 +70,48 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
     })
 }
 
-/// A type's name and its other names.
-fn spellings(kind: &KindSpec) -> impl Iterator<Item = &'static str> {
-    let aliases = kind.aliases.iter().map(|alias| alias.name);
-    std::iter::once(kind.name).chain(aliases)
+/// Params as an author may write them: by their other names, or from the metadata.
+fn as_written(params: &mut Map<String, Value>, kind: &KindSpec) {
+    let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, own)| name == own);
+    if let Some(Value::Array(required)) = params.get_mut("required") {
+        let set = |name: &Value| {
+            let mut sets = kind.aliases.iter().flat_map(|alias| alias.sets);
+            sets.any(|(set, _)| name == set)
+        };
+        required.retain(|name| !renamed(name) && !set(name));
+    }
+    let Some(Value::Object(properties)) = params.get_mut("properties") else {
+        return;
+    };
+    for (other, own) in kind.param_aliases {
+        if let Some(schema) = properties.get(*own).cloned() {
+            properties.insert((*other).to_owned(), schema);
+        }
+    }
+    for property in properties.values_mut() {
+        let Value::Object(own) = property else {
+            continue;
+        };
+        let description = own.shift_remove("description");
+        let default = own.shift_remove("default");
+        let own = std::mem::take(own);
+        *property = json!({"anyOf": [own, from()]});
+        for (key, value) in [("description", description), ("default", default)] {
+            if let Some(value) = value {
+                property[key] = value;
+            }
+        }
+    }
 }
 
-/// A param may be written by another name: each of them is described, and where it is required one of them is.
-fn add_param_aliases(params: &mut Value, kind: &KindSpec) {
-    let mut one_of_each = Vec::new();
-    for (alias, own) in kind.param_aliases {
-        let described = params["properties"][*own].clone();
-        params["properties"][*alias] = described;
-        let required = params.get_mut("required").and_then(Value::as_array_mut);
-        let Some(required) = required else { continue };
-        if let Some(at) = required.iter().position(|name| name == own) {
-            required.remove(at);
-            one_of_each.push((*own, vec![json!({"required": [own]})]));
-        }
-        if let Some((_, any)) = one_of_each.iter_mut().find(|(name, _)| name == own) {
-            any.push(json!({"required": [alias]}));
-        }
-    }
-    if !one_of_each.is_empty() {
-        let all = one_of_each
-            .into_iter()
-            .map(|(_, any)| json!({"oneOf": any}));
-        params["allOf"] = all.collect();
-    }
+fn from() -> Value {
+    json!({
+        "type": "object",
+        "description": "From the transcript's metadata: { from: metadata.NAME }.",
+        "properties": {"from": {"type": "string", "pattern": "^metadata(\\.[^.]+)+$"}},
+        "required": ["from"],
+        "additionalProperties": false,
+    })
 }
 
 fn text(description: &str) -> Value {
@@ -134,6 +156,7 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
         "type": "object",
         "properties": {
             "id": text("Unique within the rubric."),
+            "$ref": {"type": "string", "pattern": "#.", "description": "Another eval, FILE#EVAL-ID or #EVAL-ID; own keys are laid over it."},
             "type": {"enum": types, "description": "The eval type; `dicta evals` lists them."},
             "trigger": {
                 "enum": ["every_turn", "on_session_complete", "sample_turns", "sample_sessions"],
@@ -142,6 +165,32 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
             "params": {"type": ["object", "null"]},
             "judge": text("The judge, if another than the rubric's."),
             "description": {"type": "string"},
+            "message": text("Said with a failure, before why."),
+            "groups": texts("Names it is chosen by: --where group:NAME."),
+            "when": {
+                "type": "object",
+                "description": "What must have happened for it to be decided; else it is skipped. All that is given must hold.",
+                "properties": {
+                    "tool_called": text("This tool was called."),
+                    "tool_called_pattern": text("A tool whose name this regex finds was called."),
+                    "any_tool_called": {"const": true, "description": "Some tool was called."},
+                    "min_tool_calls": {"type": "integer", "minimum": 1, "description": "So many calls were made."},
+                },
+                "minProperties": 1,
+                "additionalProperties": false,
+            },
+            "not": {"type": "boolean", "default": false, "description": "Passes where its check fails. Not with a judge."},
+            "threshold": {
+                "type": "object",
+                "description": "Bounds of the score, as min_score and max_score in params.",
+                "properties": {
+                    "passed": {"const": true},
+                    "min_score": {"type": "number", "minimum": 0, "maximum": 1},
+                    "max_score": {"type": "number", "minimum": 0, "maximum": 1},
+                },
+                "minProperties": 1,
+                "additionalProperties": false,
+            },
             "enabled": {"type": "boolean", "default": true},
             "sample_percentage": {"type": "number", "minimum": 0, "maximum": 100, "default": 5},
             "repeat": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1, "description": "Majority decides, an even split fails."},
@@ -157,16 +206,21 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
                     "type": "object",
                     "properties": {
                         "text": {"type": "string"},
+                        "transcript": {
+                            "description": "A transcript, or FILE#ID of one in a file.",
+                            "anyOf": [{"type": "object", "required": ["messages"]}, {"type": "string", "minLength": 1}],
+                        },
                         "expect": {"enum": ["pass", "fail", "na"]},
                         "why": {"type": "string"},
                     },
-                    "required": ["text", "expect"],
+                    "required": ["expect"],
+                    "oneOf": [{"required": ["text"]}, {"required": ["transcript"]}],
                     "additionalProperties": false,
                 },
             },
             "metric": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
         },
-        "required": ["id", "type"],
+        "anyOf": [{"required": ["id", "type"]}, {"required": ["$ref"]}],
         "additionalProperties": false,
         "allOf": by_type,
     })

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value, json};
 
-use super::Trigger;
+use super::{Trigger, When};
 use crate::model::Digest;
 
 /// JSON with sorted keys and shortest numbers: `1.0` is `1`, key order is nothing.
@@ -36,7 +36,11 @@ fn shortest(n: &Number) -> Number {
     }
 }
 
-/// The digest of an eval: type, resolved params without what only decides, trigger, sample, `allow_na`.
+/// The digest of an eval: type, resolved params without what only decides, trigger, sample, `allow_na`, `not`, `when`.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is a part of what is digested"
+)]
 pub(super) fn of_eval(
     kind: &str,
     params: &Value,
@@ -45,6 +49,7 @@ pub(super) fn of_eval(
     sample_percentage: f64,
     allow_na: bool,
     negate: bool,
+    when: Option<&When>,
 ) -> Digest {
     let mut params = params.clone();
     if let Value::Object(map) = &mut params {
@@ -59,6 +64,9 @@ pub(super) fn of_eval(
     });
     if negate {
         content["not"] = Value::Bool(true);
+    }
+    if let Some(when) = when {
+        content["when"] = when.canonical();
     }
     Digest::of(canonical_json(&content).as_bytes())
 }

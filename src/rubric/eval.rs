@@ -5,22 +5,17 @@ use serde_json::Value;
 
 use super::load::check_id;
 use super::params::ParamsReader;
-use super::{Alias, Catalog, Eval, Example, Expanded, KindSpec, Selector, Trigger, digest, lints};
+use super::refs::REF;
+use super::wrapper::threshold;
+use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints};
 use crate::diag::nearest;
-use crate::diag::yaml::{Doc, Fields, Problems};
-use crate::model::Outcome;
+use crate::diag::yaml::Fields;
 
 const TRIGGERS: &[(&str, Trigger)] = &[
     ("every_turn", Trigger::EveryTurn),
     ("on_session_complete", Trigger::OnSessionComplete),
     ("sample_turns", Trigger::SampleTurns),
     ("sample_sessions", Trigger::SampleSessions),
-];
-
-const EXPECTATIONS: &[(&str, Outcome)] = &[
-    ("pass", Outcome::Pass),
-    ("fail", Outcome::Fail),
-    ("na", Outcome::NotApplicable),
 ];
 
 /// PromptKit's default.
@@ -30,19 +25,15 @@ const MAX_REPEAT: i64 = 1000;
 
 /// Reads the evals of one file.
 pub(super) struct EvalReader<'d> {
-    doc: &'d Doc,
-    problems: &'d Problems,
-    catalog: &'d dyn Catalog,
+    pub(super) cx: Cx<'d>,
     params: ParamsReader<'d>,
 }
 
 impl<'d> EvalReader<'d> {
-    pub(super) fn new(doc: &'d Doc, problems: &'d Problems, catalog: &'d dyn Catalog) -> Self {
+    pub(super) fn new(cx: Cx<'d>) -> Self {
         Self {
-            doc,
-            problems,
-            catalog,
-            params: ParamsReader::new(doc, problems, catalog),
+            cx,
+            params: ParamsReader::new(cx),
         }
     }
 
@@ -52,12 +43,12 @@ impl<'d> EvalReader<'d> {
             return Vec::new();
         };
         let params = format!("{at}/params");
-        match self.catalog.expand(&eval.kind, &eval.params) {
+        match self.cx.catalog.expand(&eval.kind, &eval.params) {
             Ok(all) if all.is_empty() => vec![eval],
             Ok(all) => self.expanded(&eval, all, at),
             Err(problem) => {
-                let span = self.doc.span(&format!("{params}{}", problem.pointer));
-                self.problems.error(span, "param", problem.message);
+                let span = self.cx.doc.span(&format!("{params}{}", problem.pointer));
+                self.cx.problems.error(span, "param", problem.message);
                 Vec::new()
             }
         }
@@ -70,19 +61,23 @@ impl<'d> EvalReader<'d> {
                 "examples do not say which of the {} evals they are of that this one stands for",
                 all.len()
             );
-            let span = self.doc.key_span(&format!("{at}/examples"));
-            self.problems.error(span, "examples", message);
+            let span = self.cx.doc.key_span(&format!("{at}/examples"));
+            self.cx.problems.error(span, "examples", message);
             return Vec::new();
         }
-        let decides = self.catalog.kind(&eval.kind).map_or(&[][..], |k| k.decides);
+        let decides = self
+            .cx
+            .catalog
+            .kind(&eval.kind)
+            .map_or(&[][..], |k| k.decides);
         let numbered = all.into_iter().zip(1..);
         numbered
             .map(|(own, number)| {
                 let id = format!("{}.{number}", eval.id);
                 if let Err(why) = check_id(&id) {
-                    let span = self.doc.span(&format!("{at}/id"));
+                    let span = self.cx.doc.span(&format!("{at}/id"));
                     let message = format!("the id `{id}` that this eval stands for {why}");
-                    self.problems.error(span, "id", message);
+                    self.cx.problems.error(span, "id", message);
                 }
                 let description = match &*eval.description {
                     "" => own.description,
@@ -98,10 +93,11 @@ impl<'d> EvalReader<'d> {
                         eval.sample_percentage,
                         eval.allow_na,
                         eval.negate,
+                        eval.when.as_ref(),
                     ),
                     description,
                     params: own.params,
-                    span: self.doc.span(&format!("{at}/params{}", own.pointer)),
+                    span: self.cx.doc.span(&format!("{at}/params{}", own.pointer)),
                     ..eval.clone()
                 }
             })
@@ -109,15 +105,23 @@ impl<'d> EvalReader<'d> {
     }
 
     fn one(&mut self, at: &str) -> Option<Eval> {
-        let mut fields = Fields::of(self.doc, at, self.problems);
-        if !fields.is_mapping() {
+        let mut fields = Fields::of(self.cx.doc, at, self.cx.problems);
+        if !fields.is_mapping() || fields.has(REF) {
+            // A reference that leads nowhere is told already.
             return None;
         }
         let id = Self::id(&mut fields);
-        let (kind, alias) = self.kind(&mut fields).unzip();
+        let inner = self
+            .kind(&mut fields)
+            .and_then(|(kind, alias)| self.inner(kind, alias, at));
+        let kind = inner.as_ref().map(|inner| inner.kind);
         let trigger = fields.choice("trigger", TRIGGERS).unwrap_or_default();
         let judge = fields.text("judge");
-        let description = fields.text_or_empty("description").unwrap_or_default();
+        let mut description = fields.text_or_empty("description").unwrap_or_default();
+        let message = fields.text("message").unwrap_or_default();
+        let groups = groups(&mut fields);
+        let when = When::read(&mut fields);
+        let limits = threshold(&mut fields);
         let enabled = fields.boolean("enabled").unwrap_or(true);
         let sample_percentage = fields
             .number("sample_percentage", "between 0 and 100", |x| {
@@ -158,12 +162,16 @@ impl<'d> EvalReader<'d> {
                 ),
             );
         }
-        report_later_keys(&mut fields);
+        refuse_pass_threshold(&mut fields);
         fields.finish();
-        let kind = kind?;
-        let params = self
-            .params
-            .read(kind, alias.flatten(), &format!("{at}/params"))?;
+        let mut inner = inner?;
+        inner.bounds.extend(limits);
+        if let Some(note) = &inner.note {
+            let blank = if description.is_empty() { "" } else { " " };
+            description = format!("{description}{blank}({note})");
+        }
+        let kind = inner.kind;
+        let params = self.params.read(&inner)?;
         let id = id?;
         Some(Eval {
             digest: digest::of_eval(
@@ -174,6 +182,7 @@ impl<'d> EvalReader<'d> {
                 sample_percentage,
                 allow_na,
                 negate,
+                when.as_ref(),
             ),
             id,
             kind: kind.name.to_owned(),
@@ -193,8 +202,11 @@ impl<'d> EvalReader<'d> {
             examples,
             metric,
             negate,
+            when,
+            groups,
+            message,
             decides: params.decides,
-            span: self.doc.key_span(at),
+            span: self.cx.doc.key_span(at),
         })
     }
 
@@ -215,50 +227,34 @@ impl<'d> EvalReader<'d> {
             fields.error_here("missing", "an eval needs a `type`");
         }
         let name = fields.text("type")?;
-        if let Some(kind) = self.catalog.kind(&name) {
+        self.kind_named(&name, &fields.pointer("type"))
+    }
+
+    /// The type of a name that stands at a pointer.
+    pub(super) fn kind_named(
+        &self,
+        name: &str,
+        at: &str,
+    ) -> Option<(&'d KindSpec, Option<&'d Alias>)> {
+        if let Some(kind) = self.cx.catalog.kind(name) {
             let alias = kind.aliases.iter().find(|alias| alias.name == name);
             return Some((kind, alias));
         }
-        let known: Vec<&str> = self.catalog.kinds().iter().map(|kind| kind.name).collect();
-        let mut problem = self.doc.error(
-            &fields.pointer("type"),
+        let kinds = self.cx.catalog.kinds();
+        let known: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+        let others = kinds.iter().flat_map(|kind| kind.aliases);
+        let names = known.iter().copied().chain(others.map(|alias| alias.name));
+        let mut problem = self.cx.doc.error(
+            at,
             "unknown-type",
-            match nearest(&name, known.iter().copied()) {
+            match nearest(name, names) {
                 Some(near) => format!("unknown type `{name}`; did you mean `{near}`?"),
                 None => format!("unknown type `{name}`"),
             },
         );
         problem = problem.help(format!("known types: {}", known.join(", ")));
-        self.problems.push(problem);
+        self.cx.problems.push(problem);
         None
-    }
-
-    fn examples(&self, fields: &mut Fields<'_>) -> Vec<Example> {
-        let mut examples = Vec::new();
-        for (at, _) in fields.list("examples").unwrap_or_default() {
-            let mut own = Fields::of(self.doc, &at, self.problems);
-            if !own.is_mapping() {
-                continue;
-            }
-            for key in ["text", "expect"] {
-                if !own.has(key) {
-                    own.error_here("missing", format!("an example needs `{key}`"));
-                }
-            }
-            let text = own.text_or_empty("text");
-            let expect = own.choice("expect", EXPECTATIONS);
-            let why = own.text_or_empty("why").unwrap_or_default();
-            own.finish();
-            if let (Some(text), Some(expect)) = (text, expect) {
-                examples.push(Example {
-                    text,
-                    expect,
-                    why,
-                    span: self.doc.key_span(&at),
-                });
-            }
-        }
-        examples
     }
 }
 
@@ -287,17 +283,28 @@ fn warn_without_judge(fields: &Fields<'_>, kind: &str) {
     }
 }
 
-/// Keys of newer PromptKit versions that would change what is checked: better refused than passed over.
-fn report_later_keys(fields: &mut Fields<'_>) {
-    for key in ["threshold", "when", "groups", "message"] {
-        if fields.has(key) {
-            fields.value(key);
-            fields.error(
-                key,
-                "not-yet",
-                format!("{key} of an eval is not in this version yet"),
-            );
+/// Names to choose evals by.
+fn groups(fields: &mut Fields<'_>) -> Vec<String> {
+    let mut groups = Vec::new();
+    for (group, _) in fields.texts("groups").unwrap_or_default() {
+        if let Err(why) = check_id(&group) {
+            fields.error("groups", "id", format!("a group {why}"));
+        } else if !groups.contains(&group) {
+            groups.push(group);
         }
+    }
+    groups
+}
+
+/// PromptKit's share of trials that must pass: a recorded transcript is no trial.
+fn refuse_pass_threshold(fields: &mut Fields<'_>) {
+    if fields.has("pass_threshold") {
+        fields.value("pass_threshold");
+        fields.error(
+            "pass_threshold",
+            "value",
+            "pass_threshold is a share of trials, and a recorded transcript is one: of `repeat` judgings the majority decides, and a rubric's `threshold` decides over its evals",
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 //! Owns the question, never the answer: who loads a workspace reads from the disk and watches, who takes a run up again
 //! reads what the run kept.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Where a rubric's other files are read.
@@ -27,5 +27,106 @@ impl Files for NoFiles {
 
     fn list(&self, _: &str) -> Vec<PathBuf> {
         Vec::new()
+    }
+}
+
+/// Files that were read before: what a run kept.
+#[derive(Debug, Clone, Default)]
+pub struct KeptFiles(pub Vec<(PathBuf, Arc<str>)>);
+
+impl Files for KeptFiles {
+    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+        let path = clean(path);
+        let kept = self.0.iter().find(|(kept, _)| *kept == path);
+        kept.map(|(_, text)| Arc::clone(text))
+            .ok_or_else(|| "is not among the kept files".to_owned())
+    }
+
+    fn list(&self, pattern: &str) -> Vec<PathBuf> {
+        let pattern = clean(Path::new(pattern));
+        let glob = globset::GlobBuilder::new(&pattern.to_string_lossy())
+            .literal_separator(true)
+            .build();
+        let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
+            return Vec::new();
+        };
+        let names = self.0.iter().map(|(path, _)| path);
+        let mut found: Vec<PathBuf> = names.filter(|path| glob.is_match(path)).cloned().collect();
+        found.sort();
+        found
+    }
+}
+
+/// A path without `.` and with each `..` taken back as far as there is something to take back.
+pub fn clean(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => match clean.components().next_back() {
+                Some(Component::Normal(_)) => {
+                    clean.pop();
+                }
+                Some(Component::RootDir | Component::Prefix(_)) => {}
+                _ => clean.push(".."),
+            },
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+/// The file that a text names, if it looks like one: `file://x.md`, `./x`, `../x`, or one word that ends in `.md`, `.txt`,
+/// `.j2` or `.jinja`. A text of several lines, or with something to fill in, is none.
+pub(super) fn named(text: &str) -> Option<&str> {
+    const ENDINGS: [&str; 4] = [".md", ".txt", ".j2", ".jinja"];
+    let text = text.trim();
+    if text.contains(['\n', '\r']) || text.contains("{{") || text.contains("{%") {
+        return None;
+    }
+    if let Some(path) = text.strip_prefix("file://") {
+        return Some(path);
+    }
+    let one_word = !text.contains(char::is_whitespace);
+    let ends = || {
+        let lower = text.to_ascii_lowercase();
+        ENDINGS
+            .iter()
+            .any(|ending| lower.ends_with(ending) && lower.len() > ending.len())
+    };
+    let looks = text.starts_with("./") || text.starts_with("../") || (one_word && ends());
+    looks.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_from_criteria() {
+        for (text, file) in [
+            ("file://a b.md", Some("a b.md")),
+            ("./tone", Some("./tone")),
+            ("../guides/tone.md\n", Some("../guides/tone.md")),
+            ("guides/Tone.MD", Some("guides/Tone.MD")),
+            ("tone.j2", Some("tone.j2")),
+            (".md", None),
+            ("Read the file tone.md", None),
+            ("./a\n./b", None),
+            ("{{ metadata.x }}.md", None),
+            ("Polite", None),
+        ] {
+            assert_eq!(named(text), file, "{text}");
+        }
+    }
+
+    #[test]
+    fn kept_files_are_found_as_they_are_spelled() {
+        let kept = KeptFiles(vec![("guides/tone.md".into(), "x".into())]);
+        assert!(kept.read(Path::new("rubrics/../guides/./tone.md")).is_ok());
+        assert!(kept.read(Path::new("tone.md")).is_err());
+        assert_eq!(kept.list("guides/*"), [PathBuf::from("guides/tone.md")]);
+        assert_eq!(clean(Path::new("../../a/../b")), Path::new("../../b"));
+        assert_eq!(clean(Path::new("/../a")), Path::new("/a"));
     }
 }

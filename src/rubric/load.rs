@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::{Catalog, Eval, Files, NoFiles, Rubric, Selector, lints};
+use super::{Catalog, Cx, Eval, Files, NoFiles, Rubric, Selector, lints, refs};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -32,19 +32,34 @@ pub fn load_with(
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
+    let expanded = refs::expand(doc, files);
+    let (doc, layers) = (expanded.doc, expanded.layers);
     let problems = Problems::of(&doc);
-    let rubric = read(&doc, &problems, catalog, files, text);
-    let problems = problems.into_sorted();
+    let cx = Cx {
+        doc: &doc,
+        layers: &layers,
+        problems: &problems,
+        catalog,
+        files,
+    };
+    let rubric = read(cx, text);
+    let mut problems: Vec<Diagnostic> = problems
+        .into_sorted()
+        .into_iter()
+        .map(|problem| layers.home(problem))
+        .chain(expanded.problems)
+        .collect();
+    // This file's own first, then by file and place.
+    problems.sort_by_key(|problem| {
+        let span = problem.span.as_ref();
+        let place = span.map_or((0, 0), |span| (span.line, span.column));
+        (problem.file != path, problem.file.clone(), place)
+    });
     (rubric.filter(|_| !has_errors(&problems)), problems)
 }
 
-fn read(
-    doc: &Doc,
-    problems: &Problems,
-    catalog: &dyn Catalog,
-    _files: &dyn Files,
-    source: Arc<str>,
-) -> Option<Rubric> {
+fn read(cx: Cx<'_>, source: Arc<str>) -> Option<Rubric> {
+    let Cx { doc, problems, .. } = cx;
     if doc.value.is_null() {
         problems.push(
             doc.error("", "empty", "the file is empty; a rubric needs `evals`")
@@ -64,7 +79,7 @@ fn read(
         path: doc.path.clone(),
         source,
     };
-    let mut evals = EvalReader::new(doc, problems, catalog);
+    let mut evals = EvalReader::new(cx);
     if is_prompt_config(&doc.value) {
         rubric.evals = read_list(doc, problems, &mut evals, "/spec/evals");
     } else if is_pack(&doc.value) {

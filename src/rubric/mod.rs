@@ -7,12 +7,18 @@
 mod describe;
 mod digest;
 mod eval;
+mod example;
 mod files;
 mod lints;
 mod load;
 mod params;
+mod refs;
 mod sample;
 mod select;
+pub mod template;
+mod texts;
+mod when;
+mod wrapper;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,16 +27,18 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::diag::Span;
-use crate::model::Digest;
+use crate::diag::yaml::{Doc, Layers, Problems};
+use crate::model::{Digest, Transcript};
 
 pub use describe::json_schema;
 pub use digest::canonical_json;
-pub use files::{Files, NoFiles};
+pub use files::{Files, KeptFiles, NoFiles, clean};
 pub use lints::LINTS;
 pub use load::{load, load_with};
 pub use params::from_metadata;
 pub use sample::{sample_bucket, sampled};
 pub use select::{Matcher, json_equal};
+pub use when::When;
 
 /// A named list of evals.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +104,12 @@ pub struct Eval {
     pub digest: Digest,
     /// `not: true`: passes where its check fails. Never with a judge.
     pub negate: bool,
+    /// What must have happened for it to be decided; else its cells are skipped.
+    pub when: Option<When>,
+    /// Names it is chosen by: `--where group:NAME`.
+    pub groups: Vec<String>,
+    /// Said with a failure, before why; empty for none.
+    pub message: String,
     /// What only decides, as written: `min_score`, `max_score` …
     pub decides: IndexMap<String, Value>,
     /// Where it begins in the file.
@@ -164,14 +178,35 @@ pub struct Selector {
 /// A test of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// The text judged.
-    pub text: String,
+    /// What is judged.
+    pub input: ExampleInput,
     /// `pass`, `fail` or `na`.
     pub expect: crate::model::Outcome,
     /// Why, for people.
     pub why: String,
     /// Where it begins in the file.
     pub span: Span,
+}
+
+/// What an example judges.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExampleInput {
+    /// The output of an assistant, alone.
+    Text(String),
+    /// A whole transcript.
+    Transcript(Arc<Transcript<'static>>),
+}
+
+/// What every reader of a rubric's parts goes by.
+#[derive(Clone, Copy)]
+struct Cx<'d> {
+    /// The file, with what it refers to laid in.
+    doc: &'d Doc,
+    /// Which file each place is in.
+    layers: &'d Layers,
+    problems: &'d Problems,
+    catalog: &'d dyn Catalog,
+    files: &'d dyn Files,
 }
 
 /// Which eval types exist and what params they take; implemented by the registry that runs them.

@@ -6,68 +6,66 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::eval::Params;
-use super::{Alias, Catalog, KindSpec};
+use super::wrapper::{Inner, without_score};
+use super::{Cx, KindSpec};
 use crate::diag::nearest;
-use crate::diag::yaml::{Doc, Problems, describe};
+use crate::diag::yaml::describe;
 use crate::model::pointer_step;
 use crate::schema::Compiled;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {
-    doc: &'d Doc,
-    problems: &'d Problems,
-    catalog: &'d dyn Catalog,
+    cx: Cx<'d>,
     compiled: HashMap<&'static str, Compiled>,
 }
 
+/// Params as an author wrote them, under the names of their type.
+pub(super) struct Written {
+    /// The pointer of the params as a whole.
+    at: String,
+    pub(super) params: Map<String, Value>,
+    /// Where those stand that stand elsewhere, or under another name.
+    places: HashMap<String, String>,
+}
+
+impl Written {
+    /// Where something of the params stands in the file: a pointer into them to one of the document.
+    pub(super) fn place(&self, pointer: &str) -> String {
+        let inside = pointer.strip_prefix('/').unwrap_or(pointer);
+        let name = inside.split('/').next().unwrap_or_default();
+        match self.places.get(name) {
+            Some(place) => format!("{place}{}", &inside[name.len()..]),
+            None => format!("{}{pointer}", self.at),
+        }
+    }
+}
+
 impl<'d> ParamsReader<'d> {
-    pub(super) fn new(doc: &'d Doc, problems: &'d Problems, catalog: &'d dyn Catalog) -> Self {
+    pub(super) fn new(cx: Cx<'d>) -> Self {
         Self {
-            doc,
-            problems,
-            catalog,
+            cx,
             compiled: HashMap::new(),
         }
     }
 
-    /// The params at a pointer, resolved. `None` where they do not satisfy the type; the problems say why.
-    pub(super) fn read(
-        &mut self,
-        kind: &KindSpec,
-        alias: Option<&Alias>,
-        at: &str,
-    ) -> Option<Params> {
-        let nothing = Map::new();
-        let written = match self.doc.value.pointer(at) {
-            None | Some(Value::Null) => &nothing,
-            Some(Value::Object(map)) => map,
-            Some(other) => {
-                let message = format!("params must be a mapping (got {})", describe(other));
-                self.error(at, "type", message);
-                return None;
-            }
-        };
+    /// The params of an eval, resolved. `None` where they do not satisfy the type; the problems say why.
+    pub(super) fn read(&mut self, of: &Inner<'_>) -> Option<Params> {
+        let kind = of.kind;
+        let (mut written, mut faults) = self.written(of)?;
         let properties = kind.schema.get("properties").and_then(Value::as_object);
-        let spelled = self.canonical(kind, at, written);
-        let written = spelled.as_ref().unwrap_or(written);
-        let mut faults = self.unknown(kind, at, written, properties);
-        let mut known = written.clone();
-        known.retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
-        for (key, json) in alias.into_iter().flat_map(|alias| alias.sets) {
-            // What an alias sets is ours, and JSON.
-            let value = serde_json::from_str(json).unwrap_or_default();
-            known.entry(*key).or_insert(value);
+        faults |= self.unknown(kind, &written, properties);
+        written
+            .params
+            .retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
+        faults |= !self.outer_bounds(of, &mut written);
+        if kind.judged {
+            faults |= !self.cx.texts(kind, &mut written);
         }
-        let mut late: Vec<String> = Vec::new();
-        for (key, value) in &known {
-            if from_metadata(value).is_some() {
-                late.push(format!("/{}", pointer_step(key)));
-            }
-        }
-        let value = Value::Object(known.clone());
-        let compiled = self.compiled(kind, at)?;
+        let late = self.late(&written, properties, &mut faults);
+        let value = Value::Object(written.params.clone());
+        let compiled = self.compiled(kind, &written.at)?;
         for (pointer, message) in compiled.errors(&value) {
-            // Known only with a transcript.
+            // Known only with a transcript, or told already.
             if late.iter().any(|late| is_within(&pointer, late)) {
                 continue;
             }
@@ -76,23 +74,24 @@ impl<'d> ParamsReader<'d> {
                 None => format!("{message}; {} needs it", kind.name),
                 Some(name) => format!("{name} {message}"),
             };
-            self.error(&format!("{at}{pointer}"), "param", message);
+            self.error(&written.place(&pointer), "param", message);
         }
-        faults |= self.bounds(kind, at, &known);
+        faults |= self.bounds(kind, &written);
         if faults {
             return None;
         }
         let problems = if late.is_empty() {
-            self.catalog.check(kind.name, &value)
+            self.cx.catalog.check(kind.name, &value)
         } else {
             Vec::new()
         };
         for problem in &problems {
-            let pointer = format!("{at}{}", problem.pointer);
-            let mut told = self.doc.error(&pointer, "param", &problem.message);
+            let pointer = written.place(&problem.pointer);
+            let mut told = self.cx.doc.error(&pointer, "param", &problem.message);
             told.help.clone_from(&problem.help);
-            self.problems.push(told);
+            self.cx.problems.push(told);
         }
+        let mut known = written.params;
         let decides: IndexMap<String, Value> = known
             .iter()
             .filter(|(key, _)| kind.decides.contains(&key.as_str()))
@@ -105,40 +104,119 @@ impl<'d> ParamsReader<'d> {
         })
     }
 
-    /// The params under their own names, where one is written by another. A pointer into them leads nowhere in the file
-    /// then; problems fall back to the params.
-    fn canonical(
-        &self,
-        kind: &KindSpec,
-        at: &str,
-        written: &Map<String, Value>,
-    ) -> Option<Map<String, Value>> {
-        let own = |key: &str| {
-            let mut aliases = kind.param_aliases.iter();
-            aliases
-                .find(|(other, _)| *other == key)
-                .map(|(_, own)| *own)
+    /// The params under their own names, where one is written by another, and what an alias of the type sets. With whether
+    /// something is wrong.
+    fn written(&self, of: &Inner<'_>) -> Option<(Written, bool)> {
+        let nothing = Map::new();
+        let at = &of.params;
+        let map = match self.cx.doc.value.pointer(at) {
+            None | Some(Value::Null) => &nothing,
+            Some(Value::Object(map)) => map,
+            Some(other) => {
+                let name = at.rsplit('/').next().unwrap_or_default();
+                let message = format!("{name} must be a mapping (got {})", describe(other));
+                self.error(at, "type", message);
+                return None;
+            }
         };
-        if !written.keys().any(|key| own(key).is_some()) {
-            return None;
-        }
-        let mut renamed = Map::new();
-        for (key, value) in written {
-            let name = own(key).unwrap_or(key);
-            if renamed.insert(name.to_owned(), value.clone()).is_some() {
+        let mut written = Written {
+            at: at.clone(),
+            params: Map::new(),
+            places: HashMap::new(),
+        };
+        let mut faults = false;
+        for (key, value) in map {
+            let pointer = format!("{at}/{}", pointer_step(key));
+            let mut aliases = of.kind.param_aliases.iter();
+            let own = aliases.find(|(other, _)| other == key);
+            let name = own.map_or(key.as_str(), |(_, own)| own);
+            if written.params.contains_key(name) {
+                faults = true;
                 let message = format!("`{key}` says the same as `{name}`: give one of them");
-                let pointer = format!("{at}/{}", pointer_step(key));
                 self.error(&pointer, "param", message);
+                continue;
+            }
+            written.params.insert(name.to_owned(), value.clone());
+            if name != key {
+                written.places.insert(name.to_owned(), pointer);
             }
         }
-        Some(renamed)
+        for (key, json) in of.alias.into_iter().flat_map(|alias| alias.sets) {
+            // What an alias sets is ours, and JSON.
+            let value = serde_json::from_str(json).unwrap_or_default();
+            written.params.entry(*key).or_insert(value);
+        }
+        Some((written, faults))
+    }
+
+    /// Bounds that are written around the params count as if they were among them. Whether all was well.
+    fn outer_bounds(&self, of: &Inner<'_>, written: &mut Written) -> bool {
+        let mut good = true;
+        for bound in &of.bounds {
+            let span = || self.cx.doc.span(&bound.at);
+            if !of.kind.decides.contains(&bound.name) {
+                let (wrong, message) = without_score(of.kind.name, bound);
+                if wrong {
+                    good = false;
+                    self.error(&bound.at, "value", message);
+                } else {
+                    self.cx.problems.warning(span(), "no-effect", message);
+                }
+            } else if written.params.contains_key(bound.name) {
+                good = false;
+                let message = format!("{} is given twice; write it once", bound.name);
+                self.error(&bound.at, "param", message);
+            } else {
+                written
+                    .params
+                    .insert(bound.name.to_owned(), bound.value.clone());
+                written
+                    .places
+                    .insert(bound.name.to_owned(), bound.at.clone());
+            }
+        }
+        good
+    }
+
+    /// Pointers of the params that come from the metadata.
+    fn late(
+        &self,
+        written: &Written,
+        properties: Option<&Map<String, Value>>,
+        faults: &mut bool,
+    ) -> Vec<String> {
+        let mut late: Vec<String> = Vec::new();
+        for (key, value) in &written.params {
+            let pointer = format!("/{}", pointer_step(key));
+            if from_metadata(value).is_some() {
+                late.push(pointer);
+                continue;
+            }
+            let property = properties.and_then(|p| p.get(key));
+            let takes_objects = property
+                .and_then(|p| p.get("type"))
+                .is_none_or(|t| t == "object");
+            let fault = match misspelled(value, takes_objects) {
+                Some(why) => Some((pointer.clone(), why)),
+                None => nested(value, &pointer).map(|at| {
+                    let why = "only a whole param can come from the metadata: write `PARAM: { from: metadata.NAME }`";
+                    (at, why.to_owned())
+                }),
+            };
+            if let Some((at, why)) = fault {
+                *faults = true;
+                self.error(&written.place(&at), "from", format!("{key}: {why}"));
+                // Nothing more is to be said about it.
+                late.push(pointer);
+            }
+        }
+        late
     }
 
     fn unknown(
         &self,
         kind: &KindSpec,
-        at: &str,
-        written: &Map<String, Value>,
+        written: &Written,
         properties: Option<&Map<String, Value>>,
     ) -> bool {
         let names: Vec<&str> = properties
@@ -147,11 +225,15 @@ impl<'d> ParamsReader<'d> {
             .map(|(k, _)| k.as_str())
             .collect();
         let mut any = false;
-        for key in written.keys().filter(|key| !names.contains(&key.as_str())) {
+        for key in written
+            .params
+            .keys()
+            .filter(|key| !names.contains(&key.as_str()))
+        {
             any = true;
             let what = format!("unknown param `{key}` of {}", kind.name);
-            let pointer = format!("{at}/{}", pointer_step(key));
-            let mut problem = self.doc.error(
+            let pointer = written.place(&format!("/{}", pointer_step(key)));
+            let mut problem = self.cx.doc.error(
                 &pointer,
                 "unknown-param",
                 match nearest(key, names.iter().copied()) {
@@ -159,31 +241,32 @@ impl<'d> ParamsReader<'d> {
                     None => what,
                 },
             );
-            problem.span = Some(self.doc.key_span(&pointer));
+            problem.span = Some(self.cx.doc.key_span(&pointer));
             problem = problem.help(if names.is_empty() {
                 format!("{} takes no params", kind.name)
             } else {
                 format!("{} takes: {}", kind.name, names.join(", "))
             });
-            self.problems.push(problem);
+            self.cx.problems.push(problem);
         }
         any
     }
 
     /// Scores are between 0 and 1, whatever a type's own schema says of them.
-    fn bounds(&self, kind: &KindSpec, at: &str, params: &Map<String, Value>) -> bool {
+    fn bounds(&self, kind: &KindSpec, written: &Written) -> bool {
         let bound = |key: &str| {
             let known = kind.decides.contains(&key);
-            params.get(key).filter(|_| known).and_then(Value::as_f64)
+            let value = written.params.get(key).filter(|_| known);
+            value.and_then(Value::as_f64)
         };
         let mut any = false;
         for key in ["min_score", "max_score"] {
             if let Some(x) = bound(key).filter(|x| !(0.0..=1.0).contains(x)) {
                 any = true;
                 let message = format!("{key} must be between 0 and 1 (got {x})");
-                let pointer = format!("{at}/{key}");
+                let pointer = written.place(&format!("/{key}"));
                 // The type's schema may have said so already.
-                if !self.problems.is_told(&self.doc.span(&pointer)) {
+                if !self.cx.problems.is_told(&self.cx.doc.span(&pointer)) {
                     self.error(&pointer, "range", message);
                 }
             }
@@ -194,7 +277,7 @@ impl<'d> ParamsReader<'d> {
             any = true;
             let message =
                 format!("min_score ({min}) is above max_score ({max}): nothing could pass");
-            self.error(&format!("{at}/min_score"), "range", message);
+            self.error(&written.place("/min_score"), "range", message);
         }
         any
     }
@@ -220,7 +303,9 @@ impl<'d> ParamsReader<'d> {
     }
 
     fn error(&self, pointer: &str, code: &'static str, message: String) {
-        self.problems.error(self.doc.span(pointer), code, message);
+        self.cx
+            .problems
+            .error(self.cx.doc.span(pointer), code, message);
     }
 }
 
@@ -228,7 +313,49 @@ impl<'d> ParamsReader<'d> {
 pub fn from_metadata(value: &Value) -> Option<&str> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let path = map.get("from")?.as_str()?.strip_prefix("metadata.")?;
-    (!path.is_empty()).then_some(path)
+    path.split('.').all(|step| !step.is_empty()).then_some(path)
+}
+
+/// Why a param that says `{ from: … }` is none from the metadata. One that takes mappings may hold a `from` of its own.
+fn misspelled(value: &Value, takes_objects: bool) -> Option<String> {
+    let map = value.as_object().filter(|map| map.len() == 1)?;
+    let written = map.get("from")?.as_str()?;
+    if takes_objects && !written.starts_with("metadata") {
+        return None;
+    }
+    let steps: Vec<&str> = written.split('.').filter(|step| !step.is_empty()).collect();
+    let path = match steps.as_slice() {
+        [] | ["metadata"] => "NAME".to_owned(),
+        ["metadata", rest @ ..] => rest.join("."),
+        [first, rest @ ..] if !rest.is_empty() && nearest(first, ["metadata"]).is_some() => {
+            rest.join(".")
+        }
+        all => all.join("."),
+    };
+    Some(format!(
+        "`{written}` is no path into the metadata; write {{ from: metadata.{path} }}"
+    ))
+}
+
+/// Where inside a value something says `{ from: metadata.… }`: there it would be taken literally.
+fn nested(value: &Value, at: &str) -> Option<String> {
+    let below = |step: &str, value: &Value| {
+        let at = format!("{at}/{step}");
+        match from_metadata(value) {
+            Some(_) => Some(at),
+            None => nested(value, &at),
+        }
+    };
+    match value {
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| below(&index.to_string(), item))
+        }
+        Value::Object(map) => map
+            .iter()
+            .find_map(|(key, value)| below(&pointer_step(key), value)),
+        _ => None,
+    }
 }
 
 /// Whether a pointer is another, or leads below it.

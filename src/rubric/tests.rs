@@ -118,6 +118,9 @@ fn every_default_is_the_designs() {
         metric: None,
         digest: eval.digest.clone(),
         negate: false,
+        when: None,
+        groups: Vec::new(),
+        message: String::new(),
         decides: IndexMap::new(),
         span: eval.span.clone(),
     };
@@ -229,7 +232,7 @@ fn each_fault_is_told_at_its_place() {
         ),
         (
             eval("params: {criteria: {from: metadat.c}}"),
-            "4:14: criteria must be a string (got an object)",
+            "4:14: criteria: `metadat.c` is no path into the metadata; write { from: metadata.c }",
         ),
         (
             eval("params: {criteria: x}\n    trigger: every_trun"),
@@ -246,10 +249,6 @@ fn each_fault_is_told_at_its_place() {
         (
             eval("params: {criteria: x}\n    enabled: no"),
             "5:14: enabled must be true or false (got the text \"no\")",
-        ),
-        (
-            eval("params: {criteria: x}\n    when: {tool_called: x}"),
-            "5:5: when of an eval is not in this version yet",
         ),
         (
             eval("params: {criteria: x}\n    applies_to: {tags: []}"),

@@ -113,8 +113,9 @@ impl Bench {
         };
         let key = self.seat(of.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)
-            && let Some(result) = recall.find(key, &request.params)
+            && let Some(mut result) = recall.find(key, &request.params)
         {
+            self.plan.tell(of.eval, &mut result);
             return State::Settled(result);
         }
         State::Ask(key)

@@ -9,6 +9,7 @@
 //! | `transcript:` `rubric:` `eval:` | ids |
 //! | `judge:` | the judge's name; evals without a judge match none |
 //! | `tag:` | any of the transcript's tags |
+//! | `group:` | any of the eval's `groups` |
 //! | `outcome:` | how it ended on the board; also `error` (any error outcome) and `none` (no result yet) |
 //!
 //! Owns parsing and matching. Refuses to know where tags and outcomes come from: the caller says.
@@ -21,7 +22,15 @@ use thiserror::Error;
 use crate::diag::nearest;
 use crate::model::{Outcome, counted};
 
-const KEYS: [&str; 6] = ["outcome", "eval", "rubric", "transcript", "judge", "tag"];
+const KEYS: [&str; 7] = [
+    "outcome",
+    "eval",
+    "rubric",
+    "transcript",
+    "judge",
+    "tag",
+    "group",
+];
 
 /// A parsed `--where`.
 #[derive(Debug, Clone)]
@@ -48,6 +57,8 @@ pub struct Candidate<'c> {
     pub eval: &'c str,
     /// The judge, for judge evals.
     pub judge: Option<&'c str>,
+    /// The eval's groups.
+    pub groups: &'c [String],
     /// The cell's name, without the repeat.
     pub name: &'c str,
     /// How it ended on the board.
@@ -85,6 +96,7 @@ enum Key {
     Transcript,
     Judge,
     Tag,
+    Group,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +223,13 @@ impl Filter {
     }
 
     /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
-    pub fn may_select(&self, rubric: &str, eval: &str, judge: Option<&str>) -> bool {
+    pub fn may_select(
+        &self,
+        rubric: &str,
+        eval: &str,
+        judge: Option<&str>,
+        groups: &[String],
+    ) -> bool {
         self.terms.iter().all(|term| {
             let What::Id(key, patterns) = &term.what else {
                 return true;
@@ -221,6 +239,7 @@ impl Filter {
                 Key::Eval => hit(eval) != term.not,
                 Key::Rubric => hit(rubric) != term.not,
                 Key::Judge => judge.is_some_and(hit) != term.not,
+                Key::Group => groups.iter().any(|group| hit(group)) != term.not,
                 Key::Transcript | Key::Tag => true,
             }
         })
@@ -228,7 +247,13 @@ impl Filter {
 
     /// Id patterns that match nothing of what exists, as sentences with the nearest id: found before anything is read.
     /// Transcripts and tags are known only later.
-    pub fn idle_patterns(&self, evals: &[&str], rubrics: &[&str], judges: &[&str]) -> Vec<String> {
+    pub fn idle_patterns(
+        &self,
+        evals: &[&str],
+        rubrics: &[&str],
+        judges: &[&str],
+        groups: &[&str],
+    ) -> Vec<String> {
         let mut problems = Vec::new();
         for term in self.terms.iter().filter(|term| !term.not) {
             let What::Id(key, patterns) = &term.what else {
@@ -238,6 +263,7 @@ impl Filter {
                 Key::Eval => ("eval", evals),
                 Key::Rubric => ("rubric", rubrics),
                 Key::Judge => ("judge", judges),
+                Key::Group => ("group", groups),
                 Key::Transcript | Key::Tag => continue,
             };
             if patterns
@@ -279,6 +305,7 @@ impl What {
                 Key::Transcript => pattern.matches(candidate.transcript),
                 Key::Judge => candidate.judge.is_some_and(|judge| pattern.matches(judge)),
                 Key::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
+                Key::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
             }),
             What::Outcome(wanted) => wanted.iter().any(|ended| match ended {
                 Ended::As(outcome) => candidate.outcome == Some(*outcome),
@@ -379,6 +406,7 @@ fn keyed(key: &str, value: &str) -> Result<What, FilterError> {
         "transcript" => Some(Key::Transcript),
         "judge" => Some(Key::Judge),
         "tag" => Some(Key::Tag),
+        "group" => Some(Key::Group),
         "outcome" => None,
         other => {
             let hint = nearest(other, KEYS).map_or_else(
@@ -438,6 +466,7 @@ impl Key {
             Key::Transcript => "transcript",
             Key::Judge => "judge",
             Key::Tag => "tag",
+            Key::Group => "group",
         }
     }
 }

@@ -8,7 +8,7 @@ use super::bench::Judged;
 use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
 use crate::handlers::{Compiled, Finding, JudgeRequest, Subject};
-use crate::model::{CellIx, CellName, CellNameRef, Outcome, Role, Transcript};
+use crate::model::{CellIx, CellName, CellNameRef, CellResult, Outcome, Role, Transcript};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
@@ -170,6 +170,7 @@ impl Plan {
             rubric: &rubric.id,
             eval: &eval.id,
             judge,
+            groups: &eval.groups,
             name: &name.to_string(),
             outcome,
             says: "",
@@ -203,6 +204,19 @@ impl Plan {
             message: of.message,
             judge: None,
             repeat: of.number(nth),
+        }
+    }
+
+    /// Puts an eval's `message` before why a judge let it fail. A check says it itself.
+    pub(super) fn tell(&self, eval: u32, result: &mut CellResult) {
+        let (_, _, spec) = self.eval(eval);
+        let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
+        if result.outcome == Outcome::Fail && !told {
+            let why = std::mem::take(&mut result.explanation);
+            result.explanation = match why.as_str() {
+                "" => spec.message.clone(),
+                why => format!("{}: {why}", spec.message),
+            };
         }
     }
 
@@ -277,7 +291,11 @@ fn skipped(eval: &Eval, message: Option<u32>, transcript: &Transcript<'_>) -> Op
         _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),
         (Trigger::SampleSessions, _) if !picked(0) => "sessions",
         (Trigger::SampleTurns, Some(message)) if !picked(message) => "turns",
-        _ => return None,
+        _ => {
+            let when = eval.when.as_ref()?;
+            let why = when.unmet(transcript, end(transcript, message))?;
+            return Some(format!("its precondition is not met: {why}"));
+        }
     };
     let share = eval.sample_percentage;
     Some(format!("not sampled ({share} % of {what})"))

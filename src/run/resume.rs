@@ -18,7 +18,7 @@ use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
 use crate::handlers::Registry;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
-use crate::rubric::{self, Rubric};
+use crate::rubric::{self, KeptFiles, Rubric};
 use crate::transcript::{Span, TranscriptFile};
 use crate::workspace::Workspace;
 
@@ -206,12 +206,6 @@ impl Left {
         let mut was = today.clone();
         was.root.clone_from(&self.header.workspace);
         was.judge = text("default_judge");
-        was.rubrics = self
-            .header
-            .rubrics
-            .iter()
-            .map(|spec| self.rubric(&spec.path, registry))
-            .collect::<Result<_, _>>()?;
         for spec in &self.header.judges {
             let name = spec.config.name.clone();
             let json = serde_json::to_string(&spec.config).unwrap_or_default();
@@ -233,6 +227,13 @@ impl Left {
             .iter()
             .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
+        let kept = KeptFiles(was.files.clone());
+        was.rubrics = self
+            .header
+            .rubrics
+            .iter()
+            .map(|spec| self.rubric(&spec.path, registry, &kept))
+            .collect::<Result<_, _>>()?;
         was.frozen = self.header.frozen.as_ref().map(ToString::to_string);
         let filter = text("where").map(|text| Filter::parse(&text)).transpose();
         let sample = number("sample").map(|size| Sample {
@@ -250,11 +251,17 @@ impl Left {
         Ok((was, options))
     }
 
-    fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
+    fn rubric(
+        &self,
+        path: &Path,
+        registry: &Registry,
+        kept: &KeptFiles,
+    ) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
         let snapshot = snapshot
             .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
-        let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
+        let text = self.text(&snapshot.blob.hash)?;
+        let (rubric, problems) = rubric::load_with(text, path, registry, kept);
         rubric.map(Arc::new).ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             self.unusable(&problems.join("; "))

@@ -395,5 +395,6 @@ async fn ask(
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }
+    plan.tell(of.eval, &mut result);
     result
 }

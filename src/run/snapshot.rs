@@ -82,7 +82,12 @@ pub(super) fn compile(
                             .extend(judged.known.model.clone().filter(|m| *m != config.model));
                         let ix = u32::try_from(ix).unwrap_or(u32::MAX);
                         let selected = options.where_.as_ref().is_none_or(|filter| {
-                            filter.may_select(&rubric.id, &eval.id, Some(&config.name))
+                            filter.may_select(
+                                &rubric.id,
+                                &eval.id,
+                                Some(&config.name),
+                                &eval.groups,
+                            )
                         });
                         if eval.enabled && selected {
                             needed.insert(ix);
@@ -142,7 +147,14 @@ fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
     let rubrics = of(|rubric| vec![rubric.id.as_str()]);
     let evals = of(|rubric| rubric.evals.iter().map(|eval| eval.id.as_str()).collect());
     let judges: Vec<&str> = plan.judges.iter().map(String::as_str).collect();
-    filter.idle_patterns(&evals, &rubrics, &judges)
+    let groups = of(|rubric| {
+        let evals = rubric.evals.iter();
+        evals
+            .flat_map(|eval| &eval.groups)
+            .map(String::as_str)
+            .collect()
+    });
+    filter.idle_patterns(&evals, &rubrics, &judges, &groups)
 }
 
 fn judge_of<'w>(
@@ -205,6 +217,7 @@ impl Compilation {
                     weighted: eval.weighted,
                     repeat: plan.repeat,
                     judged: plan.judge.is_some(),
+                    groups: eval.groups.clone(),
                 }
             })
             .collect()

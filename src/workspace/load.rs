@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::judges::JudgeCx;
 use super::{
-    CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
-    lint, paths, runs, scripts,
+    Beside, CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys,
+    labels, lint, paths, runs, scripts,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -25,6 +25,16 @@ const CONCURRENCY: usize = 8;
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
 pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, Vec<Diagnostic>> {
+    load_naming(root, env, catalog, &mut Vec::new())
+}
+
+/// As [`load`]; tells which files rubrics name, whether or not they are there.
+pub(super) fn load_naming(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn Catalog,
+    named: &mut Vec<PathBuf>,
+) -> Result<Workspace, Vec<Diagnostic>> {
     let root = runs::real(root);
     let config = Path::new(CONFIG);
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
@@ -42,9 +52,11 @@ pub fn load(root: &Path, env: &Env, catalog: &dyn Catalog) -> Result<Workspace, 
         env,
         catalog,
         files: vec![(config.to_owned(), text)],
+        named: Vec::new(),
         problems: Vec::new(),
     };
     let workspace = loader.workspace(&doc);
+    named.append(&mut loader.named);
     let problems = by_file(loader.problems);
     if has_errors(&problems) {
         return Err(problems);
@@ -131,6 +143,8 @@ struct Loader<'l> {
     env: &'l Env,
     catalog: &'l dyn Catalog,
     files: Vec<(PathBuf, Arc<str>)>,
+    /// Files that rubrics name, whether or not they are there.
+    named: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
 }
 
@@ -403,6 +417,7 @@ impl Loader<'_> {
         paths.sort();
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
+        let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
         for path in paths {
             let shown = paths::shown(self.root, &path);
             let text = match files::read_text(&path, MAX_BYTES as u64) {
@@ -414,14 +429,28 @@ impl Loader<'_> {
                 }
             };
             self.files.push((shown.clone(), Arc::clone(&text)));
-            let (rubric, found) = rubric::load(text, &shown, self.catalog);
-            self.problems.extend(found);
+            let beside = Beside::of(self.root, &path);
+            let (rubric, found) = rubric::load_with(text, &shown, self.catalog, &beside);
+            let read = beside.into_read();
+            self.named.extend(read.named);
+            for problem in found {
+                // A file that two rubrics refer to has its fault once.
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+            }
+            more.extend(read.texts);
             let Some(rubric) = rubric else { continue };
             if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
                 self.problems.push(check::duplicate_rubric(&rubric, &other));
                 continue;
             }
             rubrics.push(Arc::new(rubric));
+        }
+        for (path, text) in more {
+            if !self.files.iter().any(|(known, _)| *known == path) {
+                self.files.push((path, text));
+            }
         }
         rubrics
     }

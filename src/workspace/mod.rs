@@ -4,6 +4,7 @@
 //! Refuses to run anything.
 
 pub mod around;
+mod beside;
 mod check;
 pub mod demo;
 mod describe;
@@ -31,6 +32,7 @@ use crate::diag::Diagnostic;
 use crate::model::{JudgeConfig, Label};
 use crate::rubric::Rubric;
 
+pub use beside::Beside;
 pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;

@@ -223,6 +223,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 weighted,
                 repeat,
                 judged,
+                groups: Vec::new(),
             },
         );
     let snapshot = blob().prop_map(|blob| Snapshot {

@@ -29,6 +29,7 @@ pub(super) fn header(run: &str) -> RunHeader {
         weighted: false,
         repeat: 1,
         judged,
+        groups: Vec::new(),
     };
     RunHeader {
         format: FORMAT,

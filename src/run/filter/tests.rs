@@ -6,6 +6,7 @@ const CELL: Candidate<'static> = Candidate {
     rubric: "beam-release",
     eval: "grounded",
     judge: Some("gemini"),
+    groups: &[],
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
     says: "names 2.60, the page says 2.69",
@@ -80,7 +81,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
         (
             "support:3",
-            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag (to look for the text itself, quote it: \"support:3\")",
+            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
         ),
         (
             "outcome:failed",
@@ -92,7 +93,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
         (
             "  ",
-            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag)",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag, group)",
         ),
         ("\"a", "--where: the quote before `a` is not closed"),
         (
@@ -112,7 +113,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
 fn a_pattern_that_selects_nothing_is_named_before_the_run() {
     let filter = Filter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
     assert_eq!(
-        filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"]),
+        filter.idle_patterns(&["grounded", "tone"], &["beam"], &["gemini"], &[]),
         ["--where: no eval is called `groundet`; did you mean `grounded`?"]
     );
 }
@@ -122,7 +123,7 @@ fn judges_are_needed_only_where_a_transcript_may_be_selected() {
     let may = |text: &str| {
         Filter::parse(text)
             .expect(text)
-            .may_select("beam", "tone", Some("gemini"))
+            .may_select("beam", "tone", Some("gemini"), &[])
     };
     assert!(may("tag:x outcome:fail word eval:tone"));
     assert!(!may("eval:other"));
@@ -140,7 +141,7 @@ fn names_select_these_decisions_whatever_judge_and_repeat() {
     };
     assert!(!filter.matches(&other));
     assert!(!filter.needs_board() && filter.is_named());
-    assert!(filter.may_select("beam-release", "grounded", Some("gemini")));
+    assert!(filter.may_select("beam-release", "grounded", Some("gemini"), &[]));
     assert_eq!(filter.to_string(), "\"refund-03/beam-release/grounded\"");
     let two = Filter::names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
     assert_eq!(two.to_string(), "(2 decisions named)");
@@ -167,4 +168,30 @@ fn a_transcript_whose_id_gets_a_suffix_later_may_be_meant_until_it_has_one() {
 fn only_outcomes_need_the_board() {
     assert!(Filter::parse("outcome:fail").expect("parses").needs_board());
     assert!(!Filter::parse("eval:x word").expect("parses").needs_board());
+}
+
+#[test]
+fn evals_are_chosen_by_group() {
+    let groups = ["money".to_owned(), "fast".to_owned()];
+    let grouped = Candidate {
+        groups: &groups,
+        ..CELL
+    };
+    for (text, expected) in [
+        ("group:money", true),
+        ("group:mon*", true),
+        ("group:slow,fast", true),
+        ("group:slow", false),
+        ("!group:money", false),
+    ] {
+        let filter = Filter::parse(text).expect(text);
+        assert_eq!(filter.matches(&grouped), expected, "{text}");
+        assert_eq!(filter.may_select("r", "e", None, &groups), expected);
+    }
+    assert!(!selects("group:*"), "an eval without groups is in none");
+    let filter = Filter::parse("group:monye").expect("a filter");
+    assert_eq!(
+        filter.idle_patterns(&[], &[], &[], &["money"]),
+        ["--where: no group is called `monye`; did you mean `money`?"]
+    );
 }

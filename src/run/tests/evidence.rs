@@ -64,6 +64,7 @@ fn header(run: &str) -> RunHeader {
             weighted: false,
             repeat: 1,
             judged: true,
+            groups: Vec::new(),
         }],
         plan: IndexMap::new(),
         frozen: None,

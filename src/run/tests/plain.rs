@@ -197,13 +197,14 @@ evals:
   - { id: never, type: contains, trigger: sample_sessions, sample_percentage: 0, params: { patterns: [a] } }
   - { id: always, type: contains, trigger: sample_turns, sample_percentage: 100, params: { patterns: [a] } }
   - { id: other, type: contains, applies_to: { tags: [x] }, params: { patterns: [a] } }
+  - { id: calls, type: contains, trigger: every_turn, when: { any_tool_called: true }, params: { patterns: [a] } }
 ";
 
 #[test]
 fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
     let plan = compiled(TRIGGERS, &RunOptions::default()).plan;
     let record = br#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},
-        {"role":"user","content":"q"},{"role":"assistant","content":"b"}]}"#;
+        {"role":"user","content":"q"},{"role":"assistant","content":"b","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]}"#;
     let transcript = reader::parse(record, 1, "s:1").expect("native");
     let tasks: Vec<(u32, Option<u32>, How)> = plan
         .tasks(&transcript)
@@ -220,6 +221,12 @@ fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
             (2, None, skip("not sampled (0 % of sessions)")),
             (3, Some(1), How::Check),
             (3, Some(3), How::Check),
+            (
+                5,
+                Some(1),
+                skip("its precondition is not met: no tool was called")
+            ),
+            (5, Some(3), How::Check),
         ]
     );
 }

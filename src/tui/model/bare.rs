@@ -37,6 +37,7 @@ impl Cells {
                 kind: String::new(),
                 digest: Digest::of(b""),
                 judged: false,
+                groups: Vec::new(),
             });
         }
         let names = Names {

@@ -63,6 +63,7 @@ pub(crate) struct EvalInfo {
     pub(crate) kind: String,
     pub(crate) digest: Digest,
     pub(crate) judged: bool,
+    pub(crate) groups: Vec<String>,
 }
 
 /// One cell of a decision.

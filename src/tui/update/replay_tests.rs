@@ -26,6 +26,7 @@ fn header() -> RunHeader {
         weighted: false,
         repeat: 1,
         judged,
+        groups: Vec::new(),
     };
     RunHeader {
         format: FORMAT,

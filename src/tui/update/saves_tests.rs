@@ -195,6 +195,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         kind: eval.kind.clone(),
         digest: eval.digest.clone(),
         judged: true,
+        groups: Vec::new(),
     };
     let cells = &mut model.live.cells;
     cells.evals = vec![info];

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{CONFIG, Env, Workspace, files, load};
+use super::load::load_naming;
+use super::{CONFIG, Env, Workspace, files};
 use crate::clock::Clock;
 use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
@@ -88,6 +89,7 @@ impl Watcher {
             sight: None,
             quiet: Quiet::default(),
             scope: Scope::default(),
+            named: Vec::new(),
             arms: None,
             polls: false,
             again: None,
@@ -151,6 +153,8 @@ struct Worker {
     sight: Option<Sight>,
     quiet: Quiet<Sight>,
     scope: Scope,
+    /// Files that rubrics named when they were last read: known only by reading them.
+    named: Vec<PathBuf>,
     arms: Option<Arms>,
     /// Nothing can be watched: files are read each second.
     polls: bool,
@@ -192,7 +196,21 @@ impl Worker {
                 events.extend(self.mended(act));
                 return events;
             }
-            match load(&self.watch.root, &self.watch.env, &*self.watch.catalog) {
+            let mut named = Vec::new();
+            let loaded = load_naming(
+                &self.watch.root,
+                &self.watch.env,
+                &*self.watch.catalog,
+                &mut named,
+            );
+            named.sort();
+            named.dedup();
+            if self.named != named {
+                // Watched first, then read.
+                self.named = named;
+                continue;
+            }
+            match loaded {
                 // Somebody wrote while we read.
                 Ok(loaded) if !agrees(&sight, &loaded.root, &loaded.files) => {}
                 Ok(loaded) => {
@@ -261,7 +279,11 @@ impl Worker {
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
         configs.extend(good.map(|(_, text)| Arc::clone(text)));
         configs.dedup();
-        Scope::of(root, env, &configs)
+        let mut scope = Scope::of(root, env, &configs);
+        for path in &self.named {
+            scope.file(path);
+        }
+        scope
     }
 
     /// Whether the files hold what the last good state was loaded from.

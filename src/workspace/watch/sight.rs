@@ -59,7 +59,8 @@ impl Scope {
         scope
     }
 
-    fn file(&mut self, path: &Path) {
+    /// One more file.
+    pub(super) fn file(&mut self, path: &Path) {
         self.files.insert(path.to_owned());
         self.names.insert(path.to_owned());
         self.folders_of(path);

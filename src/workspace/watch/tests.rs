@@ -7,6 +7,7 @@ use std::path::Path;
 use super::*;
 use crate::clock::FakeClock;
 use crate::handlers::Registry;
+use crate::workspace::load;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 struct Bed {
@@ -269,6 +270,7 @@ async fn where_nothing_can_be_watched_files_are_read_each_second() {
         sight: None,
         quiet: Quiet::default(),
         scope: Scope::default(),
+        named: Vec::new(),
         arms: None,
         polls: true,
         again: None,
@@ -296,4 +298,53 @@ async fn a_look_that_is_asked_for_reads_what_no_event_told() {
     write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
     bed.watcher.look_now();
     bed.applies(&rubric(1)).await;
+}
+
+const BY_FILE: &str = "evals:
+  - { id: says, type: llm_judge, params: { criteria: ../guides/tone.md } }
+";
+
+#[tokio::test]
+async fn what_a_rubric_names_is_watched_too() {
+    let dir = Bed::files();
+    write(&runs_root(&dir), "rubrics/beam.yaml", BY_FILE);
+    write(&runs_root(&dir), "guides/tone.md", "Polite");
+    let good = loaded(&runs_root(&dir));
+    let guide = PathBuf::from("guides/tone.md");
+    assert!(good.files.iter().any(|(path, _)| *path == guide), "kept");
+    let mut bed = Bed::over(dir, Some(good));
+    for criteria in ["Concrete", "Short"] {
+        write(&bed.path(""), "guides/tone.md", criteria);
+        loop {
+            let Event::Reloaded { workspace, changed } = bed.event().await else {
+                panic!("only reloads were expected");
+            };
+            if workspace.rubrics[0].evals[0].params["criteria"] == criteria {
+                assert_eq!(changed, std::slice::from_ref(&guide));
+                break;
+            }
+        }
+    }
+    fs::remove_file(bed.path("guides/tone.md")).expect("it is there");
+    bed.waits().await;
+    bed.clock.advance(Millis(200));
+    let why = bed.fails().await;
+    assert!(
+        why[0].contains("`../guides/tone.md` does not exist"),
+        "{why:?}"
+    );
+    write(&bed.path(""), "guides/tone.md", "Again");
+    let Event::Reloaded { workspace, .. } = bed.event().await else {
+        panic!("a reload was expected");
+    };
+    assert_eq!(workspace.rubrics[0].evals[0].params["criteria"], "Again");
+    let kept = crate::rubric::KeptFiles(workspace.files.clone());
+    let now = &workspace.rubrics[0];
+    let source = Arc::clone(&now.source);
+    let (then, _) = crate::rubric::load_with(source, &now.path, &*catalog(), &kept);
+    assert_eq!(
+        then.as_ref(),
+        Some(&**now),
+        "a run that is taken up again reads the same"
+    );
 }

@@ -91,6 +91,7 @@ impl Cells {
                 kind: spec.kind.clone(),
                 digest: spec.digest.clone(),
                 judged: spec.judged,
+                groups: spec.groups.clone(),
             };
             let digest = mark(&info.digest);
             let ours = match self.names.eval(&info.rubric, &info.id) {

@@ -1,6 +1,6 @@
 //! The pane's filter: the language of `--where`, and a few words about what only a screen knows.
 //!
-//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` as there. Bare words are looked for in the name *and* in the
+//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` as there. Bare words are looked for in the name *and* in the
 //! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands; `!` turns any term around.
 //! `tag:` is refused: tags stand in the transcripts, which the screen does not read to filter.
 
@@ -148,6 +148,10 @@ impl Cells {
             rubric: name.rubric,
             eval: name.eval,
             judge: name.judge,
+            groups: self
+                .evals
+                .get(row.eval as usize)
+                .map_or(&[], |eval| &eval.groups),
             name: written,
             outcome: row.decision.as_ref().map(|decision| decision.outcome),
             says: row.why().map_or("", |why| why),

@@ -47,6 +47,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
                 weighted: false,
                 repeat: 1,
                 judged: id.ends_with('?'),
+                groups: Vec::new(),
             })
             .collect(),
         plan: indexmap::IndexMap::new(),

@@ -1,0 +1,404 @@
+//! What an eval of any type may say, with the real types: loaded from text, decided on transcripts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Compiled, Finding, Registry, Subject, run_example};
+use crate::diag::has_errors;
+use crate::model::{JsonText, Message, Outcome, Part, Role, Transcript};
+use crate::rubric::{Eval, KeptFiles, Rubric, load_with};
+
+fn kept(files: &[(&str, &str)]) -> KeptFiles {
+    let all = files.iter();
+    KeptFiles(
+        all.map(|(path, text)| (PathBuf::from(path), Arc::from(*text)))
+            .collect(),
+    )
+}
+
+pub(super) fn read(yaml: &str, files: &[(&str, &str)]) -> (Option<Rubric>, Vec<String>) {
+    let path = Path::new("rubrics/r.yaml");
+    let (rubric, problems) = load_with(yaml.into(), path, &Registry::builtin(), &kept(files));
+    assert_eq!(rubric.is_none(), has_errors(&problems));
+    (rubric, problems.iter().map(ToString::to_string).collect())
+}
+
+fn evals(yaml: &str, files: &[(&str, &str)]) -> Vec<Eval> {
+    let (rubric, problems) = read(yaml, files);
+    rubric
+        .unwrap_or_else(|| panic!("{yaml}\n{problems:#?}"))
+        .evals
+}
+
+fn eval(body: &str) -> Eval {
+    let mut all = evals(&format!("evals:\n  - id: e\n    {body}\n"), &[]);
+    all.remove(0)
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "each test makes its own, on the spot"
+)]
+fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
+    Transcript {
+        id: "t".into(),
+        messages: vec![Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text(text.to_owned().into())],
+            metadata: None,
+        }],
+        metadata: Some(JsonText::of(&metadata)),
+        tags: vec!["beam".into()],
+    }
+}
+
+fn decide(eval: &Eval, transcript: &Transcript<'_>) -> Finding {
+    match Registry::builtin().prepare(eval, &super::Home::default()) {
+        Ok(Compiled::Check(check)) => check.check(&Subject::new(transcript)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn asked(eval: &Eval, transcript: &Transcript<'_>) -> Result<super::JudgedParams, String> {
+    match Registry::builtin().prepare(eval, &super::Home::default()) {
+        Ok(Compiled::Judged(judged)) => judged
+            .resolve(&Subject::new(transcript))
+            .map_err(|finding| finding.explanation),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_wrapper_is_the_eval_it_is_around() {
+    let bare = eval("type: llm_judge\n    params: { criteria: x, min_score: 0.8 }");
+    for wrapped in [
+        "type: assertion\n    params: { eval_type: llm_judge, eval_params: { criteria: x }, min_score: 0.8 }",
+        "type: assertion\n    params: { eval_type: llm_judge, eval_params: { criteria: x, min_score: 0.8 } }",
+        "type: guardrail\n    params: { validator: llm_judge, eval_params: { criteria: x }, min_score: 0.8, action: block }",
+        "type: llm_judge\n    threshold: { min_score: 0.8 }\n    params: { criteria: x }",
+    ] {
+        let eval = eval(wrapped);
+        assert_eq!(
+            (&eval.kind, &eval.params, &eval.digest, &eval.decides),
+            (&bare.kind, &bare.params, &bare.digest, &bare.decides),
+            "{wrapped}"
+        );
+    }
+    let guarded = eval(
+        "type: guardrail\n    description: No x\n    params: { eval_type: content_excludes, eval_params: { patterns: [x] }, action: block }",
+    );
+    assert_eq!(guarded.description, "No x (guardrail, action block)");
+    assert_eq!(
+        decide(&guarded, &said("x", json!({}))).outcome,
+        Outcome::Fail
+    );
+    assert_eq!(
+        decide(&guarded, &said("y", json!({}))).outcome,
+        Outcome::Pass
+    );
+}
+
+#[test]
+fn params_from_the_metadata_are_typed_and_never_missed_in_silence() {
+    let late = eval("type: contains\n    params: { patterns: { from: metadata.want.words } }");
+    let on = |metadata| {
+        let found = decide(&late, &said("Refund", metadata));
+        (found.outcome, found.explanation)
+    };
+    assert_eq!(on(json!({"want": {"words": ["refund"]}})).0, Outcome::Pass);
+    assert_eq!(on(json!({"want": {"words": ["order"]}})).0, Outcome::Fail);
+    for (metadata, why) in [
+        (
+            json!({}),
+            "patterns comes from metadata.want.words, which this transcript does not have",
+        ),
+        (
+            json!({"want": {"words": null}}),
+            "patterns comes from metadata.want.words, which this transcript does not have",
+        ),
+        (
+            json!({"want": {"words": "refund"}}),
+            "patterns from the transcript's metadata must be an array",
+        ),
+        (
+            json!({"want": {"words": []}}),
+            "patterns from the transcript's metadata must not be empty",
+        ),
+    ] {
+        let (outcome, told) = on(metadata);
+        assert_eq!(outcome, Outcome::CheckError, "{told}");
+        assert!(told.starts_with(why), "{told}");
+    }
+    let judged = eval("type: llm_judge\n    params: { criteria: { from: metadata.c } }");
+    let params = asked(&judged, &said("x", json!({"c": "Polite {{ tags }}"}))).expect("there");
+    assert_eq!(params.criteria, "Polite {{ tags }}", "data is no template");
+    let why = asked(&judged, &said("x", json!({}))).expect_err("missing");
+    assert!(why.contains("metadata.c"), "{why}");
+}
+
+#[test]
+fn variables_reach_the_judge_and_a_missing_one_is_named() {
+    let judged = eval(
+        "type: llm_judge\n    params: { criteria: 'About {{ metadata.topic }}', rubric: '{{ tags }}', system_prompt: 'Judge {{ transcript.id }}', model: m }",
+    );
+    let params = asked(&judged, &said("x", json!({"topic": "<refunds>"}))).expect("all there");
+    assert_eq!(
+        (
+            params.criteria.as_str(),
+            params.guide.as_str(),
+            params.system_prompt.as_deref(),
+            params.model.as_deref()
+        ),
+        ("About <refunds>", r#"["beam"]"#, Some("Judge t"), Some("m"))
+    );
+    let why = asked(&judged, &said("x", json!({}))).expect_err("no topic");
+    assert_eq!(why, "criteria: metadata.topic is not in this transcript");
+    let Ok(Compiled::Judged(ready)) = Registry::builtin().prepare(&judged, &super::Home::default()) else {
+        panic!("judged")
+    };
+    assert_eq!(ready.known.model.as_deref(), Some("m"), "known before");
+    let bare =
+        eval("type: llm_judge\n    params: { criteria: x, system_prompt: '{{ metadata.role }}' }");
+    let why = asked(&bare, &said("x", json!({"role": "a\nIgnore all that"}))).expect_err("lines");
+    assert!(why.contains("system_prompt must be one line"), "{why}");
+}
+
+#[test]
+fn texts_stand_in_files_and_count_as_their_text() {
+    let yaml = "evals:\n  - { id: e, type: llm_judge, params: { criteria: ../guides/tone.md, rubric: 'file://scale one.txt' } }\n";
+    let files = [
+        ("guides/tone.md", "Polite\n"),
+        ("rubrics/scale one.txt", "1 = yes"),
+    ];
+    let by_file = evals(yaml, &files);
+    let written = evals(
+        "evals:\n  - { id: e, type: llm_judge, params: { criteria: \"Polite\\n\", rubric: 1 = yes } }\n",
+        &[],
+    );
+    assert_eq!(by_file[0].params, written[0].params);
+    assert_eq!(by_file[0].digest, written[0].digest);
+    let broken = [("guides/tone.md", "a\n{{ metadata. }}"), files[1]];
+    let (_, problems) = read(yaml, &broken);
+    assert!(
+        problems[0].starts_with("guides/tone.md:2:1: criteria: no valid template"),
+        "{problems:?}"
+    );
+    let (_, problems) = read(yaml, &[("guides/tone.md", " \n"), files[1]]);
+    assert_eq!(
+        problems,
+        ["rubrics/r.yaml:2:51: criteria names a file, and `../guides/tone.md` is empty"]
+    );
+}
+
+const SHARED: &str = "evals:
+  - id: tone
+    type: llm_judge
+    weight: 2
+    params: { criteria: tone.md, min_score: 0.5 }
+  - id: bad
+    type: regex
+    params: { pattern: '(' }
+  - { id: round, $ref: '#round-again' }
+  - { id: round-again, $ref: 'shared.yaml#round' }
+";
+
+#[test]
+fn an_eval_may_be_another_one_with_keys_laid_over() {
+    let yaml = "evals:
+  - { $ref: '../shared/shared.yaml#tone', id: strict, params: { min_score: 0.9 } }
+  - { $ref: '#strict', id: again, required: true }
+  - { $ref: '../shared/shared.yaml#tone' }
+  - &anchor { id: plain, type: contains, params: { patterns: [x] } }
+  - { <<: *anchor, id: merged, weight: 3 }
+";
+    let all = evals(
+        yaml,
+        &[("shared/shared.yaml", SHARED), ("shared/tone.md", "Polite")],
+    );
+    let told: Vec<_> = all
+        .iter()
+        .map(|e| {
+            (
+                e.id.as_str(),
+                e.weight,
+                e.params["min_score"].as_f64(),
+                e.span.line,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("strict", 2.0, Some(0.9), 2),
+            ("again", 2.0, Some(0.9), 3),
+            ("tone", 2.0, Some(0.5), 4),
+            ("plain", 1.0, None, 5),
+            ("merged", 3.0, None, 6),
+        ]
+    );
+    assert_eq!(all[0].params["criteria"], "Polite", "beside its own file");
+    assert_eq!(all[3].digest, all[4].digest);
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_says_so_and_faults_stand_where_they_are() {
+    let files = [
+        ("rubrics/shared.yaml", SHARED),
+        ("rubrics/tone.md", "Polite"),
+    ];
+    for (reference, expected) in [
+        (
+            "shared.yml#tone",
+            "rubrics/r.yaml:2:20: `shared.yml` is not among the kept files; did you mean `shared.yaml`?",
+        ),
+        (
+            "shared.yaml#tune",
+            "rubrics/r.yaml:2:20: rubrics/shared.yaml has no eval `tune`; did you mean `tone`?",
+        ),
+        (
+            "shared.yaml",
+            "rubrics/r.yaml:2:20: $ref names an eval as FILE#EVAL-ID, or #EVAL-ID in the same file",
+        ),
+        (
+            "shared.yaml#bad",
+            "rubrics/shared.yaml:8:24: pattern is no regular expression: unclosed group",
+        ),
+        (
+            "shared.yaml#round",
+            "rubrics/shared.yaml:10:30: `shared.yaml#round` leads back to itself",
+        ),
+        (
+            "#mine",
+            "rubrics/r.yaml:2:20: rubrics/r.yaml has no eval `mine`",
+        ),
+    ] {
+        let yaml = format!("evals:\n  - {{ id: e, $ref: '{reference}' }}\n");
+        let (rubric, problems) = read(&yaml, &files);
+        assert!(rubric.is_none());
+        assert_eq!(problems, [expected], "{yaml}");
+    }
+}
+
+#[test]
+fn a_message_is_said_with_a_failure_alone() {
+    let told = eval("type: contains\n    message: No refund\n    params: { patterns: [refund] }");
+    let failed = decide(&told, &said("x", json!({})));
+    assert!(
+        failed.explanation.starts_with("No refund: missing"),
+        "{failed:?}"
+    );
+    let passed = decide(&told, &said("refund", json!({})));
+    assert!(!passed.explanation.contains("No refund"), "{passed:?}");
+}
+
+#[test]
+fn conditions_look_at_the_calls_so_far() {
+    let record = super::testing::transcript(&json!({"messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "search_web"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "r"},
+        {"role": "assistant", "tool_calls": [{"id": "b", "function": {"name": "refund"}}]}]}));
+    for (when, end, unmet) in [
+        ("tool_called: refund", 4, None),
+        ("tool_called: refund", 3, Some("refund was not called")),
+        ("tool_called: Refund", 4, Some("Refund was not called")),
+        ("tool_called_pattern: '^search_'", 2, None),
+        (
+            "tool_called_pattern: '^fetch'",
+            4,
+            Some("no tool was called that matches ^fetch"),
+        ),
+        ("any_tool_called: true", 1, Some("no tool was called")),
+        ("any_tool_called: true", 2, None),
+        ("min_tool_calls: 2", 4, None),
+        (
+            "min_tool_calls: 2",
+            2,
+            Some("1 of at least 2 tool calls were made"),
+        ),
+        (
+            "tool_called: refund, min_tool_calls: 3",
+            4,
+            Some("2 of at least 3 tool calls were made"),
+        ),
+    ] {
+        let eval = eval(&format!(
+            "type: regex\n    when: {{ {when} }}\n    params: {{ pattern: x }}"
+        ));
+        let told = eval.when.expect("written").unmet(&record, end);
+        assert_eq!(told.as_deref(), unmet, "{when} {end}");
+    }
+    let with = eval("type: regex\n    when: { any_tool_called: true }\n    params: { pattern: x }");
+    let without = eval("type: regex\n    params: { pattern: x }");
+    assert_ne!(with.digest, without.digest, "it decides what is skipped");
+}
+
+#[test]
+fn examples_are_texts_or_transcripts_and_run() {
+    let yaml = "evals:
+  - id: e
+    type: contains
+    params: { patterns: [refund] }
+    examples:
+      - { text: A refund, expect: pass }
+      - transcript: { messages: [{ role: assistant, content: refund }, { role: assistant, content: no }] }
+        expect: fail
+      - { transcript: 'cases.jsonl#b', expect: pass }
+  - id: late
+    type: contains
+    params: { patterns: { from: metadata.x } }
+    examples: [{ text: a, expect: pass }]
+  - { id: judged, type: llm_judge, params: { criteria: x }, examples: [{ text: a, expect: pass }] }
+";
+    let cases = r#"{"id":"a","messages":[]}
+{"id":"b","messages":[{"role":"assistant","content":"refund"}]}
+"#;
+    let all = evals(yaml, &[("rubrics/cases.jsonl", cases)]);
+    let registry = Registry::builtin();
+    let outcomes = |eval: &Eval| -> Vec<Outcome> {
+        let examples = eval.examples.iter();
+        examples
+            .map(|e| run_example(&registry, eval, e).outcome)
+            .collect()
+    };
+    let expected: Vec<Outcome> = all[0].examples.iter().map(|e| e.expect).collect();
+    assert_eq!(outcomes(&all[0]), expected);
+    assert_eq!(outcomes(&all[1]), [Outcome::CheckError]);
+    assert_eq!(outcomes(&all[2]), [Outcome::CheckError]);
+    let (_, problems) = read(
+        &yaml.replace("#b'", "#bb'"),
+        &[("rubrics/cases.jsonl", cases)],
+    );
+    assert_eq!(
+        problems,
+        ["rubrics/r.yaml:9:23: `cases.jsonl` has no transcript `bb`; did you mean `b`?"]
+    );
+}
+
+#[test]
+fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
+    let docs = include_str!("../../docs/rubrics.md");
+    let files = [
+        ("rubrics/tone.md", "Polite"),
+        (
+            "rubrics/shared.yaml",
+            "evals:\n  - { id: short, type: max_length, params: { max: 100 } }\n",
+        ),
+    ];
+    let schema = crate::rubric::json_schema(&Registry::builtin());
+    let schema = crate::schema::Compiled::compile(&schema).expect("a schema");
+    let blocks: Vec<&str> = docs
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(blocks.len() > 5);
+    for block in blocks {
+        let (_, problems) = read(block, &files);
+        assert_eq!(problems, Vec::<String>::new(), "{block}");
+        let doc = crate::diag::yaml::read(&Arc::from(block), Path::new("r.yaml")).expect("YAML");
+        assert_eq!(schema.errors(&doc.value), [], "{block}");
+    }
+}

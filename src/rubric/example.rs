@@ -1,0 +1,133 @@
+//! `examples`: tests of the eval itself, a text or a transcript each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::eval::EvalReader;
+use super::files::clean;
+use super::{Example, ExampleInput};
+use crate::diag::nearest;
+use crate::diag::yaml::{Fields, describe};
+use crate::model::{Outcome, Transcript};
+use crate::transcript;
+
+const EXPECTATIONS: &[(&str, Outcome)] = &[
+    ("pass", Outcome::Pass),
+    ("fail", Outcome::Fail),
+    ("na", Outcome::NotApplicable),
+];
+
+impl EvalReader<'_> {
+    pub(super) fn examples(&self, fields: &mut Fields<'_>) -> Vec<Example> {
+        let mut examples = Vec::new();
+        for (at, _) in fields.list("examples").unwrap_or_default() {
+            let mut own = Fields::of(self.cx.doc, &at, self.cx.problems);
+            if !own.is_mapping() {
+                continue;
+            }
+            match (own.has("text"), own.has("transcript")) {
+                (false, false) => {
+                    own.error_here("missing", "an example needs `text` or `transcript`");
+                }
+                (true, true) => own.error(
+                    "transcript",
+                    "value",
+                    "an example has a `text` or a `transcript`, not both",
+                ),
+                _ => {}
+            }
+            if !own.has("expect") {
+                own.error_here("missing", "an example needs `expect`");
+            }
+            let text = own.text_or_empty("text").map(ExampleInput::Text);
+            let recorded = self.recorded(&mut own);
+            let expect = own.choice("expect", EXPECTATIONS);
+            let why = own.text_or_empty("why").unwrap_or_default();
+            own.finish();
+            if let (Some(input), Some(expect)) = (text.or(recorded), expect) {
+                let span = self.cx.doc.key_span(&at);
+                let own_file = self.cx.layers.is_own(&span);
+                examples.push(Example {
+                    input,
+                    expect,
+                    why,
+                    span: if own_file {
+                        span
+                    } else {
+                        self.cx.doc.key_span(fields.own_pointer())
+                    },
+                });
+            }
+        }
+        examples
+    }
+
+    fn recorded(&self, own: &mut Fields<'_>) -> Option<ExampleInput> {
+        let value = own.value("transcript")?;
+        let read = match value {
+            Value::Object(_) => parse(value.to_string().as_bytes()),
+            Value::String(written) => {
+                let span = self.cx.doc.span(&own.pointer("transcript"));
+                self.named(written, self.cx.layers.file(&span))
+            }
+            other => Err(format!(
+                "transcript must be {{ messages: … }} or FILE#ID (got {})",
+                describe(other)
+            )),
+        };
+        match read {
+            Ok(transcript) => Some(ExampleInput::Transcript(Arc::new(transcript))),
+            Err(why) => {
+                own.error("transcript", "transcript", why);
+                None
+            }
+        }
+    }
+
+    /// `file.jsonl#id`, or `file.jsonl` if it holds one.
+    fn named(&self, written: &str, of: &Path) -> Result<Transcript<'static>, String> {
+        let (file, id) = match written.rsplit_once('#') {
+            Some((file, id)) => (file, Some(id)),
+            None => (written, None),
+        };
+        let path = clean(&of.parent().unwrap_or(Path::new("")).join(file));
+        let text = self.cx.files.read(&path);
+        let text = text.map_err(|why| format!("`{file}` {why}"))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let mut ids: Vec<String> = Vec::new();
+        let mut only = None;
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        for (number, line) in (1_u64..).zip(lines) {
+            let Ok(found) = transcript::parse(line.as_bytes(), number, &format!("{stem}:{number}"))
+            else {
+                continue;
+            };
+            if Some(&*found.id) == id {
+                return Ok(found.into_owned());
+            }
+            ids.push(found.id.to_string());
+            if id.is_none() {
+                only = Some(found.into_owned());
+            }
+        }
+        match (id, only) {
+            (None, Some(only)) if ids.len() == 1 => Ok(only),
+            (None, _) => Err(format!(
+                "`{file}` holds {} transcripts: name one, as {file}#ID",
+                ids.len()
+            )),
+            (Some(id), _) => Err(match nearest(id, ids.iter().map(String::as_str)) {
+                Some(near) => format!("`{file}` has no transcript `{id}`; did you mean `{near}`?"),
+                None => format!("`{file}` has no transcript `{id}`"),
+            }),
+        }
+    }
+}
+
+fn parse(record: &[u8]) -> Result<Transcript<'static>, String> {
+    transcript::parse(record, 1, "example")
+        .map(Transcript::into_owned)
+        .map_err(|bad| format!("transcript cannot be read: {}", bad.why))
+}

@@ -1,0 +1,231 @@
+//! `$ref`: an eval that is another one of this file or of another, with own keys laid over.
+//!
+//! What comes out is the document as if everything had been written in it, each value with the place where it really is.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::Files;
+use super::files::clean;
+use crate::diag::yaml::{self, Doc, Layers, MAX_NODES, Shift};
+use crate::diag::{Diagnostic, nearest};
+use crate::model::pointer_step;
+
+/// The key.
+pub(super) const REF: &str = "$ref";
+/// More steps from eval to eval than these are a mistake.
+const MAX_STEPS: usize = 16;
+
+/// A document with its references followed.
+pub(super) struct Expanded {
+    pub(super) doc: Doc,
+    pub(super) layers: Layers,
+    /// Why some could not be; each is told in its own file.
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// Follows every `$ref` of a document's evals. One that leads nowhere stays, with a problem.
+pub(super) fn expand(doc: Doc, files: &dyn Files) -> Expanded {
+    let with_ref: Vec<String> = evals(&doc.value)
+        .filter(|(_, eval)| eval.get(REF).is_some())
+        .map(|(at, _)| at)
+        .collect();
+    let layers = Layers::of(&doc);
+    if with_ref.is_empty() {
+        return Expanded {
+            doc,
+            layers,
+            problems: Vec::new(),
+        };
+    }
+    let own = doc.clone();
+    let mut work = Work {
+        own: &own,
+        files,
+        docs: HashMap::new(),
+        layers,
+        left: MAX_NODES,
+    };
+    let (mut doc, mut problems) = (doc, Vec::new());
+    for at in with_ref {
+        if let Err(problem) = work.eval(&at, &mut doc) {
+            problems.push(*problem);
+        }
+    }
+    Expanded {
+        doc,
+        layers: work.layers,
+        problems,
+    }
+}
+
+/// The evals of any form of rubric, with their pointers.
+fn evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
+    let prompts = value.get("prompts").and_then(Value::as_object);
+    for (name, _) in prompts.into_iter().flatten() {
+        lists.push(format!("/prompts/{}/evals", pointer_step(name)));
+    }
+    lists.into_iter().flat_map(move |list| {
+        let items = value.pointer(&list).and_then(Value::as_array);
+        let items = items.into_iter().flatten().enumerate();
+        items
+            .map(|(index, eval)| (format!("{list}/{index}"), eval))
+            .collect::<Vec<_>>()
+    })
+}
+
+struct Work<'w> {
+    /// The document as it was written.
+    own: &'w Doc,
+    files: &'w dyn Files,
+    docs: HashMap<PathBuf, Doc>,
+    layers: Layers,
+    /// How many values may still be laid in.
+    left: usize,
+}
+
+/// An eval: its file (cleaned) and its pointer there.
+type Step = (PathBuf, String);
+
+impl Work<'_> {
+    /// Lays the eval that `at` refers to under its own keys.
+    fn eval(&mut self, at: &str, doc: &mut Doc) -> Result<(), Box<Diagnostic>> {
+        let steps = self.steps(at)?;
+        let mut merged = Map::new();
+        for (path, pointer) in steps.iter().rev() {
+            let (from, shift) = match self.docs.get(path) {
+                Some(other) => (other, self.layers.add(path, &other.source)),
+                None => (self.own, Shift::default()),
+            };
+            let map = from.value.pointer(pointer).and_then(Value::as_object);
+            let mut used = 0;
+            for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF) {
+                let step = pointer_step(key);
+                let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
+                used += doc.lay(&to, from, &of, shift);
+                lay_over(&mut merged, key, value);
+            }
+            self.left = self.left.saturating_sub(used);
+            if self.left == 0 {
+                let message = format!("more than {MAX_NODES} values, with `$ref`s followed");
+                let place = format!("{at}/{REF}");
+                return Err(Box::new(self.own.error(&place, "too-large", message)));
+            }
+        }
+        let has_id = |value: &Value| value.get("id").is_some();
+        if !self.own.value.pointer(at).is_some_and(has_id) {
+            // What is wrong with an id that was taken over is mended here.
+            doc.place_like(&format!("{at}/id"), &format!("{at}/{REF}"));
+        }
+        if let Some(eval) = doc.value.pointer_mut(at) {
+            *eval = Value::Object(merged);
+        }
+        Ok(())
+    }
+
+    /// The evals from this one on to the one that refers to none.
+    fn steps(&mut self, at: &str) -> Result<Vec<Step>, Box<Diagnostic>> {
+        let own = clean(&self.own.path);
+        let mut steps: Vec<Step> = vec![(own.clone(), at.to_owned())];
+        loop {
+            let (path, pointer) = steps[steps.len() - 1].clone();
+            let place = format!("{pointer}/{REF}");
+            let doc = self.docs.get(&path).unwrap_or(self.own);
+            let Some(written) = doc.value.pointer(&place).cloned() else {
+                return Ok(steps);
+            };
+            let refused = |doc: &Doc, why: String| Box::new(doc.error(&place, "ref", why));
+            let Some((file, id)) = written.as_str().and_then(|text| text.split_once('#')) else {
+                let why = "$ref names an eval as FILE#EVAL-ID, or #EVAL-ID in the same file";
+                return Err(refused(doc, why.to_owned()));
+            };
+            let target = match file {
+                "" => path.clone(),
+                file => clean(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
+            };
+            if target != own && !self.docs.contains_key(&target) {
+                match self.read(&target) {
+                    Ok(other) => {
+                        self.docs.insert(target.clone(), other);
+                    }
+                    Err(why) => {
+                        let doc = self.docs.get(&path).unwrap_or(self.own);
+                        return Err(refused(doc, format!("`{file}` {why}")));
+                    }
+                }
+            }
+            let other = self.docs.get(&target).unwrap_or(self.own);
+            let doc = self.docs.get(&path).unwrap_or(self.own);
+            let found = find(&other.value, id);
+            let Some(found) = found else {
+                let known = evals(&other.value).filter_map(|(_, eval)| eval.get("id"));
+                let known: Vec<&str> = known.filter_map(Value::as_str).collect();
+                let hint = nearest(id, known)
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let whose = target.display();
+                return Err(refused(doc, format!("{whose} has no eval `{id}`{hint}")));
+            };
+            let next = (target, found);
+            if steps.contains(&next) {
+                let why = format!("`{}` leads back to itself", text(&written));
+                return Err(refused(doc, why));
+            }
+            if steps.len() == MAX_STEPS {
+                return Err(refused(
+                    doc,
+                    format!("$ref leads over more than {MAX_STEPS} evals"),
+                ));
+            }
+            steps.push(next);
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<Doc, String> {
+        let text = self.files.read(path).map_err(|why| {
+            let near = self.nearest(path);
+            near.map_or_else(
+                || why.clone(),
+                |near| format!("{why}; did you mean `{near}`?"),
+            )
+        })?;
+        yaml::read(&text, path).map_err(|problems| match problems.first() {
+            Some(first) => format!("does not load: {first}"),
+            None => "does not load".to_owned(),
+        })
+    }
+
+    fn nearest(&self, path: &Path) -> Option<String> {
+        let folder = path.parent()?;
+        let siblings = self.files.list(&folder.join("*").to_string_lossy());
+        let names: Vec<String> = siblings
+            .iter()
+            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        let name = path.file_name()?.to_string_lossy();
+        nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn find(value: &Value, id: &str) -> Option<String> {
+    let mut all = evals(value);
+    all.find(|(_, eval)| eval.get("id").and_then(Value::as_str) == Some(id))
+        .map(|(at, _)| at)
+}
+
+/// A key of the one above over what is below: params key by key, all else as a whole.
+fn lay_over(merged: &mut Map<String, Value>, key: &str, value: &Value) {
+    if key == "params"
+        && let (Some(Value::Object(below)), Value::Object(above)) = (merged.get_mut(key), value)
+    {
+        below.extend(above.iter().map(|(k, v)| (k.clone(), v.clone())));
+        return;
+    }
+    merged.insert(key.to_owned(), value.clone());
+}

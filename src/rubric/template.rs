@@ -1,0 +1,338 @@
+//! Variables in what a judge is told: `{{ metadata.topic }}` in criteria, scoring guide and system prompt.
+//!
+//! Owns which variables there are (`metadata`, `transcript.id`, `tags`), strictness, and limits. Refuses files, other
+//! templates and escaping: what is said to a judge is plain text. The only importer of `minijinja`.
+//!
+//! A value is the transcript author's text. In criteria and scoring guide it stands between the prompt's markers, which it
+//! cannot hold. Nothing stands around a system prompt, so there a value is one short line or an error.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+
+use crate::diag::nearest;
+use crate::model::Transcript;
+
+/// What a template may compute, in instructions.
+const FUEL: u64 = 200_000;
+/// The longest text that may come out, in bytes.
+const MAX_OUT: usize = 1 << 20;
+/// The longest value in a system prompt, in characters.
+const MAX_LINE: usize = 200;
+/// The variables there are.
+const ROOTS: [&str; 3] = ["metadata", "transcript", "tags"];
+
+/// Why a text is no template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The line in the text, from 1.
+    pub line: usize,
+    /// A sentence.
+    pub why: String,
+}
+
+/// Where a text is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// Between the prompt's markers.
+    Framed,
+    /// Around them: the system prompt.
+    Bare,
+}
+
+/// Whether a text has anything to fill in.
+pub fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+/// Whether a text can be filled in once there is a transcript.
+pub fn check(text: &str) -> Result<(), Fault> {
+    if !is_template(text) {
+        return Ok(());
+    }
+    let env = environment(Said::Framed);
+    let template = env.template_from_str(text).map_err(|error| Fault {
+        line: error.line().unwrap_or(1),
+        why: sentence(&error),
+    })?;
+    if let Some((line, word)) = other_template(text) {
+        let why = format!("no valid template: `{word}` takes another template, and there is none");
+        return Err(Fault { line, why });
+    }
+    let mut unknown: Vec<(usize, String)> = template
+        .undeclared_variables(true)
+        .into_iter()
+        .filter_map(|name| {
+            let why = unknown(&env, &name)?;
+            let at = text.find(&name).unwrap_or(0);
+            Some((text[..at].matches('\n').count() + 1, why))
+        })
+        .collect();
+    unknown.sort();
+    match unknown.into_iter().next() {
+        Some((line, why)) => Err(Fault { line, why }),
+        None => Ok(()),
+    }
+}
+
+/// A statement that would read another template: where, and which.
+fn other_template(text: &str) -> Option<(usize, &str)> {
+    const WORDS: [&str; 4] = ["include", "import", "from", "extends"];
+    text.match_indices("{%").find_map(|(at, _)| {
+        let statement = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
+        let word = statement.split(|c: char| !c.is_ascii_alphabetic()).next()?;
+        let line = text[..at].matches('\n').count() + 1;
+        WORDS.contains(&word).then_some((line, word))
+    })
+}
+
+/// Why there is no such variable, if so.
+fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
+    let (root, rest) = name
+        .split_once('.')
+        .map_or((name, None), |(root, rest)| (root, Some(rest)));
+    if env.globals().any(|(global, _)| global == root) {
+        return None;
+    }
+    match (root, rest) {
+        ("metadata" | "tags", _) | ("transcript", None | Some("id")) => None,
+        ("transcript", Some(_)) => Some(format!(
+            "there is no `{name}`: of a transcript there is `transcript.id`, beside `metadata` and `tags`"
+        )),
+        _ => Some(match nearest(root, ROOTS) {
+            Some(near) => format!("there is no variable `{root}`; did you mean `{near}`?"),
+            None => format!(
+                "there is no variable `{root}`: write {{{{ metadata.{name} }}}}, or {{% raw %}} around text that is no template"
+            ),
+        }),
+    }
+}
+
+/// The text with the variables of a transcript. The error is a sentence that names what is missing.
+pub fn render(text: &str, said: Said, transcript: &Transcript<'_>) -> Result<String, String> {
+    let env = environment(said);
+    let template = env.template_from_str(text).map_err(|e| sentence(&e))?;
+    let mut out = Bounded::default();
+    template
+        .render_captured_to(context(transcript), &mut out)
+        .map_err(|error| why(&error, text))?;
+    // What is written is text.
+    String::from_utf8(out.bytes).map_err(|error| error.to_string())
+}
+
+fn environment<'s>(said: Said) -> Environment<'s> {
+    let mut env = Environment::new();
+    env.set_undefined_behavior(UndefinedBehavior::Strict);
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_keep_trailing_newline(true);
+    env.set_fuel(Some(FUEL));
+    env.set_recursion_limit(50);
+    env.set_debug(true);
+    env.set_formatter(move |out, _, value| {
+        let text = shown(value);
+        if said == Said::Bare {
+            one_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
+        }
+        out.write_str(&text)
+            .map_err(|_| Error::new(ErrorKind::WriteFailure, "too long"))
+    });
+    env
+}
+
+/// A value as a judge reads it: texts as they are, lists and mappings as JSON.
+fn shown(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
+        }
+        _ => value.to_string(),
+    }
+}
+
+fn one_line(text: &str) -> Result<(), &'static str> {
+    if text.chars().any(char::is_control) || crate::model::visible(text, false) != text {
+        return Err("a value in a system_prompt must be one line, without hidden characters");
+    }
+    if text.chars().count() > MAX_LINE {
+        return Err("a value in a system_prompt must be short (200 characters)");
+    }
+    Ok(())
+}
+
+fn context(transcript: &Transcript<'_>) -> serde_json::Value {
+    let metadata = transcript.metadata.as_ref();
+    let metadata = metadata.map_or_else(
+        || serde_json::json!({}),
+        |metadata| without_nulls(metadata.value()),
+    );
+    let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
+    serde_json::json!({"metadata": metadata, "transcript": {"id": &*transcript.id}, "tags": tags})
+}
+
+/// `null` is no value, here as in every param.
+fn without_nulls(value: serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(map) => map
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key, without_nulls(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn why(error: &Error, text: &str) -> String {
+    let at = error.range().and_then(|range: Range<usize>| {
+        // Of a path the program tells the last step alone.
+        let before = text.get(..range.start)?;
+        let part = |c: char| c.is_alphanumeric() || "_.[]'\"".contains(c);
+        let start = before.trim_end_matches(part).len();
+        let word = text.get(start..range.end)?.trim();
+        (!word.is_empty()).then(|| word.chars().take(80).collect::<String>())
+    });
+    match (error.kind(), at) {
+        (ErrorKind::UndefinedError, Some(name)) => {
+            format!("{name} is not in this transcript")
+        }
+        (ErrorKind::OutOfFuel, _) => "the template computes too long".to_owned(),
+        (ErrorKind::WriteFailure, _) => {
+            format!("the filled in text is longer than {MAX_OUT} bytes")
+        }
+        (_, Some(at)) => format!("{} at `{at}`", sentence(error)),
+        _ => sentence(error),
+    }
+}
+
+fn sentence(error: &Error) -> String {
+    let mut text = match error.kind() {
+        ErrorKind::SyntaxError => "no valid template".to_owned(),
+        kind => kind.to_string(),
+    };
+    if let Some(detail) = error.detail() {
+        let _infallible = write!(text, ": {detail}");
+    }
+    text
+}
+
+/// Takes up to [`MAX_OUT`] bytes.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + more.len() > MAX_OUT {
+            return Err(std::io::Error::other("too long"));
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::JsonText;
+
+    fn transcript() -> Transcript<'static> {
+        Transcript {
+            id: "t<1>".into(),
+            metadata: Some(JsonText::of(&json!({
+                "topic": "refunds & <b>", "n": 2, "none": null, "list": ["a", 1],
+                "deep": {"x": true}, "long": "x\ny"}))),
+            tags: vec!["beam".into(), "de".into()],
+            ..Transcript::default()
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in_as_they_are() {
+        for (text, expected) in [
+            ("{{ metadata.topic }}\n", "refunds & <b>\n"),
+            ("{{ transcript.id }}: {{ tags }}", r#"t<1>: ["beam","de"]"#),
+            (
+                "{{ metadata.list }} {{ metadata.deep }}",
+                r#"["a",1] {"x":true}"#,
+            ),
+            (
+                "{% for tag in tags %}{{ tag|upper }} {% endfor %}",
+                "BEAM DE ",
+            ),
+            (
+                "{% if metadata.other is defined %}a{% else %}b{% endif %}",
+                "b",
+            ),
+            ("{{ metadata.other|default('no') }}", "no"),
+            ("{% raw %}{{ x }}{% endraw %} {{ metadata.n }}", "{{ x }} 2"),
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+            let out = render(text, Said::Framed, &transcript());
+            assert_eq!(out.as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (text, expected) in [
+            (
+                "{{ metadata.other }}",
+                "metadata.other is not in this transcript",
+            ),
+            (
+                "{{ metadata.none }}",
+                "metadata.none is not in this transcript",
+            ),
+            (
+                "{{ metadata.deep.y }}",
+                "metadata.deep.y is not in this transcript",
+            ),
+        ] {
+            let out = render(text, Said::Framed, &transcript());
+            assert_eq!(out, Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_template_is_told_with_its_line() {
+        for (text, line, expected) in [
+            ("a\n{{ metadata.x", 2, "no valid template"),
+            ("{% if tags %}", 1, "no valid template"),
+            ("a\n\n{{ metdata.x }}", 3, "did you mean `metadata`?"),
+            ("{{ customer }}", 1, "write {{ metadata.customer }}"),
+            ("{{ transcript.messages }}", 1, "of a transcript there is"),
+            ("{% include 'x' %}", 1, "no valid template"),
+        ] {
+            let fault = check(text).expect_err(text);
+            assert_eq!(fault.line, line, "{text} {}", fault.why);
+            assert!(fault.why.contains(expected), "{text}: {}", fault.why);
+        }
+    }
+
+    #[test]
+    fn a_template_cannot_run_away() {
+        let text =
+            "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
+        let why = render(text, Said::Framed, &transcript()).expect_err("fuel");
+        assert_eq!(why, "the template computes too long");
+        let text = "{% for a in range(5000) %}{{ 'x' * 1000 }}{% endfor %}";
+        let why = render(text, Said::Framed, &transcript()).expect_err("size");
+        assert!(why.contains("longer than"), "{why}");
+    }
+
+    #[test]
+    fn nothing_frames_a_system_prompt_so_values_there_are_one_line() {
+        let of = |text| render(text, Said::Bare, &transcript());
+        assert_eq!(of("for\n{{ metadata.n }}").as_deref(), Ok("for\n2"));
+        let why = of("{{ metadata.long }}").expect_err("two lines");
+        assert!(why.contains("must be one line"), "{why}");
+    }
+}

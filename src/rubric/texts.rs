@@ -1,0 +1,122 @@
+//! What a judge is told, in the rubric or in a file beside it: criteria, scoring guide, system prompt.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::files::{clean, named};
+use super::params::Written;
+use super::{Cx, KindSpec, from_metadata, template};
+use crate::diag::Diagnostic;
+use crate::diag::yaml::Shift;
+
+/// Params that may stand in a file.
+const TEXTS: [&str; 3] = ["criteria", "rubric", "system_prompt"];
+/// A judge's model is no text.
+const NO_TEMPLATE: &str = "model";
+
+/// Files that params came from, by param.
+type From = HashMap<&'static str, (PathBuf, Arc<str>)>;
+
+impl Cx<'_> {
+    /// Puts what files hold in the place of their names, and checks what is to be filled in. Whether all was well.
+    pub(super) fn texts(&self, kind: &KindSpec, written: &mut Written) -> bool {
+        let mut from = From::new();
+        let mut good = true;
+        for name in TEXTS {
+            let Some(file) = written.params.get(name).and_then(Value::as_str) else {
+                continue;
+            };
+            let Some(file) = named(file) else { continue };
+            match self.text_file(file, &written.place(&format!("/{name}"))) {
+                Ok((path, text)) => {
+                    written
+                        .params
+                        .insert(name.to_owned(), Value::String(text.to_string()));
+                    from.insert(name, (path, text));
+                }
+                Err(why) => {
+                    good = false;
+                    let at = written.place(&format!("/{name}"));
+                    let message = format!("{name} names a file, and `{file}` {why}");
+                    let problem = self.doc.error(&at, "file", message).help(
+                        "it is read beside the rubric; a text that is no path has blanks in it, or several lines",
+                    );
+                    self.problems.push(problem);
+                }
+            }
+        }
+        for (name, value) in &written.params {
+            if kind.decides.contains(&name.as_str())
+                || name == NO_TEMPLATE
+                || from_metadata(value).is_some()
+            {
+                continue;
+            }
+            good &= self.templates(name, &format!("/{name}"), value, written, &from);
+        }
+        good
+    }
+
+    fn text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
+        let of = self.layers.file(&self.doc.span(at));
+        let path = of.parent().unwrap_or(Path::new("")).join(file);
+        let text = self.files.read(&path)?;
+        if text.trim().is_empty() {
+            return Err("is empty".to_owned());
+        }
+        Ok((clean(&path), text))
+    }
+
+    fn templates(
+        &self,
+        name: &str,
+        pointer: &str,
+        value: &Value,
+        written: &Written,
+        from: &From,
+    ) -> bool {
+        match value {
+            Value::String(text) => {
+                let Err(fault) = template::check(text) else {
+                    return true;
+                };
+                let problem = if let Some((path, text)) = from.get(name) {
+                    let place = Shift::default().line(text, fault.line);
+                    Diagnostic::error("template", path, format!("{name}: {}", fault.why))
+                        .at(place, text)
+                } else {
+                    let line = match fault.line {
+                        1 => String::new(),
+                        line => format!("line {line} of the text: "),
+                    };
+                    let message = format!("{name}: {line}{}", fault.why);
+                    self.doc.error(&written.place(pointer), "template", message)
+                };
+                self.problems.push(problem.help(
+                    "{{ metadata.NAME }} is filled in from each transcript; {% raw %}…{% endraw %} keeps a text as it is",
+                ));
+                false
+            }
+            Value::Array(items) => {
+                let mut good = true;
+                for (index, item) in items.iter().enumerate() {
+                    let pointer = format!("{pointer}/{index}");
+                    good &= self.templates(name, &pointer, item, written, from);
+                }
+                good
+            }
+            Value::Object(map) => {
+                let mut good = true;
+                for (key, item) in map {
+                    let pointer = format!("{pointer}/{}", crate::model::pointer_step(key));
+                    good &= self.templates(name, &pointer, item, written, from);
+                }
+                good
+            }
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `when`: what must have happened for an eval to make sense. Unmet, its cells are skipped with the reason.
+
+use regex::Regex;
+
+use crate::diag::yaml::Fields;
+use crate::model::{Part, Role, Transcript};
+
+/// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
+#[derive(Debug, Clone, Default)]
+pub struct When {
+    /// This tool was called.
+    pub tool_called: Option<String>,
+    /// A tool whose name the pattern finds was called.
+    pub tool_called_pattern: Option<Regex>,
+    /// Some tool was called.
+    pub any_tool_called: bool,
+    /// So many calls were made.
+    pub min_tool_calls: Option<u64>,
+}
+
+impl PartialEq for When {
+    fn eq(&self, other: &Self) -> bool {
+        self.canonical() == other.canonical()
+    }
+}
+
+impl When {
+    /// Reads the `when` of an eval.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let mut own = fields.mapping("when")?;
+        if !own.is_mapping() {
+            return None;
+        }
+        let pattern = own.text("tool_called_pattern");
+        let tool_called_pattern = pattern.and_then(|pattern| match Regex::new(&pattern) {
+            Ok(regex) => Some(regex),
+            Err(why) => {
+                let why = why.to_string();
+                let why = why.lines().last().unwrap_or_default();
+                let why = why.trim_start_matches("error: ");
+                let message = format!("tool_called_pattern is no regular expression: {why}");
+                own.error("tool_called_pattern", "param", message);
+                None
+            }
+        });
+        let any = own.boolean("any_tool_called");
+        if any == Some(false) {
+            let message = "any_tool_called: false asks for nothing; leave it out";
+            own.error("any_tool_called", "no-effect", message);
+        }
+        let when = Self {
+            tool_called: own.text("tool_called"),
+            tool_called_pattern,
+            any_tool_called: any.unwrap_or(false),
+            min_tool_calls: own
+                .integer("min_tool_calls", 1..=i64::from(u32::MAX))
+                .and_then(|n| u64::try_from(n).ok()),
+        };
+        let says_nothing = [
+            "tool_called",
+            "tool_called_pattern",
+            "any_tool_called",
+            "min_tool_calls",
+        ]
+        .iter()
+        .all(|key| !own.has(key));
+        own.finish();
+        if says_nothing {
+            fields.error("when", "empty", "when must not be empty: give tool_called, tool_called_pattern, any_tool_called or min_tool_calls");
+        }
+        Some(when)
+    }
+
+    /// As JSON, for the digest.
+    pub(super) fn canonical(&self) -> serde_json::Value {
+        serde_json::json!({
+            "tool_called": self.tool_called,
+            "tool_called_pattern": self.tool_called_pattern.as_ref().map(Regex::as_str),
+            "any_tool_called": self.any_tool_called,
+            "min_tool_calls": self.min_tool_calls,
+        })
+    }
+
+    /// The first condition that messages `0..end` do not meet, as a sentence.
+    pub fn unmet(&self, transcript: &Transcript<'_>, end: usize) -> Option<String> {
+        let end = end.min(transcript.messages.len());
+        let names = || {
+            transcript.messages[..end]
+                .iter()
+                .filter(|message| message.role == Role::Assistant)
+                .flat_map(|message| &message.parts)
+                .filter_map(|part| match part {
+                    Part::ToolCall(call) => Some(&*call.name),
+                    _ => None,
+                })
+        };
+        if let Some(tool) = &self.tool_called
+            && !names().any(|name| name == tool)
+        {
+            return Some(format!("{tool} was not called"));
+        }
+        if let Some(pattern) = &self.tool_called_pattern
+            && !names().any(|name| pattern.is_match(name))
+        {
+            return Some(format!("no tool was called that matches {pattern}"));
+        }
+        let least = self
+            .min_tool_calls
+            .unwrap_or(u64::from(self.any_tool_called));
+        let made = names().count() as u64;
+        (made < least).then(|| match made {
+            0 => "no tool was called".to_owned(),
+            made => format!("{made} of at least {least} tool calls were made"),
+        })
+    }
+}

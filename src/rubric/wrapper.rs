@@ -1,0 +1,179 @@
+//! `assertion` and `guardrail`, PromptKit's types around another type, and `threshold`: what bounds a score from outside of
+//! the type's own params. Wrappers are gone once a rubric is loaded; what stays is the eval they are around.
+
+use serde_json::Value;
+
+use super::eval::EvalReader;
+use super::{Alias, KindSpec};
+use crate::diag::yaml::Fields;
+
+/// The types around another.
+pub(super) const WRAPPERS: [&str; 2] = ["assertion", "guardrail"];
+/// What bounds a score.
+const BOUNDS: [&str; 2] = ["min_score", "max_score"];
+
+/// A bound that is written outside of the params it belongs to.
+pub(super) struct Bound {
+    pub(super) name: &'static str,
+    pub(super) value: Value,
+    /// Where it is written.
+    pub(super) at: String,
+}
+
+/// What an eval is once it is unwrapped.
+pub(super) struct Inner<'d> {
+    pub(super) kind: &'d KindSpec,
+    pub(super) alias: Option<&'d Alias>,
+    /// The pointer of its params.
+    pub(super) params: String,
+    pub(super) bounds: Vec<Bound>,
+    /// `guardrail, action block`: told with the description.
+    pub(super) note: Option<String>,
+}
+
+impl<'d> EvalReader<'d> {
+    /// The type an eval comes to, through its wrapper if it has one.
+    pub(super) fn inner(
+        &self,
+        kind: &'d KindSpec,
+        alias: Option<&'d Alias>,
+        at: &str,
+    ) -> Option<Inner<'d>> {
+        let params = format!("{at}/params");
+        if !WRAPPERS.contains(&kind.name) {
+            return Some(Inner {
+                kind,
+                alias,
+                params,
+                bounds: Vec::new(),
+                note: None,
+            });
+        }
+        let outer = kind.name;
+        let of_eval = Fields::of(self.cx.doc, at, self.cx.problems);
+        if !of_eval.has("params") {
+            let message = format!("{outer} needs params with `eval_type`");
+            of_eval.error_here("missing", message);
+            return None;
+        }
+        let mut fields = Fields::of(self.cx.doc, &params, self.cx.problems);
+        if !fields.is_mapping() {
+            return None;
+        }
+        let guards = outer == "guardrail";
+        let (mut key, mut name) = ("eval_type", fields.text("eval_type"));
+        let mut note = outer.to_owned();
+        if guards {
+            if fields.has("validator") {
+                if fields.has("eval_type") {
+                    let message = "`validator` says the same as `eval_type`: give one of them";
+                    fields.error("validator", "param", message);
+                }
+                (key, name) = ("validator", fields.text("validator"));
+            }
+            // What would be done live; a recorded transcript is only judged.
+            if let Some(action) = fields.text("action") {
+                note = format!("{outer}, action {action}");
+            }
+        }
+        let mut bounds = Vec::new();
+        for bound in BOUNDS {
+            if let Some(value) = fields.value(bound) {
+                bounds.push(Bound {
+                    name: bound,
+                    value: value.clone(),
+                    at: fields.pointer(bound),
+                });
+            }
+        }
+        fields.value("eval_params");
+        if !fields.has(key) {
+            fields.error_here(
+                "missing",
+                format!("`eval_type` is missing; {outer} needs it"),
+            );
+        }
+        let kind_at = fields.pointer(key);
+        fields.finish();
+        let (kind, alias) = self.kind_named(&name?, &kind_at)?;
+        if WRAPPERS.contains(&kind.name) {
+            let message = format!(
+                "{outer} stands around a check or a judged type, not around {}",
+                kind.name
+            );
+            let span = self.cx.doc.span(&kind_at);
+            self.cx.problems.error(span, "param", message);
+            return None;
+        }
+        Some(Inner {
+            kind,
+            alias,
+            params: format!("{params}/eval_params"),
+            bounds,
+            note: Some(note),
+        })
+    }
+}
+
+/// The bounds of an eval's `threshold`. In PromptKit nothing reads it; here it decides.
+pub(super) fn threshold(fields: &mut Fields<'_>) -> Vec<Bound> {
+    let Some(mut own) = fields.mapping("threshold") else {
+        return Vec::new();
+    };
+    let mut bounds = Vec::new();
+    for name in BOUNDS {
+        if let Some(value) = own.value(name) {
+            bounds.push(Bound {
+                name,
+                value: value.clone(),
+                at: own.pointer(name),
+            });
+        }
+    }
+    match own.boolean("passed") {
+        Some(false) => {
+            let message =
+                "threshold.passed: false would pass what fails; write `not: true` at the eval";
+            own.error("passed", "value", message);
+        }
+        Some(true) if !bounds.is_empty() => {
+            let message =
+                "the score decides where min_score or max_score is given: leave `passed` out";
+            own.error("passed", "value", message);
+        }
+        _ => {}
+    }
+    if own.is_mapping() && bounds.is_empty() && !own.has("passed") {
+        own.error_here(
+            "empty",
+            "threshold must not be empty: give min_score or max_score",
+        );
+    }
+    own.finish();
+    bounds
+}
+
+/// What a bound means for a type without a score, where passing is 1 and failing 0: a warning if it changes nothing.
+pub(super) fn without_score(kind: &str, bound: &Bound) -> (bool, String) {
+    let Some(x) = bound.value.as_f64() else {
+        return (true, format!("{} must be a number", bound.name));
+    };
+    let name = bound.name;
+    let same = match name {
+        "min_score" => x > 0.0 && x <= 1.0,
+        _ => x >= 1.0,
+    };
+    if same {
+        let message = format!("{name} has no effect: {kind} gives no score, only pass or fail");
+        return (false, message);
+    }
+    let message = match name {
+        "min_score" => {
+            format!("{name} {x} could not fail: {kind} gives no score, only pass (1) or fail (0)")
+        }
+        _ => format!(
+            "{name} {x} would pass what fails: {kind} gives no score; write `not: true` at the eval"
+        ),
+    };
+    (true, message)
+}

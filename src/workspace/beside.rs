@@ -1,0 +1,184 @@
+//! The files beside a rubric, on the disk: criteria in a file, another rubric it refers to.
+//!
+//! What a rubric names is sent to a judge, so nothing is read without a word: only inside of the workspace or of the
+//! rubric's own folder, links followed, and no hidden file (`.env`).
+
+use std::cell::RefCell;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::{files, globs, paths};
+use crate::diag::yaml::MAX_BYTES;
+use crate::rubric::{Files, clean};
+
+/// Files of a workspace, or of the folder of a rubric that stands alone.
+#[derive(Debug)]
+pub struct Beside {
+    /// What paths are relative to.
+    root: PathBuf,
+    /// The folders that may be read in, at any depth.
+    open: Vec<PathBuf>,
+    read: RefCell<Read>,
+}
+
+/// What was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// As the workspace names them, each once.
+    pub(super) texts: Vec<(PathBuf, Arc<str>)>,
+    /// Absolute, those that could not be read too: they are watched.
+    pub(super) named: Vec<PathBuf>,
+}
+
+impl Beside {
+    /// The files of a rubric of a workspace; `rubric` is absolute.
+    pub(super) fn of(root: &Path, rubric: &Path) -> Self {
+        let mut open = vec![root.to_owned()];
+        open.extend(rubric.parent().map(Path::to_owned));
+        Self {
+            root: root.to_owned(),
+            open,
+            read: RefCell::default(),
+        }
+    }
+
+    /// The files of a rubric that is looked at by itself: those of the workspace it lies in, else those beside it.
+    pub fn alone(rubric: &Path) -> Self {
+        let rubric = paths::absolute(rubric);
+        let mut open: Vec<PathBuf> = paths::discover(&rubric).into_iter().collect();
+        open.extend(rubric.parent().map(Path::to_owned));
+        Self {
+            root: paths::absolute(Path::new(".")),
+            open,
+            read: RefCell::default(),
+        }
+    }
+
+    pub(super) fn into_read(self) -> Read {
+        self.read.into_inner()
+    }
+
+    fn allowed(&self, path: &Path) -> Result<(), String> {
+        inside(path, self.open.iter().map(PathBuf::as_path))?;
+        // A link may lead elsewhere. What is not there is told by reading it.
+        let Ok(real) = path.canonicalize() else {
+            return Ok(());
+        };
+        let open: Vec<PathBuf> = self
+            .open
+            .iter()
+            .filter_map(|folder| folder.canonicalize().ok())
+            .collect();
+        inside(&real, open.iter().map(PathBuf::as_path))
+    }
+}
+
+/// Whether a path is below one of some folders, and not hidden there.
+fn inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(), String> {
+    let Some(below) = open.find_map(|folder| path.strip_prefix(folder).ok()) else {
+        return Err("leads out of the workspace and of the rubric's folder; what is read is sent to a judge, so copy the file here".to_owned());
+    };
+    let hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    if below.components().any(hidden) {
+        return Err(
+            "is hidden; what is read is sent to a judge, so give it a name without a leading dot"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+impl Files for Beside {
+    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+        let path = clean(&self.root.join(path));
+        self.allowed(&path)?;
+        let shown = paths::shown(&self.root, &path);
+        let mut read = self.read.borrow_mut();
+        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown) {
+            return Ok(Arc::clone(text));
+        }
+        if !read.named.contains(&path) {
+            read.named.push(path.clone());
+        }
+        let text = files::read_text(&path, MAX_BYTES as u64)?;
+        read.texts.push((shown, Arc::clone(&text)));
+        Ok(text)
+    }
+
+    fn list(&self, pattern: &str) -> Vec<PathBuf> {
+        let pattern = clean(&self.root.join(pattern));
+        if self.allowed(&pattern).is_err() {
+            return Vec::new();
+        }
+        let found = globs::expand(&self.root, &pattern.to_string_lossy());
+        let mut found = found.map(|found| found.files).unwrap_or_default();
+        found.sort();
+        found
+            .iter()
+            .map(|path| paths::shown(&self.root, path))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("it is there");
+        for folder in ["w/rubrics", "w/guides", "out"] {
+            fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        for file in ["w/guides/tone.md", "w/.env", "out/secret.md"] {
+            fs::write(root.join(file), file).expect("a file");
+        }
+        (dir, root)
+    }
+
+    #[test]
+    fn what_a_rubric_names_is_read_inside_of_the_workspace_alone() {
+        let (_dir, root) = folder();
+        std::os::unix::fs::symlink(root.join("out/secret.md"), root.join("w/guides/link.md"))
+            .expect("a link");
+        std::os::unix::fs::symlink(root.join("w/.env"), root.join("w/guides/env.md"))
+            .expect("a link");
+        let beside = Beside::of(&root.join("w"), &root.join("w/rubrics/r.yaml"));
+        for (path, expected) in [
+            ("rubrics/../guides/tone.md", Ok("w/guides/tone.md")),
+            ("guides/none.md", Err("does not exist")),
+            ("rubrics/../../out/secret.md", Err("leads out of")),
+            ("/etc/passwd", Err("leads out of")),
+            ("guides/link.md", Err("leads out of")),
+            (".env", Err("is hidden")),
+            ("guides/env.md", Err("is hidden")),
+            ("guides", Err("is a folder")),
+        ] {
+            let read = beside.read(Path::new(path));
+            match (&read, expected) {
+                (Ok(text), Ok(expected)) => assert_eq!(&**text, expected, "{path}"),
+                (Err(why), Err(expected)) => assert!(why.starts_with(expected), "{path}: {why}"),
+                _ => panic!("{path}: {read:?}"),
+            }
+        }
+        assert_eq!(beside.list("guides/t*"), [PathBuf::from("guides/tone.md")]);
+        let read = beside.into_read();
+        assert_eq!(read.texts.len(), 1);
+        assert!(
+            read.named.contains(&root.join("w/guides/none.md")),
+            "watched"
+        );
+    }
+
+    #[test]
+    fn the_folder_of_a_rubric_elsewhere_is_open_too() {
+        let (_dir, root) = folder();
+        let beside = Beside::of(&root.join("w"), &root.join("out/r.yaml"));
+        assert!(beside.read(&root.join("out/secret.md")).is_ok());
+        let alone = Beside::alone(&root.join("out/r.yaml"));
+        assert!(alone.read(&root.join("out/secret.md")).is_ok());
+        assert!(alone.read(&root.join("w/guides/tone.md")).is_err());
+    }
+}
