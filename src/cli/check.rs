@@ -8,24 +8,24 @@ use std::sync::Arc;
 use super::Cx;
 use super::trouble::Trouble;
 use super::workspace::open;
+use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
-use crate::model::{Transcript, counted};
+use crate::model::{Transcript, counted, visible};
+use crate::rubric::{NOT_CARRIED, Recognised, Rubric, recognise};
 use crate::transcript::{TranscriptFile, parse};
+use crate::workspace::DiskFiles;
 use crate::{rubric, workspace};
 
 /// Checks a workspace, a rubric or a file of transcripts.
 pub(super) fn check(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     match path {
-        Some(path)
-            if path.is_file()
-                && is_yaml(path)
-                && path.file_name() != Some("dicta.yaml".as_ref()) =>
-        {
-            one_rubric(path, cx)
-        }
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
-            transcripts(path, cx)
+            if is_yaml(path) || holds_a_rubric(path) {
+                one_rubric(path, cx)
+            } else {
+                transcripts(path, cx)
+            }
         }
         _ => whole(path, cx),
     }
@@ -35,9 +35,40 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
+/// Whether a file of JSON is a rubric in some tool's form.
+fn holds_a_rubric(path: &Path) -> bool {
+    if !path.extension().is_some_and(|e| e == "json") {
+        return false;
+    }
+    // A larger file is none: the loader would refuse it.
+    let small = path
+        .metadata()
+        .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
+    let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
+    let doc = text.and_then(|text| yaml::read(&Arc::from(text), path).ok());
+    doc.is_some_and(|doc| matches!(recognise(&doc.value), Some(Recognised::Rubric(_))))
+}
+
+/// A rubric in a line, and a line for each thing that did not carry over.
+fn in_lines(rubric: &Rubric) -> String {
+    let evals = counted(rubric.evals.len() as u64, "eval");
+    let path = rubric.path.display();
+    let mut out = format!(
+        "{path}: {}, rubric `{}` with {evals}\n",
+        rubric.form, rubric.id
+    );
+    for lost in &rubric.not_carried {
+        let _infallible = writeln!(out, "  {lost}");
+        if let Some(help) = &lost.help {
+            let _infallible = writeln!(out, "    instead: {}", visible(help, false));
+        }
+    }
+    out
+}
+
 fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(path, cx)?;
-    opened.announce(cx);
+    opened.introduce(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut records = 0_u64;
@@ -66,6 +97,9 @@ fn whole(path: Option<&Path>, cx: &Cx) -> Result<u8, Trouble> {
         counted(workspace.judges.len(), "judge"),
         counted(workspace.labels.len(), "label"),
     );
+    for rubric in &workspace.rubrics {
+        out.push_str(&in_lines(rubric));
+    }
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
             let _infallible = writeln!(out, "{why}");
@@ -99,18 +133,17 @@ fn tell(warnings: &[Diagnostic], cx: &Cx) {
 fn one_rubric(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
-    let (rubric, problems) = rubric::load(Arc::from(text), path, &Registry::builtin());
+    let here = std::env::current_dir().unwrap_or_default();
+    let files = DiskFiles::around(&here);
+    let registry = Registry::builtin();
+    let (rubric, mut problems) = rubric::load_with(Arc::from(text), path, &registry, &files);
     if has_errors(&problems) {
         return Err(Trouble::files(problems));
     }
+    problems.retain(|problem| problem.code != NOT_CARRIED);
     cx.streams.diagnose(&problems);
     if let Some(rubric) = rubric {
-        cx.streams.print(&format!(
-            "{}: rubric `{}` with {}\n",
-            path.display(),
-            rubric.id,
-            counted(rubric.evals.len() as u64, "eval")
-        ));
+        cx.streams.print(&in_lines(&rubric));
     }
     Ok(0)
 }

@@ -8,6 +8,7 @@ mod describe;
 mod digest;
 mod eval;
 mod files;
+mod forms;
 mod load;
 mod params;
 mod sample;
@@ -19,12 +20,13 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::diag::Span;
+use crate::diag::{Diagnostic, Span};
 use crate::model::Digest;
 
 pub use describe::json_schema;
 pub use digest::canonical_json;
 pub use files::{Files, NoFiles};
+pub use forms::{Form, Recognised, recognise};
 pub use load::{load, load_with};
 pub use params::from_metadata;
 pub use sample::{sample_bucket, sampled};
@@ -49,7 +51,17 @@ pub struct Rubric {
     pub path: PathBuf,
     /// The file's text.
     pub source: Arc<str>,
+    /// Which tool's form the file is in.
+    pub form: Form,
+    /// Judges that its file names by the files of their configurations (evalbench's `model_config`): the name its evals
+    /// use, and the path.
+    pub judges: IndexMap<String, PathBuf>,
+    /// What did not carry over from another tool's form; these are among the warnings of loading it.
+    pub not_carried: Vec<Diagnostic>,
 }
+
+/// The code of warnings about what did not carry over from another tool's form.
+pub const NOT_CARRIED: &str = "not-carried";
 
 /// One criterion or check.
 #[derive(Debug, Clone, PartialEq)]

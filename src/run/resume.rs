@@ -4,7 +4,7 @@
 //! reached. A transcript comes from its file while the bytes there are the same, else from the copy the old run kept.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,13 +14,14 @@ use super::plan::{How, Plan, Task, skipped};
 use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
+use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
 use crate::handlers::Registry;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
-use crate::rubric::{self, Rubric};
+use crate::rubric::{self, Files, Rubric};
 use crate::transcript::{Span, TranscriptFile};
-use crate::workspace::Workspace;
+use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
 #[derive(Debug)]
@@ -206,11 +207,12 @@ impl Left {
         let mut was = today.clone();
         was.root.clone_from(&self.header.workspace);
         was.judge = text("default_judge");
+        let mut names = self.judge_names();
         was.rubrics = self
             .header
             .rubrics
             .iter()
-            .map(|spec| self.rubric(&spec.path, registry))
+            .map(|spec| self.rubric(&spec.path, registry, &mut names))
             .collect::<Result<_, _>>()?;
         for spec in &self.header.judges {
             let name = spec.config.name.clone();
@@ -250,12 +252,31 @@ impl Left {
         Ok((was, options))
     }
 
-    fn rubric(&self, path: &Path, registry: &Registry) -> Result<Arc<Rubric>, RunError> {
+    /// The names that the dicta.yaml of then gave to judges.
+    fn judge_names(&self) -> JudgeNames {
+        let config = Path::new(CONFIG);
+        let text = Files::read(self, config).ok();
+        let doc = text.and_then(|text| yaml::read(&text, config).ok());
+        let value = doc.map(|doc| doc.value).unwrap_or_default();
+        JudgeNames::of_config(&value, &self.header.workspace, &Env::default())
+    }
+
+    fn rubric(
+        &self,
+        path: &Path,
+        registry: &Registry,
+        names: &mut JudgeNames,
+    ) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
         let snapshot = snapshot
             .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
-        let (rubric, problems) = rubric::load(self.text(&snapshot.blob.hash)?, path, registry);
-        rubric.map(Arc::new).ok_or_else(|| {
+        let text = self.text(&snapshot.blob.hash)?;
+        let (rubric, problems) = rubric::load_with(text, path, registry, self);
+        let rubric = rubric.map(|mut rubric| {
+            names.adopt(&mut rubric);
+            Arc::new(rubric)
+        });
+        rubric.ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             self.unusable(&problems.join("; "))
         })
@@ -332,6 +353,37 @@ fn carry(
         result = super::recall::taken_from(run, result);
     }
     transcripts[*transcript].1[*at].1 = Some(result);
+}
+
+impl Files for Left {
+    /// A file as the run kept it.
+    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir if plain.file_name().is_some() => {
+                    plain.pop();
+                }
+                part => plain.push(part),
+            }
+        }
+        let kept = self.header.snapshots.iter().find(|s| s.path == plain);
+        let kept = kept.ok_or_else(|| "was not kept by the run".to_owned())?;
+        self.text(&kept.blob.hash)
+            .map_err(|error| error.to_string())
+    }
+
+    fn list(&self, pattern: &str) -> Vec<PathBuf> {
+        let Ok(glob) = globset::Glob::new(pattern) else {
+            return Vec::new();
+        };
+        let glob = glob.compile_matcher();
+        let kept = self.header.snapshots.iter().map(|s| &s.path);
+        let mut found: Vec<PathBuf> = kept.filter(|path| glob.is_match(path)).cloned().collect();
+        found.sort();
+        found
+    }
 }
 
 /// Hands out what an old run reached, then what it did not.

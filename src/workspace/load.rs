@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::judges::JudgeCx;
 use super::{
-    CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys, labels,
-    paths, runs,
+    CONFIG, DiskFiles, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
+    judges, keys, labels, paths, runs,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -151,7 +151,7 @@ impl Loader<'_> {
         let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
-        let judges = self.judges(&mut fields, doc, &problems);
+        let mut judges = self.judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
             .map_or_else(Limits::default, limits);
@@ -172,7 +172,7 @@ impl Loader<'_> {
                 }
             }
         });
-        let rubrics = self.rubrics(rubric_files, &problems, doc);
+        let rubrics = self.rubrics(rubric_files, &problems, doc, &mut judges);
         if judge.is_none() {
             check::default_judge(&rubrics, self.catalog, doc, &problems);
         }
@@ -348,26 +348,27 @@ impl Loader<'_> {
         problems: &Problems,
     ) -> JudgeConfig {
         let path = paths::resolve(self.root, written, self.env);
-        let shown = paths::shown(self.root, &path);
-        let nothing = || JudgeConfig::new(name, ProviderKind::Gemini);
-        let text = match files::read_text(&path, MAX_BYTES as u64) {
-            Ok(text) => text,
+        match self.judge_file(name, &path) {
+            Ok(judge) => judge,
             Err(why) => {
-                problems.error(
-                    doc.span(at),
-                    "io",
-                    format!("the judge's file `{written}` {why}"),
-                );
-                return nothing();
+                let message = format!("the judge's file `{written}` {why}");
+                problems.error(doc.span(at), "io", message);
+                JudgeConfig::new(name, ProviderKind::Gemini)
             }
-        };
+        }
+    }
+
+    /// The judge of a model config. What is wrong in the file is among the problems; the error is that it cannot be read.
+    fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
+        let text = files::read_text(path, MAX_BYTES as u64)?;
+        let shown = paths::shown(self.root, path);
         let masked: Arc<str> = keys::masked(&text).into();
-        self.files.push((shown.clone(), Arc::clone(&text)));
+        self.keep(shown.clone(), Arc::clone(&text));
         let mut config = match yaml::read(&text, &shown) {
             Ok(config) => config,
             Err(found) => {
                 self.problems.extend(with_source(found, &masked));
-                return nothing();
+                return Ok(JudgeConfig::new(name, ProviderKind::Gemini));
             }
         };
         config.source = masked;
@@ -378,7 +379,14 @@ impl Loader<'_> {
         };
         let judge = evalbench::read(&config, name, &own, &cx);
         self.problems.extend(own.into_sorted());
-        judge
+        Ok(judge)
+    }
+
+    /// Keeps a file that was read, once.
+    fn keep(&mut self, shown: PathBuf, text: Arc<str>) {
+        if self.files.iter().all(|(known, _)| *known != shown) {
+            self.files.push((shown, text));
+        }
     }
 
     fn rubrics(
@@ -386,8 +394,10 @@ impl Loader<'_> {
         mut paths: Vec<PathBuf>,
         problems: &Problems,
         doc: &Doc,
+        judges: &mut IndexMap<String, JudgeConfig>,
     ) -> Vec<Arc<Rubric>> {
         paths.sort();
+        let mut names = JudgeNames::of_config(&doc.value, self.root, self.env);
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         for path in paths {
@@ -400,10 +410,20 @@ impl Loader<'_> {
                     continue;
                 }
             };
-            self.files.push((shown.clone(), Arc::clone(&text)));
-            let (rubric, found) = rubric::load(text, &shown, self.catalog);
+            self.keep(shown.clone(), Arc::clone(&text));
+            let beside = DiskFiles::new(self.root);
+            let (rubric, found) = rubric::load_with(text, &shown, self.catalog, &beside);
+            for (path, text) in beside.into_read() {
+                self.keep(path, text);
+            }
             self.problems.extend(found);
-            let Some(rubric) = rubric else { continue };
+            let Some(mut rubric) = rubric else { continue };
+            for (name, path) in names.adopt(&mut rubric) {
+                // The rubric was refused if the file could not be read.
+                if let Ok(judge) = self.judge_file(&name, &path) {
+                    judges.insert(name, judge);
+                }
+            }
             if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
                 self.problems.push(check::duplicate_rubric(&rubric, &other));
                 continue;

@@ -15,6 +15,7 @@ mod judges;
 mod keys;
 mod labels;
 mod load;
+mod named;
 pub mod paths;
 mod runs;
 pub mod watch;
@@ -33,6 +34,7 @@ pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;
+pub use named::{DiskFiles, JudgeNames};
 pub use paths::{data_dir, default_runs, discover};
 pub use runs::runs_of;
 
