@@ -60,7 +60,7 @@ fn scorer(kind: &str) -> Scorer {
         "agent_steps" => Scorer::Measures("agent_steps", "max: 20"),
         "end_to_end_latency" => Scorer::Measures("end_to_end_latency", "max_ms: 60000"),
         "tool_call_latency" => Scorer::Measures("tool_call_latency", "max_ms: 10000"),
-        "token_consumption" => Scorer::Measures("token_consumption", "max: 50000"),
+        "token_consumption" => Scorer::Measures("token_consumption", "max_tokens: 50000"),
         "tokens_processed" | "effective_billed_tokens" | "non_final_output_tokens" => TOKENS,
         "exact_match" | "recall_match" | "set_match" | "executable_sql" | "returned_sql" => SQL,
         "llmrater" | "analytics_scorer" => ROWS,
@@ -177,72 +177,62 @@ fn one(
     files: &dyn Files,
     maker: &mut Maker<'_>,
 ) {
-    let (options, judge) = options(at, files, maker);
+    let options = options(at, files, maker);
     match scorer(kind) {
         Scorer::None(why, instead) => maker.lose(at, name, Lost::new(why, instead)),
-        Scorer::Whole(ours) => whole(name, ours, at, &options, judge.as_deref(), maker),
+        Scorer::Whole(ours) => whole(name, ours, at, options, maker),
         Scorer::Scenario(expects) => {
-            let mut any = false;
-            for (id, scenario) in scenarios {
-                let Some(made) = evalset::expected(expects, name, id, scenario, &options) else {
-                    continue;
-                };
-                any = true;
-                let made = made.map(|eval| shown(eval, at, judge.as_deref()));
-                maker.add_or_lose(&format!("{id}.{name}"), scenario, name, made);
-            }
-            if !any {
-                let why = match expects {
-                    Expects::Rubric => "no scenario has a `binary_rubric`",
-                    Expects::Trajectory => "no scenario has an `expected_trajectory`",
-                    Expects::Plan => "no scenario has a `conversation_plan`",
-                    Expects::Turns => "no scenario has `max_turns`",
-                };
+            if !each(expects, name, at, scenarios, options, maker) {
+                let why = format!("no scenario has a `{}`", expects.key());
                 maker.lose(at, name, Lost::new(why, ""));
             }
         }
         // A bound of its own is for all scenarios; else a scenario's `max_turns` is one.
-        Scorer::Measures(ours, _) if !options.is_empty() => {
-            whole(name, ours, at, &options, judge.as_deref(), maker);
+        Scorer::Measures(ours, _) if !options.params.is_empty() => {
+            whole(name, ours, at, options, maker);
         }
-        Scorer::Measures("turn_count", bound) => {
-            let mut any = false;
-            for (id, scenario) in scenarios {
-                if let Some(made) = evalset::expected(Expects::Turns, name, id, scenario, &options)
-                {
-                    any = true;
-                    let made = made.map(|eval| shown(eval, at, None));
-                    maker.add_or_lose(&format!("{id}.{name}"), scenario, name, made);
-                }
-            }
-            if !any {
-                maker.lose(at, name, unbounded(name, bound));
+        Scorer::Measures(ours, bound) => {
+            let turns =
+                ours == "turn_count" && each(Expects::Turns, name, at, scenarios, options, maker);
+            if !turns {
+                let why = "it measures, and nothing makes it fail";
+                let instead =
+                    format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it");
+                maker.lose(at, name, Lost::new(why, instead));
             }
         }
-        Scorer::Measures(_, bound) => maker.lose(at, name, unbounded(name, bound)),
     }
 }
 
-fn unbounded(name: &str, bound: &str) -> Lost {
-    Lost::new(
-        "it measures, and nothing makes it fail",
-        format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it"),
-    )
-}
-
-fn whole(
+/// An eval for each scenario that says so; whether any does.
+fn each(
+    expects: Expects,
     name: &str,
-    ours: &str,
     at: &At,
-    options: &Map<String, Value>,
-    judge: Option<&str>,
+    scenarios: &[(String, At)],
+    mut options: Options,
     maker: &mut Maker<'_>,
-) {
-    let mut eval = NewEval::new(name, ours, at);
-    for (key, value) in options {
-        eval = eval.param(key, value.clone(), &at.child(key));
+) -> bool {
+    options.see_calls(expects.kind(), maker);
+    let mut any = false;
+    for (id, scenario) in scenarios {
+        let made = evalset::expected(expects, name, id, scenario, &options.params);
+        let Some(made) = made else { continue };
+        any = true;
+        let made = made.map(|eval| shown(eval, at, options.judge.as_deref()));
+        maker.add_or_lose(&format!("{id}.{name}"), scenario, name, made);
     }
-    maker.add(name, shown(eval, at, judge));
+    any
+}
+
+fn whole(name: &str, ours: &str, at: &At, mut options: Options, maker: &mut Maker<'_>) {
+    options.see_calls(ours, maker);
+    let mut eval = NewEval::new(name, ours, at);
+    for (key, value) in options.params {
+        let place = at.child(&key);
+        eval = eval.param(&key, value, &place);
+    }
+    maker.add(name, shown(eval, at, options.judge.as_deref()));
 }
 
 /// With its judge; it begins at its scorer, since the scenario stands in another file than the rubric's.
@@ -255,30 +245,49 @@ fn shown(eval: NewEval, scorer: &At, judge: Option<&str>) -> NewEval {
     eval
 }
 
-/// A scorer's options that are our eval type's params too, and its judge.
-fn options(
-    at: &At,
-    files: &dyn Files,
-    maker: &mut Maker<'_>,
-) -> (Map<String, Value>, Option<String>) {
-    let mut options = Map::new();
-    let mut judge = None;
+/// What is written of a scorer.
+struct Options {
+    /// Those that are our eval type's params too.
+    params: Map<String, Value>,
+    judge: Option<String>,
+    /// `include_tool_calls`, and where it stands.
+    calls: (bool, Option<At>),
+}
+
+impl Options {
+    /// There a judge sees the agent's calls only where that is said; here unless the type can hide them.
+    fn see_calls(&mut self, ours: &str, maker: &mut Maker<'_>) {
+        const KEY: &str = "include_tool_calls";
+        let (seen, at) = &self.calls;
+        let kind = maker.catalog.kind(ours);
+        if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
+            self.params.insert(KEY.to_owned(), Value::Bool(*seen));
+        } else if let (false, Some(at)) = (seen, at) {
+            let why = "a judge here sees the agent's calls and their results";
+            maker.lose(at, "include_tool_calls: false", Lost::new(why, ""));
+        }
+    }
+}
+
+fn options(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Options {
+    let mut options = Options {
+        params: Map::new(),
+        judge: None,
+        calls: (false, None),
+    };
     for (key, value) in at.entries() {
         match key.as_str() {
             "type" | "scorer_name" => {}
-            "model_config" => judge = named_judge(&value, files, maker),
-            // Judges here see the calls in any case.
-            "include_tool_calls" if value.value() == &Value::Bool(true) => {}
+            "model_config" => options.judge = named_judge(&value, files, maker),
             "include_tool_calls" => {
-                let why = "a judge here sees the agent's calls and their results, always";
-                maker.lose(&value, "include_tool_calls: false", Lost::new(why, ""));
+                options.calls = (value.value() == &Value::Bool(true), Some(value));
             }
             _ => {
-                options.insert(key, value.value().clone());
+                options.params.insert(key, value.value().clone());
             }
         }
     }
-    (options, judge)
+    options
 }
 
 /// The judge of a model config, called by the file's name: the same path is the same judge.

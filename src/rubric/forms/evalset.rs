@@ -21,6 +21,28 @@ pub(super) enum Expects {
     Turns,
 }
 
+impl Expects {
+    /// The scenario's key.
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Rubric => "binary_rubric",
+            Self::Trajectory => "expected_trajectory",
+            Self::Plan => "conversation_plan",
+            Self::Turns => "max_turns",
+        }
+    }
+
+    /// Our eval type.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Rubric => "binary_rubric",
+            Self::Trajectory => "trajectory_matcher",
+            Self::Plan => "goal_completion",
+            Self::Turns => "turn_count",
+        }
+    }
+}
+
 /// A bare evalset: everything its scenarios say.
 pub(super) fn read(doc: &Rc<Doc>, maker: &mut Maker<'_>) {
     let scenarios = scenarios(doc, maker);
@@ -71,15 +93,11 @@ pub(super) fn expected(
     at: &At,
     options: &Map<String, Value>,
 ) -> Option<Result<NewEval, Lost>> {
-    let (key, kind, param) = match expects {
-        Expects::Rubric => ("binary_rubric", "binary_rubric", "criteria"),
-        Expects::Trajectory => (
-            "expected_trajectory",
-            "trajectory_matcher",
-            "expected_trajectory",
-        ),
-        Expects::Plan => ("conversation_plan", "goal_completion", "goal"),
-        Expects::Turns => ("max_turns", "turn_count", "max"),
+    let (key, kind) = (expects.key(), expects.kind());
+    let param = match expects {
+        Expects::Rubric => "criteria",
+        Expects::Turns => "max",
+        Expects::Trajectory | Expects::Plan => key,
     };
     let said = at.get(key)?;
     // There a scenario without criteria scores full marks unasked: a check that cannot fail is none.

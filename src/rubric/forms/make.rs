@@ -190,9 +190,23 @@ impl<'m> Maker<'m> {
         }
     }
 
+    /// The evals as our loader will see them, and what was lost so far, for tests of what becomes of a form.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> (Vec<Value>, Vec<String>) {
+        let evals = self.made.iter().map(|made| {
+            let doc = in_our_language(&made.1.at.doc, std::iter::once(made));
+            doc.value["evals"][0].clone()
+        });
+        let lost = self.lost.values();
+        (
+            evals.collect(),
+            lost.map(|(told, _)| told.to_string()).collect(),
+        )
+    }
+
     /// Reads every eval with our own loader.
     pub(super) fn finish(mut self) -> Made {
-        let mut evals: Vec<Option<Eval>> = self.made.iter().map(|_| None).collect();
+        let mut evals: Vec<Vec<Eval>> = self.made.iter().map(|_| Vec::new()).collect();
         let made = std::mem::take(&mut self.made);
         let mut by_file: Vec<(Rc<Doc>, Vec<usize>)> = Vec::new();
         for (index, (_, eval)) in made.iter().enumerate() {
@@ -235,10 +249,11 @@ impl<'m> Maker<'m> {
                     self.lose_at(&new.at, span, &new.called, lost);
                     continue;
                 }
-                evals[index] = eval.map(|eval| Eval {
+                let read = eval.into_iter().map(|eval| Eval {
                     span: new.shown_at.clone().unwrap_or(eval.span),
                     ..eval
                 });
+                evals[index] = read.collect();
             }
         }
         let lost = self.lost.into_values().map(|(mut told, times)| {

@@ -3,6 +3,7 @@
 //! `{{sample.output_text}}` is the transcript's output; `{{item.x}}`, a column of the data set, is the transcript's
 //! `metadata.x`. Graders that compare columns with each other say nothing about an output, and do not carry over.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -187,19 +188,20 @@ fn named(text: &str) -> Result<String, Lost> {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         match name.trim() {
             "sample.output_text" => out.push_str("(the output that is judged)"),
-            // The question that was asked is in the transcript; other columns are not.
+            // The question that was asked is in the transcript; other columns are in its metadata.
             "item.input" | "item.question" | "item.query" | "item.prompt" => {
                 out.push_str("(what the user asked)");
             }
-            other => {
-                let why = format!(
-                    "its prompt holds `{{{{{other}}}}}`, a column that the judge does not see"
-                );
-                return Err(Lost::new(
-                    why,
-                    "`llm_judge` with criteria that hold the text itself",
-                ));
-            }
+            other => match other.strip_prefix("item.") {
+                Some(column) if lone(&format!("{{{{{column}}}}}")).is_some() => {
+                    let _infallible = write!(out, "{{{{ metadata.{column} }}}}");
+                }
+                _ => {
+                    let why = format!("its prompt holds `{{{{{other}}}}}`, which is no column");
+                    let instead = "`llm_judge` with criteria that hold the text itself";
+                    return Err(Lost::new(why, instead));
+                }
+            },
         }
         rest = after;
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::at::At;
 use super::super::make::{Lost, NewEval};
 use super::js_regex;
-use super::value::Filled;
+use super::value::{Filled, template};
 use crate::diag::yaml;
 use crate::rubric::Catalog;
 
@@ -68,14 +68,20 @@ pub(super) fn map(
             Ok(eval.negated(inverse))
         };
     }
-    let Filled::Plain(value) = value else {
-        return Err(Lost::new("its value is a template", ""));
+    let value = match value {
+        Filled::Plain(value) => value,
+        // What a judge is told may have the transcript's metadata filled in.
+        Filled::Template(text) if matches!(base, "llm-rubric" | "model-graded-closedqa") => {
+            let eval = new("llm_judge").param("criteria", text, &place);
+            return judged(eval, threshold.as_ref(), None, inverse);
+        }
+        Filled::Template(text) | Filled::Late(text) => return Err(template(&text)),
     };
     let eval = match base {
         "equals" => match &value {
-            // Deep equality with the output parsed; `const` compares numbers as numbers.
+            // A mapping or a list is compared with the output as JSON, in both.
             Value::Object(_) | Value::Array(_) => {
-                new("json_schema").param("schema", json!({ "const": value }), &place)
+                new("exact_match").param("expected", value.clone(), &place)
             }
             _ => new("exact_match").param("expected", scalar(&value)?, &place),
         },
@@ -111,7 +117,7 @@ pub(super) fn map(
             threshold.as_ref(),
         )?,
         "trajectory:tool-used" => return tool_used(new, &value, &place, inverse),
-        "trajectory:tool-args-match" => tool_args(new("tool_args"), &value, &place)?,
+        "trajectory:tool-args-match" => tool_args(new, &value, &place)?,
         "trajectory:tool-sequence" => tool_sequence(new, &value, &place)?,
         "trajectory:step-count" => step_count(new("tool_call_count"), &value, &place)?,
         _ => {
@@ -435,45 +441,48 @@ fn step_count(mut eval: NewEval, value: &Value, place: &At) -> Result<NewEval, L
 }
 
 /// Some one call has these arguments. There nested mappings match in part, ours as a whole.
-fn tool_args(eval: NewEval, value: &Value, place: &At) -> Result<NewEval, Lost> {
+fn tool_args(new: impl Fn(&str) -> NewEval, value: &Value, place: &At) -> Result<NewEval, Lost> {
     let (key, args) = match (value.get("args"), value.get("arguments")) {
         (Some(args), _) => ("args", args),
         (None, Some(args)) => ("arguments", args),
         (None, None) => return Err(Lost::new("it has no `args`", "")),
     };
-    let only = |why: &str| {
+    let by_hand = |why: &str| {
         Lost::new(
             why,
-            "a trajectory eval with the tool's arguments and their mode",
+            "`trajectory_match` with `args_mode` and `arg_matchers`",
         )
     };
-    if value.get("mode").and_then(Value::as_str) == Some("exact") {
-        return Err(only("with `mode: exact` no other argument may be there"));
-    }
     if value.get("ignore").is_some() {
-        return Err(only("it leaves arguments out of the comparison"));
+        return Err(by_hand("it leaves arguments out of the comparison"));
     }
-    if args
-        .as_object()
-        .is_none_or(|map| map.values().any(Value::is_object))
-    {
-        return Err(only("it compares nested arguments in part"));
+    let Some(map) = args.as_object() else {
+        return Err(Lost::new("its `args` are no mapping", ""));
+    };
+    let named = value.as_object().into_iter().flatten();
+    let named = named.filter(|(key, _)| matches!(key.as_str(), "name" | "pattern"));
+    let name = tool(&Value::Object(
+        named.map(|(k, v)| (k.clone(), v.clone())).collect(),
+    ))?;
+    let at = place.child(key);
+    if value.get("mode").and_then(Value::as_str) == Some("exact") {
+        if value.get("defaults").is_some() {
+            return Err(by_hand(
+                "it tolerates further arguments with certain values",
+            ));
+        }
+        let call = json!([{ "tool": name, "args": args, "args_mode": "exact" }]);
+        return Ok(new("trajectory_match")
+            .param("mode", "superset", place)
+            .param("expected", call, &at));
+    }
+    if map.values().any(Value::is_object) {
+        return Err(by_hand("it compares nested arguments in part"));
     }
     // `defaults` only say which further arguments are harmless, and here all are.
-    let name = Value::Object(
-        value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| matches!(key.as_str(), "name" | "pattern"))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    );
-    Ok(eval.param("tool_name", tool(&name)?, place).param(
-        "expected_args",
-        args.clone(),
-        &place.child(key),
-    ))
+    Ok(new("tool_args")
+        .param("tool_name", name, place)
+        .param("expected_args", args.clone(), &at))
 }
 
 fn tool_sequence(
@@ -484,12 +493,9 @@ fn tool_sequence(
     let steps = value.get("steps").unwrap_or(value);
     let names = tools(steps)?;
     Ok(match value.get("mode").and_then(Value::as_str) {
-        // An edit distance of none: the same calls in the same order.
-        Some("exact") => new("trajectory_matcher")
-            .param("expected_trajectory", names, place)
-            .param("enforce_order", true, place)
-            .param("filter_native_tools", false, place)
-            .param("min_score", 1, place),
+        Some("exact") => new("trajectory_match")
+            .param("mode", "strict", place)
+            .param("expected", names, place),
         None | Some("in_order") => new("tool_call_sequence").param("sequence", names, place),
         Some(other) => return Err(Lost::new(format!("promptfoo has no mode `{other}`"), "")),
     })

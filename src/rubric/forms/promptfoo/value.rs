@@ -1,5 +1,6 @@
 //! An assertion's `value`: filled in from variables, or read from the file it names.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,6 +17,8 @@ pub(in crate::rubric::forms) enum Filled {
     Plain(Value),
     /// The transcript's own, at this path of its metadata.
     Late(String),
+    /// A text with parts from the transcript's metadata, as our templates write them.
+    Template(String),
 }
 
 /// Whether some text of it is a template.
@@ -53,15 +56,40 @@ pub(super) fn fill(value: &Value, vars: Option<&Map<String, Value>>) -> Result<F
     match vars {
         Some(vars) => Ok(Filled::Plain(filled(value, vars)?)),
         None => match value.as_str().and_then(lone) {
-            Some(name) if !name.starts_with("env.") && name != "output" => {
-                Ok(Filled::Late(format!("metadata.vars.{name}")))
-            }
-            _ => Err(template(value.as_str().unwrap_or_default())),
+            Some(name) if is_var(name) => Ok(Filled::Late(format!("metadata.vars.{name}"))),
+            _ => from_metadata(value.as_str().unwrap_or_default()),
         },
     }
 }
 
-fn template(text: &str) -> Lost {
+/// Whether a name is a variable of a test, not one that promptfoo has itself.
+fn is_var(name: &str) -> bool {
+    !name.starts_with("env.") && name != "output"
+}
+
+/// The same text over the transcript's metadata, where each part is one variable.
+fn from_metadata(text: &str) -> Result<Filled, Lost> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let name = after
+            .split_once("}}")
+            .map(|(name, after)| (name.trim(), after));
+        let Some((name, after)) = name.filter(|(name, _)| is_name(name) && is_var(name)) else {
+            return Err(template(text));
+        };
+        out.push_str(before);
+        let _infallible = write!(out, "{{{{ metadata.vars.{name} }}}}");
+        rest = after;
+    }
+    if text.is_empty() || text.contains("{%") {
+        return Err(template(text));
+    }
+    out.push_str(rest);
+    Ok(Filled::Template(out))
+}
+
+pub(super) fn template(text: &str) -> Lost {
     let shown: String = text.chars().take(60).collect();
     Lost::new(
         format!("`{shown}` is a template that promptfoo fills in"),
