@@ -220,7 +220,7 @@ fn each(
         let Some(made) = made else { continue };
         any = true;
         let made = made.map(|eval| shown(eval, at, options.judge.as_deref()));
-        maker.add_or_lose(&format!("{id}.{name}"), scenario, name, made);
+        maker.add_or_lose(&format!("{}.{name}", tidy_id(id)), scenario, name, made);
     }
     any
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::at::At;
-use super::make::{Lost, Maker, NewEval};
+use super::make::{Lost, Maker, NewEval, tidy_id};
 use crate::diag::yaml::Doc;
 
 /// What a scenario says, and the scorer that reads it.
@@ -59,7 +59,7 @@ pub(super) fn read(doc: &Rc<Doc>, maker: &mut Maker<'_>) {
                     .get("expected_trajectory")
                     .is_none_or(|t| t.items().is_empty());
             if let Some(made) = expected(expects, called, id, at, &Map::new()).filter(|_| !empty) {
-                maker.add_or_lose(&format!("{id}.{called}"), at, called, made);
+                maker.add_or_lose(&format!("{}.{called}", tidy_id(id)), at, called, made);
             }
         }
         skills(at, maker);

@@ -232,7 +232,7 @@ fn score_model(at: &At) -> Result<NewEval, Lost> {
         }
     };
     if (low, high) != (0.0, 1.0) {
-        eval = eval.param("scale", json!([low, high]), &range);
+        eval = eval.param("scale", range.value().clone(), &range);
     }
     if let Some(threshold) = at.get("pass_threshold") {
         let score = threshold.value().as_f64().unwrap_or(f64::NAN);

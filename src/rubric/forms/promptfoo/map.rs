@@ -1,11 +1,11 @@
 //! One assertion as one eval of ours that means the same.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::at::At;
 use super::super::make::{Lost, NewEval};
 use super::js_regex;
-use super::value::{Filled, template};
+use super::value::{Filled, schema, template};
 use crate::diag::yaml;
 use crate::rubric::Catalog;
 
@@ -246,41 +246,6 @@ fn prose(value: &Value) -> Result<String, Lost> {
             serde_json::to_string_pretty(value).map_err(|why| Lost::new(why.to_string(), ""))
         }
         other => scalar(other),
-    }
-}
-
-/// A schema as it stands or as text. Theirs is draft 7 where it does not say.
-fn schema(value: &Value) -> Result<Option<Value>, Lost> {
-    let parsed;
-    let value = match value {
-        Value::String(text) if text.trim().is_empty() => return Ok(None),
-        Value::String(text) => {
-            let source = text.as_str().into();
-            parsed = yaml::read(&source, std::path::Path::new("schema"))
-                .map_err(|_| Lost::new("its schema is no YAML or JSON", ""))?
-                .value;
-            &parsed
-        }
-        other => other,
-    };
-    match value {
-        Value::Null | Value::Bool(true) => Ok(None),
-        Value::Object(map) => {
-            let mut schema = Map::new();
-            if !map.contains_key("$schema") {
-                let draft = "http://json-schema.org/draft-07/schema#";
-                schema.insert("$schema".to_owned(), draft.into());
-            }
-            schema.extend(map.clone());
-            Ok(Some(Value::Object(schema)))
-        }
-        other => {
-            let why = format!(
-                "its schema must be a mapping (got {})",
-                yaml::describe(other)
-            );
-            Err(Lost::new(why, ""))
-        }
     }
 }
 

@@ -58,7 +58,9 @@ pub(super) fn read(doc: &Rc<Doc>, files: &dyn Files, rubric: &mut Rubric, maker:
     }
     if root.value().is_array() {
         let items = root.items();
-        if items.iter().any(|item| item.get("assert").is_some()) {
+        // An assertion set has a type, a test has none.
+        let is_test = |item: &At| item.get("assert").is_some() && item.get("type").is_none();
+        if items.iter().any(is_test) {
             tests(&cx, &items, &root.child("defaultTest"), rubric, maker);
         } else {
             list(&cx, &items, &Test::default(), maker);

@@ -170,3 +170,38 @@ pub(super) fn from_file(files: &dyn Files, at: &At, value: Value) -> Result<Valu
             Lost::new(format!("its file cannot be read: {first}"), "")
         })
 }
+
+/// A schema as it stands or as text. Theirs is draft 7 where it does not say.
+pub(super) fn schema(value: &Value) -> Result<Option<Value>, Lost> {
+    let parsed;
+    let value = match value {
+        Value::String(text) if text.trim().is_empty() => return Ok(None),
+        Value::String(text) => {
+            let source = text.as_str().into();
+            parsed = yaml::read(&source, std::path::Path::new("schema"))
+                .map_err(|_| Lost::new("its schema is no YAML or JSON", ""))?
+                .value;
+            &parsed
+        }
+        other => other,
+    };
+    match value {
+        Value::Null | Value::Bool(true) => Ok(None),
+        Value::Object(map) => {
+            let mut schema = Map::new();
+            if !map.contains_key("$schema") {
+                let draft = "http://json-schema.org/draft-07/schema#";
+                schema.insert("$schema".to_owned(), draft.into());
+            }
+            schema.extend(map.clone());
+            Ok(Some(Value::Object(schema)))
+        }
+        other => {
+            let why = format!(
+                "its schema must be a mapping (got {})",
+                yaml::describe(other)
+            );
+            Err(Lost::new(why, ""))
+        }
+    }
+}

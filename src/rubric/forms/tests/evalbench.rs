@@ -168,7 +168,7 @@ fn what_it_names_and_is_not_there_is_an_error() {
     assert!(
         problems
             .iter()
-            .any(|p| p.to_string() == "run.yaml:2:32: the judge's file `no.yaml` does not exist"),
+            .any(|p| p.to_string() == "run.yaml:2:31: the judge's file `no.yaml` does not exist"),
         "{problems:?}"
     );
 }

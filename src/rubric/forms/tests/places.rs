@@ -25,7 +25,7 @@ fn a_param_our_loader_refuses_is_told_at_the_value_it_comes_from() {
         lines,
         [
             "p.yaml:4:16: `llm-rubric` does not carry over: min_score must be between 0 and 1 (got 7)",
-            "p.yaml:6:12: `icontains` does not carry over: patterns[0] must not be empty",
+            "p.yaml:6:5: `icontains` does not carry over: patterns[0] must not be empty",
         ]
     );
 }

@@ -338,8 +338,8 @@ fn the_assertions_of_a_test_are_for_its_own_transcripts() {
     assert_eq!(
         became.lost,
         [
-            "eval/promptfooconfig.yaml:6:51: `provider` does not carry over: the eval's judge decides, with its own prompt",
-            "eval/promptfooconfig.yaml:24:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
+            "eval/promptfooconfig.yaml:6:49: `provider` does not carry over: the eval's judge decides, with its own prompt",
+            "eval/promptfooconfig.yaml:23:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
         ]
     );
     assert!(became.problems[0].contains("are for the transcripts whose metadata says the same"));
