@@ -52,7 +52,7 @@ fn a_bare_evalset_binds_what_its_scenarios_say_to_their_ids() {
     assert_eq!(
         became.lost,
         [
-            "beam.evalset.json:4:4: `goal_completion` does not carry over: `${NAME}` in conversation_plan is filled in by evalbench when it runs",
+            "beam.evalset.json:4:3: `goal_completion` does not carry over: `${NAME}` in conversation_plan is filled in by evalbench when it runs",
             "beam.evalset.json:5:19: `expected_skills` does not carry over: activated skills are told apart from tools by the harness alone",
         ]
     );
