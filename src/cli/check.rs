@@ -37,7 +37,7 @@ fn is_yaml(path: &Path) -> bool {
 
 /// Whether a file of JSON is a rubric in some tool's form.
 fn holds_a_rubric(path: &Path) -> bool {
-    if !path.extension().is_some_and(|e| e == "json") {
+    if path.extension().is_none_or(|e| e != "json") {
         return false;
     }
     // A larger file is none: the loader would refuse it.

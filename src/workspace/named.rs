@@ -106,19 +106,13 @@ impl JudgeNames {
         let judges = std::mem::take(&mut rubric.judges);
         for (name, path) in judges {
             let path = paths::absolute(&self.root.join(path));
-            let given = match self.by_path.get(&path) {
-                Some(known) => known.clone(),
-                None => {
-                    let numbered = (2..).map(|n| format!("{name}-{n}"));
-                    let mut free = std::iter::once(name.clone()).chain(numbered);
-                    let free = free.find(|name| !self.taken.contains(name));
-                    let given = free.unwrap_or_else(|| name.clone());
-                    self.taken.insert(given.clone());
-                    self.by_path.insert(path.clone(), given.clone());
-                    new.push((given.clone(), path.clone()));
-                    given
-                }
-            };
+            let known = self.by_path.get(&path).cloned();
+            let given = known.unwrap_or_else(|| {
+                let given = self.free(&name);
+                self.by_path.insert(path.clone(), given.clone());
+                new.push((given.clone(), path.clone()));
+                given
+            });
             let shown = paths::shown(&self.root, &path);
             rubric.judges.insert(given.clone(), shown);
             renamed.insert(name, given);
@@ -129,5 +123,15 @@ impl JudgeNames {
             }
         }
         new
+    }
+
+    /// A name that no judge has yet: this one, or with a number behind it.
+    fn free(&mut self, name: &str) -> String {
+        let numbered = (2..).map(|n| format!("{name}-{n}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let free = names.find(|name| !self.taken.contains(name));
+        let free = free.unwrap_or_else(|| name.to_owned());
+        self.taken.insert(free.clone());
+        free
     }
 }

@@ -32,7 +32,9 @@ pub(super) fn read(doc: &Rc<Doc>, form: Form, rubric: &mut Rubric, maker: &mut M
             .pointer("/metadata/name")
             .and_then(Value::as_str)
     });
-    rubric.description = spec.text("description").unwrap_or_default().to_owned();
+    if let Some(text) = spec.text("description") {
+        text.clone_into(&mut rubric.description);
+    }
     if let Some(name) = name {
         rubric.applies_to = bound_to(name, &spec);
     }

@@ -144,22 +144,23 @@ impl<'m> Maker<'m> {
 
     /// Tells that something did not carry over.
     pub(super) fn lose(&mut self, at: &At, called: &str, lost: Lost) {
-        self.lose_at(at, at.span(), called, lost);
+        self.lose_at(at, &at.span(), called, lost);
     }
 
-    fn lose_at(&mut self, at: &At, span: Span, called: &str, lost: Lost) {
+    fn lose_at(&mut self, at: &At, span: &Span, called: &str, lost: Lost) {
         let told = || {
             let message = format!("`{called}` does not carry over: {}", lost.why);
             let told = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
-                .at(span, &at.doc.source);
+                .at(span.clone(), &at.doc.source);
             if lost.instead.is_empty() {
                 told
             } else {
                 told.help(lost.instead.clone())
             }
         };
-        let key = (called.to_owned(), lost.clone());
-        self.lost.entry(key).or_insert_with(|| (told(), 0)).1 += 1;
+        let told = told();
+        let key = (called.to_owned(), lost);
+        self.lost.entry(key).or_insert((told, 0)).1 += 1;
     }
 
     /// Adds it, or tells why not.
@@ -246,7 +247,7 @@ impl<'m> Maker<'m> {
                     let all: Vec<&str> = errors.iter().map(|d| d.message.as_str()).collect();
                     let lost = Lost::new(all.join("; "), first.help.clone().unwrap_or_default());
                     let span = first.span.clone().unwrap_or_default();
-                    self.lose_at(&new.at, span, &new.called, lost);
+                    self.lose_at(&new.at, &span, &new.called, lost);
                     continue;
                 }
                 let read = eval.into_iter().map(|eval| Eval {

@@ -86,7 +86,7 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
     };
     match form {
         Form::ArenaScenario | Form::ArenaEval => {
-            super::arena::read(&doc, form, &mut rubric, &mut maker)
+            super::arena::read(&doc, form, &mut rubric, &mut maker);
         }
         Form::EvalbenchRun => super::evalbench::read(&doc, files, &mut rubric, &mut maker),
         Form::Evalset => super::evalset::read(&doc, &mut maker),

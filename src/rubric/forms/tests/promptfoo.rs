@@ -267,7 +267,7 @@ fn what_means_something_else_here_is_told_with_its_place() {
     }
 }
 
-const CONFIG: &str = r##"
+const CONFIG: &str = r"
 description: Refunds
 prompts: ['Answer {{question}}']
 providers: [openai:gpt]
@@ -295,7 +295,7 @@ tests:
     options: { disableDefaultAsserts: true }
     assert: [{ type: icontains, value: hello }]
   - file://more.yaml
-"##;
+";
 
 #[test]
 fn the_assertions_of_a_test_are_for_its_own_transcripts() {
