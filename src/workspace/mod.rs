@@ -17,6 +17,7 @@ mod keys;
 mod labels;
 pub mod lint;
 mod load;
+mod named;
 pub mod paths;
 mod runs;
 mod scripts;
@@ -37,6 +38,7 @@ pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;
+pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
 pub use runs::runs_of;
 
