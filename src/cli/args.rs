@@ -122,10 +122,14 @@ pub(super) enum Command {
     },
     /// Call a judge's tool exactly as a judge would
     Tool(ToolArgs),
-    /// List the eval types with their params and examples
+    /// List the eval types; with a name, its params, an example and its JSON Schema
     Evals {
-        /// Only this type, with its JSON Schema
+        /// Tell all about this type, by any of its names
+        #[arg(value_name = "TYPE")]
         kind: Option<String>,
+        /// Tell all about every type
+        #[arg(long, conflicts_with = "kind")]
+        all: bool,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,

@@ -5,6 +5,7 @@
 
 mod args;
 mod check;
+mod evals;
 mod init;
 mod list;
 mod open;
@@ -109,7 +110,9 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             place,
         }) => prompt::prompt(&cell, key, judge, &place, cx),
         Some(Command::Tool(args)) => tool::tool(&args, cx),
-        Some(Command::Evals { kind, format }) => list::evals(kind.as_deref(), format, cx),
+        Some(Command::Evals { kind, all, format }) => {
+            evals::evals(kind.as_deref(), all, format, cx)
+        }
         Some(Command::Judges { place }) => list::judges(&place, cx),
         Some(Command::Tools { format }) => list::tools(format, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),

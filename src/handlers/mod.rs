@@ -39,7 +39,7 @@ use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::Parts;
-pub use registry::Registry;
+pub use registry::{FAMILIES, Registry};
 pub use script::{Home, Scripts, guard};
 pub use stop::Stop;
 pub use subject::{Call, Said, Subject};
