@@ -10,6 +10,7 @@ mod eval;
 mod example;
 mod files;
 mod forms;
+mod hints;
 mod lints;
 mod load;
 mod params;

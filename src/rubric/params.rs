@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::eval::Params;
+use super::hints::hint;
 use super::wrapper::{Inner, without_score};
 use super::{Cx, KindSpec};
 use crate::diag::nearest;
@@ -74,7 +75,11 @@ impl<'d> ParamsReader<'d> {
                 None => format!("{message}; {} needs it", kind.name),
                 Some(name) => format!("{name} {message}"),
             };
-            self.error(&written.place(&pointer), "param", message);
+            let place = written.place(&pointer);
+            let help = hint(&kind.schema, &value, &pointer)
+                .unwrap_or_else(|| format!("`dicta evals {}` tells its params", kind.name));
+            let told = self.cx.doc.error(&place, "param", message);
+            self.cx.problems.push(told.help(help));
         }
         faults |= self.bounds(kind, &written);
         if faults {
@@ -245,7 +250,8 @@ impl<'d> ParamsReader<'d> {
             problem = problem.help(if names.is_empty() {
                 format!("{} takes no params", kind.name)
             } else {
-                format!("{} takes: {}", kind.name, names.join(", "))
+                let (kind, names) = (kind.name, names.join(", "));
+                format!("{kind} takes: {names} (`dicta evals {kind}` tells more)")
             });
             self.cx.problems.push(problem);
         }
