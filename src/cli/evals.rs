@@ -231,6 +231,34 @@ mod tests {
         assert!(last.contains("dicta evals --all"), "{last}");
     }
 
+    /// The table of README.md.
+    fn markdown() -> String {
+        let registry = Registry::builtin();
+        let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
+        for (family, looks_at) in FAMILIES {
+            let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
+            let kinds = registry.kinds();
+            for spec in kinds.iter().filter(|spec| spec.family == *family) {
+                let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
+                let also = aliases.collect::<Vec<_>>().join(", ");
+                let words = first_words(spec.summary).replace('|', "\\|");
+                let mark = if spec.judged { " J" } else { "" };
+                let _infallible = writeln!(out, "| `{}`{mark} | {words} | {also} |", spec.name);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn the_readme_lists_the_types_of_this_build() {
+        let readme = include_str!("../../README.md");
+        let table = markdown();
+        let begins = "<!-- eval types: made from the registry, see src/cli/evals.rs -->\n";
+        let (_, after) = readme.split_once(begins).expect("the table is marked");
+        let (written, _) = after.split_once("<!-- end").expect("its end is marked");
+        assert_eq!(written, table, "the table of README.md is not of this build; it is:\n{table}");
+    }
+
     #[test]
     fn one_type_is_told_with_what_an_author_writes() {
         let registry = Registry::builtin();
