@@ -256,8 +256,8 @@ mod tests {
         let begins = "<!-- eval types: made from the registry, see src/cli/evals.rs -->\n";
         let (_, after) = readme.split_once(begins).expect("the table is marked");
         let (written, _) = after.split_once("<!-- end").expect("its end is marked");
-        assert_eq!(
-            written, table,
+        assert!(
+            written == table,
             "the table of README.md is not of this build; it is:\n{table}"
         );
     }
