@@ -3,9 +3,8 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::hints::alike;
 use super::load::check_id;
-use super::params::ParamsReader;
+use super::params::{ParamsReader, alike};
 use super::refs::REF;
 use super::wrapper::threshold;
 use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints};

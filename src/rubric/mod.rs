@@ -10,7 +10,6 @@ mod eval;
 mod example;
 mod files;
 mod forms;
-mod hints;
 mod lints;
 mod load;
 mod params;

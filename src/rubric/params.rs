@@ -1,18 +1,21 @@
 //! Params by their type: unknown ones with the nearest name, then the type's schema, then what the type itself checks.
 
+mod hints;
+
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::eval::Params;
-use super::hints::hint;
 use super::wrapper::{Inner, without_score};
 use super::{Cx, KindSpec};
 use crate::diag::nearest;
 use crate::diag::yaml::describe;
 use crate::model::pointer_step;
 use crate::schema::Compiled;
+pub(super) use hints::alike;
+use hints::hint;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {
