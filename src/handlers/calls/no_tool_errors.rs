@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::matching::Scope;
-use super::results::{ERRORS_UNSAID, error_told, errors_unsaid, is_error};
+use super::results::{error_told, errors_unknown, is_error};
 use crate::handlers::explain::list;
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
@@ -43,8 +43,8 @@ impl Check for NoErrors {
             let why = format!("no errors: {}", self.0.none(subject));
             return Finding::of(true, why).scored(1.0);
         }
-        if errors_unsaid(subject, &calls) {
-            return Finding::check_error(ERRORS_UNSAID);
+        if let Some(why) = errors_unknown(subject, &calls) {
+            return Finding::check_error(why);
         }
         let errors: Vec<usize> = calls
             .iter()
@@ -149,6 +149,18 @@ mod tests {
         assert_eq!(
             told("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),
             (Pass, "no errors in 1 call".to_owned())
+        );
+    }
+
+    #[test]
+    fn calls_whose_results_were_not_kept_are_no_calls_without_errors() {
+        let gone = calls(&[("search", "{}"), ("search", "{}")]);
+        assert_eq!(
+            told("no_tool_errors", &json!({}), &gone),
+            (
+                CheckError,
+                "this transcript has calls but no results of calls".to_owned()
+            )
         );
     }
 

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::align::{Fit, Line, Slot, SlotKind, align};
 use super::names_in;
-use super::show::Name;
-use crate::handlers::explain::list;
+use crate::handlers::explain::{Name, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;
