@@ -18,11 +18,15 @@ pub(crate) mod grounding;
 #[cfg(test)]
 mod hostile;
 mod judged;
+#[cfg(test)]
+mod lacking;
 mod numbers;
 mod registry;
 mod script;
 mod stop;
 mod subject;
+#[cfg(test)]
+mod surprises;
 #[cfg(test)]
 mod testing;
 mod text;
