@@ -18,8 +18,6 @@ pub(crate) mod grounding;
 #[cfg(test)]
 mod hostile;
 mod judged;
-#[cfg(test)]
-mod lacking;
 mod numbers;
 mod registry;
 mod script;
@@ -31,6 +29,8 @@ mod surprises;
 mod testing;
 mod text;
 mod trajectory;
+#[cfg(test)]
+mod type_laws;
 mod wrap;
 
 use std::ops::Range;

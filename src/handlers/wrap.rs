@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::registry::TypeDef;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
-use crate::model::{Outcome, Transcript};
+use crate::model::{Bounds, Outcome, Transcript};
 use crate::rubric::template::{self, Said};
 use crate::schema;
 
@@ -16,8 +16,7 @@ use crate::schema;
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub(super) inner: Box<dyn Check>,
-    pub(super) min: Option<f64>,
-    pub(super) max: Option<f64>,
+    pub(super) bounds: Bounds,
 }
 
 impl Check for Bounded {
@@ -33,9 +32,7 @@ impl Check for Bounded {
             );
             return Finding::check_error(why);
         };
-        let passed =
-            self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max);
-        finding.outcome = Outcome::of(passed);
+        finding.outcome = Outcome::of(self.bounds.hold(score));
         finding
     }
 
@@ -261,7 +258,8 @@ mod tests {
     fn bounded(finding: Finding, min: Option<f64>, max: Option<f64>) -> Outcome {
         let transcript = Transcript::default();
         let inner = Box::new(Found(finding));
-        let check = Bounded { inner, min, max };
+        let bounds = Bounds { min, max };
+        let check = Bounded { inner, bounds };
         check.check(&Subject::new(&transcript)).outcome
     }
 

@@ -109,7 +109,7 @@ impl Check for Invoked {
             .filter(|(_, calls)| calls.is_empty())
             .map(|(name, _)| *name)
             .collect();
-        let score = 1.0 - missing.len() as f64 / tallies.len() as f64;
+        let score = (tallies.len() - missing.len()) as f64 / tallies.len() as f64;
         if missing.is_empty() {
             let told = list(tallies.iter().map(|tally| first_of(subject, tally)));
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);

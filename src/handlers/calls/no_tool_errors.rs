@@ -51,7 +51,8 @@ impl Check for NoErrors {
             .copied()
             .filter(|ix| is_error(subject, *ix))
             .collect();
-        let score = 1.0 - errors.len() as f64 / calls.len() as f64;
+        // Counted, not taken from 1: 1 of 10 has to be 0.1 for a bound of 0.1.
+        let score = (calls.len() - errors.len()) as f64 / calls.len() as f64;
         let all = self.0.counted(calls.len());
         if errors.is_empty() {
             return Finding::of(true, format!("no errors in {all}")).scored(score);
@@ -116,6 +117,15 @@ mod tests {
         let marks = on("no_tool_errors", &json!({}), &record).marks;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [2, 8], "the answers");
+        let nine: Vec<_> = (0..10)
+            .map(|n| ("f", "{}", if n == 0 { fine("x") } else { failed("x") }))
+            .collect();
+        let just = on(
+            "no_tool_errors",
+            &json!({"min_score": 0.1}),
+            &answered(&nine),
+        );
+        assert_eq!((just.outcome, just.score), (Pass, Some(0.1)));
         let lenient = on("no_tool_errors", &json!({"min_score": 0.5}), &record);
         assert_eq!(lenient.outcome, Pass);
     }

@@ -63,7 +63,8 @@ impl Held {
             }
             Self::Text(wanted) => {
                 let from = text.text.find(wanted.as_str())?;
-                Some(vec![from..from + wanted.len()])
+                let place = from..from + wanted.len();
+                Some(vec![place])
             }
             Self::Match(pattern) => pattern.find(&text.text).map(|found| vec![found.range()]),
         }

@@ -172,7 +172,7 @@ impl Names {
         let score = if longer == 0 {
             1.0
         } else {
-            1.0 - edits as f64 / longer as f64
+            (longer - edits) as f64 / longer as f64
         };
         let mut why = match (longer, edits) {
             (0, _) => "no tool is expected and none was called".to_owned(),

@@ -1,10 +1,11 @@
-//! Laws of all types over transcripts that lack things: no verdict, score or place is made up, and no error is negated away.
+//! Laws of all types: over transcripts that lack things no verdict, score or place is made up, no error is negated away,
+//! and another name is the same eval.
 
 use serde_json::{Value, json};
 
 use super::hostile::examples;
 use super::surprises::{one_call, said};
-use super::testing::{loads, on_output, transcript};
+use super::testing::{loaded, loads, on_output, transcript};
 use super::wrap::Not;
 use super::{Check, Compiled, Finding, Home, Registry, Subject};
 use crate::model::Outcome::{CheckError, Fail, Pass};
@@ -69,9 +70,8 @@ fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
 #[test]
 fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
     let registry = Registry::builtin();
-    let scores = |kind: &str| registry.kind(kind).is_some_and(|of| of.scored);
     let plain = examples().into_iter().map(|(kind, check)| {
-        let scored = scores(&kind);
+        let scored = registry.kind(&kind).is_some_and(|of| of.scored);
         (kind, check, scored)
     });
     let negated = examples().into_iter().map(|(kind, check)| {
@@ -122,4 +122,48 @@ fn the_negation_of_an_error_is_the_error() {
         "x",
     );
     assert_eq!((none.outcome, none.score), (CheckError, None));
+}
+
+#[test]
+fn an_alias_is_its_type() {
+    let patterns = json!({"patterns": ["done"]});
+    let tools = json!({"tools": ["f"]});
+    let record = one_call(json!({"a": 1}));
+    for (alias, params, kind) in [
+        ("content_includes", &patterns, "contains"),
+        ("content_includes_any", &patterns, "contains_any"),
+        ("content_matches", &json!({"pattern": "D"}), "regex"),
+        ("content_not_includes", &patterns, "content_excludes"),
+        (
+            "banned_words",
+            &json!({"words": ["done"]}),
+            "content_excludes",
+        ),
+        ("is_valid_json", &json!({}), "json_valid"),
+        ("valid_json", &json!({}), "json_valid"),
+        ("tool_called", &tools, "tools_called"),
+        ("length", &json!({"max_chars": 3}), "max_length"),
+        (
+            "max_sentences",
+            &json!({"max_sentences": 3}),
+            "sentence_count",
+        ),
+        (
+            "required_fields",
+            &json!({"required_fields": ["done"]}),
+            "field_presence",
+        ),
+        (
+            "tools_not_called_with_args",
+            &json!({"tool_name": "f", "excluded_args": {"a": 1}}),
+            "tool_args_excluded_session",
+        ),
+    ] {
+        let eval = loads(alias, params).expect(alias);
+        assert_eq!(eval.kind, kind, "{alias}");
+        let own = loaded(kind, &eval.params, &record);
+        assert_eq!(loaded(alias, params, &record), own, "{alias}");
+    }
+    let judged = loads("llm_judge_conversation", &json!({"criteria": "kind"}));
+    assert_eq!(judged.expect("loads").kind, "llm_judge_session");
 }
