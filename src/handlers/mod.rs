@@ -24,9 +24,13 @@ mod script;
 mod stop;
 mod subject;
 #[cfg(test)]
+mod surprises;
+#[cfg(test)]
 mod testing;
 mod text;
 mod trajectory;
+#[cfg(test)]
+mod type_laws;
 mod wrap;
 
 use std::ops::Range;

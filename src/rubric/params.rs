@@ -140,7 +140,9 @@ impl<'d> ParamsReader<'d> {
             let name = own.map_or(key.as_str(), |(_, own)| own);
             if written.params.contains_key(name) {
                 faults = true;
-                let message = format!("`{key}` says the same as `{name}`: give one of them");
+                let before = written.places.get(name);
+                let before = before.and_then(|at| at.rsplit('/').next()).unwrap_or(name);
+                let message = format!("`{key}` says the same as `{before}`: give one of them");
                 self.error(&pointer, "param", message);
                 continue;
             }

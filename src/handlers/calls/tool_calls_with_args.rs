@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::matching::{Args, Scope, Want, arg_pointer, call_in};
-use super::results::{ERRORS_UNSAID, Held, NO_RESULTS, errors_unsaid, is_error, results_missing};
+use super::results::{Held, NO_RESULTS, errors_unknown, is_error, results_missing};
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::text::regexp;
@@ -183,8 +183,11 @@ impl Check for Every {
             .filter(|ix| !self.holds(subject, *ix))
             .collect();
         // What fails without knowing which results are errors fails with it too.
-        if wrong.is_empty() && self.no_error && errors_unsaid(subject, &calls) {
-            return Finding::check_error(ERRORS_UNSAID);
+        if wrong.is_empty()
+            && self.no_error
+            && let Some(why) = errors_unknown(subject, &calls)
+        {
+            return Finding::check_error(why);
         }
         let all = self.of.counted(calls.len());
         if wrong.is_empty() {

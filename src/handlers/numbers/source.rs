@@ -89,6 +89,16 @@ impl Kind {
         }
     }
 
+    /// What is missing, where it is.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Input => "count of input tokens",
+            Self::Output => "count of output tokens",
+            Self::Total => "count of all tokens",
+            Self::Latency | Self::EndToEnd | Self::Cost => self.name(),
+        }
+    }
+
     /// The paths authors know best.
     const fn known(self) -> &'static str {
         match self {
@@ -140,7 +150,7 @@ impl<'s, 't> Source<'s, 't> {
             .map_or(Ok(None), |own| number(own, kind, &place))?
         {
             Some(value) => Ok(Some(Reading { value, from: place })),
-            None => Err(missing(kind.name(), kind.known(), &place)),
+            None => Err(missing(kind.noun(), kind.known(), &place)),
         }
     }
 
@@ -175,12 +185,12 @@ impl<'s, 't> Source<'s, 't> {
                 from: format!("{count} assistant messages"),
             }),
             (count, without) if without.len() == count => {
-                Err(missing(kind.name(), kind.known(), "any assistant message"))
+                Err(missing(kind.noun(), kind.known(), "any assistant message"))
             }
             (count, without @ [first, ..]) => Err(format!(
                 "{} of {count} assistant messages (first message {first}) have no {} ({}): the sum of the others would be too small",
                 without.len(),
-                kind.name(),
+                kind.noun(),
                 kind.known()
             )),
         }

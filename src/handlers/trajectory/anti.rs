@@ -6,9 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use super::sequence::{places, walk};
-use super::show::Name;
 use super::{names_in, nested};
-use crate::handlers::explain::{Quoted, list};
+use crate::handlers::explain::{Name, Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;

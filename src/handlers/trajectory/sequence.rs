@@ -5,8 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::names_in;
-use super::show::Name;
-use crate::handlers::explain::list;
+use crate::handlers::explain::{Name, list};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::rubric::ParamProblem;
