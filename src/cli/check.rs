@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::Cx;
 use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
+use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
-use crate::model::{Transcript, counted};
+use crate::model::{Transcript, counted, visible};
 use crate::record::{Board, RunStore};
-use crate::rubric::Rubric;
+use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
 use crate::run;
 use crate::transcript::{TranscriptFile, parse};
 use crate::workspace::lint::{self, EvalTally, Observer, Tried};
@@ -22,15 +23,12 @@ use crate::workspace::{self, Workspace};
 /// Checks a workspace, a rubric or a file of transcripts.
 pub(super) fn check(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     match path {
-        Some(path)
-            if path.is_file()
-                && is_yaml(path)
-                && path.file_name() != Some("dicta.yaml".as_ref()) =>
-        {
-            one_rubric(path, strict, cx)
-        }
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
-            transcripts(path, strict, cx)
+            if is_yaml(path) || holds_a_rubric(path) {
+                one_rubric(path, strict, cx)
+            } else {
+                transcripts(path, strict, cx)
+            }
         }
         _ => whole(path, strict, cx),
     }
@@ -45,9 +43,40 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
+/// Whether a file of JSON is a rubric in some tool's form.
+fn holds_a_rubric(path: &Path) -> bool {
+    if path.extension().is_none_or(|e| e != "json") {
+        return false;
+    }
+    // A larger file is none: the loader would refuse it.
+    let small = path
+        .metadata()
+        .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
+    let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
+    let doc = text.and_then(|text| yaml::read(&Arc::from(text), path).ok());
+    doc.is_some_and(|doc| matches!(recognise(&doc.value), Some(Recognised::Rubric(_))))
+}
+
+/// A rubric in a line, and a line for each thing that did not carry over.
+fn in_lines(rubric: &Rubric) -> String {
+    let evals = counted(rubric.evals.len() as u64, "eval");
+    let path = rubric.path.display();
+    let mut out = format!(
+        "{path}: {}, rubric `{}` with {evals}\n",
+        rubric.form, rubric.id
+    );
+    for lost in &rubric.not_carried {
+        let _infallible = writeln!(out, "  {lost}");
+        if let Some(help) = &lost.help {
+            let _infallible = writeln!(out, "    instead: {}", visible(help, false));
+        }
+    }
+    out
+}
+
 fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(path, cx)?;
-    opened.announce(cx);
+    opened.introduce(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut records = 0_u64;
@@ -83,6 +112,9 @@ fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         counted(workspace.judges.len(), "judge"),
         counted(workspace.labels.len(), "label"),
     );
+    for rubric in &workspace.rubrics {
+        out.push_str(&in_lines(rubric));
+    }
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
             let _infallible = writeln!(out, "{why}");
@@ -176,11 +208,12 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
     let registry = Registry::builtin();
     let beside = workspace::Beside::alone(path);
-    let (rubric, mut problems) =
-        crate::rubric::load_with(Arc::from(text), path, &registry, &beside);
+    let (rubric, mut problems) = rubric::load_with(Arc::from(text), path, &registry, &beside);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(Trouble::files(problems));
     };
+    // Told below, with what to write instead.
+    problems.retain(|problem| problem.code != NOT_CARRIED);
     let rubrics: [Arc<Rubric>; 1] = [Arc::new(rubric)];
     // Its judges and transcripts are a workspace's.
     let judges = indexmap::IndexMap::new();
@@ -188,14 +221,12 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let tried = lint::examples(&rubrics, &registry);
     cx.streams.diagnose(&tried.problems);
     cx.streams.diagnose(&problems);
-    cx.streams.print(&format!(
-        "{}: rubric `{}` with {}\n{}",
-        path.display(),
-        rubrics[0].id,
-        counted(rubrics[0].evals.len() as u64, "eval"),
-        examples(&tried)
-    ));
-    Ok(code(problems.len() + tried.problems.len(), strict))
+    cx.streams
+        .print(&format!("{}{}", in_lines(&rubrics[0]), examples(&tried)));
+    Ok(code(
+        problems.len() + tried.problems.len() + rubrics[0].not_carried.len(),
+        strict,
+    ))
 }
 
 fn transcripts(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::Cx;
 use super::trouble::Trouble;
+use crate::diag::Diagnostic;
 use crate::handlers::Registry;
 use crate::record::RunStore;
+use crate::rubric::NOT_CARRIED;
 use crate::workspace::{self, Workspace, demo};
 
 /// A loaded workspace, and how it was come by.
@@ -17,8 +19,24 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Says what is worked on where that is not plain, and what it was loaded with reservations about.
+    /// Says what is worked on where that is not plain, and what it was loaded with reservations about; of what did not
+    /// carry over from other tools only how much: `dicta check` lists it.
     pub(super) fn announce(&self, cx: &Cx) {
+        self.introduce(cx);
+        for rubric in &self.workspace.rubrics {
+            let path = rubric.path.display();
+            let lost = match rubric.not_carried.len() {
+                0 => continue,
+                1 => "one thing did".to_owned(),
+                n => format!("{n} things did"),
+            };
+            let message = format!("{path}: {lost} not carry over; `dicta check` lists it");
+            cx.streams.tell(&message);
+        }
+    }
+
+    /// The same without what did not carry over.
+    pub(super) fn introduce(&self, cx: &Cx) {
         let root = self.workspace.root.display();
         if self.fallback {
             cx.streams.tell(&format!(
@@ -27,8 +45,13 @@ impl Opened {
         } else if self.workspace.demo {
             cx.streams.tell(&format!("this is the demo in {root}"));
         }
-        if !self.workspace.warnings.is_empty() {
-            cx.streams.diagnose(&self.workspace.warnings);
+        let warnings = self.workspace.warnings.iter();
+        let others: Vec<Diagnostic> = warnings
+            .filter(|w| w.code != NOT_CARRIED)
+            .cloned()
+            .collect();
+        if !others.is_empty() {
+            cx.streams.diagnose(&others);
         }
     }
 }

@@ -80,6 +80,30 @@ impl Doc {
         }
     }
 
+    /// A document made of this one: another value whose parts stand where parts of this one do. `from` leads from
+    /// pointers into the new value to pointers into this one; what is not in it stands where its nearest ancestor does.
+    #[must_use]
+    pub fn made_into(
+        &self,
+        value: Value,
+        from: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let place = |at: &str| self.nearest_place(at).map(|(_, place)| place.clone());
+        let mut places: HashMap<String, Place> = from
+            .into_iter()
+            .filter_map(|(new, old)| Some((new, place(&old)?)))
+            .collect();
+        if let Some(root) = place("") {
+            places.entry(String::new()).or_insert(root);
+        }
+        Self {
+            value,
+            path: self.path.clone(),
+            source: Arc::clone(&self.source),
+            places,
+        }
+    }
+
     fn nearest_place<'p>(&self, pointer: &'p str) -> Option<(&'p str, &Place)> {
         let mut at = pointer;
         loop {

@@ -1,13 +1,16 @@
-//! A rubric file as a whole: ours, or PromptKit's packs and prompt configs with their `evals:` lists.
+//! A rubric file as a whole: ours here, other tools' in [`super::forms`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::eval::EvalReader;
-use super::{Catalog, Cx, Eval, Files, NoFiles, Rubric, Selector, lints, refs};
+use super::forms::{self, Form, Recognised};
+use super::{Catalog, Cx, Eval, Files, NOT_CARRIED, NoFiles, Rubric, Selector, lints, refs};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -33,7 +36,7 @@ pub fn load_with(
         Err(problems) => return (None, problems),
     };
     let expanded = refs::expand(doc, files);
-    let (doc, layers) = (expanded.doc, expanded.layers);
+    let (doc, layers) = (Rc::new(expanded.doc), expanded.layers);
     let problems = Problems::of(&doc);
     let cx = Cx {
         doc: &doc,
@@ -42,7 +45,7 @@ pub fn load_with(
         catalog,
         files,
     };
-    let rubric = read(cx, text);
+    let rubric = read(cx, &doc, text);
     let mut problems: Vec<Diagnostic> = problems
         .into_sorted()
         .into_iter()
@@ -55,10 +58,20 @@ pub fn load_with(
         let place = span.map_or((0, 0), |span| (span.line, span.column));
         (problem.file != path, problem.file.clone(), place)
     });
-    (rubric.filter(|_| !has_errors(&problems)), problems)
+    let rubric = rubric
+        .filter(|_| !has_errors(&problems))
+        .map(|rubric| Rubric {
+            not_carried: problems
+                .iter()
+                .filter(|problem| problem.code == NOT_CARRIED)
+                .cloned()
+                .collect(),
+            ..rubric
+        });
+    (rubric, problems)
 }
 
-fn read(cx: Cx<'_>, source: Arc<str>) -> Option<Rubric> {
+fn read(cx: Cx<'_>, shared: &Rc<Doc>, source: Arc<str>) -> Option<Rubric> {
     let Cx { doc, problems, .. } = cx;
     if doc.value.is_null() {
         problems.push(
@@ -67,6 +80,16 @@ fn read(cx: Cx<'_>, source: Arc<str>) -> Option<Rubric> {
         );
         return None;
     }
+    // What no tool we know writes is read as ours, so that its keys are looked at.
+    let form = match forms::recognise(&doc.value) {
+        Some(Recognised::Rubric(form)) => form,
+        Some(Recognised::NoRubric { what, help }) => {
+            let message = format!("this is {what}, which holds no rubric");
+            problems.push(doc.error("", "no-rubric", message).help(help));
+            return None;
+        }
+        None => Form::Own,
+    };
     let stem = doc.path.file_stem().unwrap_or_default();
     let mut rubric = Rubric {
         id: stem.to_string_lossy().into_owned(),
@@ -78,14 +101,15 @@ fn read(cx: Cx<'_>, source: Arc<str>) -> Option<Rubric> {
         allow: Vec::new(),
         path: doc.path.clone(),
         source,
+        form,
+        judges: IndexMap::new(),
+        not_carried: Vec::new(),
     };
-    let mut evals = EvalReader::new(cx);
-    if is_prompt_config(&doc.value) {
-        rubric.evals = read_list(doc, problems, &mut evals, "/spec/evals");
-    } else if is_pack(&doc.value) {
-        read_pack(doc, problems, &mut evals, &mut rubric);
-    } else {
+    if form == Form::Own {
+        let mut evals = EvalReader::new(cx);
         read_own(doc, problems, &mut evals, &mut rubric);
+    } else {
+        forms::read(form, cx, shared, &mut rubric);
     }
     Some(rubric)
 }
@@ -112,68 +136,13 @@ fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: 
     rubric.evals = read_list(doc, problems, evals, "/evals");
 }
 
-/// A pack has much that is none of a judge's business: keys other than the evals are left alone.
-fn is_pack(value: &Value) -> bool {
-    value.get("prompts").is_some_and(Value::is_object)
-        || value.get("template_engine").is_some()
-        || value
-            .get("$schema")
-            .and_then(Value::as_str)
-            .is_some_and(|schema| schema.contains("promptpack"))
-}
-
-fn is_prompt_config(value: &Value) -> bool {
-    value.get("kind").and_then(Value::as_str) == Some("PromptConfig") && value.get("spec").is_some()
-}
-
-/// Pack and prompt evals merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
-fn read_pack(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: &mut Rubric) {
-    if let Some(id) = doc
-        .value
-        .get("id")
-        .and_then(Value::as_str)
-        .filter(|id| check_id(id).is_ok())
-    {
-        id.clone_into(&mut rubric.id);
-    }
-    if let Some(text) = doc.value.get("description").and_then(Value::as_str) {
-        text.clone_into(&mut rubric.description);
-    }
-    if doc.value.get("evals").is_some() {
-        rubric.evals = read_list(doc, problems, evals, "/evals");
-    }
-    let mut from_prompts: HashMap<String, String> = HashMap::new();
-    let prompts = doc.value.get("prompts").and_then(Value::as_object);
-    let mut found = doc.value.get("evals").is_some();
-    for (name, prompt) in prompts.into_iter().flatten() {
-        if prompt.get("evals").is_none() {
-            continue;
-        }
-        found = true;
-        let at = format!("/prompts/{}/evals", crate::model::pointer_step(name));
-        for eval in read_list(doc, problems, evals, &at) {
-            if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
-                && other != *name
-            {
-                let message = format!(
-                    "the prompts `{other}` and `{name}` both have an eval `{}`",
-                    eval.id
-                );
-                problems.error(eval.span.clone(), "duplicate-id", message);
-                continue;
-            }
-            match rubric.evals.iter_mut().find(|e| e.id == eval.id) {
-                Some(of_pack) => *of_pack = eval,
-                None => rubric.evals.push(eval),
-            }
-        }
-    }
-    if !found {
-        problems.push(doc.error("", "no-evals", "this pack has no `evals`"));
-    }
-}
-
-fn read_list(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, at: &str) -> Vec<Eval> {
+/// The evals of a list in our language.
+pub(super) fn read_list(
+    doc: &Doc,
+    problems: &Problems,
+    evals: &mut EvalReader<'_>,
+    at: &str,
+) -> Vec<Eval> {
     match doc.value.pointer(at) {
         None => {
             problems.push(doc.error(

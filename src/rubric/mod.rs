@@ -9,6 +9,7 @@ mod digest;
 mod eval;
 mod example;
 mod files;
+mod forms;
 mod lints;
 mod load;
 mod params;
@@ -26,13 +27,14 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::diag::Span;
 use crate::diag::yaml::{Doc, Layers, Problems};
+use crate::diag::{Diagnostic, Span};
 use crate::model::{Digest, Transcript};
 
 pub use describe::json_schema;
 pub use digest::canonical_json;
 pub use files::{Files, KeptFiles, NoFiles, clean};
+pub use forms::{Form, Recognised, recognise};
 pub use lints::LINTS;
 pub use load::{load, load_with};
 pub use params::from_metadata;
@@ -61,7 +63,17 @@ pub struct Rubric {
     pub path: PathBuf,
     /// The file's text.
     pub source: Arc<str>,
+    /// Which tool's form the file is in.
+    pub form: Form,
+    /// Judges that its file names by the files of their configurations (evalbench's `model_config`): the name its evals
+    /// use, and the path.
+    pub judges: IndexMap<String, PathBuf>,
+    /// What did not carry over from another tool's form; these are among the warnings of loading it.
+    pub not_carried: Vec<Diagnostic>,
 }
+
+/// The code of warnings about what did not carry over from another tool's form.
+pub const NOT_CARRIED: &str = "not-carried";
 
 /// One criterion or check.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,13 +14,14 @@ use super::plan::{How, Plan, Task};
 use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
+use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
 use crate::handlers::Registry;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
-use crate::rubric::{self, KeptFiles, Rubric};
+use crate::rubric::{self, Files as _, KeptFiles, Rubric};
 use crate::transcript::{Span, TranscriptFile};
-use crate::workspace::Workspace;
+use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
 #[derive(Debug)]
@@ -228,11 +229,12 @@ impl Left {
             .map(|snapshot| Ok((snapshot.path.clone(), self.text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
         let kept = KeptFiles(was.files.clone());
+        let mut names = self.judge_names(&kept);
         was.rubrics = self
             .header
             .rubrics
             .iter()
-            .map(|spec| self.rubric(&spec.path, registry, &kept))
+            .map(|spec| self.rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
         was.frozen = self.header.frozen.as_ref().map(ToString::to_string);
         let filter = text("where").map(|text| Filter::parse(&text)).transpose();
@@ -251,18 +253,32 @@ impl Left {
         Ok((was, options))
     }
 
+    /// The names that the dicta.yaml of then gave to judges.
+    fn judge_names(&self, kept: &KeptFiles) -> JudgeNames {
+        let config = Path::new(CONFIG);
+        let text = kept.read(config).ok();
+        let doc = text.and_then(|text| yaml::read(&text, config).ok());
+        let value = doc.map(|doc| doc.value).unwrap_or_default();
+        JudgeNames::of_config(&value, &self.header.workspace, &Env::default())
+    }
+
     fn rubric(
         &self,
         path: &Path,
         registry: &Registry,
         kept: &KeptFiles,
+        names: &mut JudgeNames,
     ) -> Result<Arc<Rubric>, RunError> {
         let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
         let snapshot = snapshot
             .ok_or_else(|| self.unusable(&format!("it kept no copy of {}", path.display())))?;
         let text = self.text(&snapshot.blob.hash)?;
         let (rubric, problems) = rubric::load_with(text, path, registry, kept);
-        rubric.map(Arc::new).ok_or_else(|| {
+        let rubric = rubric.map(|mut rubric| {
+            names.adopt(&mut rubric);
+            Arc::new(rubric)
+        });
+        rubric.ok_or_else(|| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             self.unusable(&problems.join("; "))
         })

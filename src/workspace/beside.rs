@@ -42,10 +42,12 @@ impl Beside {
         }
     }
 
-    /// The files of a rubric that is looked at by itself: those of the workspace it lies in, else those beside it.
+    /// The files of a rubric that is looked at by itself: those of the workspace it lies in, those beside it, and those of
+    /// the folder one is in, from which other tools name theirs.
     pub fn alone(rubric: &Path) -> Self {
         let rubric = paths::absolute(rubric);
         let mut open: Vec<PathBuf> = paths::discover(&rubric).into_iter().collect();
+        open.push(paths::absolute(Path::new(".")));
         open.extend(rubric.parent().map(Path::to_owned));
         Self {
             root: paths::absolute(Path::new(".")),

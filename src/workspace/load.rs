@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::judges::JudgeCx;
 use super::{
-    Beside, CONFIG, Env, Limits, Workspace, check, demo, evalbench, files, globs, judges, keys,
-    labels, lint, paths, runs, scripts,
+    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
+    judges, keys, labels, lint, paths, runs, scripts,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
@@ -120,7 +120,7 @@ impl Loader<'_> {
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
         let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
-        let judges = self.judges(&mut fields, doc, &problems);
+        let mut judges = self.judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
             .map_or_else(Limits::default, Limits::read);
@@ -141,13 +141,11 @@ impl Loader<'_> {
                 }
             }
         });
-        let mut rubrics = self.rubrics(rubric_files, &problems, doc);
+        let mut rubrics = self.rubrics(rubric_files, &problems, doc, &mut judges);
         let scripts = scripts::settle(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
         for (path, text) in scripts.files {
-            if !self.files.iter().any(|(known, _)| *known == path) {
-                self.files.push((path, text));
-            }
+            self.keep(path, text);
         }
         if judge.is_none() {
             check::default_judge(&rubrics, self.catalog, doc, &problems);
@@ -329,26 +327,27 @@ impl Loader<'_> {
         problems: &Problems,
     ) -> JudgeConfig {
         let path = paths::resolve(self.root, written, self.env);
-        let shown = paths::shown(self.root, &path);
-        let nothing = || JudgeConfig::new(name, ProviderKind::Gemini);
-        let text = match files::read_text(&path, MAX_BYTES as u64) {
-            Ok(text) => text,
+        match self.judge_file(name, &path) {
+            Ok(judge) => judge,
             Err(why) => {
-                problems.error(
-                    doc.span(at),
-                    "io",
-                    format!("the judge's file `{written}` {why}"),
-                );
-                return nothing();
+                let message = format!("the judge's file `{written}` {why}");
+                problems.error(doc.span(at), "io", message);
+                JudgeConfig::new(name, ProviderKind::Gemini)
             }
-        };
+        }
+    }
+
+    /// The judge of a model config. What is wrong in the file is among the problems; the error is that it cannot be read.
+    fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
+        let text = files::read_text(path, MAX_BYTES as u64)?;
+        let shown = paths::shown(self.root, path);
         let masked: Arc<str> = keys::masked(&text).into();
-        self.files.push((shown.clone(), Arc::clone(&text)));
+        self.keep(shown.clone(), Arc::clone(&text));
         let mut config = match yaml::read(&text, &shown) {
             Ok(config) => config,
             Err(found) => {
                 self.problems.extend(with_source(found, &masked));
-                return nothing();
+                return Ok(JudgeConfig::new(name, ProviderKind::Gemini));
             }
         };
         config.source = masked;
@@ -359,7 +358,14 @@ impl Loader<'_> {
         };
         let judge = evalbench::read(&config, name, &own, &cx);
         self.problems.extend(own.into_sorted());
-        judge
+        Ok(judge)
+    }
+
+    /// Keeps a file that was read, once.
+    fn keep(&mut self, shown: PathBuf, text: Arc<str>) {
+        if self.files.iter().all(|(known, _)| *known != shown) {
+            self.files.push((shown, text));
+        }
     }
 
     fn rubrics(
@@ -367,8 +373,10 @@ impl Loader<'_> {
         mut paths: Vec<PathBuf>,
         problems: &Problems,
         doc: &Doc,
+        judges: &mut IndexMap<String, JudgeConfig>,
     ) -> Vec<Arc<Rubric>> {
         paths.sort();
+        let mut names = JudgeNames::of_config(&doc.value, self.root, self.env);
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
@@ -382,7 +390,7 @@ impl Loader<'_> {
                     continue;
                 }
             };
-            self.files.push((shown.clone(), Arc::clone(&text)));
+            self.keep(shown.clone(), Arc::clone(&text));
             let beside = Beside::of(self.root, &path);
             let (rubric, found) = rubric::load_with(text, &shown, self.catalog, &beside);
             let read = beside.into_read();
@@ -394,7 +402,13 @@ impl Loader<'_> {
                 }
             }
             more.extend(read.texts);
-            let Some(rubric) = rubric else { continue };
+            let Some(mut rubric) = rubric else { continue };
+            for (name, path) in names.adopt(&mut rubric) {
+                // The rubric was refused if the file could not be read.
+                if let Ok(judge) = self.judge_file(&name, &path) {
+                    judges.insert(name, judge);
+                }
+            }
             if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
                 self.problems.push(check::duplicate_rubric(&rubric, &other));
                 continue;
@@ -402,9 +416,7 @@ impl Loader<'_> {
             rubrics.push(Arc::new(rubric));
         }
         for (path, text) in more {
-            if !self.files.iter().any(|(known, _)| *known == path) {
-                self.files.push((path, text));
-            }
+            self.keep(path, text);
         }
         rubrics
     }

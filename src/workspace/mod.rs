@@ -18,6 +18,7 @@ mod labels;
 mod limits;
 pub mod lint;
 mod load;
+mod named;
 pub mod paths;
 mod runs;
 mod scripts;
@@ -38,6 +39,7 @@ pub use describe::{event_schema, json_schema, transcript_schema};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;
+pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
 pub use runs::runs_of;
 

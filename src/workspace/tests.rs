@@ -8,6 +8,7 @@ use std::path::Path;
 
 const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 
+mod forms;
 mod of_judges;
 
 /// An environment with a data directory.

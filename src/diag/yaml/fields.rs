@@ -61,6 +61,11 @@ impl Problems {
             .any(|d| d.span.as_ref() == Some(span))
     }
 
+    /// What was found so far; the collection is empty again.
+    pub fn take(&self) -> Vec<Diagnostic> {
+        self.list.take()
+    }
+
     /// All problems, sorted by place.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list.into_inner();

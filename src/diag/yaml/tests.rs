@@ -2,8 +2,8 @@ use super::*;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How long a hostile file may take to be refused; a debug build on a busy machine gets more.
-const IN_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1500 } else { 100 });
+/// A hostile file that is refused takes milliseconds, one that is not takes years: no measurement, on a busy machine too.
+const IN_TIME: Duration = Duration::from_secs(30);
 
 fn doc(text: &str) -> Result<Doc, Vec<String>> {
     read(&Arc::from(text), Path::new("f.yaml"))

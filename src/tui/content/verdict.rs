@@ -1,5 +1,7 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
+use std::borrow::Cow;
+
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
@@ -191,8 +193,10 @@ fn decided<'a>(
     let reason = verdict.map_or(result.explanation.as_str(), |verdict| {
         verdict.reasoning.as_str()
     });
-    if !reason.is_empty() {
-        out.push(Block::new(reason, Role::Text));
+    match verdict {
+        None => out.extend(reason.lines().map(found)),
+        Some(_) if reason.is_empty() => {}
+        Some(_) => out.push(Block::new(reason, Role::Text)),
     }
     let places = ink.model.desk().document.marks.places.len();
     if places > 0 {
@@ -254,6 +258,22 @@ fn parts<'a>(ink: &Ink<'a>, verdict: &'a Verdict) -> Vec<Block<'a>> {
         }
     }
     out
+}
+
+/// A line of a check's finding; those of two aligned lists of calls as in a diff.
+fn found(line: &str) -> Block<'_> {
+    let role = match line.as_bytes() {
+        [b'-', b' ', ..] => Role::Removed,
+        [b'+', b' ', ..] => Role::Added,
+        [b'~', b' ', ..] => Role::Flipped,
+        [b' ', b' ', ..] => Role::Muted,
+        _ => return Block::new(line, Role::Text),
+    };
+    Block {
+        indent: 2,
+        lead: Cow::Borrowed(&line[..2]),
+        ..Block::new(&line[2..], role)
+    }
 }
 
 /// What the judge stated beside its reasoning.

@@ -75,10 +75,7 @@ fn what_a_check_found_is_one_key_away() {
     app.keys("R").settle();
     go_to(&mut app, "t/r/word");
     let screen = app.screen();
-    assert!(
-        screen.contains("c goes to where that stands (1 place)"),
-        "{screen}"
-    );
+    assert!(screen.contains("c goes to where that stands"), "{screen}");
     app.keys("c").settle();
     let document = &app.app.model.live.document;
     let (piece, range) = document.quoted.clone().expect("gone to");

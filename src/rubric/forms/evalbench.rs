@@ -1,0 +1,327 @@
+//! evalbench's run config: its scorers as evals, over the scenarios of the evalset it names.
+//!
+//! A scorer that reads what a scenario expects becomes an eval a scenario, bound by the scenario's id; the others become
+//! one eval. Where a scorer only measures there (a count, a time), it needs a bound to pass or fail: written among its
+//! options, which evalbench passes over, it becomes an eval here. Scorers that run SQL or build projects do not carry over.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use globset::GlobBuilder;
+use serde_json::{Map, Value};
+
+use super::at::{At, find, find_doc};
+use super::evalset::{self, Expects};
+use super::make::{Lost, Maker, NewEval, globs, tidy_id};
+use crate::diag::Severity;
+use crate::diag::yaml::Doc;
+use crate::rubric::{Files, Rubric};
+
+/// What becomes of a scorer.
+enum Scorer {
+    /// An eval a scenario.
+    Scenario(Expects),
+    /// One eval of this type, as it stands.
+    Whole(&'static str),
+    /// One eval of this type if it has a bound.
+    Measures(&'static str, &'static str),
+    /// None.
+    None(&'static str, &'static str),
+}
+
+const SQL: Scorer = Scorer::None(
+    "it compares executions of SQL, which no transcript holds",
+    "a check of the SQL's text: `regexp_matcher` or `regex`",
+);
+const ROWS: Scorer = Scorer::None(
+    "it compares rows of two executions, which no transcript holds",
+    "a judge with the expected answer: `llm_rater` or `llm_judge`",
+);
+const BUILD: Scorer = Scorer::None(
+    "it builds a project on disk",
+    "what the agent's own build said: `tool_result_includes`",
+);
+const TOKENS: Scorer = Scorer::None(
+    "it measures, and nothing makes it fail",
+    "a bound on tokens: `token_consumption` or `cost_budget`",
+);
+const MCP: Scorer = Scorer::None("it reviews an endpoint's tools, not a transcript", "");
+const TRIALS: Scorer = Scorer::None("it compares repeated trials with each other", "");
+
+fn scorer(kind: &str) -> Scorer {
+    match kind {
+        "binary_rubric_scorer" => Scorer::Scenario(Expects::Rubric),
+        "trajectory_matcher" => Scorer::Scenario(Expects::Trajectory),
+        "goal_completion" => Scorer::Scenario(Expects::Plan),
+        "behavioral_metrics" => Scorer::Whole("behavioral_metrics"),
+        "parameter_analysis" => Scorer::Whole("parameter_analysis"),
+        "regexp_matcher" => Scorer::Whole("regexp_matcher"),
+        "turn_count" => Scorer::Measures("turn_count", "max: 6"),
+        "agent_steps" => Scorer::Measures("agent_steps", "max: 20"),
+        "end_to_end_latency" => Scorer::Measures("end_to_end_latency", "max_ms: 60000"),
+        "tool_call_latency" => Scorer::Measures("tool_call_latency", "max_ms: 10000"),
+        "token_consumption" => Scorer::Measures("token_consumption", "max_tokens: 50000"),
+        "tokens_processed" | "effective_billed_tokens" | "non_final_output_tokens" => TOKENS,
+        "exact_match" | "recall_match" | "set_match" | "executable_sql" | "returned_sql" => SQL,
+        "llmrater" | "analytics_scorer" => ROWS,
+        "exact_match_consistency" | "llm_consistency" => TRIALS,
+        "python_scorer" => Scorer::None(
+            "it is a program of its own, with evalbench's input",
+            "a `script` eval: JSON in on stdin, {passed, score, reason} out",
+        ),
+        "skills_trajectory" | "skills_best_practices" => Scorer::None(
+            "activated skills are told apart from tools by the harness alone",
+            "if the transcript has a call for it: `tool_args` with the skill's name",
+        ),
+        kind if kind.starts_with("dataform") || kind.starts_with("dbt_") => BUILD,
+        kind if kind.starts_with("mcp_") => MCP,
+        kind if kind.starts_with("set_match_turn") || kind.starts_with("set_match_") => SQL,
+        _ => Scorer::None("no eval type of ours does what it does", "a `script` eval"),
+    }
+}
+
+pub(super) fn read(doc: &Rc<Doc>, files: &dyn Files, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+    let root = At::root(doc);
+    let Some((scenarios, filtered)) = scenarios(&root, files, maker) else {
+        return;
+    };
+    if filtered {
+        let ids: Vec<String> = scenarios.iter().map(|(id, _)| id.clone()).collect();
+        rubric.applies_to.ids = globs(&ids);
+    }
+    let scorers = root.child("scorers");
+    if scorers.value().as_object().is_none_or(Map::is_empty) {
+        let error = root.problem(
+            Severity::Error,
+            "no-evals",
+            "this evalbench run config has no `scorers`".to_owned(),
+        );
+        maker.problems.push(error);
+        return;
+    }
+    for (name, at) in scorers.entries() {
+        let kind = at.text("type").unwrap_or(&name).to_owned();
+        one(&name, &kind, &at, &scenarios, files, maker);
+    }
+    if scorers.get("skills_trajectory").is_none() {
+        for (_, at) in &scenarios {
+            evalset::skills(at, maker);
+        }
+    }
+}
+
+/// The scenarios that are run, and whether some are left out. `None` where the evalset cannot be read.
+fn scenarios(
+    root: &At,
+    files: &dyn Files,
+    maker: &mut Maker<'_>,
+) -> Option<(Vec<(String, At)>, bool)> {
+    let named = root.child("dataset_config");
+    let Some(written) = named.value().as_str() else {
+        return Some((Vec::new(), false));
+    };
+    let set = match find_doc(files, &named, written) {
+        Ok(set) => set,
+        Err(problems) => {
+            maker.problems.extend(problems);
+            return None;
+        }
+    };
+    if set.value.get("scenarios").is_none() {
+        let why = "it is no evalset of scenarios: its checks run SQL";
+        maker.lose(&named, "dataset_config", Lost::new(why, ""));
+        return Some((Vec::new(), false));
+    }
+    let all = evalset::scenarios(&set, maker);
+    let picked = root.child("scenarios");
+    let ids: Vec<&str> = picked
+        .value()
+        .as_array()
+        .into_iter()
+        .flatten()
+        .chain(Some(picked.value()))
+        .filter_map(Value::as_str)
+        .collect();
+    let pattern = root.text("scenario_pattern");
+    let glob = pattern.and_then(|text| GlobBuilder::new(text).build().ok());
+    if pattern.is_some() && glob.is_none() {
+        let at = root.child("scenario_pattern");
+        let message = "scenario_pattern is no glob".to_owned();
+        maker
+            .problems
+            .push(at.problem(Severity::Error, "glob", message));
+    }
+    for id in &ids {
+        if !all.iter().any(|(known, _)| known == id) {
+            let message = format!("the evalset has no scenario `{id}`");
+            maker
+                .problems
+                .push(picked.problem(Severity::Error, "unknown-scenario", message));
+        }
+    }
+    let filtered = !ids.is_empty() || glob.is_some();
+    let glob = glob.map(|glob| glob.compile_matcher());
+    let kept = all
+        .into_iter()
+        .filter(|(id, _)| ids.is_empty() || ids.contains(&id.as_str()))
+        .filter(|(id, _)| glob.as_ref().is_none_or(|glob| glob.is_match(id)))
+        .collect();
+    Some((kept, filtered))
+}
+
+fn one(
+    name: &str,
+    kind: &str,
+    at: &At,
+    scenarios: &[(String, At)],
+    files: &dyn Files,
+    maker: &mut Maker<'_>,
+) {
+    let options = options(at, files, maker);
+    match scorer(kind) {
+        Scorer::None(why, instead) => maker.lose(at, name, Lost::new(why, instead)),
+        Scorer::Whole(ours) => whole(name, ours, at, options, maker),
+        Scorer::Scenario(expects) => {
+            if !each(expects, name, at, scenarios, options, maker) {
+                let why = format!("no scenario has a `{}`", expects.key());
+                maker.lose(at, name, Lost::new(why, ""));
+            }
+        }
+        // A bound of its own is for all scenarios; else a scenario's `max_turns` is one.
+        Scorer::Measures(ours, _) if !options.params.is_empty() => {
+            whole(name, ours, at, options, maker);
+        }
+        Scorer::Measures(ours, bound) => {
+            let turns =
+                ours == "turn_count" && each(Expects::Turns, name, at, scenarios, options, maker);
+            if !turns {
+                let why = "it measures, and nothing makes it fail";
+                let instead =
+                    format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it");
+                maker.lose(at, name, Lost::new(why, instead));
+            }
+        }
+    }
+}
+
+/// An eval for each scenario that says so; whether any does.
+fn each(
+    expects: Expects,
+    name: &str,
+    at: &At,
+    scenarios: &[(String, At)],
+    mut options: Options,
+    maker: &mut Maker<'_>,
+) -> bool {
+    options.see_calls(expects.kind(), maker);
+    let mut any = false;
+    for (id, scenario) in scenarios {
+        let made = evalset::expected(expects, name, id, scenario, &options.params);
+        let Some(made) = made else { continue };
+        any = true;
+        let made = made.map(|eval| shown(eval, at, options.judge.as_deref()));
+        maker.add_or_lose(&format!("{}.{name}", tidy_id(id)), scenario, name, made);
+    }
+    any
+}
+
+fn whole(name: &str, ours: &str, at: &At, mut options: Options, maker: &mut Maker<'_>) {
+    options.see_calls(ours, maker);
+    let mut eval = NewEval::new(name, ours, at);
+    for (key, value) in options.params {
+        let place = at.child(&key);
+        eval = eval.param(&key, value, &place);
+    }
+    maker.add(name, shown(eval, at, options.judge.as_deref()));
+}
+
+/// With its judge; it begins at its scorer, since the scenario stands in another file than the rubric's.
+fn shown(eval: NewEval, scorer: &At, judge: Option<&str>) -> NewEval {
+    let mut eval = match judge {
+        Some(judge) => eval.field("judge", judge, &scorer.child("model_config")),
+        None => eval,
+    };
+    eval.shown_at = Some(scorer.span());
+    eval
+}
+
+/// What is written of a scorer.
+struct Options {
+    /// Those that are our eval type's params too.
+    params: Map<String, Value>,
+    judge: Option<String>,
+    /// `include_tool_calls`, and where it stands.
+    calls: (bool, Option<At>),
+}
+
+impl Options {
+    /// There a judge sees the agent's calls only where that is said; here unless the type can hide them.
+    fn see_calls(&mut self, ours: &str, maker: &mut Maker<'_>) {
+        const KEY: &str = "include_tool_calls";
+        let (seen, at) = &self.calls;
+        let kind = maker.catalog.kind(ours);
+        if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
+            self.params.insert(KEY.to_owned(), Value::Bool(*seen));
+        } else if let (false, Some(at)) = (seen, at) {
+            let why = "a judge here sees the agent's calls and their results";
+            maker.lose(at, "include_tool_calls: false", Lost::new(why, ""));
+        }
+    }
+}
+
+fn options(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Options {
+    let mut options = Options {
+        params: Map::new(),
+        judge: None,
+        calls: (false, None),
+    };
+    for (key, value) in at.entries() {
+        match key.as_str() {
+            "type" | "scorer_name" => {}
+            "model_config" => options.judge = named_judge(&value, files, maker),
+            "include_tool_calls" => {
+                options.calls = (value.value() == &Value::Bool(true), Some(value));
+            }
+            _ => {
+                options.params.insert(key, value.value().clone());
+            }
+        }
+    }
+    options
+}
+
+/// The judge of a model config, called by the file's name: the same path is the same judge.
+fn named_judge(at: &At, files: &dyn Files, maker: &mut Maker<'_>) -> Option<String> {
+    let Some(written) = at.value().as_str() else {
+        let message = "model_config must be the path of a model config".to_owned();
+        maker
+            .problems
+            .push(at.problem(Severity::Error, "type", message));
+        return None;
+    };
+    let path = match find(files, &at.doc.path, written) {
+        Ok((path, _)) => path,
+        Err(why) => {
+            let message = format!("the judge's file `{written}` {why}");
+            maker
+                .problems
+                .push(at.problem(Severity::Error, "io", message));
+            return None;
+        }
+    };
+    if let Some((name, _)) = maker.judges.iter().find(|(_, known)| **known == path) {
+        return Some(name.clone());
+    }
+    let name = judge_name(&path, |name| maker.judges.contains_key(name));
+    maker.judges.insert(name.clone(), path);
+    Some(name)
+}
+
+/// A name that is free: the file's stem, or with a number behind it.
+fn judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
+    let stem: PathBuf = path.file_stem().unwrap_or_default().into();
+    let stem = tidy_id(&stem.to_string_lossy());
+    let numbered = (2..).map(|n| format!("{stem}-{n}"));
+    let mut names = std::iter::once(stem.clone()).chain(numbered);
+    names.find(|name| !taken(name)).unwrap_or(stem)
+}

@@ -1,0 +1,269 @@
+//! `testing_criteria` of OpenAI Evals: of an eval as it is created or listed, or a bare list of graders.
+//!
+//! `{{sample.output_text}}` is the transcript's output; `{{item.x}}`, a column of the data set, is the transcript's
+//! `metadata.x`. Graders that compare columns with each other say nothing about an output, and do not carry over.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::at::At;
+use super::make::{Lost, Maker, NewEval};
+use super::promptfoo::{is_template, lone};
+use crate::diag::yaml::Doc;
+use crate::rubric::Rubric;
+
+/// The types of graders.
+pub(super) const TYPES: &[&str] = &[
+    "string_check",
+    "text_similarity",
+    "score_model",
+    "label_model",
+    "python",
+    "multi",
+    "endpoint",
+    "azure_ai_evaluator",
+];
+
+pub(super) fn read(doc: &Rc<Doc>, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+    let root = At::root(doc);
+    if let Some(name) = root.text("name") {
+        name.clone_into(&mut rubric.description);
+    }
+    let mut lists = vec![root.child("testing_criteria")];
+    if root.value().is_array() {
+        lists = vec![root.clone()];
+    }
+    // A page of evals, as the API lists them.
+    lists.extend(
+        root.child("data")
+            .items()
+            .iter()
+            .map(|eval| eval.child("testing_criteria")),
+    );
+    for at in lists.iter().flat_map(At::items) {
+        let kind = at.text("type").unwrap_or("grader").to_owned();
+        let id = at.text("name").unwrap_or(&kind).to_owned();
+        let made = grader(&at, &kind);
+        if let (Ok(_), Some(model)) = (&made, at.get("model")) {
+            let why = "the eval's judge decides";
+            let instead = "a judge of dicta.yaml with that model: `judge:` of the workspace";
+            maker.lose(&model, "model", Lost::new(why, instead));
+        }
+        maker.add_or_lose(&id, &at, &kind, made);
+    }
+}
+
+fn grader(at: &At, kind: &str) -> Result<NewEval, Lost> {
+    match kind {
+        "string_check" => string_check(at),
+        "score_model" => score_model(at),
+        "label_model" => label_model(at),
+        "text_similarity" => Err(Lost::new(
+            "it scores the overlap of words, or embeddings, with a reference",
+            "`exact_match`, `contains` with the words that matter, or `llm_judge` with the expected answer",
+        )),
+        "python" => Err(Lost::new(
+            "it is code of another program",
+            "a `script` eval: JSON in on stdin, {passed, score, reason} out",
+        )),
+        "multi" => Err(Lost::new(
+            "it is a formula over graders",
+            "its graders as evals with weights, and a `threshold` of the rubric",
+        )),
+        _ => Err(Lost::new(
+            "its grader runs elsewhere",
+            "`llm_judge` with its criteria",
+        )),
+    }
+}
+
+/// What a text of a grader stands for.
+enum Term {
+    Output,
+    Column(String),
+    Text(String),
+}
+
+fn term(at: &At, key: &str) -> Result<Term, Lost> {
+    let text = match at.value().get(key) {
+        Some(Value::String(text)) => text.as_str(),
+        _ => return Err(Lost::new(format!("it has no `{key}`"), "")),
+    };
+    match lone(text) {
+        Some("sample.output_text") => return Ok(Term::Output),
+        Some(name) => {
+            if let Some(column) = name.strip_prefix("item.") {
+                return Ok(Term::Column(column.to_owned()));
+            }
+        }
+        None if !is_template(text) => return Ok(Term::Text(text.to_owned())),
+        None => {}
+    }
+    let shown: String = text.chars().take(60).collect();
+    Err(Lost::new(
+        format!("`{shown}` is a template of more than the output or one column"),
+        "the text itself, or a param as `{ from: metadata.NAME }`",
+    ))
+}
+
+fn string_check(at: &At) -> Result<NewEval, Lost> {
+    let operation = at.text("operation").unwrap_or_default();
+    let (input, reference) = (term(at, "input")?, term(at, "reference")?);
+    // Equality is the same from either side; "like" asks whether the input holds the reference.
+    let (wanted, place) = match (input, reference) {
+        (Term::Output, Term::Output) => {
+            return Err(Lost::new("it compares the output with itself", ""));
+        }
+        (Term::Output, wanted) => (wanted, at.child("reference")),
+        (wanted, Term::Output) if matches!(operation, "eq" | "ne") => (wanted, at.child("input")),
+        (_, Term::Output) => {
+            let why = "it asks whether a text holds the whole output";
+            return Err(Lost::new(why, "a `script` eval"));
+        }
+        _ => {
+            let why = "it compares the data set with itself, not with an output";
+            return Err(Lost::new(why, "compare with `{{sample.output_text}}`"));
+        }
+    };
+    let new = |ours: &str| NewEval::new("string_check", ours, at);
+    Ok(match (operation, wanted) {
+        ("eq" | "ne", Term::Column(column)) => {
+            let from = json!({ "from": format!("metadata.{column}") });
+            new("exact_match")
+                .param("expected", from, &place)
+                .negated(operation == "ne")
+        }
+        ("eq" | "ne", Term::Text(text)) => new("exact_match")
+            .param("expected", text, &place)
+            .negated(operation == "ne"),
+        // `like` tells upper from lower case, our `contains` does not: the text as a pattern.
+        ("like", Term::Text(text)) => new("regex").param("pattern", regex::escape(&text), &place),
+        ("ilike", Term::Text(text)) => new("contains").param("patterns", json!([text]), &place),
+        ("like" | "ilike", _) => {
+            let why = "what must occur is a column of the data set, and patterns are a list";
+            let instead =
+                "`contains` with `patterns: { from: metadata.NAME }`, and a list in the metadata";
+            return Err(Lost::new(why, instead));
+        }
+        (other, _) => {
+            return Err(Lost::new(
+                format!("there is no operation `{other}`"),
+                "eq, ne, like or ilike",
+            ));
+        }
+    })
+}
+
+/// A grader's messages as criteria: the judge has the transcript before it, so the output is named, not repeated.
+fn criteria(at: &At) -> Result<String, Lost> {
+    let mut parts = Vec::new();
+    for message in at.child("input").items() {
+        let text = match message.value().get("content") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Object(part)) => match part.get("text").and_then(Value::as_str) {
+                Some(text) => text.to_owned(),
+                None => return Err(Lost::new("its prompt holds what is no text", "")),
+            },
+            Some(_) => return Err(Lost::new("its prompt holds what is no text", "")),
+            None => continue,
+        };
+        parts.push(named(&text)?);
+    }
+    if let Some(text) = at.text("input") {
+        parts.push(named(text)?);
+    }
+    if parts.is_empty() {
+        return Err(Lost::new("it has no `input`", ""));
+    }
+    Ok(parts.join("\n\n"))
+}
+
+fn named(text: &str) -> Result<String, Lost> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.push_str(before);
+        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        match name.trim() {
+            "sample.output_text" => out.push_str("(the output that is judged)"),
+            // The question that was asked is in the transcript; other columns are in its metadata.
+            "item.input" | "item.question" | "item.query" | "item.prompt" => {
+                out.push_str("(what the user asked)");
+            }
+            other => match other.strip_prefix("item.") {
+                Some(column) if lone(&format!("{{{{{column}}}}}")).is_some() => {
+                    let _infallible = write!(out, "{{{{ metadata.{column} }}}}");
+                }
+                _ => {
+                    let why = format!("its prompt holds `{{{{{other}}}}}`, which is no column");
+                    let instead = "`llm_judge` with criteria that hold the text itself";
+                    return Err(Lost::new(why, instead));
+                }
+            },
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn score_model(at: &At) -> Result<NewEval, Lost> {
+    let mut eval = NewEval::new("score_model", "llm_judge", at).param(
+        "criteria",
+        criteria(at)?,
+        &at.child("input"),
+    );
+    let range = at.child("range");
+    let bounds: Vec<f64> = range
+        .items()
+        .iter()
+        .filter_map(|x| x.value().as_f64())
+        .collect();
+    let (low, high) = match bounds.as_slice() {
+        [low, high] if low < high => (*low, *high),
+        [] => (0.0, 1.0),
+        _ => {
+            return Err(Lost::new(
+                "its `range` is not a lowest and a highest score",
+                "",
+            ));
+        }
+    };
+    if (low, high) != (0.0, 1.0) {
+        eval = eval.param("scale", range.value().clone(), &range);
+    }
+    if let Some(threshold) = at.get("pass_threshold") {
+        let score = threshold.value().as_f64().unwrap_or(f64::NAN);
+        let share = (score - low) / (high - low);
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Lost::new("its `pass_threshold` is outside its `range`", ""));
+        }
+        eval = eval.param("min_score", share, &threshold);
+    }
+    Ok(eval)
+}
+
+fn label_model(at: &At) -> Result<NewEval, Lost> {
+    let texts = |key: &str| -> Vec<String> {
+        let items = at.child(key).items();
+        items
+            .iter()
+            .filter_map(|item| item.value().as_str().map(str::to_owned))
+            .collect()
+    };
+    let (labels, passing) = (texts("labels"), texts("passing_labels"));
+    if passing.is_empty() || labels.iter().all(|label| passing.contains(label)) {
+        let why =
+            "its `passing_labels` are none or all of its `labels`: it always decides the same";
+        return Err(Lost::new(why, ""));
+    }
+    let text = format!(
+        "{}\n\nThe labels are: {}. It passes if the label is {}.",
+        criteria(at)?,
+        labels.join(", "),
+        passing.join(" or ")
+    );
+    Ok(NewEval::new("label_model", "llm_judge", at).param("criteria", text, &at.child("input")))
+}

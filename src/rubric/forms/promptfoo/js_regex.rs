@@ -1,0 +1,82 @@
+//! A pattern of JavaScript as one of ours. There `\d`, `\w` and `\b` are ASCII, and a class holds no other class.
+//!
+//! What our search cannot do (look-around, back-references) stays as it is: our loader refuses it with the reason.
+
+/// The same pattern in our syntax.
+pub(super) fn ours(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut in_class = false;
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, in_class) {
+            ('\\', _) => {
+                let Some(escaped) = chars.next() else {
+                    out.push('\\');
+                    break;
+                };
+                match (escaped, in_class) {
+                    ('d', false) => out.push_str("[0-9]"),
+                    ('d', true) => out.push_str("0-9"),
+                    ('D', _) => out.push_str("[^0-9]"),
+                    ('w', false) => out.push_str("[0-9A-Za-z_]"),
+                    ('w', true) => out.push_str("0-9A-Za-z_"),
+                    ('W', _) => out.push_str("[^0-9A-Za-z_]"),
+                    ('b', false) => out.push_str(r"(?-u:\b)"),
+                    ('b', true) => out.push_str(r"\x08"),
+                    // An escaped character that means nothing is itself there, and an error here.
+                    (
+                        '/' | '"' | '\'' | '<' | '>' | ' ' | '_' | '@' | '%' | '`' | '!' | ','
+                        | ';' | ':' | '=',
+                        _,
+                    ) => {
+                        out.push(escaped);
+                    }
+                    _ => out.extend(['\\', escaped]),
+                }
+            }
+            ('[', false) => {
+                in_class = true;
+                out.push('[');
+                if chars.peek() == Some(&'^') {
+                    chars.next();
+                    out.push('^');
+                }
+            }
+            (']', true) => {
+                in_class = false;
+                out.push(']');
+            }
+            // Operators of our classes, and plain characters of theirs.
+            ('[' | '&' | '~', true) => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ours;
+
+    #[test]
+    fn ascii_classes_stay_ascii_and_classes_hold_no_classes() {
+        for (theirs, here) in [
+            (r"\d{4}", "[0-9]{4}"),
+            (r"[\d.]+", "[0-9.]+"),
+            (r"[\w-]", "[0-9A-Za-z_-]"),
+            (r"\bBeam\b", r"(?-u:\b)Beam(?-u:\b)"),
+            (r"[[a]", r"[\[a]"),
+            (r"[a&&b~]", r"[a\&\&b\~]"),
+            (r"https?:\/\/x", "https?://x"),
+            (r"[^\]]", r"[^\]]"),
+            (r"\.\\", r"\.\\"),
+            (r"\u00e9", r"\u00e9"),
+            ("a\\", "a\\"),
+        ] {
+            assert_eq!(ours(theirs), here, "{theirs}");
+            if theirs != "a\\" {
+                assert!(regex::Regex::new(here).is_ok(), "{here}");
+            }
+        }
+    }
+}

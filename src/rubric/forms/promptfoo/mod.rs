@@ -1,0 +1,348 @@
+//! promptfoo: `assert:` lists of a config's tests, of its `defaultTest`, of a file of tests, or bare.
+//!
+//! There an assertion belongs to one test, whose `vars` fill the prompt; here a transcript is there already. So the
+//! assertions of a test with `vars` (or `metadata`) are for the transcripts whose metadata says the same:
+//! `metadata.vars.NAME`. A template that is one variable alone is filled from the test's own `vars`, or, where the
+//! assertion is for every test, from the transcript's metadata. Grading models named in the file are not used: the eval's
+//! judge decides.
+
+mod js_regex;
+mod map;
+mod refused;
+mod value;
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::at::{At, find_doc};
+use super::make::{Lost, Maker, NewEval};
+use crate::diag::yaml::Doc;
+use crate::diag::{Diagnostic, Severity};
+use crate::rubric::{Files, Rubric};
+use map::map;
+use value::{Filled, fill};
+pub(super) use value::{is_template, lone};
+
+/// Whether promptfoo has an assertion of this type.
+pub(super) fn is_type(kind: &str) -> bool {
+    let base = kind.strip_prefix("not-").unwrap_or(kind);
+    map::CARRIED.contains(&base) || refused::why(base).is_some() || base == "assert-set"
+}
+
+/// What one assertion is read with.
+pub(super) struct Cx<'c> {
+    files: &'c dyn Files,
+    /// The root, for `$ref` into it.
+    root: At,
+}
+
+/// A test: whose assertions they are.
+#[derive(Debug, Clone, Default)]
+struct Test {
+    /// What its ids begin with; empty for every test.
+    name: String,
+    /// Its own variables and those of `defaultTest`; `None` where the assertion is for every test.
+    vars: Option<Map<String, Value>>,
+    applies_to: Option<Value>,
+}
+
+pub(super) fn read(doc: &Rc<Doc>, files: &dyn Files, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+    let root = At::root(doc);
+    let cx = Cx {
+        files,
+        root: root.clone(),
+    };
+    if let Some(text) = root.text("description") {
+        text.clone_into(&mut rubric.description);
+    }
+    if root.value().is_array() {
+        let items = root.items();
+        // An assertion set has a type, a test has none.
+        let is_test = |item: &At| item.get("assert").is_some() && item.get("type").is_none();
+        if items.iter().any(is_test) {
+            tests(&cx, &items, &root.child("defaultTest"), rubric, maker);
+        } else {
+            list(&cx, &items, &Test::default(), maker);
+        }
+        return;
+    }
+    list(&cx, &root.child("assert").items(), &Test::default(), maker);
+    let default = root.child("defaultTest");
+    if default.value().is_string() {
+        let lost = Lost::new("it stands in another file", "write it here");
+        maker.lose(&default, "defaultTest", lost);
+    }
+    if root.get("scenarios").is_some() {
+        let why = "each of its tests runs with each of its configs";
+        let lost = Lost::new(why, "write the tests out under `tests:`");
+        maker.lose(&root.child("scenarios"), "scenarios", lost);
+    }
+    let mut all = Vec::new();
+    collect(&cx, &root.child("tests"), &mut all, maker);
+    tests(&cx, &all, &default, rubric, maker);
+}
+
+/// The tests of a list, and of the files it names.
+fn collect(cx: &Cx<'_>, at: &At, all: &mut Vec<At>, maker: &mut Maker<'_>) {
+    match at.value() {
+        Value::Array(_) => {
+            for item in at.items() {
+                if item.value().is_string() {
+                    collect(cx, &item, all, maker);
+                } else {
+                    all.push(item);
+                }
+            }
+        }
+        Value::String(written) => {
+            let path = written.strip_prefix("file://").unwrap_or(written);
+            let is_read = [".yaml", ".yml", ".json"]
+                .iter()
+                .any(|end| path.ends_with(end));
+            if !is_read || path.contains('*') {
+                let why = "only single files of YAML or JSON are read for tests";
+                let lost = Lost::new(why, "name a YAML file of tests");
+                return maker.lose(at, written, lost);
+            }
+            match find_doc(cx.files, at, path) {
+                Ok(doc) => all.extend(At::root(&doc).items()),
+                Err(problems) => maker.problems.extend(problems),
+            }
+        }
+        _ => {}
+    }
+}
+
+fn tests(cx: &Cx<'_>, all: &[At], default: &At, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+    threshold(all, default, rubric, maker);
+    let defaults = default.child("assert").items();
+    let of_all = vars_of(default);
+    // What no variable fills in is the same for every test.
+    let (each, same): (Vec<At>, Vec<At>) = defaults
+        .into_iter()
+        .partition(|at| value::has_template(at.value()) && !all.is_empty());
+    list(cx, &same, &Test::default(), maker);
+    let mut bound: Option<&At> = None;
+    for (index, at) in all.iter().enumerate() {
+        let test = match test(at, index, &of_all) {
+            Ok(test) => test,
+            Err(lost) => {
+                maker.lose(at, "test", lost);
+                continue;
+            }
+        };
+        if let Some(key) = ["transform", "postprocess"]
+            .iter()
+            .find(|key| at.child("options").get(key).is_some())
+        {
+            let place = at.child("options").child(key);
+            let why = "it changes the output before it is looked at";
+            let lost = Lost::new(why, "check the output as the agent gave it");
+            maker.lose(&place, key, lost);
+            continue;
+        }
+        for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
+            if let Some(place) = at.get(key) {
+                let lost = Lost::new(
+                    "a test here has no such key",
+                    "`applies_to` says which transcripts an eval is for",
+                );
+                maker.lose(&place, key, lost);
+            }
+        }
+        let own = at.child("assert").items();
+        if test.applies_to.is_some() && !(own.is_empty() && each.is_empty()) {
+            bound.get_or_insert(at);
+        }
+        list(cx, &own, &test, maker);
+        if at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true)) {
+            list(cx, &each, &test, maker);
+        }
+    }
+    if let Some(first) = bound {
+        maker.problems.push(binding(first));
+    }
+}
+
+fn binding(test: &At) -> Diagnostic {
+    let message = "the assertions of a test with `vars` or `metadata` are for the transcripts whose metadata says the same";
+    test.problem(Severity::Warning, "bound", message.to_owned())
+        .help("a transcript's metadata then holds `vars: { … }`; `defaultTest` and a bare `assert:` are for all transcripts")
+}
+
+/// A test's threshold is the rubric's where it is the same for all.
+fn threshold(all: &[At], default: &At, rubric: &mut Rubric, maker: &mut Maker<'_>) {
+    let of_default = default.number("threshold");
+    let same = |at: &At| at.number("threshold").or(of_default);
+    let first = all.first().map_or(of_default, same);
+    if all.iter().all(|at| same(at) == first) {
+        rubric.threshold = first.filter(|x| (0.0..=1.0).contains(x));
+        return;
+    }
+    let odd = all.iter().find_map(|at| at.get("threshold"));
+    let why = "a rubric has one threshold, and the tests have several";
+    let lost = Lost::new(why, "a rubric a threshold");
+    maker.lose(
+        &odd.unwrap_or_else(|| default.child("threshold")),
+        "threshold",
+        lost,
+    );
+}
+
+fn vars_of(at: &At) -> Map<String, Value> {
+    at.value()
+        .get("vars")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn test(at: &At, index: usize, of_all: &Map<String, Value>) -> Result<Test, Lost> {
+    let own = match at.value().get("vars") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(map)) => map.clone(),
+        Some(_) => {
+            return Err(Lost::new(
+                "its `vars` stand in another file",
+                "write them here",
+            ));
+        }
+    };
+    for (key, value) in &own {
+        let is_file = value
+            .as_str()
+            .is_some_and(|text| text.starts_with("file://"));
+        if is_file || value.is_array() {
+            let why = format!(
+                "its variable `{key}` is a {}, of which promptfoo makes several tests",
+                if is_file { "file" } else { "list" }
+            );
+            return Err(Lost::new(
+                why,
+                "one test a value, or `applies_to` of an eval of ours",
+            ));
+        }
+    }
+    let mut wanted = Map::new();
+    for (key, value) in &own {
+        wanted.insert(format!("vars.{key}"), value.clone());
+    }
+    if let (true, Some(Value::Object(metadata))) = (own.is_empty(), at.value().get("metadata")) {
+        wanted.extend(metadata.clone());
+    }
+    let mut vars = of_all.clone();
+    vars.extend(own);
+    let name = match at.text("description") {
+        Some(text) => text
+            .split_whitespace()
+            .take(6)
+            .collect::<Vec<_>>()
+            .join(" "),
+        None => format!("test-{}", index + 1),
+    };
+    Ok(Test {
+        name,
+        vars: Some(vars),
+        applies_to: (!wanted.is_empty()).then(|| json!({ "metadata": wanted })),
+    })
+}
+
+fn list(cx: &Cx<'_>, items: &[At], test: &Test, maker: &mut Maker<'_>) {
+    for at in items {
+        one(cx, at, test, 0, maker);
+    }
+}
+
+/// Templates refer to each other at most this deep.
+const MAX_REFS: u32 = 8;
+
+fn one(cx: &Cx<'_>, at: &At, test: &Test, depth: u32, maker: &mut Maker<'_>) {
+    if let Some(pointer) = at.text("$ref").and_then(|r| r.strip_prefix('#')) {
+        let found = cx.root.elsewhere(pointer);
+        if depth < MAX_REFS && !found.value().is_null() {
+            return one(cx, &found, test, depth + 1, maker);
+        }
+        let lost = Lost::new("its `$ref` leads nowhere", "");
+        return maker.lose(at, "$ref", lost);
+    }
+    let Some(kind) = at.text("type").map(str::to_owned) else {
+        return maker.lose(at, "assertion", Lost::new("it has no `type`", ""));
+    };
+    if kind == "assert-set" {
+        if at.get("threshold").is_some() {
+            let why = "a set that passes in part is no eval of ours";
+            let instead = "a rubric of its own, with `threshold` and weights";
+            return maker.lose(at, &kind, Lost::new(why, instead));
+        }
+        for inner in at.child("assert").items() {
+            if depth < MAX_REFS {
+                one(cx, &inner, test, depth + 1, maker);
+            }
+        }
+        return;
+    }
+    let metric = at
+        .text("metric")
+        .filter(|metric| !value::is_template(metric));
+    let label = metric.unwrap_or(&kind);
+    let id = match test.name.as_str() {
+        "" => label.to_owned(),
+        name => format!("{}.{label}", super::make::tidy_id(name)),
+    };
+    let made = eval(cx, at, &kind, test, maker);
+    maker.add_or_lose(&id, at, &kind, made);
+}
+
+fn eval(
+    cx: &Cx<'_>,
+    at: &At,
+    kind: &str,
+    test: &Test,
+    maker: &mut Maker<'_>,
+) -> Result<NewEval, Lost> {
+    let base = kind.strip_prefix("not-").unwrap_or(kind);
+    if let Some(lost) = refused::why(base) {
+        return Err(lost);
+    }
+    if !map::CARRIED.contains(&base) {
+        return Err(Lost::new("promptfoo's documentation has no such type", ""));
+    }
+    for key in ["transform", "contextTransform"] {
+        if at.get(key).is_some() {
+            let why = format!("its `{key}` changes what is looked at, in JavaScript");
+            return Err(Lost::new(why, "check the output as the agent gave it"));
+        }
+    }
+    if at.number("weight").is_some_and(|weight| weight <= 0.0) {
+        let why = "with `weight: 0` it measures, and nothing makes it fail";
+        return Err(Lost::new(why, "leave the weight out"));
+    }
+    let value = at.child("value");
+    let filled = match fill(value.value(), test.vars.as_ref())? {
+        Filled::Plain(value) => Filled::Plain(value::from_file(cx.files, at, value)?),
+        late => late,
+    };
+    let mut eval = map(at, base, kind.starts_with("not-"), filled, maker.catalog)?;
+    let judged = maker
+        .catalog
+        .kind(&eval.kind)
+        .is_some_and(|kind| kind.judged);
+    for key in ["provider", "rubricPrompt"] {
+        if let (true, Some(place)) = (judged, at.get(key)) {
+            let why = "the eval's judge decides, with its own prompt";
+            let lost = Lost::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
+            maker.lose(&place, key, lost);
+        }
+    }
+    if let Some(weight) = at.get("weight") {
+        eval = eval.field("weight", weight.value().clone(), &weight);
+    }
+    if let Some(metric) = at.get("metric") {
+        eval = eval.field("metric", json!({ "name": metric.value() }), &metric);
+    }
+    if let Some(applies_to) = &test.applies_to {
+        eval = eval.field("applies_to", applies_to.clone(), at);
+    }
+    Ok(eval)
+}

@@ -1,0 +1,92 @@
+//! The assertion types that no eval of ours does: why, and what to write instead.
+
+use super::super::make::Lost;
+
+const CODE: (&str, &str) = (
+    "it is code of another program",
+    "a `script` eval: JSON in on stdin, {passed, score, reason} out",
+);
+const EMBED: (&str, &str) = (
+    "it asks a model for embeddings of texts",
+    "`cosine_similarity` with `reference` as numbers, or `llm_judge` with the expected answer",
+);
+const OVERLAP: (&str, &str) = (
+    "it scores the overlap of words with a reference",
+    "`exact_match`, `contains` with the words that matter, or `llm_judge` with the expected answer",
+);
+const LOGPROBS: (&str, &str) = ("transcripts hold no log probabilities", "");
+const TRACE: (&str, &str) = (
+    "it looks at spans of a trace",
+    "checks of calls: `tool_call_count`, `no_tool_errors`, `tool_call_latency`",
+);
+const CLASSIFIER: (&str, &str) = (
+    "it asks a classifier",
+    "`llm_judge` with the label as criteria",
+);
+const CONTEXT: (&str, &str) = (
+    "it reads its context from promptfoo's variables",
+    "`faithfulness`, `contextual_recall` or `contextual_relevancy` with contexts of the transcript, or `grounded`",
+);
+const MARKUP: (&str, &str) = (
+    "no eval type of ours parses that language",
+    "`regex`, or a `script` eval",
+);
+const CALLS: (&str, &str) = (
+    "it checks calls against the schemas of the provider's tools",
+    "`tool_args` or `tool_calls_with_args` with the arguments expected",
+);
+const COMPARES: (&str, &str) = (
+    "it compares the outputs of several providers",
+    "dicta compare RUN RUN",
+);
+
+/// Why an assertion of this type does not carry over.
+pub(super) fn why(base: &str) -> Option<Lost> {
+    let (why, instead) = match base {
+        "javascript" | "python" | "ruby" => CODE,
+        "webhook" => ("it asks a server of yours", "a `script` eval"),
+        "similar" | "similar:cosine" | "similar:dot" | "similar:euclidean" => EMBED,
+        "rouge-n" | "rouge-s" | "rouge-l" | "bleu" | "gleu" | "meteor" | "levenshtein" => OVERLAP,
+        "perplexity" | "perplexity-score" => LOGPROBS,
+        "trace-span-count" | "trace-span-duration" | "trace-error-spans" => TRACE,
+        "classifier" | "moderation" | "pi" | "guardrails" => CLASSIFIER,
+        "is-refusal" => (
+            "its list of phrases is promptfoo's own",
+            "`content_excludes` with the phrases, or `llm_judge`",
+        ),
+        "context-faithfulness"
+        | "context-recall"
+        | "context-relevance"
+        | "conversation-relevance" => CONTEXT,
+        "is-xml" | "contains-xml" | "is-html" | "contains-html" | "is-sql" | "contains-sql" => {
+            MARKUP
+        }
+        "is-valid-function-call"
+        | "is-valid-openai-function-call"
+        | "is-valid-openai-tools-call" => CALLS,
+        "select-best" | "max-score" => COMPARES,
+        "finish-reason" => ("transcripts need not say why a model stopped", ""),
+        "skill-used" => (
+            "activated skills are told apart from tools by the harness alone",
+            "if the transcript has a call for it: `tool_args` with the skill's name",
+        ),
+        "word-count" => (
+            "no eval type of ours counts words",
+            "`min_length` and `max_length` count characters",
+        ),
+        "search-rubric" | "agent-rubric" => (
+            "its grader searches with tools of promptfoo's",
+            "`llm_judge` with a judge that has `tools: [fetch_url]`",
+        ),
+        "human" => (
+            "it is a person's verdict",
+            "labels: `labels.jsonl` of the workspace",
+        ),
+        kind if kind.starts_with("promptfoo:redteam:") => (
+            "its grader is promptfoo's own",
+            "`llm_judge` with what must not happen as criteria",
+        ),
+        _ => return None,
+    };
+    Some(Lost::new(why, instead))
+}

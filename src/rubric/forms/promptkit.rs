@@ -1,0 +1,73 @@
+//! PromptKit's prompt configs and packs: their `evals:` lists are in our language as they stand.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::diag::yaml::{Doc, Problems};
+use crate::rubric::Rubric;
+use crate::rubric::eval::EvalReader;
+use crate::rubric::load::{check_id, read_list};
+
+/// `spec.evals` of a prompt config.
+pub(super) fn prompt_config(
+    doc: &Doc,
+    problems: &Problems,
+    evals: &mut EvalReader<'_>,
+    rubric: &mut Rubric,
+) {
+    rubric.evals = read_list(doc, problems, evals, "/spec/evals");
+}
+
+/// A pack has much that is none of a judge's business: keys other than the evals are left alone. Pack and prompt evals
+/// merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
+pub(super) fn pack(
+    doc: &Doc,
+    problems: &Problems,
+    evals: &mut EvalReader<'_>,
+    rubric: &mut Rubric,
+) {
+    if let Some(id) = doc
+        .value
+        .get("id")
+        .and_then(Value::as_str)
+        .filter(|id| check_id(id).is_ok())
+    {
+        id.clone_into(&mut rubric.id);
+    }
+    if let Some(text) = doc.value.get("description").and_then(Value::as_str) {
+        text.clone_into(&mut rubric.description);
+    }
+    if doc.value.get("evals").is_some() {
+        rubric.evals = read_list(doc, problems, evals, "/evals");
+    }
+    let mut from_prompts: HashMap<String, String> = HashMap::new();
+    let prompts = doc.value.get("prompts").and_then(Value::as_object);
+    let mut found = doc.value.get("evals").is_some();
+    for (name, prompt) in prompts.into_iter().flatten() {
+        if prompt.get("evals").is_none() {
+            continue;
+        }
+        found = true;
+        let at = format!("/prompts/{}/evals", crate::model::pointer_step(name));
+        for eval in read_list(doc, problems, evals, &at) {
+            if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
+                && other != *name
+            {
+                let message = format!(
+                    "the prompts `{other}` and `{name}` both have an eval `{}`",
+                    eval.id
+                );
+                problems.error(eval.span.clone(), "duplicate-id", message);
+                continue;
+            }
+            match rubric.evals.iter_mut().find(|e| e.id == eval.id) {
+                Some(of_pack) => *of_pack = eval,
+                None => rubric.evals.push(eval),
+            }
+        }
+    }
+    if !found {
+        problems.push(doc.error("", "no-evals", "this pack has no `evals`"));
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of other tools' files: as values in our language (whatever types this build has), and loaded.
+
+mod arena;
+mod evalbench;
+mod openai;
+mod places;
+mod promptfoo;
+mod recognised;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::make::Maker;
+use super::{Form, Recognised, recognise};
+use crate::diag::Diagnostic;
+use crate::diag::yaml;
+use crate::rubric::tests_support::FakeCatalog;
+use crate::rubric::{Files, Rubric, Selector, load_with};
+
+/// Files by their names.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    files: HashMap<PathBuf, Arc<str>>,
+    asked: RefCell<Vec<PathBuf>>,
+}
+
+impl Shelf {
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files.iter();
+        Self {
+            files: files
+                .map(|(path, text)| (path.into(), Arc::from(*text)))
+                .collect(),
+            asked: RefCell::default(),
+        }
+    }
+}
+
+impl Files for Shelf {
+    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+        self.asked.borrow_mut().push(path.to_owned());
+        let text = self.files.get(path).map(Arc::clone);
+        text.ok_or_else(|| "does not exist".to_owned())
+    }
+
+    fn list(&self, _: &str) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// What a file becomes: its rubric's own keys, evals as our loader would see them, what was lost.
+pub(super) struct Became {
+    pub(super) rubric: Rubric,
+    pub(super) evals: Vec<Value>,
+    pub(super) lost: Vec<String>,
+    pub(super) problems: Vec<String>,
+    pub(super) judges: IndexMap<String, PathBuf>,
+}
+
+pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
+    let source: Arc<str> = Arc::from(text);
+    let doc = Rc::new(yaml::read(&source, Path::new(path)).unwrap_or_else(|p| panic!("{p:?}")));
+    let Some(Recognised::Rubric(form)) = recognise(&doc.value) else {
+        panic!("not recognised: {:?}", recognise(&doc.value));
+    };
+    let catalog = FakeCatalog::new();
+    let mut maker = Maker::new(&catalog, files);
+    let mut rubric = Rubric {
+        id: "x".to_owned(),
+        description: String::new(),
+        threshold: None,
+        judge: None,
+        applies_to: Selector::default(),
+        evals: Vec::new(),
+        allow: Vec::new(),
+        path: path.into(),
+        source,
+        form,
+        judges: IndexMap::new(),
+        not_carried: Vec::new(),
+    };
+    match form {
+        Form::ArenaScenario | Form::ArenaEval => {
+            super::arena::read(&doc, form, &mut rubric, &mut maker);
+        }
+        Form::EvalbenchRun => super::evalbench::read(&doc, files, &mut rubric, &mut maker),
+        Form::Evalset => super::evalset::read(&doc, &mut maker),
+        Form::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut maker),
+        Form::OpenaiEval => super::openai::read(&doc, &mut rubric, &mut maker),
+        other => panic!("{other} is read by our own loader"),
+    }
+    let (evals, lost) = maker.written();
+    Became {
+        rubric,
+        evals,
+        lost,
+        problems: maker.problems.iter().map(ToString::to_string).collect(),
+        judges: maker.judges,
+    }
+}
+
+/// The whole way, with the few types of the fake catalog.
+pub(super) fn loaded(text: &str, path: &str, files: &Shelf) -> (Option<Rubric>, Vec<Diagnostic>) {
+    load_with(Arc::from(text), Path::new(path), &FakeCatalog::new(), files)
+}
+
+pub(super) fn from_yaml(text: &str) -> Value {
+    let read = yaml::read(&Arc::from(text), Path::new("expected"));
+    read.unwrap_or_else(|p| panic!("{text}: {p:?}")).value
+}

@@ -1,0 +1,63 @@
+//! Problems and evals stand where the other tool's file has them.
+
+use super::{Shelf, loaded};
+
+#[test]
+fn an_eval_begins_where_the_other_tools_part_does() {
+    let text = "tests:\n  - assert:\n      - type: icontains\n        value: x\n      - type: contains\n        value: y\n";
+    let (rubric, _) = loaded(text, "p.yaml", &Shelf::default());
+    let lines: Vec<u32> = rubric
+        .expect("a rubric")
+        .evals
+        .iter()
+        .map(|e| e.span.line)
+        .collect();
+    assert_eq!(lines, [3, 5]);
+}
+
+#[test]
+fn a_param_our_loader_refuses_is_told_at_the_value_it_comes_from() {
+    let text = "assert:\n  - type: llm-rubric\n    value: x\n    threshold: 7\n  - type: icontains\n    value: ''\n  - type: icontains\n    value: y\n";
+    let (rubric, problems) = loaded(text, "p.yaml", &Shelf::default());
+    assert_eq!(rubric.expect("a rubric").evals.len(), 1);
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "p.yaml:4:16: `llm-rubric` does not carry over: min_score must be between 0 and 1 (got 7)",
+            "p.yaml:6:5: `icontains` does not carry over: patterns[0] must not be empty",
+        ]
+    );
+}
+
+#[test]
+fn the_same_loss_a_hundred_times_is_told_once() {
+    let mut text = String::from("assert:\n  - { type: icontains, value: y }\n");
+    for _ in 0..100 {
+        text.push_str("  - { type: python, value: x }\n");
+    }
+    let (rubric, _) = loaded(&text, "p.yaml", &Shelf::default());
+    let lost = rubric.expect("a rubric").not_carried;
+    assert_eq!(lost.len(), 1);
+    assert!(
+        lost[0].message.ends_with("(100 times)"),
+        "{}",
+        lost[0].message
+    );
+}
+
+#[test]
+fn an_eval_of_a_scenario_begins_at_its_scorer_in_the_rubrics_own_file() {
+    let set = r#"{"scenarios": [{"id": "a", "binary_rubric": ["x"], "max_turns": 2}]}"#;
+    let text = "dataset_config: set.json\nscorers:\n  regexp_matcher: {regexp_string_list: [x]}\n  my: {type: turn_count}\n";
+    let (_, problems) = loaded(text, "run.yaml", &Shelf::of(&[("set.json", set)]));
+    // The fake catalog has none of these types: each is told where it would have been.
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(
+        lines
+            .iter()
+            .any(|l| l
+                .starts_with("set.json:1:16: `my` does not carry over: it would be `turn_count`")),
+        "{lines:#?}"
+    );
+}

@@ -1,0 +1,394 @@
+use serde_json::{Value, json};
+
+use super::{Became, Shelf, became, from_yaml, loaded};
+
+fn assertion(flow: &str) -> Became {
+    became(&format!("- {flow}\n"), "asserts.yaml", &Shelf::default())
+}
+
+#[test]
+fn each_assertion_becomes_an_eval_that_means_the_same() {
+    for (theirs, ours) in [
+        (
+            "{type: equals, value: Yes}",
+            "{id: equals, type: exact_match, params: {expected: 'Yes'}}",
+        ),
+        (
+            "{type: equals, value: 42}",
+            "{id: equals, type: exact_match, params: {expected: '42'}}",
+        ),
+        (
+            "{type: equals, value: {a: 1}}",
+            "{id: equals, type: exact_match, params: {expected: {a: 1}}}",
+        ),
+        (
+            "{type: not-equals, value: x}",
+            "{id: not-equals, type: exact_match, not: true, params: {expected: x}}",
+        ),
+        // Theirs tells upper from lower case, our `contains` does not.
+        (
+            "{type: contains, value: 'Beam 2.0'}",
+            r"{id: contains, type: regex, params: {pattern: 'Beam 2\.0'}}",
+        ),
+        (
+            "{type: contains, value: 0}",
+            "{id: contains, type: regex, params: {pattern: '0'}}",
+        ),
+        (
+            "{type: not-contains, value: sorry}",
+            "{id: not-contains, type: regex, not: true, params: {pattern: sorry}}",
+        ),
+        (
+            "{type: icontains, value: Beam}",
+            "{id: icontains, type: contains, params: {patterns: [Beam]}}",
+        ),
+        (
+            "{type: contains-all, value: [a.b, C]}",
+            r"{id: contains-all, type: regexp_matcher, params: {regexp_string_list: ['a\.b', C], match_all_patterns: true}}",
+        ),
+        (
+            "{type: icontains-all, value: 'a, b'}",
+            "{id: icontains-all, type: contains, params: {patterns: [a, b]}}",
+        ),
+        // Our `contains_any` looks at every answer.
+        (
+            "{type: contains-any, value: [a+, b]}",
+            r"{id: contains-any, type: regex, params: {pattern: '(?:a\+|b)'}}",
+        ),
+        (
+            "{type: not-icontains-any, value: [a, b]}",
+            "{id: not-icontains-any, type: regex, not: true, params: {pattern: '(?i)(?:a|b)'}}",
+        ),
+        (
+            "{type: starts-with, value: 'Yes.'}",
+            r"{id: starts-with, type: regex, params: {pattern: '\AYes\.'}}",
+        ),
+        (
+            r"{type: regex, value: '\d{4}'}",
+            "{id: regex, type: regex, params: {pattern: '[0-9]{4}'}}",
+        ),
+        ("{type: is-json}", "{id: is-json, type: json_valid}"),
+        (
+            "{type: not-is-json}",
+            "{id: not-is-json, type: json_valid, not: true}",
+        ),
+        // Their draft where none is named is 7.
+        (
+            "{type: is-json, value: {type: object}}",
+            "{id: is-json, type: json_schema, params: {schema: {$schema: 'http://json-schema.org/draft-07/schema#', type: object}}}",
+        ),
+        (
+            "{type: is-json, value: '{\"$schema\": \"x\", \"type\": \"object\"}'}",
+            "{id: is-json, type: json_schema, params: {schema: {$schema: x, type: object}}}",
+        ),
+        (
+            "{type: latency, threshold: 5000}",
+            "{id: latency, type: latency_budget, params: {max_ms: 5000}}",
+        ),
+        (
+            "{type: not-cost, threshold: 0.01}",
+            "{id: not-cost, type: cost_budget, not: true, params: {max_cost_usd: 0.01}}",
+        ),
+        (
+            "{type: llm-rubric, value: is polite}",
+            "{id: llm-rubric, type: llm_judge, params: {criteria: is polite}}",
+        ),
+        (
+            "{type: llm-rubric, value: is polite, threshold: 0.8}",
+            "{id: llm-rubric, type: llm_judge, params: {criteria: is polite, min_score: 0.8}}",
+        ),
+        (
+            "{type: model-graded-closedqa, value: is short}",
+            "{id: model-graded-closedqa, type: llm_judge, params: {criteria: is short}}",
+        ),
+        (
+            "{type: g-eval, value: [a, b]}",
+            "{id: g-eval, type: llm_judge, params: {criteria: \"- a\\n- b\", min_score: 0.7}}",
+        ),
+        (
+            "{type: answer-relevance, threshold: 0.7}",
+            "{id: answer-relevance, type: answer_relevancy, params: {min_score: 0.7}}",
+        ),
+        (
+            "{type: 'trajectory:goal-success', value: {goal: a refund}}",
+            "{id: 'trajectory:goal-success', type: llm_judge_session, params: {criteria: 'The agent achieved this goal: a refund'}}",
+        ),
+        (
+            "{type: 'trajectory:tool-used', value: search}",
+            "{id: 'trajectory:tool-used', type: tools_called, params: {tool_names: [search]}}",
+        ),
+        // None of them, not "not all of them".
+        (
+            "{type: 'not-trajectory:tool-used', value: [a, b]}",
+            "{id: 'not-trajectory:tool-used', type: tools_not_called, params: {tool_names: [a, b]}}",
+        ),
+        (
+            "{type: 'trajectory:tool-used', value: {name: a, min: 2, max: 3}}",
+            "{id: 'trajectory:tool-used', type: tool_call_count, params: {tool: a, min: 2, max: 3}}",
+        ),
+        (
+            "{type: 'trajectory:tool-used', value: {name: a}}",
+            "{id: 'trajectory:tool-used', type: tool_call_count, params: {tool: a, min: 1}}",
+        ),
+        (
+            "{type: 'trajectory:tool-args-match', value: {name: a, args: {n: 1}}}",
+            "{id: 'trajectory:tool-args-match', type: tool_args, params: {tool_name: a, expected_args: {n: 1}}}",
+        ),
+        (
+            "{type: 'trajectory:tool-args-match', value: {name: a, mode: exact, args: {n: 1}}}",
+            "{id: 'trajectory:tool-args-match', type: trajectory_match, params: {mode: superset, expected: [{tool: a, args: {n: 1}, args_mode: exact}]}}",
+        ),
+        (
+            "{type: 'trajectory:tool-sequence', value: {steps: [a, {name: b}]}}",
+            "{id: 'trajectory:tool-sequence', type: tool_call_sequence, params: {sequence: [a, b]}}",
+        ),
+        (
+            "{type: 'trajectory:tool-sequence', value: {mode: exact, steps: [a, a]}}",
+            "{id: 'trajectory:tool-sequence', type: trajectory_match, params: {mode: strict, expected: [a, a]}}",
+        ),
+        (
+            "{type: 'trajectory:step-count', value: {type: tool, max: 3}}",
+            "{id: 'trajectory:step-count', type: tool_call_count, params: {max: 3}}",
+        ),
+        (
+            "{type: tool-call-f1, value: [a, b]}",
+            "{id: tool-call-f1, type: trajectory_matcher, params: {expected_trajectory: [a, b], filter_native_tools: false, min_score: 1}}",
+        ),
+        (
+            "{type: icontains, value: x, weight: 2, metric: Tone}",
+            "{id: Tone, type: contains, weight: 2, metric: {name: Tone}, params: {patterns: [x]}}",
+        ),
+        // For every test, a lone variable is the transcript's own.
+        (
+            "{type: equals, value: '{{expected}}'}",
+            "{id: equals, type: exact_match, params: {expected: {from: metadata.vars.expected}}}",
+        ),
+        (
+            "{type: llm-rubric, value: 'about {{topic}}'}",
+            "{id: llm-rubric, type: llm_judge, params: {criteria: 'about {{ metadata.vars.topic }}'}}",
+        ),
+    ] {
+        let became = assertion(theirs);
+        assert_eq!(became.lost, Vec::<String>::new(), "{theirs}");
+        let [eval] = became.evals.as_slice() else {
+            panic!("{theirs}: {:?}", became.evals);
+        };
+        let ours = from_yaml(ours);
+        assert!(
+            crate::rubric::json_equal(eval, &ours),
+            "{theirs}\n{eval}\n{ours}"
+        );
+    }
+}
+
+#[test]
+fn f1_of_sets_is_their_jaccard_index() {
+    let became = assertion("{type: tool-call-f1, value: [a, b], threshold: 0.8}");
+    let min = became.evals[0]["params"]["min_score"]
+        .as_f64()
+        .expect("a bound");
+    // Two expected, both called and one more: F1 is 4/5, the index 2/3.
+    assert!(min <= 2.0 / 3.0 && min > 0.66, "{min}");
+}
+
+#[test]
+fn what_means_something_else_here_is_told_with_its_place() {
+    for (theirs, why) in [
+        (
+            "{type: javascript, value: 'output.length < 9'}",
+            "`javascript` does not carry over: it is code of another program",
+        ),
+        (
+            "{type: python, value: 'file://a.py'}",
+            "`python` does not carry over: it is code",
+        ),
+        (
+            "{type: similar, value: x, threshold: 0.8}",
+            "`similar` does not carry over: it asks a model for embeddings",
+        ),
+        (
+            "{type: not-llm-rubric, value: x}",
+            "`not-llm-rubric` does not carry over: a judge's verdict is not turned round",
+        ),
+        (
+            "{type: latency, metric: ms}",
+            "`latency` does not carry over: without `threshold` latency measures",
+        ),
+        (
+            "{type: answer-relevance}",
+            "without `threshold` it measures",
+        ),
+        ("{type: contains-json}", "json_valid reads the whole output"),
+        (
+            "{type: equals, value: x, transform: output.trim()}",
+            "its `transform` changes what is looked at",
+        ),
+        (
+            "{type: icontains, value: x, weight: 0}",
+            "with `weight: 0` it measures",
+        ),
+        (
+            "{type: icontains, value: '{{ x | upper }}'}",
+            "is a template that promptfoo fills in",
+        ),
+        (
+            "{type: equals, value: '{{output}}'}",
+            "is a template that promptfoo fills in",
+        ),
+        (
+            "{type: 'trajectory:tool-used', value: 'search*'}",
+            "`search*` is a glob, and tools here are names",
+        ),
+        (
+            "{type: 'trajectory:tool-args-match', value: {name: a, args: {o: {p: 1}}}}",
+            "it compares nested arguments in part",
+        ),
+        (
+            "{type: 'trajectory:step-count', value: {type: command, max: 3}}",
+            "it counts steps of a trace",
+        ),
+        (
+            "{type: assert-set, threshold: 0.5, assert: [{type: is-json}]}",
+            "a set that passes in part",
+        ),
+        ("{type: contains}", "it has no `value`"),
+        (
+            "{type: icontains, value: [x]}",
+            "its value must be text (got a list)",
+        ),
+    ] {
+        let became = assertion(theirs);
+        assert_eq!(became.evals, Vec::<Value>::new(), "{theirs}");
+        let [lost] = became.lost.as_slice() else {
+            panic!("{theirs}: {:?}", became.lost);
+        };
+        assert!(lost.starts_with("asserts.yaml:1:"), "{theirs}: {lost}");
+        assert!(lost.contains(why), "{theirs}: {lost}");
+    }
+}
+
+const CONFIG: &str = r"
+description: Refunds
+prompts: ['Answer {{question}}']
+providers: [openai:gpt]
+assertionTemplates:
+  polite: { type: llm-rubric, value: is polite, provider: openai:gpt }
+defaultTest:
+  vars: { shop: Acme }
+  assert:
+    - type: not-icontains
+      value: as an AI
+    - type: icontains
+      value: '{{shop}}'
+tests:
+  - description: Refund of an order that is late
+    vars: { question: Where is it?, order: 7 }
+    assert:
+      - $ref: '#/assertionTemplates/polite'
+      - type: assert-set
+        assert:
+          - { type: contains, value: 'order {{order}}' }
+          - { type: contains, value: refund }
+  - vars: { question: [a, b] }
+    assert: [{ type: is-json }]
+  - vars: { question: Hi }
+    options: { disableDefaultAsserts: true }
+    assert: [{ type: icontains, value: hello }]
+  - file://more.yaml
+";
+
+#[test]
+fn the_assertions_of_a_test_are_for_its_own_transcripts() {
+    let files = Shelf::of(&[(
+        "eval/more.yaml",
+        "- vars: { question: Bye, shop: Zed }\n  assert: [{ type: equals, value: Bye }]\n",
+    )]);
+    let became = became(CONFIG, "eval/promptfooconfig.yaml", &files);
+    let ids: Vec<&str> = became
+        .evals
+        .iter()
+        .filter_map(|e| e["id"].as_str())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "not-icontains",
+            "Refund-of-an-order-that-is.llm-rubric",
+            "Refund-of-an-order-that-is.contains",
+            "Refund-of-an-order-that-is.contains-2",
+            "Refund-of-an-order-that-is.icontains",
+            "test-3.icontains",
+            "test-4.equals",
+            "test-4.icontains",
+        ]
+    );
+    assert_eq!(became.evals[0].get("applies_to"), None, "for every test");
+    assert_eq!(
+        became.evals[2]["applies_to"],
+        json!({"metadata": {"vars.question": "Where is it?", "vars.order": 7}})
+    );
+    assert_eq!(became.evals[2]["params"]["pattern"], "order 7");
+    assert_eq!(became.evals[4]["params"]["patterns"], json!(["Acme"]));
+    assert_eq!(
+        became.evals[7]["params"]["patterns"],
+        json!(["Zed"]),
+        "a test's own variable"
+    );
+    assert_eq!(became.rubric.description, "Refunds");
+    assert_eq!(
+        became.lost,
+        [
+            "eval/promptfooconfig.yaml:6:49: `provider` does not carry over: the eval's judge decides, with its own prompt",
+            "eval/promptfooconfig.yaml:23:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
+        ]
+    );
+    assert!(became.problems[0].contains("are for the transcripts whose metadata says the same"));
+}
+
+#[test]
+fn one_threshold_of_all_tests_is_the_rubrics() {
+    let of = |text: &str| became(text, "p.yaml", &Shelf::default());
+    let same = of(
+        "defaultTest: {threshold: 0.5}\ntests: [{assert: [{type: is-json}]}, {assert: [{type: is-json}]}]\n",
+    );
+    assert_eq!(same.rubric.threshold, Some(0.5));
+    let odd =
+        of("tests: [{threshold: 0.5, assert: [{type: is-json}]}, {assert: [{type: is-json}]}]\n");
+    assert_eq!(odd.rubric.threshold, None);
+    assert!(
+        odd.lost[0].contains("a rubric has one threshold"),
+        "{:?}",
+        odd.lost
+    );
+}
+
+#[test]
+fn a_pattern_our_search_cannot_do_is_told_and_the_rest_loads() {
+    let text = "assert:\n  - {type: regex, value: '('}\n  - {type: icontains, value: x}\n  - {type: is-json}\n";
+    let (rubric, problems) = loaded(text, "p.yaml", &Shelf::default());
+    let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
+    assert_eq!(rubric.evals.len(), 1);
+    let lost: Vec<String> = rubric.not_carried.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lost,
+        [
+            "p.yaml:2:26: `regex` does not carry over: pattern does not compile",
+            "p.yaml:4:5: `is-json` does not carry over: it would be `json_valid`, which is no eval type of this build",
+        ]
+    );
+}
+
+#[test]
+fn of_nothing_comes_no_rubric() {
+    let (rubric, problems) = loaded(
+        "assert: [{type: python, value: x}]\n",
+        "p.yaml",
+        &Shelf::default(),
+    );
+    assert!(rubric.is_none());
+    assert!(
+        problems
+            .iter()
+            .any(|p| p.message == "this is promptfoo assertions, and no eval came of it")
+    );
+}

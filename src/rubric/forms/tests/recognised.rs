@@ -1,0 +1,81 @@
+use super::{Form, Recognised, Shelf, from_yaml, loaded, recognise};
+
+#[test]
+fn a_form_is_told_by_its_keys() {
+    for (text, form) in [
+        ("evals: []", Form::Own),
+        ("{kind: PromptConfig, spec: {}}", Form::PromptConfig),
+        ("{prompts: {}}", Form::Pack),
+        (
+            "{apiVersion: promptkit.altairalabs.ai/v1alpha1, kind: Scenario, spec: {}}",
+            Form::ArenaScenario,
+        ),
+        (
+            "{kind: Eval, spec: {conversation_assertions: []}}",
+            Form::ArenaEval,
+        ),
+        ("{dataset_config: x, scorers: {}}", Form::EvalbenchRun),
+        (
+            "{orchestrator: agent, scorers: {a: null}}",
+            Form::EvalbenchRun,
+        ),
+        ("{scenarios: [{id: a, starting_prompt: x}]}", Form::Evalset),
+        ("{prompts: [x], providers: [y], tests: []}", Form::Promptfoo),
+        ("{defaultTest: {assert: []}}", Form::Promptfoo),
+        ("{assert: [{type: is-json}]}", Form::Promptfoo),
+        ("[{vars: {}, assert: []}]", Form::Promptfoo),
+        ("[{type: not-contains, value: x}]", Form::Promptfoo),
+        ("{testing_criteria: []}", Form::OpenaiEval),
+        ("[{type: string_check, name: a}]", Form::OpenaiEval),
+    ] {
+        assert_eq!(
+            recognise(&from_yaml(text)),
+            Some(Recognised::Rubric(form)),
+            "{text}"
+        );
+    }
+    for text in [
+        "id: x",
+        "[a]",
+        "[{id: a, type: regex}]",
+        "x",
+        "{scenarios: [{config: []}]}",
+    ] {
+        assert_eq!(recognise(&from_yaml(text)), None, "{text}");
+    }
+}
+
+#[test]
+fn another_tools_file_without_a_rubric_says_what_it_is() {
+    for (text, what) in [
+        ("{evalId: x, results: {}}", "promptfoo results"),
+        ("{results: {version: 3, stats: {}}}", "promptfoo results"),
+        (
+            "{generator: gcp_vertex_gemini, vertex_model: x}",
+            "an evalbench model config",
+        ),
+        (
+            "[{id: 1, nl_prompt: x, golden_sql: {}}]",
+            "an evalbench SQL evalset",
+        ),
+        (
+            "{apiVersion: promptkit.altairalabs.ai/v1alpha1, kind: Provider, spec: {}}",
+            "a PromptKit provider",
+        ),
+        (
+            "{object: eval.run.output_item}",
+            "results of an OpenAI eval run",
+        ),
+        ("{transcripts: [a], rubrics: [b]}", "a dicta workspace"),
+        ("{messages: []}", "a transcript"),
+    ] {
+        let (rubric, problems) = loaded(text, "x.yaml", &Shelf::default());
+        assert!(rubric.is_none(), "{text}");
+        assert_eq!(
+            problems[0].to_string(),
+            format!("x.yaml:1:1: this is {what}, which holds no rubric"),
+            "{text}"
+        );
+        assert!(problems[0].help.is_some(), "{text}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Judges that rubrics of other tools name by the files of their configurations.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Env, paths};
+use crate::rubric::Rubric;
+
+/// Which judge a model config is, by its path: the one of dicta.yaml that names the same file, else one named by it.
+#[derive(Debug)]
+pub struct JudgeNames {
+    root: PathBuf,
+    by_path: HashMap<PathBuf, String>,
+    taken: HashSet<String>,
+}
+
+impl JudgeNames {
+    /// The names dicta.yaml gives.
+    pub fn of_config(config: &Value, root: &Path, env: &Env) -> Self {
+        let mut names = Self {
+            root: root.to_owned(),
+            by_path: HashMap::new(),
+            taken: HashSet::from(["rules".to_owned()]),
+        };
+        let judges = config.get("judges").and_then(Value::as_object);
+        for (name, judge) in judges.into_iter().flatten() {
+            names.taken.insert(name.clone());
+            if let Some(written) = judge.as_str() {
+                let path = paths::resolve(root, written, env);
+                names.by_path.entry(path).or_insert_with(|| name.clone());
+            }
+        }
+        names
+    }
+
+    /// Gives the judges of a rubric the names they have in the workspace, and tells which are new: their name and path.
+    pub fn adopt(&mut self, rubric: &mut Rubric) -> Vec<(String, PathBuf)> {
+        let mut new = Vec::new();
+        let mut renamed: HashMap<String, String> = HashMap::new();
+        let judges = std::mem::take(&mut rubric.judges);
+        for (name, path) in judges {
+            let path = paths::absolute(&self.root.join(path));
+            let known = self.by_path.get(&path).cloned();
+            let given = known.unwrap_or_else(|| {
+                let given = self.free(&name);
+                self.by_path.insert(path.clone(), given.clone());
+                new.push((given.clone(), path.clone()));
+                given
+            });
+            let shown = paths::shown(&self.root, &path);
+            rubric.judges.insert(given.clone(), shown);
+            renamed.insert(name, given);
+        }
+        for eval in &mut rubric.evals {
+            if let Some(given) = eval.judge.as_ref().and_then(|judge| renamed.get(judge)) {
+                eval.judge = Some(given.clone());
+            }
+        }
+        new
+    }
+
+    /// A name that no judge has yet: this one, or with a number behind it.
+    fn free(&mut self, name: &str) -> String {
+        let numbered = (2..).map(|n| format!("{name}-{n}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let free = names.find(|name| !self.taken.contains(name));
+        let free = free.unwrap_or_else(|| name.to_owned());
+        self.taken.insert(free.clone());
+        free
+    }
+}
