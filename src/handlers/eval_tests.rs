@@ -193,6 +193,30 @@ fn texts_stand_in_files_and_count_as_their_text() {
     );
 }
 
+#[test]
+fn each_text_of_a_list_may_stand_in_a_file() {
+    let yaml = "evals:
+  - { id: e, type: binary_rubric, params: { criteria: [Short, ../guides/tone.md], grouping: per_criterion } }
+  - { id: g, type: goal_completion, params: { sub_goals: [../guides/tone.md] } }
+";
+    let all = evals(yaml, &[("guides/tone.md", "Polite\n")]);
+    assert_eq!(all[1].params["criteria"], json!(["Polite\n"]));
+    assert_eq!(all[2].params["sub_goals"], json!(["Polite\n"]));
+    let (_, problems) = read(yaml, &[("guides/tone.md", "Polite\n{{ metdata.x }}")]);
+    assert!(
+        problems[0].starts_with("guides/tone.md:2:1: criteria: there is no variable `metdata`"),
+        "{problems:?}"
+    );
+    let (_, problems) = read(yaml, &[]);
+    assert_eq!(
+        problems,
+        [
+            "rubrics/r.yaml:2:62: criteria[1] names a file, and `../guides/tone.md` is not among the kept files",
+            "rubrics/r.yaml:3:57: sub_goals[0] names a file, and `../guides/tone.md` is not among the kept files"
+        ]
+    );
+}
+
 const SHARED: &str = "evals:
   - id: tone
     type: llm_judge

@@ -74,7 +74,7 @@ impl<'w> Junit<'w> {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
                 let mut status = TestCaseStatus::skipped();
-                status.set_message(case.why);
+                tell(&mut status, case.why);
                 status
             }
             outcome => {
@@ -85,7 +85,7 @@ impl<'w> Junit<'w> {
                 };
                 let mut status = TestCaseStatus::non_success(kind);
                 status.set_type(outcome.as_str());
-                status.set_message(case.why);
+                tell(&mut status, case.why);
                 status
             }
         };
@@ -97,6 +97,19 @@ impl<'w> Junit<'w> {
             .entry(case.name.rubric.clone())
             .or_insert_with(|| TestSuite::new(case.name.rubric));
         suite.add_test_case(test);
+    }
+}
+
+/// A reader of XML makes blanks of an attribute's line ends, so that a text of several lines stands in the element.
+fn tell(status: &mut TestCaseStatus, why: String) {
+    match why.split_once('\n') {
+        Some((first, _)) => {
+            status.set_message(first);
+            status.set_description(why);
+        }
+        None => {
+            status.set_message(why);
+        }
     }
 }
 
@@ -167,6 +180,19 @@ mod tests {
             escape("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
             "<a b=\"&#x202E;x&#x7F;&#xFEFF;\">\n"
         );
+    }
+
+    #[test]
+    fn several_lines_stand_in_the_element_as_they_are() {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        tell(&mut status, "2 missing\n- a\n  b".to_owned());
+        let mut suite = TestSuite::new("s");
+        suite.add_test_case(TestCase::new("c", status));
+        let mut report = Report::new("r");
+        report.add_test_suite(suite);
+        let xml = report.to_string().expect("a report");
+        let expected = "<failure message=\"2 missing\">2 missing\n- a\n  b</failure>";
+        assert!(xml.contains(expected), "{xml}");
     }
 
     #[test]

@@ -30,9 +30,13 @@ impl<'w> Markdown<'w> {
 /// A table cell: one line, nothing that Markdown or HTML would obey.
 fn cell(text: &str) -> String {
     let mut out = String::new();
+    let mut leads = false;
     for c in visible(text.trim_end(), true).chars() {
+        leads = c == '\n' || (leads && c == ' ');
         match c {
             '\n' => out.push_str("<br>"),
+            // What a line begins with keeps the columns of a diff.
+            ' ' if leads => out.push_str("&nbsp;"),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
                 out.push('\\');
                 out.push(c);
@@ -107,5 +111,15 @@ impl Format for Markdown<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_keeps_its_first_column() {
+        assert_eq!(cell("x y\n- a\n  b c"), "x y<br>- a<br>&nbsp;&nbsp;b c");
     }
 }

@@ -6,8 +6,13 @@
 //! A value is the transcript author's text. In criteria and scoring guide it stands between the prompt's markers, which it
 //! cannot hold. Nothing stands around a system prompt, so there a value is one short line or an error.
 
+mod tags;
+
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
@@ -16,7 +21,7 @@ use crate::diag::nearest;
 use crate::model::Transcript;
 
 /// What a template may compute, in instructions.
-const FUEL: u64 = 200_000;
+const FUEL: u64 = 50_000;
 /// The longest text that may come out, in bytes.
 const MAX_OUT: usize = 1 << 20;
 /// The longest value in a system prompt, in characters.
@@ -57,10 +62,7 @@ pub fn check(text: &str) -> Result<(), Fault> {
         line: error.line().unwrap_or(1),
         why: sentence(&error),
     })?;
-    if let Some((line, word)) = other_template(text) {
-        let why = format!("no valid template: `{word}` takes another template, and there is none");
-        return Err(Fault { line, why });
-    }
+    tags::check(text)?;
     let mut unknown: Vec<(usize, String)> = template
         .undeclared_variables(true)
         .into_iter()
@@ -75,17 +77,6 @@ pub fn check(text: &str) -> Result<(), Fault> {
         Some((line, why)) => Err(Fault { line, why }),
         None => Ok(()),
     }
-}
-
-/// A statement that would read another template: where, and which.
-fn other_template(text: &str) -> Option<(usize, &str)> {
-    const WORDS: [&str; 4] = ["include", "import", "from", "extends"];
-    text.match_indices("{%").find_map(|(at, _)| {
-        let statement = text[at + 2..].trim_start_matches(['-', '+']).trim_start();
-        let word = statement.split(|c: char| !c.is_ascii_alphabetic()).next()?;
-        let line = text[..at].matches('\n').count() + 1;
-        WORDS.contains(&word).then_some((line, word))
-    })
 }
 
 /// Why there is no such variable, if so.
@@ -130,6 +121,8 @@ fn environment<'s>(said: Said) -> Environment<'s> {
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(50);
     env.set_debug(true);
+    tags::restrict(&mut env);
+    bound_filters(&mut env);
     env.set_formatter(move |out, _, value| {
         let text = shown(value);
         if said == Said::Bare {
@@ -139,6 +132,44 @@ fn environment<'s>(said: Said) -> Environment<'s> {
             .map_err(|_| Error::new(ErrorKind::WriteFailure, "too long"))
     });
     env
+}
+
+/// `join` and `replace` can make much of little, each a step for the fuel; together they make no more than may come out.
+fn bound_filters(env: &mut Environment<'_>) {
+    let left = Arc::new(AtomicUsize::new(MAX_OUT));
+    let too_long = || Error::new(ErrorKind::WriteFailure, "too long");
+    let take = move |length: Option<usize>| {
+        let fits = |left: usize| left.checked_sub(length?);
+        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        taken.map(|_| ()).map_err(|_| too_long())
+    };
+    let taken = take.clone();
+    env.add_filter(
+        "replace",
+        move |text: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>| {
+            let times = text.matches(&*from).count();
+            taken(
+                times
+                    .checked_mul(to.len())
+                    .and_then(|more| more.checked_add(text.len())),
+            )?;
+            Ok::<_, Error>(text.replace(&*from, &to))
+        },
+    );
+    env.add_filter(
+        "join",
+        move |list: &Value, between: Option<Cow<'_, str>>| {
+            let mut out = String::new();
+            for (at, value) in list.try_iter()?.enumerate() {
+                let between = between.as_deref().filter(|_| at > 0).unwrap_or_default();
+                let value = shown(&value);
+                take(Some(between.len() + value.len()))?;
+                out.push_str(between);
+                out.push_str(&value);
+            }
+            Ok::<_, Error>(out)
+        },
+    );
 }
 
 /// A value as a judge reads it: texts as they are, lists and mappings as JSON.
@@ -323,9 +354,16 @@ mod tests {
             "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
         let why = render(text, Said::Framed, &transcript()).expect_err("fuel");
         assert_eq!(why, "the template computes too long");
-        let text = "{% for a in range(5000) %}{{ 'x' * 1000 }}{% endfor %}";
-        let why = render(text, Said::Framed, &transcript()).expect_err("size");
-        assert!(why.contains("longer than"), "{why}");
+        let long = "x".repeat(1000);
+        for text in [
+            format!("{{% for a in range(5000) %}}{long}{{% endfor %}}"),
+            format!("{{{{ range(5000)|join('{long}')|length }}}}"),
+            format!("{{{{ '{long}'|replace('x', '{long}')|replace('x', '{long}')|length }}}}"),
+            format!("{{{{ range(9000)|map('replace', '1', '{long}')|list|length }}}}"),
+        ] {
+            let why = render(&text, Said::Framed, &transcript()).expect_err("size");
+            assert!(why.contains("longer than"), "{text}: {why}");
+        }
     }
 
     #[test]

@@ -12,13 +12,13 @@ use super::{Cx, KindSpec, from_metadata, template};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::Shift;
 
-/// Params that may stand in a file.
-const TEXTS: [&str; 3] = ["criteria", "rubric", "system_prompt"];
+/// Params that may stand in a file: a text, or each text of a list.
+const TEXTS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
 /// A judge's model is no text.
 const NO_TEMPLATE: &str = "model";
 
-/// Files that params came from, by param.
-type From = HashMap<&'static str, (PathBuf, Arc<str>)>;
+/// Files that texts came from, by the text's pointer in the params.
+type From = HashMap<String, (PathBuf, Arc<str>)>;
 
 impl Cx<'_> {
     /// Puts what files hold in the place of their names, and checks what is to be filled in. Whether all was well.
@@ -26,27 +26,20 @@ impl Cx<'_> {
         let mut from = From::new();
         let mut good = true;
         for name in TEXTS {
-            let Some(file) = written.params.get(name).and_then(Value::as_str) else {
+            let Some(place) = written.params.get_mut(name) else {
                 continue;
             };
-            let Some(file) = named(file) else { continue };
-            match self.text_file(file, &written.place(&format!("/{name}"))) {
-                Ok((path, text)) => {
-                    written
-                        .params
-                        .insert(name.to_owned(), Value::String(text.to_string()));
-                    from.insert(name, (path, text));
-                }
-                Err(why) => {
-                    good = false;
-                    let at = written.place(&format!("/{name}"));
-                    let message = format!("{name} names a file, and `{file}` {why}");
-                    let problem = self.doc.error(&at, "file", message).help(
-                        "it is read beside the rubric; a text that is no path has blanks in it, or several lines",
-                    );
-                    self.problems.push(problem);
+            let mut value = std::mem::take(place);
+            let pointer = format!("/{name}");
+            good &= self.from_file(&pointer, name, &mut value, written, &mut from);
+            if let Value::Array(items) = &mut value {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let (pointer, name) =
+                        (format!("{pointer}/{index}"), format!("{name}[{index}]"));
+                    good &= self.from_file(&pointer, &name, item, written, &mut from);
                 }
             }
+            written.params.insert(name.to_owned(), value);
         }
         for (name, value) in &written.params {
             if kind.decides.contains(&name.as_str())
@@ -58,6 +51,36 @@ impl Cx<'_> {
             good &= self.templates(name, &format!("/{name}"), value, written, &from);
         }
         good
+    }
+
+    /// A text that names a file becomes what the file holds.
+    fn from_file(
+        &self,
+        pointer: &str,
+        name: &str,
+        value: &mut Value,
+        written: &Written,
+        from: &mut From,
+    ) -> bool {
+        let Some(file) = value.as_str().and_then(named) else {
+            return true;
+        };
+        let at = written.place(pointer);
+        match self.text_file(file, &at) {
+            Ok((path, text)) => {
+                *value = Value::String(text.to_string());
+                from.insert(pointer.to_owned(), (path, text));
+                true
+            }
+            Err(why) => {
+                let message = format!("{name} names a file, and `{file}` {why}");
+                let problem = self.doc.error(&at, "file", message).help(
+                    "it is read beside the rubric; a text that is no path has blanks in it, or several lines",
+                );
+                self.problems.push(problem);
+                false
+            }
+        }
     }
 
     fn text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
@@ -83,7 +106,7 @@ impl Cx<'_> {
                 let Err(fault) = template::check(text) else {
                     return true;
                 };
-                let problem = if let Some((path, text)) = from.get(name) {
+                let problem = if let Some((path, text)) = from.get(pointer) {
                     let place = Shift::default().line(text, fault.line);
                     Diagnostic::error("template", path, format!("{name}: {}", fault.why))
                         .at(place, text)

@@ -1,9 +1,13 @@
 //! Keys of judges: where they come from, and that they are never written where they could be read.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::{Env, files};
-use crate::model::{JudgeConfig, KeySource};
+use crate::diag::yaml::Doc;
+use crate::model::{JudgeConfig, KeySource, pointer_step};
 
 /// A key is a line; a file that is larger is none.
 const MAX_KEY_FILE: u64 = 64 << 10;
@@ -122,6 +126,50 @@ fn secret_start(line: &str) -> Option<usize> {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
+}
+
+/// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
+pub(super) fn star_out(doc: &Doc, source: &str) -> Arc<str> {
+    let mut bytes = source.as_bytes().to_vec();
+    let judges = doc.value.get("judges").and_then(Value::as_object);
+    for (name, judge) in judges.into_iter().flatten() {
+        let at = format!("/judges/{}", pointer_step(name));
+        let Some(judge) = judge.as_object() else {
+            continue;
+        };
+        let mut secret: Vec<String> = judge
+            .keys()
+            .filter(|key| SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
+            .map(|key| format!("{at}/{}", pointer_step(key)))
+            .collect();
+        if judge
+            .get("api_key_env")
+            .and_then(Value::as_str)
+            .is_some_and(|v| v.contains(['-', '.']))
+        {
+            secret.push(format!("{at}/api_key_env"));
+        }
+        if let Some(Value::Object(headers)) = judge.get("headers") {
+            secret.extend(
+                headers
+                    .keys()
+                    .map(|key| format!("{at}/headers/{}", pointer_step(key))),
+            );
+        }
+        for pointer in secret {
+            for byte in bytes
+                .get_mut(doc.span(&pointer).bytes)
+                .into_iter()
+                .flatten()
+            {
+                if !byte.is_ascii_whitespace() {
+                    *byte = b'*';
+                }
+            }
+        }
+    }
+    // Spans of the parser begin and end between characters; should one not, nothing is shown rather than a key.
+    String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
 }
 
 #[cfg(test)]

@@ -19,8 +19,6 @@ use crate::rubric::{self, Catalog, Rubric};
 
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
-/// Judge cells at once, where dicta.yaml does not say.
-const CONCURRENCY: usize = 8;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
@@ -42,7 +40,7 @@ pub(super) fn load_naming(
     // What snippets are cut from never holds a key that someone wrote into the file.
     let shown: Arc<str> = keys::masked(&text).into();
     let mut doc = yaml::read(&text, config).map_err(|problems| with_source(problems, &shown))?;
-    doc.source = star_out(&doc, &shown);
+    doc.source = keys::star_out(&doc, &shown);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
@@ -94,50 +92,6 @@ fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> 
         .collect()
 }
 
-/// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
-fn star_out(doc: &Doc, source: &str) -> Arc<str> {
-    let mut bytes = source.as_bytes().to_vec();
-    let judges = doc.value.get("judges").and_then(Value::as_object);
-    for (name, judge) in judges.into_iter().flatten() {
-        let at = format!("/judges/{}", crate::model::pointer_step(name));
-        let Some(judge) = judge.as_object() else {
-            continue;
-        };
-        let mut secret: Vec<String> = judge
-            .keys()
-            .filter(|key| keys::SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
-            .map(|key| format!("{at}/{}", crate::model::pointer_step(key)))
-            .collect();
-        if judge
-            .get("api_key_env")
-            .and_then(Value::as_str)
-            .is_some_and(|v| v.contains(['-', '.']))
-        {
-            secret.push(format!("{at}/api_key_env"));
-        }
-        if let Some(Value::Object(headers)) = judge.get("headers") {
-            secret.extend(
-                headers
-                    .keys()
-                    .map(|key| format!("{at}/headers/{}", crate::model::pointer_step(key))),
-            );
-        }
-        for pointer in secret {
-            for byte in bytes
-                .get_mut(doc.span(&pointer).bytes)
-                .into_iter()
-                .flatten()
-            {
-                if !byte.is_ascii_whitespace() {
-                    *byte = b'*';
-                }
-            }
-        }
-    }
-    // Spans of the parser begin and end between characters; should one not, nothing is shown rather than a key.
-    String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
-}
-
 struct Loader<'l> {
     root: &'l Path,
     env: &'l Env,
@@ -169,7 +123,7 @@ impl Loader<'_> {
         let mut judges = self.judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
-            .map_or_else(Limits::default, limits);
+            .map_or_else(Limits::default, Limits::read);
         fields.finish();
         if let Some(judge) = &judge {
             check::known_judge(judge, &judges, doc.span("/judge"), &problems);
@@ -486,29 +440,4 @@ fn is_nothing(value: &Value) -> bool {
 
 fn ending(key: &str) -> &'static str {
     if key == "rubrics" { "yaml" } else { "jsonl" }
-}
-
-fn limits(mut fields: Fields<'_>) -> Limits {
-    let concurrency = fields.integer("concurrency", 1..=1000);
-    let max_cost_usd = fields.number("max_cost_usd", "0 or more", |x| x >= 0.0 && x.is_finite());
-    let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
-    fields.finish();
-    Limits {
-        concurrency: concurrency
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(CONCURRENCY),
-        max_cost_usd,
-        requests_per_minute: per_minute.and_then(|n| u32::try_from(n).ok()),
-    }
-}
-
-impl Default for Limits {
-    /// What holds where dicta.yaml has no `limits:`.
-    fn default() -> Self {
-        Self {
-            concurrency: CONCURRENCY,
-            max_cost_usd: None,
-            requests_per_minute: None,
-        }
-    }
 }

@@ -15,6 +15,7 @@ mod init;
 mod judges;
 mod keys;
 mod labels;
+mod limits;
 pub mod lint;
 mod load;
 mod named;

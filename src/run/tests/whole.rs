@@ -3,7 +3,7 @@
 mod cached;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::support::{outcomes, transcript, workspace};
@@ -12,6 +12,7 @@ use crate::event::{Kind, ParentCause, Totals};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
 use crate::record::{Run, RunStore};
+use crate::rubric::{self, KeptFiles};
 use crate::run::{CachePolicy, Filter, RunError, RunOptions, Sample, preview, prompts, start};
 use crate::workspace::{Env, Workspace};
 
@@ -84,6 +85,16 @@ impl Home {
         let recorded = self.recorded(&handle.run);
         assert_eq!(kinds, recorded, "what was shown is what was recorded");
         (handle.run, kinds, totals)
+    }
+
+    /// As if it had been killed after the second transcript's cells were planned.
+    fn killed(&self, run: &RunId) {
+        let log = self.dir.path().join("runs").join(&run.0);
+        let log = log.join("events.jsonl");
+        let text = fs::read_to_string(&log).expect("readable");
+        let planned = text.match_indices("cells_planned").nth(1).expect("two").0;
+        let end = planned + text[planned..].find('\n').expect("a line") + 1;
+        fs::write(&log, &text[..end]).expect("cut");
     }
 
     fn recorded(&self, run: &RunId) -> Vec<Kind> {
@@ -208,17 +219,7 @@ async fn a_sample_is_the_same_for_a_seed() {
 async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
     let home = Home::new(&["hello", "no", "hello", "hello"]);
     let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
-    // As if it had been killed after the second transcript's cells were planned.
-    let log = home
-        .dir
-        .path()
-        .join("runs")
-        .join(&whole.0)
-        .join("events.jsonl");
-    let text = fs::read_to_string(&log).expect("readable");
-    let planned = text.match_indices("cells_planned").nth(1).expect("two").0;
-    let end = planned + text[planned..].find('\n').expect("a line") + 1;
-    fs::write(&log, &text[..end]).expect("cut");
+    home.killed(&whole);
     // And the workspace has changed since.
     let mut changed = home.workspace();
     changed.rubrics = workspace(
@@ -316,6 +317,40 @@ evals:
         assert_eq!(named(&resumed), named(&kinds), "killed after {nth}");
         assert_eq!(again.outcomes, totals.outcomes, "killed after {nth}");
     }
+}
+
+#[tokio::test]
+async fn criteria_in_a_file_that_changed_are_taken_from_the_copy_the_old_run_kept() {
+    let home = Home::new(&["hello", "no", "hello", "hello"]);
+    let with = |criteria: &str| {
+        let text: Arc<str> = "
+evals:
+  - { id: e, type: llm_judge, params: { criteria: ../guides/tone.md } }
+"
+        .into();
+        let kept = (PathBuf::from("guides/tone.md"), Arc::from(criteria));
+        let path = PathBuf::from("rubrics/r.yaml");
+        let files = KeptFiles(vec![kept.clone()]);
+        let loaded = rubric::load_with(Arc::clone(&text), &path, &Registry::builtin(), &files);
+        let mut workspace = home.workspace();
+        workspace.rubrics = vec![Arc::new(loaded.0.expect("it loads"))];
+        workspace.files = vec![(path, text), kept];
+        workspace
+    };
+    let options = RunOptions::default();
+    let (old, _, totals) = home
+        .run(with("The answer mentions \"hello\"."), options)
+        .await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 3), (Outcome::Fail, 1)]);
+    home.killed(&old);
+    let options = RunOptions {
+        resume: Some(old.0.clone()),
+        cache: CachePolicy::Off,
+        ..RunOptions::default()
+    };
+    let changed = with("The answer mentions \"zzz\".");
+    let (_, _, resumed) = home.run(changed, options).await;
+    assert_eq!(resumed.outcomes, totals.outcomes);
 }
 
 #[tokio::test]

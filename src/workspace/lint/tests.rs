@@ -302,6 +302,11 @@ fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
         ["no transcript calls `get_ordr`; did you mean `get_order`?"],
         "what must not be called may well be called by nobody"
     );
+    let awaits = "id: a, type: contains, params: {patterns: [x]}, when: {tool_called: serch}";
+    assert_eq!(
+        observed(&evals(&[awaits]), &all)[0].message,
+        "no transcript calls `serch`; did you mean `search`?"
+    );
     let eval = "id: a, type: tools_called, params: {tool_names: [x]}";
     assert!(
         observed(&evals(&[eval]), &[]).is_empty(),

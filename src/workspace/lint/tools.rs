@@ -35,6 +35,13 @@ const FORBIDS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
 
 pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) {
     let eval = of.eval;
+    let awaited = eval
+        .when
+        .as_ref()
+        .and_then(|when| when.tool_called.as_deref());
+    if let Some(name) = awaited.filter(|name| !known.contains(*name)) {
+        tell(lints, of, "/when/tool_called", name, known, true);
+    }
     if !OF_CALLS.iter().any(|part| eval.kind.contains(part)) {
         return;
     }
@@ -57,31 +64,44 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) 
         }
     });
     for (pointer, name) in unknown {
-        let near = nearest(name, known.iter().map(String::as_str));
-        let message = match near {
-            Some(near) => format!("no transcript calls `{name}`; did you mean `{near}`?"),
-            None if wants => format!("no transcript calls `{name}`"),
-            None => continue,
-        };
-        let help = if known.is_empty() {
-            "no transcript calls any tool".to_owned()
-        } else {
-            let some: Vec<&str> = known.iter().take(12).map(String::as_str).collect();
-            let more = if known.len() > some.len() {
-                ", …"
-            } else {
-                ""
-            };
-            format!("tools that are called: {}{more}", some.join(", "))
-        };
-        lints.eval(
-            of,
-            &format!("/params{pointer}"),
-            Said {
-                lint: "unknown-tool",
-                message,
-                help,
-            },
-        );
+        tell(lints, of, &format!("/params{pointer}"), name, known, wants);
     }
+}
+
+/// Says that nobody calls a tool: where its call is wanted, or its name looks like a slip.
+fn tell(
+    lints: &mut Lints<'_>,
+    of: Of<'_>,
+    at: &str,
+    name: &str,
+    known: &BTreeSet<String>,
+    wants: bool,
+) {
+    let near = nearest(name, known.iter().map(String::as_str));
+    let message = match near {
+        Some(near) => format!("no transcript calls `{name}`; did you mean `{near}`?"),
+        None if wants => format!("no transcript calls `{name}`"),
+        None => return,
+    };
+    let help = if known.is_empty() {
+        "no transcript calls any tool".to_owned()
+    } else {
+        let some: Vec<&str> = known.iter().take(12).map(String::as_str).collect();
+        let more = if known.len() > some.len() {
+            ", …"
+        } else {
+            ""
+        };
+        format!("tools that are called: {}{more}", some.join(", "))
+    };
+    let lint = "unknown-tool";
+    lints.eval(
+        of,
+        at,
+        Said {
+            lint,
+            message,
+            help,
+        },
+    );
 }

@@ -1,0 +1,361 @@
+//! What stands in a template's tags, before it runs: which statements, filters and tests it uses.
+//!
+//! A template fills in; it does not compute. What could make a text of any size out of a small one (variables of its own,
+//! macros, products) is refused here, and what does not exist is told when the rubric loads, not when a judge waits.
+
+use minijinja::Environment;
+
+use super::Fault;
+use crate::diag::nearest;
+
+/// The statements there are; `raw` is none that is seen here.
+const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
+/// Those that would read another template.
+const OTHERS: [&str; 4] = ["include", "import", "from", "extends"];
+/// The filters there are. `join` and `replace` are ours: they are bounded.
+pub(super) const FILTERS: [&str; 36] = [
+    "abs",
+    "attr",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "first",
+    "float",
+    "groupby",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "select",
+    "selectattr",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "trim",
+];
+/// Filters that have no place in [`FILTERS`], being too many for a line.
+const MORE: [&str; 2] = ["unique", "upper"];
+/// The tests there are.
+const TESTS: [&str; 26] = [
+    "boolean",
+    "defined",
+    "divisibleby",
+    "endingwith",
+    "eq",
+    "equalto",
+    "even",
+    "false",
+    "float",
+    "ge",
+    "gt",
+    "in",
+    "integer",
+    "iterable",
+    "le",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "sequence",
+    "startingwith",
+    "string",
+    "undefined",
+];
+const MORE_TESTS: [&str; 3] = ["sameas", "true", "upper"];
+/// Functions of the language that are none here.
+const NO_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
+
+/// Takes what is not listed out of the language.
+pub(super) fn restrict(env: &mut Environment<'_>) {
+    for name in NO_FUNCTIONS {
+        env.remove_global(name);
+    }
+    for name in [
+        "batch", "slice", "indent", "format", "zip", "pprint", "safe", "escape", "e",
+    ] {
+        env.remove_filter(name);
+    }
+}
+
+/// The first thing in a template's tags that is not to be had.
+pub(super) fn check(text: &str) -> Result<(), Fault> {
+    let mut rest = 0;
+    while let Some((at, open)) = next_tag(text, rest) {
+        let line = text[..at].matches('\n').count() + 1;
+        let tag = Tag::read(&text[at + 2..], open);
+        rest = at + 2 + tag.length;
+        if open == '#' {
+            continue;
+        }
+        let statement = (open == '%').then(|| tag.tokens.first().copied().unwrap_or_default());
+        if statement == Some("raw") {
+            let Some(end) = end_of_raw(text, rest) else {
+                return Ok(()); // the parser told
+            };
+            rest = end;
+            continue;
+        }
+        tag.fault(statement)
+            .map_or(Ok(()), |why| Err(Fault { line, why }))?;
+    }
+    Ok(())
+}
+
+fn next_tag(text: &str, from: usize) -> Option<(usize, char)> {
+    let mut after = from;
+    loop {
+        let at = after + text.get(after..)?.find('{')?;
+        if let Some(open) = text[at + 1..].chars().next().filter(|c| "{%#".contains(*c)) {
+            return Some((at, open));
+        }
+        after = at + 1;
+    }
+}
+
+/// Where text goes on after `{% endraw %}`.
+fn end_of_raw(text: &str, from: usize) -> Option<usize> {
+    let mut after = from;
+    loop {
+        let at = after + text.get(after..)?.find("{%")?;
+        let tag = Tag::read(&text[at + 2..], '%');
+        if tag.tokens.first() == Some(&"endraw") {
+            return Some(at + 2 + tag.length);
+        }
+        after = at + 2;
+    }
+}
+
+/// A tag without its quoted texts.
+struct Tag<'t> {
+    /// Words, and each other character that is no blank.
+    tokens: Vec<&'t str>,
+    /// Bytes up to where it ends.
+    length: usize,
+}
+
+impl<'t> Tag<'t> {
+    /// Reads what follows the opening up to the closing; to the end where it never closes.
+    fn read(text: &'t str, open: char) -> Self {
+        let close = match open {
+            '{' => "}}",
+            '%' => "%}",
+            _ => "#}",
+        };
+        let (mut tokens, mut at) = (Vec::new(), 0);
+        while let Some(c) = text[at..].chars().next() {
+            if text[at..].starts_with(close) {
+                return Self {
+                    tokens,
+                    length: at + 2,
+                };
+            }
+            let word = |c: char| c.is_alphanumeric() || c == '_';
+            let length = if open != '#' && (c == '"' || c == '\'') {
+                quoted(&text[at..], c)
+            } else if word(c) {
+                text[at..].find(|c| !word(c)).unwrap_or(text.len() - at)
+            } else {
+                c.len_utf8()
+            };
+            let token = &text[at..at + length];
+            // A sign beside the braces takes blanks away.
+            let trims = tokens.is_empty() && (c == '-' || c == '+');
+            if open != '#' && !c.is_whitespace() && !trims {
+                tokens.push(if length > 1 && (c == '"' || c == '\'') {
+                    "''"
+                } else {
+                    token
+                });
+            }
+            at += length;
+        }
+        Self { tokens, length: at }
+    }
+
+    fn fault(&self, statement: Option<&str>) -> Option<String> {
+        if let Some(word) = statement {
+            if OTHERS.contains(&word) {
+                return Some(format!(
+                    "no valid template: `{word}` takes another template, and there is none"
+                ));
+            }
+            if !word.is_empty() && !STATEMENTS.contains(&word) {
+                return Some(format!(
+                    "`{word}` is no statement here: there are if, for and raw, and {{{{ … }}}} fills in"
+                ));
+            }
+        }
+        if self.tokens.contains(&"*") {
+            return Some(
+                "`*` is not taken in a template: it fills in, it does not compute".to_owned(),
+            );
+        }
+        if statement == Some("for") && self.tokens.last() == Some(&"recursive") {
+            return Some("`recursive` is not taken in a template".to_owned());
+        }
+        let mut pairs = self
+            .tokens
+            .iter()
+            .zip(self.tokens.iter().skip(1))
+            .enumerate();
+        pairs.find_map(|(at, (before, word))| match *before {
+            // In `a is not defined` the test is the word after.
+            "|" => none_of("filter", word, &FILTERS, &MORE),
+            "is" if *word == "not" => {
+                let word = self.tokens.get(at + 2)?;
+                none_of("test", word, &TESTS, &MORE_TESTS)
+            }
+            "is" => none_of("test", word, &TESTS, &MORE_TESTS),
+            _ => None,
+        })
+    }
+}
+
+/// Bytes of a quoted text, with its quotes.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn none_of(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<String> {
+    let all = || known.iter().chain(more).copied();
+    let starts = word.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    if !starts || all().any(|name| name == word) {
+        return None;
+    }
+    Some(match nearest(word, all()) {
+        Some(near) => format!("there is no {what} `{word}`; did you mean `{near}`?"),
+        None => {
+            let names: Vec<&str> = all().collect();
+            format!(
+                "there is no {what} `{word}`; there are: {}",
+                names.join(", ")
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_to_be_had_is_told_with_its_line() {
+        for (text, line, expected) in [
+            (
+                "a\n{{ metadata.x|uper }}",
+                2,
+                "no filter `uper`; did you mean `upper`?",
+            ),
+            (
+                "{{ metadata.x is defind }}",
+                1,
+                "no test `defind`; did you mean `defined`?",
+            ),
+            (
+                "{% if metadata.x is not defind %}{% endif %}",
+                1,
+                "no test `defind`",
+            ),
+            (
+                "{{ metadata.x | format }}",
+                1,
+                "no filter `format`; there are: abs, attr",
+            ),
+            ("\n\n{%- set x = 1 %}", 3, "`set` is no statement here"),
+            (
+                "{% macro m(x) %}{% endmacro %}",
+                1,
+                "`macro` is no statement",
+            ),
+            (
+                "{% filter upper %}{% endfilter %}",
+                1,
+                "`filter` is no statement",
+            ),
+            ("{% include 'x' %}", 1, "`include` takes another template"),
+            ("{{ 'x' * 100 }}", 1, "`*` is not taken"),
+            (
+                "{% for a in tags recursive %}{% endfor %}",
+                1,
+                "`recursive`",
+            ),
+            (
+                "{% raw %}{% set x %}{% endraw %}\n{% set x = 1 %}",
+                2,
+                "`set`",
+            ),
+        ] {
+            let fault = check(text).expect_err(text);
+            assert_eq!(fault.line, line, "{text}: {}", fault.why);
+            assert!(fault.why.contains(expected), "{text}: {}", fault.why);
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_kept_or_a_comment_is_none() {
+        for text in [
+            "{{ metadata.x|default('a * b | uper \\' is nothing }}') }}",
+            "{% raw %}{% include 'x' %} {{ a * b }}{% endraw %}",
+            "{# set x = 1 * 2, it's #}{{ tags|length }}",
+            "{% if metadata.x is defined and 'a' in tags %}a{% elif tags %}b{% else %}c{% endif %}",
+            "{%- for tag in tags -%}{{ loop.index }}{%- endfor -%}",
+            "{{ metadata.list|join(', ') }} * | uper",
+            "{ {",
+            "",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_filter_and_test_that_is_named_exists() {
+        let mut env = Environment::new();
+        restrict(&mut env);
+        for name in FILTERS.iter().chain(&MORE) {
+            let text = format!("{{{{ ('{name}' is filter) }}}}");
+            assert_eq!(
+                env.render_str(&text, ()).ok().as_deref(),
+                Some("true"),
+                "{name}"
+            );
+        }
+        for name in TESTS.iter().chain(&MORE_TESTS) {
+            let text = format!("{{{{ ('{name}' is test) }}}}");
+            assert_eq!(
+                env.render_str(&text, ()).ok().as_deref(),
+                Some("true"),
+                "{name}"
+            );
+        }
+    }
+}
