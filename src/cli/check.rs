@@ -27,7 +27,8 @@ pub(super) fn check(
     exam: &Exam,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
-    let file = path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
+    let file =
+        path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
     if let Some(path) = file.filter(|_| exam.examples) {
         return Err(Trouble::usage(format!(
             "{} has no judges by itself: give `--examples` the workspace's folder",

@@ -9,6 +9,7 @@ use super::trouble::Trouble;
 use super::{Cx, runtime};
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Millis, counted};
+use crate::rubric::{Eval, Rubric};
 use crate::run::{Exam, JudgePreview, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, Fate, Tried};
@@ -30,7 +31,8 @@ pub(super) fn hold(
             judge: asked.judge.clone(),
             ..RunOptions::default()
         };
-        let chosen = |_: &_, _: &_, judge: &JudgeConfig| all || may(judge);
+        let chosen =
+            |_: &Rubric, _: &Eval, judge: Option<&JudgeConfig>| all || judge.is_some_and(may);
         Exam::of(
             workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
         )

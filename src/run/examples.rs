@@ -27,8 +27,8 @@ use crate::rubric::{Catalog as _, Eval, Rubric};
 use crate::workspace::lint::Trial;
 use crate::workspace::{Env, Workspace};
 
-/// Whether an eval's examples are to be asked of the judge that decides it.
-pub type Examined<'f> = &'f dyn Fn(&Rubric, &Eval, &JudgeConfig) -> bool;
+/// Whether an eval's examples are to be asked of the judge that decides it, if there is one.
+pub type Examined<'f> = &'f dyn Fn(&Rubric, &Eval, Option<&JudgeConfig>) -> bool;
 
 /// Examples of judged evals, ready to be asked.
 pub struct Exam {
@@ -64,9 +64,11 @@ impl Exam {
             }
             match judge_of(eval, rubric, workspace, &options) {
                 Ok(judge) if judge.provider == ProviderKind::Replay => false,
-                Ok(judge) => examined(rubric, eval, judge),
+                Ok(judge) => examined(rubric, eval, Some(judge)),
                 Err(why) => {
-                    problems.push(why);
+                    if examined(rubric, eval, None) {
+                        problems.push(why);
+                    }
                     false
                 }
             }
@@ -209,10 +211,7 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
-    let free = core
-        .bench
-        .seat(question.judge)
-        .is_none_or(|seat| seat.free);
+    let free = core.bench.seat(question.judge).is_none_or(|seat| seat.free);
     if !free && let Err(reached) = core.budget.check() {
         let why = format!("a limit was reached: {}", reached.limit);
         return CellResult::failed(Outcome::Budget, why);

@@ -1,5 +1,6 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
+use super::examples::examples;
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
@@ -19,6 +20,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
         let mut out = ink.waiting(&shown, "").unwrap_or_default();
         out.extend(label_alone(ink, &shown));
+        out.extend(examples(ink, &shown));
         out.extend(definition(ink, &shown));
         return Box::new(out);
     }
@@ -40,6 +42,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         }
     }
     out.extend(notes(ink));
+    out.extend(examples(ink, &shown));
     out.extend(definition(ink, &shown));
     said(ink, &shown, &mut out);
     Box::new(out)

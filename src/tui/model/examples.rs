@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Model;
+use super::cells::Entry;
+use super::pane::Pane;
 use super::saves::EvalName;
 use crate::model::{counted, visible};
 use crate::workspace::lint::{self, Fate, Trial};
@@ -24,6 +27,8 @@ pub(crate) struct Examples {
     pub(crate) waiting: Option<String>,
     /// Why judges could not be asked.
     pub(crate) problem: Option<String>,
+    /// How many missed before the last save.
+    pub(crate) before: usize,
     /// The last save mended what missed.
     pub(crate) mended: bool,
 }
@@ -71,7 +76,10 @@ impl Examples {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        Some(format!("{} {miss}: {names}{more}", counted(many, "example")))
+        Some(format!(
+            "{} {miss}: {names}{more}",
+            counted(many, "example")
+        ))
     }
 
     /// `7 examples hold`; `None` where none was tried or one does not.
@@ -86,6 +94,26 @@ impl Examples {
         }
         let hold = if held == 1 { "holds" } else { "hold" };
         (held > 0 && !others).then(|| format!("{} {hold}", counted(held, "example")))
+    }
+}
+
+impl Model {
+    /// The miss that `e` opens: the focused eval's; in the changes, the first there is.
+    pub(crate) fn missed_here(&self) -> Option<&Trial> {
+        let cells = &self.live.cells;
+        if self.replay.is_some() {
+            return None;
+        }
+        if self.ui.focus == Pane::Changes {
+            return self.examples.misses().next();
+        }
+        let eval = match cells.list.selected? {
+            Entry::Group(eval) => eval,
+            Entry::Row(row) => cells.row(row)?.eval,
+        };
+        let eval = cells.evals.get(eval as usize)?;
+        let mut own = self.examples.of(&eval.rubric, &eval.id);
+        own.find(|trial| trial.misses())
     }
 }
 

@@ -10,9 +10,7 @@ use crate::model::counted;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
-use crate::tui::model::cells::Entry;
 use crate::tui::model::notices::Level;
-use crate::tui::model::pane::Pane;
 use crate::tui::model::saves::{EvalName, summary};
 use crate::workspace::Workspace;
 use crate::workspace::lint::Trial;
@@ -29,6 +27,7 @@ pub(super) fn saved(
     new: &Arc<Workspace>,
     touched: &[Touched],
 ) -> Option<Effect> {
+    model.examples.before = model.examples.misses().count();
     let mut judged = std::mem::take(&mut model.examples.asked);
     let mut waiting: Vec<(&str, u64)> = Vec::new();
     for (rubric, eval) in evals(new) {
@@ -70,17 +69,13 @@ pub(super) fn saved(
 }
 
 /// Nothing is asked for where there is nothing to try and nothing to take back.
-fn attempt(
-    model: &mut Model,
-    workspace: &Arc<Workspace>,
-    judged: Vec<EvalName>,
-) -> Option<Effect> {
+fn attempt(model: &mut Model, workspace: &Arc<Workspace>, judged: Vec<EvalName>) -> Option<Effect> {
     let examples = &mut model.examples;
     examples.number += 1;
+    examples.mended = false;
     examples.asked.clone_from(&judged);
     let some = evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
     if !some && examples.all().next().is_none() {
-        examples.mended = false;
         return None;
     }
     Some(Effect::TryExamples {
@@ -95,9 +90,8 @@ pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<Trial>) -> Vec<E
     if number != model.examples.number {
         return Vec::new();
     }
-    let missed = model.examples.misses().count();
     model.examples.checks = trials;
-    tell(model, missed);
+    tell(model);
     Vec::new()
 }
 
@@ -111,7 +105,6 @@ pub(super) fn judged(
     if number != model.examples.number {
         return Vec::new();
     }
-    let missed = model.examples.misses().count();
     for name in std::mem::take(&mut model.examples.asked) {
         model.examples.judged.remove(&name);
     }
@@ -127,15 +120,16 @@ pub(super) fn judged(
         model.notices.tell(model.now, Level::Warning, said);
     }
     model.examples.problem = problem;
-    tell(model, missed);
+    tell(model);
     saves::time_passed(model)
 }
 
 /// Tells what misses, or that it is mended; nothing where all is as it was and well.
-fn tell(model: &mut Model, missed: usize) {
-    let missing = model.examples.missing();
-    let mended = missing.is_none() && (missed > 0 || model.examples.mended);
-    model.examples.mended = mended;
+fn tell(model: &mut Model) {
+    let examples = &mut model.examples;
+    let missing = examples.missing();
+    let mended = missing.is_none() && examples.before > 0 && !examples.judging();
+    examples.mended = mended;
     let said = match &missing {
         Some(_) => missing.clone(),
         None => model.examples.holding().filter(|_| mended),
@@ -153,24 +147,6 @@ fn tell(model: &mut Model, missed: usize) {
     let report = model.saves.report.as_ref();
     let said = report.filter(|r| r.number > 0).map_or(said, summary);
     model.notices.tell(model.now, level, said);
-}
-
-/// The miss that `e` opens: the focused eval's; in the changes, the first there is.
-pub(crate) fn edits(model: &Model) -> Option<&Trial> {
-    let cells = &model.live.cells;
-    if model.replay.is_some() {
-        return None;
-    }
-    if model.ui.focus == Pane::Changes {
-        return model.examples.misses().next();
-    }
-    let eval = match cells.list.selected? {
-        Entry::Group(eval) => eval,
-        Entry::Row(row) => cells.row(row)?.eval,
-    };
-    let eval = cells.evals.get(eval as usize)?;
-    let mut own = model.examples.of(&eval.rubric, &eval.id);
-    own.find(|trial| trial.misses())
 }
 
 fn wait(by_judge: &[(&str, u64)]) -> Option<String> {

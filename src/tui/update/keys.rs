@@ -223,7 +223,7 @@ fn edit(model: &mut Model) -> Vec<Effect> {
     let Some(workspace) = model.workspace() else {
         return Vec::new();
     };
-    if let Some(trial) = super::examples::edits(model) {
+    if let Some(trial) = model.missed_here() {
         return vec![Effect::Edit {
             path: workspace.root.join(&trial.path),
             line: trial.line,

@@ -3,7 +3,7 @@
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
 mod copy;
-pub(crate) mod examples;
+mod examples;
 mod files;
 mod focus;
 mod keys;
