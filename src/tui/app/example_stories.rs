@@ -154,7 +154,7 @@ fn a_judge_that_costs_is_not_asked_about_examples_by_itself() {
     app.settle();
     let config = app.root.join("dicta.yaml");
     let text = fs::read_to_string(&config).expect("the demo's file");
-    let costs = "\n  costly: { provider: openai, model: m, base_url: 'https://judge.example/v1', key: { env: NO_SUCH_KEY } }\n";
+    let costs = "\n  costly: { provider: openai, model: m, base_url: 'https://judge.example/v1', api_key_env: NO_SUCH_KEY }\n";
     let with = text.replacen("\njudges:\n", &format!("\njudges:{costs}"), 1);
     assert_ne!(with, text, "{text}");
     app.save("dicta.yaml", &with).settle();

@@ -31,8 +31,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     );
     let mut used: u16 = 0;
     for (text, role) in examples(model, canvas.glyphs(), inside.height) {
-        line::draw(canvas, row_at(inside, used), &Row::of(text, role), None);
-        used += 1;
+        for row in wrap(&text, usize::from(inside.width)) {
+            line::draw(canvas, row_at(inside, used), &Row::of(row, role), None);
+            used += 1;
+        }
     }
     let Some(report) = &model.saves.report else {
         let below = below(inside, used);
@@ -62,11 +64,12 @@ fn below(area: Rect, used: u16) -> Rect {
     }
 }
 
-/// What became of examples, before all else: those that miss, one a row, a third of the rows at most; or that they are
+/// What became of examples, before all else: those that miss, as far as half of the rows hold them; or that they are
 /// mended. Nothing where there are none.
 fn examples(model: &Model, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
     let examples = &model.examples;
-    let most = usize::from(height / 3).max(1);
+    // Two rows each, in a narrow pane.
+    let most = usize::from(height / 4).max(1);
     let all = examples.misses().count();
     let shown = if all > most {
         most.saturating_sub(1)
