@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod evals;
+mod exam;
 mod init;
 mod list;
 mod open;
@@ -73,7 +74,9 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         None => bare(&cli.look, cx),
         Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(Command::Init { dir }) => init::init(&dir, cx),
-        Some(Command::Check { path, strict }) => check::check(path.as_deref(), strict, cx),
+        Some(Command::Check { path, strict, exam }) => {
+            check::check(path.as_deref(), strict, &exam, cx)
+        }
         Some(Command::Run(args)) => run::run(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),
         Some(Command::Show {

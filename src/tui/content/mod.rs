@@ -5,6 +5,7 @@
 
 mod call;
 mod changes;
+mod examples;
 pub(crate) mod fetched;
 mod prompt;
 mod transcript;

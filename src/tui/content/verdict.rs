@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::examples::examples;
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
@@ -21,6 +22,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
         let mut out = ink.waiting(&shown, "").unwrap_or_default();
         out.extend(label_alone(ink, &shown));
+        out.extend(examples(ink, &shown));
         out.extend(definition(ink, &shown));
         return Box::new(out);
     }
@@ -42,6 +44,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         }
     }
     out.extend(notes(ink));
+    out.extend(examples(ink, &shown));
     out.extend(definition(ink, &shown));
     said(ink, &shown, &mut out);
     Box::new(out)
