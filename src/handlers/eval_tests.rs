@@ -155,7 +155,8 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
     );
     let why = asked(&judged, &said("x", json!({}))).expect_err("no topic");
     assert_eq!(why, "criteria: metadata.topic is not in this transcript");
-    let Ok(Compiled::Judged(ready)) = Registry::builtin().prepare(&judged, &super::Home::default()) else {
+    let Ok(Compiled::Judged(ready)) = Registry::builtin().prepare(&judged, &super::Home::default())
+    else {
         panic!("judged")
     };
     assert_eq!(ready.known.model.as_deref(), Some("m"), "known before");

@@ -46,9 +46,8 @@ impl Check for NoErrors {
         if errors_unsaid(subject, &calls) {
             return Finding::check_error(ERRORS_UNSAID);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         let score = 1.0 - errors.len() as f64 / calls.len() as f64;

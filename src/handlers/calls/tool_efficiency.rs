@@ -93,9 +93,8 @@ impl Check for Efficiency {
             // A score needs every budget, and so does a pass.
             return Finding::check_error(ERRORS_UNSAID);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         let failed = errors.len();

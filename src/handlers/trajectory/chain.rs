@@ -214,7 +214,7 @@ impl Check for Chain {
         // Calls of the tool of the step in question that did not do, and why the first of them.
         let mut passed_over: Vec<usize> = Vec::new();
         let mut first = Vec::new();
-        for (ix, call) in subject.calls().iter().enumerate() {
+        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };
