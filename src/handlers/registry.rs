@@ -357,7 +357,7 @@ impl Registry {
             if spec.judged {
                 Compiled::Judged(JudgedEval::late(late))
             } else {
-                Compiled::Check(Box::new(LateCheck(late)))
+                Compiled::Check(Box::new(LateCheck::new(late)))
             }
         } else {
             self.compile_at(&eval.kind, &eval.params, home)?

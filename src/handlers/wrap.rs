@@ -1,11 +1,13 @@
 //! What an eval of any type may say around its check: bounds on the score, `not: true`, a `message`, params from the
 //! transcript's metadata and what of it is filled into a judge's texts.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::registry::TypeDef;
+use super::subject::Memo;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
 use crate::model::{Bounds, Outcome, Transcript};
 use crate::rubric::template::{self, Said};
@@ -164,13 +166,26 @@ impl Late {
     }
 }
 
-/// A check that is compiled for each transcript.
+/// A check that is compiled for each transcript, once for all its messages.
 #[derive(Debug)]
-pub(super) struct LateCheck(pub(super) Late);
+pub(super) struct LateCheck {
+    late: Late,
+    memo: Memo,
+}
+
+impl LateCheck {
+    pub(super) fn new(late: Late) -> Self {
+        Self {
+            late,
+            memo: Memo::new(),
+        }
+    }
+}
 
 impl Check for LateCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        match self.0.compile(subject) {
+        let compiled = subject.memo::<OnceCell<Result<Compiled, String>>>(&self.memo);
+        match compiled.get_or_init(|| self.late.compile(subject)) {
             Ok(Compiled::Check(check)) => check.check(subject),
             Ok(Compiled::Judged(_)) => Finding::check_error("this eval is a judge's"),
             Err(why) => Finding::check_error(why),
@@ -178,7 +193,7 @@ impl Check for LateCheck {
     }
 
     fn nature(&self) -> Nature {
-        (self.0.def.nature)(&self.0.home)
+        (self.late.def.nature)(&self.late.home)
     }
 }
 

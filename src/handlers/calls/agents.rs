@@ -88,11 +88,8 @@ impl EvalType for AgentResponseContains {
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Answers {
-            of,
-            held: Held::Text(self.contains),
-            least: 1,
-        })))
+        let held = Held::Text(self.contains);
+        Ok(Compiled::Check(Box::new(Answers::new(of, held, 1))))
     }
 }
 

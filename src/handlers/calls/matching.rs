@@ -58,7 +58,7 @@ impl Names {
         counts: impl Fn(usize) -> bool,
     ) -> Vec<Vec<usize>> {
         let mut of = vec![Vec::new(); self.0.len()];
-        for (ix, call) in subject.calls().iter().enumerate() {
+        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
             if let Some(name) = self.0.get_index_of(&*call.call.name)
                 && counts(ix)
             {
@@ -111,7 +111,7 @@ impl Scope {
 
     /// Their positions in the subject's calls, in order.
     pub(super) fn calls(&self, subject: &Subject<'_>) -> Vec<usize> {
-        let calls = subject.calls().iter().enumerate();
+        let calls = subject.while_wanted(subject.calls().iter().enumerate());
         calls
             .filter(|(_, call)| self.has(&call.call.name))
             .map(|(ix, _)| ix)
@@ -283,7 +283,7 @@ impl Args {
 /// Of the calls, those whose arguments nobody can read: `; 1 call has unreadable arguments (message 3: its arguments are
 /// no JSON: …)`, or nothing.
 pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
-    let mut broken = calls.iter().filter_map(|ix| {
+    let mut broken = subject.while_wanted(calls).filter_map(|ix| {
         let why = subject.arguments(*ix).err()?;
         Some((subject.calls()[*ix].message, why))
     });

@@ -46,9 +46,8 @@ impl Check for NoErrors {
         if let Some(why) = errors_unknown(subject, &calls) {
             return Finding::check_error(why);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         // Counted, not taken from 1: 1 of 10 has to be 0.1 for a bound of 0.1.

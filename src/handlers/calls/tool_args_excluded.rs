@@ -116,8 +116,8 @@ impl Check for Never {
             return Finding::of(true, self.of.none(subject));
         }
         let unreadable = unreadable(subject, &calls);
-        let wrong: Vec<_> = calls
-            .iter()
+        let wrong: Vec<_> = subject
+            .while_wanted(&calls)
             .filter_map(|ix| Some((*ix, self.wrong(subject, *ix)?)))
             .collect();
         if wrong.is_empty() {

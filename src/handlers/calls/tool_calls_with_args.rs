@@ -160,7 +160,8 @@ impl Every {
 
     /// Whether some call fails by its arguments, whatever the transcript lacks.
     fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
-        !self.args.is_empty() && calls.iter().any(|ix| !self.args.hold(subject, *ix))
+        let mut wanted = subject.while_wanted(calls);
+        !self.args.is_empty() && wanted.any(|ix| !self.args.hold(subject, *ix))
     }
 }
 
@@ -177,9 +178,8 @@ impl Check for Every {
         {
             return Finding::check_error(NO_RESULTS);
         }
-        let wrong: Vec<usize> = calls
-            .iter()
-            .copied()
+        let wrong: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| !self.holds(subject, *ix))
             .collect();
         // What fails without knowing which results are errors fails with it too.

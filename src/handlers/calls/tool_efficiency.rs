@@ -93,9 +93,8 @@ impl Check for Efficiency {
         if looks_at_errors && let Some(why) = errors_unknown(subject, &calls) {
             return Finding::check_error(why);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         let failed = errors.len();

@@ -87,7 +87,7 @@ impl Check for Forbidden {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut found = Vec::new();
         let mut marks = Vec::new();
-        for pattern in &self.0 {
+        for pattern in subject.while_wanted(&self.0) {
             let walked = walk(&pattern.sequence, subject);
             if walked.len() < pattern.sequence.len() {
                 continue;

@@ -239,7 +239,7 @@ impl Chain {
         let mut walked = Vec::new();
         let mut passed_over: Vec<usize> = Vec::new();
         let mut first = Vec::new();
-        for (ix, call) in subject.calls().iter().enumerate() {
+        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };

@@ -43,7 +43,7 @@ struct Sequence(Vec<String>);
 /// walked at all, so they are.
 pub(super) fn walk(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
     let mut walked = Vec::new();
-    for (ix, call) in subject.calls().iter().enumerate() {
+    for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
         match names.get(walked.len()) {
             None => break,
             Some(name) if *call.call.name == **name => walked.push(ix),
