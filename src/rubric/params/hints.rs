@@ -102,7 +102,7 @@ fn schema_at<'s>(schema: &'s Value, pointer: &str) -> Option<&'s Value> {
 }
 
 /// The names that share a word with one that nobody knows, in their order.
-pub(super) fn alike<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
+pub(in crate::rubric) fn alike<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
     let words = |name: &str| -> Vec<String> {
         let parts = name.split(|c: char| !c.is_alphanumeric());
         let long = parts.filter(|part| part.len() > 2);
