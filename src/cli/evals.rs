@@ -227,8 +227,8 @@ mod tests {
                 assert!(line.contains(alias.name), "{line}");
             }
         }
-        let last = list.lines().rev().take(2).collect::<String>();
-        assert!(last.contains("dicta evals --all"), "{last}");
+        let end = list.lines().rev().take(2).collect::<String>();
+        assert!(end.contains("dicta evals --all"), "{end}");
     }
 
     /// The table of README.md.

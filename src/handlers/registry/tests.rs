@@ -237,3 +237,19 @@ fn an_author_sees_where_params_are_wrong() {
         assert!(problem.starts_with(place), "{problems:?}");
     }
 }
+
+#[test]
+fn the_demo_shows_the_breadth_of_what_code_decides() {
+    let registry = Registry::builtin();
+    let mut shown = std::collections::BTreeSet::new();
+    for yaml in [
+        include_str!("../../../sample-runs/demo/rubrics/beamline.yaml"),
+        include_str!("../../../sample-runs/demo/rubrics/support.yaml"),
+        include_str!("../../../sample-runs/demo/rubrics/tool-work.yaml"),
+    ] {
+        let rubric = load(yaml).unwrap_or_else(|why| panic!("{why:?}"));
+        let kinds = rubric.evals.into_iter().map(|eval| eval.kind);
+        shown.extend(kinds.filter(|kind| registry.kind(kind).is_some_and(|spec| !spec.judged)));
+    }
+    assert!(shown.len() >= 8, "{shown:?}");
+}
