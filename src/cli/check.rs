@@ -1,10 +1,12 @@
 //! `dicta check`: everything that would fail at load, what lints say, whether examples hold, and how a file of transcripts
 //! was understood.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+
+use serde::de::IgnoredAny;
 
 use super::Cx;
 use super::trouble::{Trouble, USAGE};
@@ -24,7 +26,7 @@ pub(super) fn check(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Tr
     match path {
         Some(path)
             if path.is_file()
-                && is_yaml(path)
+                && is_rubric(path)
                 && path.file_name() != Some("dicta.yaml".as_ref()) =>
         {
             one_rubric(path, strict, cx)
@@ -41,8 +43,21 @@ fn code(warnings: usize, strict: bool) -> u8 {
     if strict && warnings > 0 { USAGE } else { 0 }
 }
 
-fn is_yaml(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "yaml" || e == "yml")
+/// YAML, or a PromptKit pack: JSON whose one object holds evals or prompts, and no messages.
+fn is_rubric(path: &Path) -> bool {
+    let is = |ext: &str| path.extension().is_some_and(|e| e == ext);
+    if is("yaml") || is("yml") {
+        return true;
+    }
+    let keys = || -> Option<HashMap<String, IgnoredAny>> {
+        let text = std::fs::read(path).ok()?;
+        serde_json::from_slice(&text).ok()
+    };
+    is("json")
+        && keys().is_some_and(|keys| {
+            let has = |key: &str| keys.contains_key(key);
+            (has("evals") || has("prompts")) && !has("messages")
+        })
 }
 
 fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {

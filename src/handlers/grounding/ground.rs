@@ -81,7 +81,12 @@ impl<'t> Ground<'t> {
         self.figures.get_or_init(|| {
             let mut figures = Figures::default();
             let all = self.texts.iter().flat_map(|text| NUMBER.find_iter(text));
+            // A long table says the same few again and again: each is read once.
+            let mut read: HashSet<&str> = HashSet::new();
             for number in all {
+                if !read.insert(number.as_str()) {
+                    continue;
+                }
                 figures.numbers.extend(numbers(number.as_str()));
                 let version = version_parts(number.as_str()).0;
                 for parts in 2..version.len().min(MAX_PARTS + 1) {
