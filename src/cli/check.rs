@@ -1,11 +1,12 @@
 //! `dicta check`: everything that would fail at load, what lints say, whether examples hold, and how a file of transcripts
 //! was understood.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Cx;
@@ -49,15 +50,19 @@ fn is_rubric(path: &Path) -> bool {
     if is("yaml") || is("yml") {
         return true;
     }
-    let keys = || -> Option<HashMap<String, IgnoredAny>> {
-        let text = std::fs::read(path).ok()?;
-        serde_json::from_slice(&text).ok()
-    };
+    let top = || -> Option<Top> { serde_json::from_slice(&std::fs::read(path).ok()?).ok() };
     is("json")
-        && keys().is_some_and(|keys| {
-            let has = |key: &str| keys.contains_key(key);
-            (has("evals") || has("prompts")) && !has("messages")
+        && top().is_some_and(|top| {
+            (top.evals.is_some() || top.prompts.is_some()) && top.messages.is_none()
         })
+}
+
+/// What tells a pack from a transcript.
+#[derive(Deserialize)]
+struct Top {
+    evals: Option<IgnoredAny>,
+    prompts: Option<IgnoredAny>,
+    messages: Option<IgnoredAny>,
 }
 
 fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
