@@ -400,3 +400,33 @@ fn thresholds_are_shown_with_what_labels_say() {
     }
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn a_pack_is_checked_as_what_it_is() {
+    let bench = Bench::new();
+    let pack = json!({
+        "id": "desk",
+        "template_engine": {"version": "v1"},
+        "prompts": {"chat": {"evals": [
+            {"id": "thanks", "type": "content_includes", "trigger": "every_turn", "params": {"patterns": ["thank"]}}]}},
+        "evals": [
+            {"id": "short", "type": "max_sentences", "trigger": "every_turn", "params": {"max_sentences": 3},
+             "metric": {"name": "short", "type": "boolean"}},
+            {"id": "kind", "type": "llm_judge_conversation", "params": {"criteria": "The agent is kind"}}]
+    });
+    bench.write("desk.pack.json", &pack.to_string());
+    let check = bench.dicta(&["check", "desk.pack.json"]);
+    let (told, out) = (text(&check.stderr), text(&check.stdout));
+    assert_eq!(check.status.code(), Some(0), "{told}");
+    assert!(out.contains("with 3 evals"), "{out}");
+    bench.write(
+        "t.json",
+        r#"{"messages": [{"role": "user", "content": "q"}]}"#,
+    );
+    let check = bench.dicta(&["check", "t.json"]);
+    assert!(
+        text(&check.stdout).contains("1 transcript"),
+        "{}",
+        text(&check.stdout)
+    );
+}

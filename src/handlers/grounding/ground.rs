@@ -125,7 +125,12 @@ impl<'t> Ground<'t> {
             let mut figures = Figures::default();
             let texts = self.texts.iter();
             let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
+            // A long table says the same few again and again: each is read once, where it comes first.
+            let mut read: HashSet<&str> = HashSet::new();
             for (message, number) in all {
+                if !read.insert(number.as_str()) {
+                    continue;
+                }
                 for reading in numbers(number.as_str()) {
                     figures.numbers.entry(reading).or_insert(message);
                 }

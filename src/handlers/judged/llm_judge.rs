@@ -3,40 +3,24 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{common_problems, empty, scale_problem};
+use super::{BOUNDS, empty, judged_params, scale_problem};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Compiled, JudgedEval, JudgedParams};
 use crate::rubric::{Alias, ParamProblem};
 
-/// Params of both.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    /// What to judge, in plain words.
-    #[schemars(length(min = 1))]
-    criteria: String,
-    /// The scoring guide: which score stands for what.
-    #[serde(default)]
-    rubric: Option<String>,
-    /// Another model than the judge's.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    model: Option<String>,
-    /// Replaces the opening of the judge's prompt, never its frame.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    system_prompt: Option<String>,
-    /// Decides from the score (0 to 1, after scaling): passed if it is at least this.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    min_score: Option<f64>,
-    /// Decides from the score (0 to 1, after scaling): passed if it is at most this.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1))]
-    max_score: Option<f64>,
-    /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
-    #[serde(default)]
-    scale: Option<[f64; 2]>,
+judged_params! {
+    /// Params of both.
+    struct Params {
+        /// What to judge, in plain words.
+        #[schemars(length(min = 1))]
+        criteria: String,
+        /// The scoring guide: which score stands for what.
+        #[serde(default)]
+        rubric: Option<String>,
+        /// The lowest and the highest score the judge is asked for, such as [1, 5]; 0 to 1 without.
+        #[serde(default)]
+        scale: Option<[f64; 2]>,
+    }
 }
 
 /// Judges the output.
@@ -51,7 +35,7 @@ impl EvalType for LlmJudge {
     const EXAMPLE: &'static str = "criteria: The answer is polite and concrete\nmin_score: 0.7";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = &["min_score", "max_score"];
+    const DECIDES: &'static [&'static str] = BOUNDS;
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         self.0.compile(false)
@@ -72,7 +56,7 @@ impl EvalType for LlmJudgeSession {
         "criteria: The agent checked the order before it promised a refund";
     const JUDGED: bool = true;
     const SCORED: bool = true;
-    const DECIDES: &'static [&'static str] = &["min_score", "max_score"];
+    const DECIDES: &'static [&'static str] = BOUNDS;
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         self.0.compile(true)
@@ -81,21 +65,16 @@ impl EvalType for LlmJudgeSession {
 
 impl Params {
     fn compile(self, session: bool) -> Result<Compiled, Vec<ParamProblem>> {
+        let (known, mut problems) = self.common();
+        empty("criteria", Some(&self.criteria), &mut problems);
+        problems.extend(scale_problem(self.scale));
         let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
-            model: self.model,
-            system_prompt: self.system_prompt,
-            min_score: self.min_score,
-            max_score: self.max_score,
             scale: self.scale.map(|[low, high]| (low, high)),
             session,
-            ..JudgedParams::default()
+            ..known
         };
-        let mut problems = Vec::new();
-        empty("criteria", Some(&known.criteria), &mut problems);
-        problems.extend(common_problems(&known));
-        problems.extend(scale_problem(self.scale));
         if problems.is_empty() {
             Ok(Compiled::Judged(JudgedEval::of(known)))
         } else {

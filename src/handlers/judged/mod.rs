@@ -57,11 +57,11 @@ macro_rules! judged_params {
             #[serde(default)]
             #[schemars(length(min = 1))]
             system_prompt: Option<String>,
-            /// Decides from the score (0 to 1): passed if it is at least this.
+            /// Decides from the score (0 to 1, after scaling): passed if it is at least this.
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             min_score: Option<f64>,
-            /// Decides from the score (0 to 1): passed if it is at most this.
+            /// Decides from the score (0 to 1, after scaling): passed if it is at most this.
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             max_score: Option<f64>,

@@ -327,7 +327,7 @@ fn a_tool_is_looked_for_wherever_a_type_names_one() {
         ),
         (
             "trajectory_match",
-            "expected: [get_order], before: [[get_ordr, get_order]]",
+            "expected: [get_order], mode: superset, before: [[get_ordr, get_order]]",
             true,
         ),
         ("tool_call_chain", "steps: [{tool: get_ordr}]", true),
