@@ -133,6 +133,7 @@ fn examples(tried: &Tried) -> String {
         held,
         missed,
         judged,
+        programs,
         ..
     } = *tried;
     let mut parts = Vec::new();
@@ -143,13 +144,16 @@ fn examples(tried: &Tried) -> String {
     if missed > 0 {
         parts.push(format!("{missed} missed"));
     }
-    if judged > 0 {
-        let examples = if held + missed > 0 {
-            judged.to_string()
+    for (n, who) in [(judged, "judge"), (programs, "program")] {
+        if n == 0 {
+            continue;
+        }
+        let examples = if parts.is_empty() {
+            counted(n, "example")
         } else {
-            counted(judged, "example")
+            n.to_string()
         };
-        parts.push(format!("{examples} not run here: a judge decides"));
+        parts.push(format!("{examples} not run here: a {who} decides"));
     }
     if parts.is_empty() {
         return String::new();

@@ -345,7 +345,7 @@ mod tests {
             let text = format!("{{{{ ('{name}' is filter) }}}}");
             assert_eq!(
                 env.render_str(&text, ()).ok().as_deref(),
-                Some("true"),
+                Some("True"),
                 "{name}"
             );
         }
@@ -353,7 +353,7 @@ mod tests {
             let text = format!("{{{{ ('{name}' is test) }}}}");
             assert_eq!(
                 env.render_str(&text, ()).ok().as_deref(),
-                Some("true"),
+                Some("True"),
                 "{name}"
             );
         }

@@ -17,6 +17,8 @@ pub struct Tried {
     pub missed: u64,
     /// Not tried, since a judge decides.
     pub judged: u64,
+    /// Not tried, since a program of the author's decides, and looking for mistakes starts none.
+    pub programs: u64,
     /// Those missed that are not allowed, each where it stands.
     pub problems: Vec<Diagnostic>,
 }
@@ -28,6 +30,10 @@ pub fn examples(rubrics: &[Arc<Rubric>], registry: &Registry) -> Tried {
         let mut lints = Lints::of(rubric);
         for (at, eval) in enabled(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
             let of = Of { at, eval };
+            if eval.kind == "script" {
+                tried.programs += eval.examples.len() as u64;
+                continue;
+            }
             let Some(findings) = run_examples(registry, eval) else {
                 tried.judged += eval.examples.len() as u64;
                 continue;
