@@ -44,7 +44,7 @@ pub(super) enum Command {
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Find mistakes in a workspace, a rubric or transcripts, and try the examples of evals; judge nothing
+    /// Find mistakes in a workspace, a rubric or transcripts, and try the examples of evals; judge no transcript
     #[command(alias = "validate", after_help = lints())]
     Check {
         /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
@@ -52,6 +52,8 @@ pub(super) enum Command {
         /// Exit with 2 where there is a warning, too
         #[arg(long)]
         strict: bool,
+        #[command(flatten)]
+        exam: Exam,
     },
     /// Run the evals of a workspace, record the run, print the results
     Run(RunArgs),
@@ -122,10 +124,14 @@ pub(super) enum Command {
     },
     /// Call a judge's tool exactly as a judge would
     Tool(ToolArgs),
-    /// List the eval types with their params and examples
+    /// List the eval types; with a name, its params, an example and its JSON Schema
     Evals {
-        /// Only this type, with its JSON Schema
+        /// Tell all about this type, by any of its names
+        #[arg(value_name = "TYPE")]
         kind: Option<String>,
+        /// Tell all about every type
+        #[arg(long, conflicts_with = "kind")]
+        all: bool,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
@@ -185,6 +191,20 @@ pub(super) struct Look {
     /// Draw the workbench with ASCII characters alone
     #[arg(long)]
     pub(super) ascii: bool,
+}
+
+/// Which examples `dicta check` tries.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Exam {
+    /// Try the examples of judged evals too: says first what is asked, and asks only judges that cost nothing
+    #[arg(long)]
+    pub(super) examples: bool,
+    /// Ask this judge instead
+    #[arg(long, value_name = "NAME", requires = "examples")]
+    pub(super) judge: Option<String>,
+    /// Ask judges that cost, too
+    #[arg(long, requires = "examples")]
+    pub(super) yes: bool,
 }
 
 /// Where to look.

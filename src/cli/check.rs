@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Cx;
+use super::args::Exam;
 use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
+use super::{Cx, exam};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
@@ -21,7 +22,20 @@ use crate::workspace::lint::{self, EvalTally, Observer, Tried};
 use crate::workspace::{self, Workspace};
 
 /// Checks a workspace, a rubric or a file of transcripts.
-pub(super) fn check(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
+pub(super) fn check(
+    path: Option<&Path>,
+    strict: bool,
+    exam: &Exam,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let file =
+        path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
+    if let Some(path) = file.filter(|_| exam.examples) {
+        return Err(Trouble::usage(format!(
+            "{} has no judges by itself: give `--examples` the workspace's folder",
+            path.display()
+        )));
+    }
     match path {
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
             if is_yaml(path) || holds_a_rubric(path) {
@@ -30,7 +44,7 @@ pub(super) fn check(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Tr
                 transcripts(path, strict, cx)
             }
         }
-        _ => whole(path, strict, cx),
+        _ => whole(path, strict, exam, cx),
     }
 }
 
@@ -74,7 +88,7 @@ fn in_lines(rubric: &Rubric) -> String {
     out
 }
 
-fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
+fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(path, cx)?;
     opened.introduce(cx);
     let workspace = &opened.workspace;
@@ -97,7 +111,13 @@ fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         bad.append(&mut taken);
     }
     tell(&bad, cx);
-    let tried = lint::examples(&workspace.rubrics, &Registry::builtin());
+    let registry = Registry::builtin();
+    let mut tried = lint::examples(&workspace.rubrics, &registry);
+    let undecided = if asked.examples {
+        exam::hold(asked, workspace, &registry, &mut tried, cx)?
+    } else {
+        0
+    };
     let mut lints = observer.finish();
     lints.extend(lint::same_verdict(&workspace.rubrics, &on_board(workspace)));
     cx.streams.diagnose(&tried.problems);
@@ -124,7 +144,10 @@ fn whole(path: Option<&Path>, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let warnings = workspace.warnings.len() + bad.len() + lints.len() + tried.problems.len();
     out.push_str(&last(warnings));
     cx.streams.print(&out);
-    Ok(code(warnings, strict))
+    match code(warnings, strict) {
+        0 if undecided > 0 => Ok(exam::UNDECIDED),
+        code => Ok(code),
+    }
 }
 
 /// What became of the examples; nothing where there are none.
@@ -136,6 +159,13 @@ fn examples(tried: &Tried) -> String {
         programs,
         ..
     } = *tried;
+    let some = |n: u64, first: bool| {
+        if first {
+            counted(n, "example")
+        } else {
+            n.to_string()
+        }
+    };
     let mut parts = Vec::new();
     if held + missed > 0 {
         let hold = if held == 1 { "holds" } else { "hold" };
@@ -144,16 +174,13 @@ fn examples(tried: &Tried) -> String {
     if missed > 0 {
         parts.push(format!("{missed} missed"));
     }
-    for (n, who) in [(judged, "judge"), (programs, "program")] {
-        if n == 0 {
-            continue;
-        }
-        let examples = if parts.is_empty() {
-            counted(n, "example")
-        } else {
-            n.to_string()
-        };
-        parts.push(format!("{examples} not run here: a {who} decides"));
+    if judged > 0 {
+        let examples = some(judged, parts.is_empty());
+        parts.push(format!("{examples} not run here: a judge decides"));
+    }
+    if programs > 0 {
+        let examples = some(programs, parts.is_empty());
+        parts.push(format!("{examples} not run here: a program decides"));
     }
     if parts.is_empty() {
         return String::new();

@@ -5,6 +5,8 @@
 
 mod args;
 mod check;
+mod evals;
+mod exam;
 mod init;
 mod list;
 mod open;
@@ -72,7 +74,9 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         None => bare(&cli.look, cx),
         Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(Command::Init { dir }) => init::init(&dir, cx),
-        Some(Command::Check { path, strict }) => check::check(path.as_deref(), strict, cx),
+        Some(Command::Check { path, strict, exam }) => {
+            check::check(path.as_deref(), strict, &exam, cx)
+        }
         Some(Command::Run(args)) => run::run(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),
         Some(Command::Show {
@@ -109,7 +113,9 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             place,
         }) => prompt::prompt(&cell, key, judge, &place, cx),
         Some(Command::Tool(args)) => tool::tool(&args, cx),
-        Some(Command::Evals { kind, format }) => list::evals(kind.as_deref(), format, cx),
+        Some(Command::Evals { kind, all, format }) => {
+            evals::evals(kind.as_deref(), all, format, cx)
+        }
         Some(Command::Judges { place }) => list::judges(&place, cx),
         Some(Command::Tools { format }) => list::tools(format, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Compiled, Finding, Home, Registry, Subject};
+use super::{Compiled, Finding, Home, Nature, Registry, Subject};
 use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::rubric::{Eval, Example, ExampleInput};
 
@@ -15,10 +15,12 @@ pub fn run_example(registry: &Registry, eval: &Eval, example: &Example) -> Findi
     }
 }
 
-/// What an eval finds on each of its examples, compiled once. `None` where a judge decides.
+/// What an eval finds on each of its examples, compiled once. `None` where a judge decides, or a program: none is started
+/// by itself.
 pub fn run_examples(registry: &Registry, eval: &Eval) -> Option<Vec<Finding>> {
     match registry.prepare(eval, &Home::default()) {
         Ok(Compiled::Judged(_)) => None,
+        Ok(Compiled::Check(check)) if check.nature() != Nature::Quick => None,
         Ok(compiled) => Some(eval.examples.iter().map(|one| on(&compiled, one)).collect()),
         Err(why) => {
             let failed = || Finding::check_error(why.clone());

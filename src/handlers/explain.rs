@@ -1,9 +1,14 @@
 //! Words for explanations: short, with hidden characters made visible, because what they quote is untrusted.
 
 use std::fmt::{self, Write as _};
+use std::io;
 use std::ops::Range;
 
-/// How many characters of a quoted text are shown.
+use serde_json::Value;
+
+use crate::model::visible;
+
+/// How many characters of a quoted text, or of a value, are shown.
 const SHOWN: usize = 60;
 /// How many things of a kind are listed.
 const LISTED: usize = 5;
@@ -54,8 +59,67 @@ pub(super) fn list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> Strin
     out
 }
 
+/// A name of a tool or an argument: as it is where it is plain, else in quotes.
+pub(super) struct Name<'a>(pub(super) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if !self.0.is_empty() && self.0.len() <= SHOWN && self.0.chars().all(plain) {
+            f.write_str(self.0)
+        } else {
+            Quoted(self.0).fmt(f)
+        }
+    }
+}
+
+/// A JSON value, short and fit for a terminal.
+pub(super) struct Shown<'a>(pub(super) &'a Value);
+
+/// How many bytes of a value are written before it is cut: never all of a large one.
+const WRITTEN: usize = 256;
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Value::String(text) = self.0 {
+            return Quoted(text).fmt(f);
+        }
+        let mut head = Head(Vec::new());
+        // It fails where the head is full; what is there is shown.
+        let whole = serde_json::to_writer(&mut head, self.0).is_ok();
+        let text = String::from_utf8_lossy(&head.0);
+        let seen = visible(&text, false);
+        match seen.char_indices().nth(SHOWN) {
+            Some((at, _)) => write!(f, "{}…", &seen[..at]),
+            None if whole => f.write_str(&seen),
+            None => write!(f, "{seen}…"),
+        }
+    }
+}
+
+/// Takes the first bytes and refuses the rest.
+struct Head(Vec<u8>);
+
+impl io::Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = WRITTEN - self.0.len();
+        if room == 0 {
+            return Err(io::Error::other("enough"));
+        }
+        let taken = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -70,5 +134,28 @@ mod tests {
         );
         assert_eq!(list([1, 2]), "1, 2");
         assert_eq!(list(1..=8), "1, 2, 3, 4, 5 and 3 more");
+    }
+
+    #[test]
+    fn values_are_shown_short_and_harmless() {
+        for (value, shown) in [
+            (json!(null), "null".to_owned()),
+            (json!(10.0), "10.0".to_owned()),
+            (json!("a\u{202e}b"), r#""a\u{202e}b""#.to_owned()),
+            (
+                json!({"a": ["x\u{200b}"]}),
+                r#"{"a":["x‹U+200B›"]}"#.to_owned(),
+            ),
+            (
+                json!((0..1000).collect::<Vec<_>>()),
+                "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,…".to_owned(),
+            ),
+            (json!(["é".repeat(300)]), format!("[\"{}…", "é".repeat(58))),
+        ] {
+            assert_eq!(Shown(&value).to_string(), shown);
+        }
+        assert_eq!(Name("order_id").to_string(), "order_id");
+        assert_eq!(Name("a b").to_string(), r#""a b""#);
+        assert_eq!(Name("").to_string(), r#""""#);
     }
 }

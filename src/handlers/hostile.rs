@@ -152,7 +152,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Every check of the registry, made from its example.
-fn examples() -> Vec<(String, Box<dyn super::Check>)> {
+pub(super) fn examples() -> Vec<(String, Box<dyn super::Check>)> {
     let registry = Registry::builtin();
     let mut checks = Vec::new();
     for spec in registry.kinds().into_iter().filter(|spec| !spec.judged) {

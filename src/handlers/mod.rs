@@ -24,9 +24,13 @@ mod script;
 mod stop;
 mod subject;
 #[cfg(test)]
+mod surprises;
+#[cfg(test)]
 mod testing;
 mod text;
 mod trajectory;
+#[cfg(test)]
+mod type_laws;
 mod wrap;
 
 use std::ops::Range;
@@ -39,7 +43,7 @@ use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::Parts;
-pub use registry::Registry;
+pub use registry::{FAMILIES, Registry};
 pub use script::{Home, Scripts, guard};
 pub use stop::Stop;
 pub use subject::{Call, Said, Subject};

@@ -15,6 +15,7 @@ use super::wrap::{Bounded, Late, LateCheck, Not, Told, has_variables};
 use super::{
     Compiled, Home, JudgedEval, Nature, assertion, calls, grounding, judged, script, trajectory,
 };
+use crate::model::Bounds;
 use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem, from_metadata};
 
 /// The list. A new type is a file of its own and a line here.
@@ -176,6 +177,7 @@ fn spec_of<T: EvalType>() -> KindSpec {
     }
     KindSpec {
         name: T::NAME,
+        family: family_of(std::any::type_name::<T>()),
         summary: T::SUMMARY,
         schema,
         example: T::EXAMPLE,
@@ -185,6 +187,31 @@ fn spec_of<T: EvalType>() -> KindSpec {
         aliases: T::ALIASES,
         param_aliases: T::PARAM_ALIASES,
     }
+}
+
+/// Families in the order authors read them: the folder (or file) of `handlers` that the types live in, and what they look
+/// at. Which type is in which follows from where it is.
+pub const FAMILIES: &[(&str, &str)] = &[
+    ("text", "what the agent said: words, patterns, length, JSON"),
+    (
+        "calls",
+        "its tool calls, one by one, and what they answered",
+    ),
+    (
+        "trajectory",
+        "its tool calls as a list: which, in what order",
+    ),
+    ("grounding", "whether its tools said so too"),
+    ("numbers", "recorded numbers: time, cost, tokens, likeness"),
+    ("judged", "what a judge decides"),
+    ("assertion", "another type with bounds around it"),
+    ("script", "a program of yours"),
+];
+
+/// The folder of `handlers` in the path of a type: `text` of `dicta::handlers::text::contains::Contains`.
+fn family_of(path: &'static str) -> &'static str {
+    let mut steps = path.split("::").skip_while(|step| *step != "handlers");
+    steps.nth(1).unwrap_or_default()
 }
 
 fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<ParamProblem>> {
@@ -209,7 +236,8 @@ fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<
     }
     Ok(match read(&own)? {
         Compiled::Check(inner) if min.is_some() || max.is_some() => {
-            Compiled::Check(Box::new(Bounded { inner, min, max }))
+            let bounds = Bounds { min, max };
+            Compiled::Check(Box::new(Bounded { inner, bounds }))
         }
         compiled => compiled,
     })
@@ -329,7 +357,7 @@ impl Registry {
             if spec.judged {
                 Compiled::Judged(JudgedEval::late(late))
             } else {
-                Compiled::Check(Box::new(LateCheck(late)))
+                Compiled::Check(Box::new(LateCheck::new(late)))
             }
         } else {
             self.compile_at(&eval.kind, &eval.params, home)?

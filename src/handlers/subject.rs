@@ -1,17 +1,25 @@
-//! What a check looks at, prepared once for all evals of a transcript (or of its messages up to one).
+//! What a check looks at, prepared once for all evals of a transcript and for all its messages that are judged.
 //!
-//! Everything is made when it is first asked for and kept. Not shared by threads: checks are, subjects are not.
+//! Everything is made when it is first asked for and kept. What does not depend on where a subject ends is shared by all
+//! prefixes of a transcript ([`Whole`]): a prefix sees the first of the messages, calls and answers. Not shared by
+//! threads: checks are, subjects are not.
+
+mod whole;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use self::whole::Whole;
+use super::grounding::Ground;
 use super::text::fold;
 use super::{Mark, Stop};
-use crate::model::{Part, Role, ToolCall, ToolResult, Transcript};
+use crate::model::{Part, ToolCall, ToolResult, Transcript};
+
+pub(super) use self::whole::Memo;
 
 /// What a check looks at: a transcript, or its messages up to one, prepared once for all evals.
 /// Calls are joined with their results by call id; texts are lower-cased at most once.
@@ -21,14 +29,11 @@ pub struct Subject<'t> {
     pub transcript: &'t Transcript<'t>,
     /// Messages `0..end` are looked at.
     pub end: usize,
-    said: OnceCell<Vec<Said<'t>>>,
+    whole: Rc<Whole<'t>>,
+    /// How many of the assistant messages, and of the calls, stand before the end.
+    said: OnceCell<usize>,
+    calls: OnceCell<usize>,
     silence: Said<'t>,
-    calls: OnceCell<Vec<Call<'t>>>,
-    results: OnceCell<Vec<Option<(usize, &'t ToolResult<'t>)>>>,
-    answers: OnceCell<Vec<Option<Said<'t>>>>,
-    /// By call: the arguments as an object, or why they are none.
-    arguments: OnceCell<Vec<Result<Map<String, Value>, String>>>,
-    metadata: OnceCell<Option<Value>>,
     stop: Option<Stop>,
 }
 
@@ -54,7 +59,15 @@ pub struct Call<'t> {
     pub call: &'t ToolCall<'t>,
 }
 
-impl Said<'_> {
+impl<'t> Said<'t> {
+    fn new(message: usize, text: Cow<'t, str>) -> Self {
+        Self {
+            message: Some(message),
+            text,
+            folded: OnceCell::new(),
+        }
+    }
+
     /// The text in lower case, character by character.
     pub fn folded(&self) -> &str {
         let folded = self.folded.get_or_init(|| match fold::fold(&self.text) {
@@ -68,21 +81,32 @@ impl Said<'_> {
 impl<'t> Subject<'t> {
     /// The whole transcript.
     pub fn new(transcript: &'t Transcript<'t>) -> Self {
-        Self::prefix(transcript, transcript.messages.len())
+        Self::of(Rc::new(Whole::new(transcript)), transcript.messages.len())
     }
 
     /// Messages `0..end` of a transcript: what an eval sees at `every_turn`. Results after `end` are not there yet.
     pub fn prefix(transcript: &'t Transcript<'t>, end: usize) -> Self {
+        Self::of(Rc::new(Whole::new(transcript)), end)
+    }
+
+    /// The same as [`Subject::prefix`] of this one's transcript, with all that this one has prepared, stop included.
+    #[must_use]
+    pub fn up_to(&self, end: usize) -> Self {
+        Self {
+            stop: self.stop.clone(),
+            ..Self::of(Rc::clone(&self.whole), end)
+        }
+    }
+
+    fn of(whole: Rc<Whole<'t>>, end: usize) -> Self {
+        let transcript = whole.transcript;
         Self {
             transcript,
             end: end.min(transcript.messages.len()),
+            whole,
             said: OnceCell::new(),
-            silence: Said::default(),
             calls: OnceCell::new(),
-            results: OnceCell::new(),
-            answers: OnceCell::new(),
-            arguments: OnceCell::new(),
-            metadata: OnceCell::new(),
+            silence: Said::default(),
             stop: None,
         }
     }
@@ -99,19 +123,17 @@ impl<'t> Subject<'t> {
         self.stop.as_ref().is_some_and(Stop::is_set)
     }
 
+    /// The items, until nobody wants the finding any more.
+    pub(super) fn while_wanted<I: IntoIterator>(&self, items: I) -> impl Iterator<Item = I::Item> {
+        items.into_iter().take_while(|_| !self.stopped())
+    }
+
     /// The texts of the assistant messages, in order; messages without text (calls alone) are the empty text.
     pub fn said(&self) -> &[Said<'t>] {
-        self.said.get_or_init(|| {
-            let messages = self.transcript.messages[..self.end].iter().enumerate();
-            messages
-                .filter(|(_, message)| message.role == Role::Assistant)
-                .map(|(at, message)| Said {
-                    message: Some(at),
-                    text: message.text(),
-                    folded: OnceCell::new(),
-                })
-                .collect()
-        })
+        let all = self.whole.said();
+        let is_before = |said: &Said<'_>| said.message.is_some_and(|at| at < self.end);
+        let count = self.said.get_or_init(|| all.partition_point(is_before));
+        &all[..*count]
     }
 
     /// The output: the text of the last assistant message. Without one the empty text, which is not missing data.
@@ -121,33 +143,15 @@ impl<'t> Subject<'t> {
 
     /// The calls of all assistant messages, in order.
     pub fn calls(&self) -> &[Call<'t>] {
-        self.calls.get_or_init(|| {
-            let messages = self.transcript.messages[..self.end].iter().enumerate();
-            messages
-                .filter(|(_, message)| message.role == Role::Assistant)
-                .flat_map(|(at, message)| {
-                    let parts = message.parts.iter().enumerate();
-                    parts.map(move |(nth, part)| (at, nth, part))
-                })
-                .filter_map(|(message, nth, part)| match part {
-                    Part::ToolCall(call) => Some(Call {
-                        message,
-                        part: nth,
-                        call,
-                    }),
-                    _ => None,
-                })
-                .collect()
-        })
+        let all = self.whole.calls();
+        let is_before = |call: &Call<'_>| call.message < self.end;
+        let count = self.calls.get_or_init(|| all.partition_point(is_before));
+        &all[..*count]
     }
 
     /// The arguments of `self.calls()[call]`; no text at all is the empty object. The error says why they are no object.
     pub fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
-        let all = self.arguments.get_or_init(|| {
-            let calls = self.calls().iter();
-            calls.map(|c| read_arguments(&c.call.arguments)).collect()
-        });
-        all[call].as_ref().map_err(String::as_str)
+        self.whole.arguments(call)
     }
 
     /// The transcript's own metadata at a dotted path (`latency_ms`, `usage.input`); `null` is no value.
@@ -157,11 +161,19 @@ impl<'t> Subject<'t> {
 
     /// The transcript's own metadata as a whole.
     pub(super) fn all_metadata(&self) -> Option<&Value> {
-        let all = self.metadata.get_or_init(|| {
-            let metadata = self.transcript.metadata.as_ref()?;
-            serde_json::from_str(metadata.get()).ok()
-        });
-        all.as_ref()
+        self.whole.metadata()
+    }
+
+    /// What a check keeps for all the messages it is asked about; made empty. Only what does not depend on where this
+    /// subject ends belongs there.
+    pub(super) fn memo<T: Default + 'static>(&self, of: &Memo) -> Rc<T> {
+        self.whole.memo(of)
+    }
+
+    /// The tool results of the whole transcript, with the texts of users and of the system where these count, to look
+    /// facts up in. Of the places it names, those before this subject's end count.
+    pub(super) fn ground(&self, user: bool, system: bool) -> &Ground<'t> {
+        self.whole.ground(user, system)
     }
 
     /// A place in what an assistant message said. `None` where there is no message, or the range leaves a part.
@@ -210,49 +222,14 @@ impl<'t> Subject<'t> {
 
     /// What was answered to `self.calls()[call]`, and in which message; `None`: nothing (yet).
     pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
-        let results = self.results.get_or_init(|| self.join());
-        results.get(call).copied().flatten()
+        let result = self.whole.results().get(call).copied().flatten();
+        result.filter(|(message, _)| *message < self.end)
     }
 
     /// The text that was answered to `self.calls()[call]`, to be searched; lower-cased at most once.
     pub fn answer(&self, call: usize) -> Option<&Said<'t>> {
-        let answers = self.answers.get_or_init(|| {
-            let results = (0..self.calls().len()).map(|call| self.result(call));
-            let said = |(message, result): (usize, &'t ToolResult<'t>)| Said {
-                message: Some(message),
-                text: Cow::Borrowed(&*result.content),
-                folded: OnceCell::new(),
-            };
-            results.map(|result| result.map(said)).collect()
-        });
-        answers.get(call)?.as_ref()
-    }
-
-    /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids
-    /// that are used again in every turn (`call_0`) and calls without ids (all have the empty one) join in order.
-    fn join(&self) -> Vec<Option<(usize, &'t ToolResult<'t>)>> {
-        let calls = self.calls();
-        let mut results = vec![None; calls.len()];
-        // By id: the calls that wait, newest message last; within a message the first call last.
-        let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
-        let mut next = 0;
-        for (at, message) in self.transcript.messages[..self.end].iter().enumerate() {
-            let from = next;
-            while next < calls.len() && calls[next].message == at {
-                next += 1;
-            }
-            for ix in (from..next).rev() {
-                waiting.entry(&calls[ix].call.id).or_default().push(ix);
-            }
-            for part in &message.parts {
-                if let Part::ToolResult(result) = part
-                    && let Some(ix) = waiting.get_mut(&*result.call_id).and_then(Vec::pop)
-                {
-                    results[ix] = Some((at, result));
-                }
-            }
-        }
-        results
+        let answer = self.whole.answers().get(call)?.as_ref();
+        answer.filter(|said| said.message.is_some_and(|at| at < self.end))
     }
 }
 
@@ -267,17 +244,6 @@ pub(super) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
         };
     }
     (!at.is_null()).then_some(at)
-}
-
-fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
-    if text.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("its arguments are no JSON object".to_owned()),
-        Err(why) => Err(format!("its arguments are no JSON: {why}")),
-    }
 }
 
 #[cfg(test)]

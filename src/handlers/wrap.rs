@@ -1,33 +1,40 @@
 //! What an eval of any type may say around its check: bounds on the score, `not: true`, a `message`, params from the
 //! transcript's metadata and what of it is filled into a judge's texts.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::registry::TypeDef;
+use super::subject::Memo;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
-use crate::model::{Outcome, Transcript};
+use crate::model::{Bounds, Outcome, Transcript};
 use crate::rubric::template::{self, Said};
 use crate::schema;
 
-/// Decides from the score, both bounds included. A finding without a score, or that is an error, stays as it is.
+/// Decides from the score, both bounds included. An error stays as it is; a verdict without a score is one: nothing passes
+/// a bound that was not held against it.
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub(super) inner: Box<dyn Check>,
-    pub(super) min: Option<f64>,
-    pub(super) max: Option<f64>,
+    pub(super) bounds: Bounds,
 }
 
 impl Check for Bounded {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.inner.check(subject);
-        let Some(score) = finding.score.filter(|_| finding.outcome.is_verdict()) else {
+        if !finding.outcome.is_verdict() {
             return finding;
+        }
+        let Some(score) = finding.score else {
+            let why = format!(
+                "the check gave no score, and min_score or max_score decides from it ({})",
+                finding.explanation
+            );
+            return Finding::check_error(why);
         };
-        let passed =
-            self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max);
-        finding.outcome = Outcome::of(passed);
+        finding.outcome = Outcome::of(self.bounds.hold(score));
         finding
     }
 
@@ -36,7 +43,8 @@ impl Check for Bounded {
     }
 }
 
-/// `not: true`: passes where the check fails, and the reverse. An error stays one.
+/// `not: true`: passes where the check fails, and the reverse. An error stays one. The score is the check's, not that of
+/// its negation: it is left out, or a rubric's score would sink with what passes.
 #[derive(Debug)]
 pub(super) struct Not(pub(super) Box<dyn Check>);
 
@@ -47,6 +55,7 @@ impl Check for Not {
             return finding;
         };
         finding.outcome = Outcome::of(!passed);
+        finding.score = None;
         let was = if passed { "passes" } else { "fails" };
         finding.explanation = format!("not: the check itself {was}: {}", finding.explanation);
         finding
@@ -157,13 +166,26 @@ impl Late {
     }
 }
 
-/// A check that is compiled for each transcript.
+/// A check that is compiled for each transcript, once for all its messages.
 #[derive(Debug)]
-pub(super) struct LateCheck(pub(super) Late);
+pub(super) struct LateCheck {
+    late: Late,
+    memo: Memo,
+}
+
+impl LateCheck {
+    pub(super) fn new(late: Late) -> Self {
+        Self {
+            late,
+            memo: Memo::new(),
+        }
+    }
+}
 
 impl Check for LateCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        match self.0.compile(subject) {
+        let compiled = subject.memo::<OnceCell<Result<Compiled, String>>>(&self.memo);
+        match compiled.get_or_init(|| self.late.compile(subject)) {
             Ok(Compiled::Check(check)) => check.check(subject),
             Ok(Compiled::Judged(_)) => Finding::check_error("this eval is a judge's"),
             Err(why) => Finding::check_error(why),
@@ -171,7 +193,7 @@ impl Check for LateCheck {
     }
 
     fn nature(&self) -> Nature {
-        (self.0.def.nature)(&self.0.home)
+        (self.late.def.nature)(&self.late.home)
     }
 }
 
@@ -251,7 +273,8 @@ mod tests {
     fn bounded(finding: Finding, min: Option<f64>, max: Option<f64>) -> Outcome {
         let transcript = Transcript::default();
         let inner = Box::new(Found(finding));
-        let check = Bounded { inner, min, max };
+        let bounds = Bounds { min, max };
+        let check = Bounded { inner, bounds };
         check.check(&Subject::new(&transcript)).outcome
     }
 
@@ -268,7 +291,9 @@ mod tests {
             assert_eq!(bounded(half(), min, max), outcome, "{min:?} {max:?}");
         }
         let without = Finding::of(true, "");
-        assert_eq!(bounded(without, Some(0.5), None), Outcome::Pass);
+        assert_eq!(bounded(without, Some(0.5), None), Outcome::CheckError);
+        let nothing = Finding::not_applicable("");
+        assert_eq!(bounded(nothing, Some(0.5), None), Outcome::NotApplicable);
         let error = Finding::check_error("no data").scored(1.0);
         assert_eq!(bounded(error, Some(0.5), None), Outcome::CheckError);
     }

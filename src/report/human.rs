@@ -71,8 +71,13 @@ impl<'w> Human<'w> {
             self.paint(result.outcome, &format!("{head:<HEAD$}")),
             visible(&name, false)
         )?;
-        if let (Some(_), Some(needs)) = (result.score, row.min_score) {
-            write!(self.out, "  (needs {needs:.2})")?;
+        if result.score.is_some() {
+            match (row.bounds.min, row.bounds.max) {
+                (None, None) => {}
+                (Some(min), None) => write!(self.out, "  (needs {min:.2})")?,
+                (None, Some(max)) => write!(self.out, "  (at most {max:.2})")?,
+                (Some(min), Some(max)) => write!(self.out, "  (needs {min:.2} to {max:.2})")?,
+            }
         }
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
@@ -300,7 +305,7 @@ impl Format for Human<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CellNameRef, CellResult};
+    use crate::model::{Bounds, CellNameRef, CellResult};
 
     const NAME: CellNameRef<'_> = CellNameRef {
         transcript: "refund",
@@ -326,7 +331,7 @@ mod tests {
         Row::Result(ResultRow {
             name: NAME,
             kind: "llm_judge",
-            min_score: None,
+            bounds: Bounds::default(),
             result,
         })
     }

@@ -9,7 +9,8 @@ use indexmap::IndexMap;
 
 use crate::event::{CellKey, Kind, RunEvent, RunHeader};
 use crate::model::{
-    CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage, decide,
+    Bounds, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage,
+    decide,
 };
 
 /// One line of a report.
@@ -34,8 +35,8 @@ pub struct ResultRow<'a> {
     pub name: CellNameRef<'a>,
     /// The eval type.
     pub kind: &'a str,
-    /// What decides a score: `min_score`, where set.
-    pub min_score: Option<f64>,
+    /// What decides a score: `min_score` and `max_score`, where set.
+    pub bounds: Bounds,
     /// The result.
     pub result: &'a CellResult,
 }
@@ -343,7 +344,12 @@ impl Rows {
                 of.pass += u64::from(decision.outcome == Outcome::Pass);
                 of.fail += u64::from(decision.outcome == Outcome::Fail);
             }
-            score.add(eval.weight, eval.required, &decision);
+            // Where only a highest score is set, less is better: then the verdict counts and not the score.
+            let bounds = Bounds::of(&eval.decides);
+            let counted = decision
+                .score
+                .filter(|_| bounds.max.is_none() || bounds.min.is_some());
+            score.add(eval.weight, eval.required, decision.outcome, counted);
             if group.len() > 1
                 && let Some(name) = header.cell_name(&open.source, &key)
             {
@@ -382,10 +388,10 @@ struct RubricScore {
 }
 
 impl RubricScore {
-    fn add(&mut self, weight: f64, required: bool, decision: &Decision) {
-        match decision.outcome.passed() {
+    fn add(&mut self, weight: f64, required: bool, outcome: Outcome, score: Option<f64>) {
+        match outcome.passed() {
             Some(passed) => {
-                let score = decision.score.unwrap_or(if passed { 1.0 } else { 0.0 });
+                let score = score.unwrap_or(if passed { 1.0 } else { 0.0 });
                 self.sum += weight * score;
                 self.weights += weight;
                 self.required_failed |= required && !passed;
@@ -426,14 +432,10 @@ impl Open {
             ) else {
                 continue;
             };
-            let min_score = eval
-                .decides
-                .get("min_score")
-                .and_then(serde_json::Value::as_f64);
             emit(&Row::Result(ResultRow {
                 name,
                 kind: &eval.kind,
-                min_score,
+                bounds: Bounds::of(&eval.decides),
                 result,
             }))?;
         }

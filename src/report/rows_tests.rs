@@ -224,3 +224,41 @@ fn exit_codes_follow_decisions() {
         "what is pending did not pass"
     );
 }
+
+#[test]
+fn where_less_is_better_a_rubric_counts_the_verdict_and_not_the_score() {
+    let score = |bounds: &[(&str, f64)]| {
+        let Kind::RunStarted(mut run) = header(1, Some(1.0), false) else {
+            panic!("a header");
+        };
+        for eval in &mut run.evals {
+            let bounds = bounds
+                .iter()
+                .map(|(name, at)| ((*name).to_owned(), (*at).into()));
+            eval.decides = bounds.collect();
+        }
+        let settled = [0, 1].map(|cell| {
+            let mut result = CellResult::new(Outcome::Pass, "");
+            result.score = Some(0.25);
+            Settled(CellIx(cell), result)
+        });
+        let (lines, _) = told(vec![
+            Kind::RunStarted(run),
+            planned("one", 0, &[(0, None), (1, None)]),
+            Kind::CellsSettled(settled.into()),
+        ]);
+        lines.last().cloned().unwrap_or_default()
+    };
+    assert_eq!(
+        score(&[("max_score", 0.3)]),
+        "rubric one Some(true) Some(1.0)"
+    );
+    assert_eq!(
+        score(&[("min_score", 0.2)]),
+        "rubric one Some(false) Some(0.25)"
+    );
+    assert_eq!(
+        score(&[("min_score", 0.2), ("max_score", 0.3)]),
+        "rubric one Some(false) Some(0.25)"
+    );
+}

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::load::check_id;
-use super::params::ParamsReader;
+use super::params::{ParamsReader, alike};
 use super::refs::REF;
 use super::wrapper::threshold;
 use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints};
@@ -163,6 +163,9 @@ impl<'d> EvalReader<'d> {
             );
         }
         refuse_pass_threshold(&mut fields);
+        if let Some(kind) = kind {
+            refuse_params_outside(&mut fields, kind);
+        }
         fields.finish();
         let mut inner = inner?;
         inner.bounds.extend(limits);
@@ -252,7 +255,13 @@ impl<'d> EvalReader<'d> {
                 None => format!("unknown type `{name}`"),
             },
         );
-        problem = problem.help(format!("known types: {}", known.join(", ")));
+        let alike = alike(name, &known);
+        problem = problem.help(if alike.is_empty() {
+            "`dicta evals` lists the types".to_owned()
+        } else {
+            let alike = alike.join(", ");
+            format!("by their names it could be: {alike}; `dicta evals` lists all")
+        });
         self.cx.problems.push(problem);
         None
     }
@@ -294,6 +303,22 @@ fn groups(fields: &mut Fields<'_>) -> Vec<String> {
         }
     }
     groups
+}
+
+/// A param beside `params` is none.
+fn refuse_params_outside(fields: &mut Fields<'_>, kind: &KindSpec) {
+    for key in fields.unknown() {
+        let is_param = kind.schema["properties"].get(key).is_some()
+            || kind.param_aliases.iter().any(|(other, _)| *other == key);
+        if is_param {
+            let message = format!(
+                "`{key}` is a param of {}: write it under `params`",
+                kind.name
+            );
+            fields.error_at_key(key, "unknown-key", message);
+            fields.pass_over(key);
+        }
+    }
 }
 
 /// PromptKit's share of trials that must pass: a recorded transcript is no trial.

@@ -76,8 +76,8 @@ pub fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// The file that a text names, if it looks like one: `file://x.md`, `./x`, `../x`, or one word that ends in `.md`, `.txt`,
-/// `.j2` or `.jinja`. A text of several lines, or with something to fill in, is none.
+/// The file that a text names, if it looks like one: `file://x.md`, `./x`, `../x`, or one word that begins with `/` or `~/` or
+/// ends in `.md`, `.txt`, `.j2` or `.jinja`. A text of several lines, or with something to fill in, is none.
 pub(super) fn named(text: &str) -> Option<&str> {
     const ENDINGS: [&str; 4] = [".md", ".txt", ".j2", ".jinja"];
     let text = text.trim();
@@ -94,7 +94,9 @@ pub(super) fn named(text: &str) -> Option<&str> {
             .iter()
             .any(|ending| lower.ends_with(ending) && lower.len() > ending.len())
     };
-    let looks = text.starts_with("./") || text.starts_with("../") || (one_word && ends());
+    let begins = || text.starts_with("~/") || (text.starts_with('/') && text.len() > 1);
+    let looks =
+        text.starts_with("./") || text.starts_with("../") || (one_word && (begins() || ends()));
     looks.then_some(text)
 }
 
@@ -110,6 +112,10 @@ mod tests {
             ("../guides/tone.md\n", Some("../guides/tone.md")),
             ("guides/Tone.MD", Some("guides/Tone.MD")),
             ("tone.j2", Some("tone.j2")),
+            ("/srv/guides/tone", Some("/srv/guides/tone")),
+            ("~/tone", Some("~/tone")),
+            ("/ is no path", None),
+            ("/", None),
             (".md", None),
             ("Read the file tone.md", None),
             ("./a\n./b", None),

@@ -251,6 +251,8 @@ pub struct Expanded {
 pub struct KindSpec {
     /// Its name.
     pub name: &'static str,
+    /// The family it lives in, by its folder: `text`, `calls`, `judged` …
+    pub family: &'static str,
     /// One sentence.
     pub summary: &'static str,
     /// JSON Schema of `params`, closed (`additionalProperties: false`), with a description per property.

@@ -1,5 +1,7 @@
 //! Params by their type: unknown ones with the nearest name, then the type's schema, then what the type itself checks.
 
+mod hints;
+
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
@@ -12,6 +14,8 @@ use crate::diag::nearest;
 use crate::diag::yaml::describe;
 use crate::model::pointer_step;
 use crate::schema::Compiled;
+pub(super) use hints::alike;
+use hints::hint;
 
 /// Reads the params of one file's evals; a type's schema is compiled once.
 pub(super) struct ParamsReader<'d> {
@@ -74,7 +78,11 @@ impl<'d> ParamsReader<'d> {
                 None => format!("{message}; {} needs it", kind.name),
                 Some(name) => format!("{name} {message}"),
             };
-            self.error(&written.place(&pointer), "param", message);
+            let place = written.place(&pointer);
+            let help = hint(&kind.schema, &value, &pointer)
+                .unwrap_or_else(|| format!("`dicta evals {}` tells its params", kind.name));
+            let told = self.cx.doc.error(&place, "param", message);
+            self.cx.problems.push(told.help(help));
         }
         faults |= self.bounds(kind, &written);
         if faults {
@@ -132,7 +140,9 @@ impl<'d> ParamsReader<'d> {
             let name = own.map_or(key.as_str(), |(_, own)| own);
             if written.params.contains_key(name) {
                 faults = true;
-                let message = format!("`{key}` says the same as `{name}`: give one of them");
+                let before = written.places.get(name);
+                let before = before.and_then(|at| at.rsplit('/').next()).unwrap_or(name);
+                let message = format!("`{key}` says the same as `{before}`: give one of them");
                 self.error(&pointer, "param", message);
                 continue;
             }
@@ -245,7 +255,8 @@ impl<'d> ParamsReader<'d> {
             problem = problem.help(if names.is_empty() {
                 format!("{} takes no params", kind.name)
             } else {
-                format!("{} takes: {}", kind.name, names.join(", "))
+                let (kind, names) = (kind.name, names.join(", "));
+                format!("{kind} takes: {names} (`dicta evals {kind}` tells more)")
             });
             self.cx.problems.push(problem);
         }

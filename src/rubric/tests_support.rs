@@ -22,6 +22,7 @@ impl FakeCatalog {
         });
         let kind = |name, schema, judged| KindSpec {
             name,
+            family: "text",
             summary: "A type.",
             schema,
             example: "",

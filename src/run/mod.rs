@@ -30,6 +30,7 @@ mod anew;
 mod bench;
 mod core;
 mod evidence;
+mod examples;
 mod execute;
 mod filter;
 mod ids;
@@ -67,6 +68,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use ids::Ids;
 
 pub use anew::deciding;
+pub use examples::{Exam, Examined};
 pub use filter::{Candidate, Filter, FilterError};
 pub(crate) use filter::{Word, words};
 pub use outline::outline;

@@ -144,7 +144,7 @@ impl Preview {
 }
 
 impl JudgePreview {
-    fn ask(&mut self, config: &JudgeConfig, size: Option<u64>) {
+    pub(super) fn ask(&mut self, config: &JudgeConfig, size: Option<u64>) {
         self.cells += 1;
         let Some(size) = size else { return };
         self.calls_least += 1;
@@ -167,7 +167,8 @@ fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<u64> {
     (bench.seat(judge)?.size)(&request)
 }
 
-fn cost(judge: &JudgePreview, config: &JudgeConfig) -> Option<f64> {
+/// USD of the least calls, where prices are known.
+pub(super) fn cost(judge: &JudgePreview, config: &JudgeConfig) -> Option<f64> {
     if config.is_free() || judge.calls_least == 0 {
         return Some(0.0);
     }

@@ -349,7 +349,7 @@ fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<Cell
 }
 
 /// Asks a judge about one cell. Whatever happens, there is a result, and it is no verdict unless the judge reached one.
-async fn ask(
+pub(super) async fn ask(
     core: &Core,
     transcript: &Arc<Transcript<'static>>,
     of: Judged,

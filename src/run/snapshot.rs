@@ -157,7 +157,8 @@ fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
     filter.idle_patterns(&evals, &rubrics, &judges, &groups)
 }
 
-fn judge_of<'w>(
+/// Who judges an eval. The error is a sentence.
+pub(super) fn judge_of<'w>(
     eval: &Eval,
     rubric: &Rubric,
     workspace: &'w Workspace,

@@ -35,9 +35,9 @@ pub(super) struct Prepared {
     pub(super) feed: Box<dyn Feed>,
     pub(super) header: RunHeader,
     store: RunStore,
-    redactor: Redactor,
-    permits: Arc<Permits>,
-    budget: Arc<Budget>,
+    pub(super) redactor: Redactor,
+    pub(super) permits: Arc<Permits>,
+    pub(super) budget: Arc<Budget>,
 }
 
 /// Starts a run. Must be called inside a tokio runtime.

@@ -194,11 +194,14 @@ fn decide(
                 let result = result.unwrap_or_else(|| match (check, task.message) {
                     (Some(check), None) => run(check, &whole),
                     (Some(check), message @ Some(_)) => {
-                        let before = Subject::prefix(transcript, end(transcript, message));
-                        run(check, &before.heeding(&bench.stop))
+                        run(check, &whole.up_to(end(transcript, message)))
                     }
                     (None, _) => CellResult::failed(Outcome::CheckError, "this eval has no check"),
                 });
+                if bench.stop.is_set() {
+                    // It may have left early: what it found is no finding.
+                    return;
+                }
                 item.cells.push((key, State::Settled(result)));
             }
             How::Judge { judge, repeat } => {

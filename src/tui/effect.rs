@@ -7,6 +7,7 @@ use super::model::cells::RowId;
 use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::RequestKey;
 use super::model::runs::Ticket;
+use super::model::saves::EvalName;
 use super::model::trace::Which;
 use crate::event::{Parent, Rope};
 use crate::model::{Blob, JudgeConfig, RunId, TranscriptRef};
@@ -33,6 +34,13 @@ pub(crate) enum Effect {
     Watch(Arc<Workspace>),
     /// Look at the watched files now.
     LookAgain,
+    /// Try the evals' own examples: what code decides, then those of these judged evals. No run begins before the first
+    /// part is done. A newer one ends an older one.
+    TryExamples {
+        number: u64,
+        workspace: Arc<Workspace>,
+        judged: Vec<EvalName>,
+    },
     /// Start a run.
     StartRun(RunOrder),
     /// End a run.

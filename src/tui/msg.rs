@@ -22,6 +22,7 @@ use crate::record::Board;
 use crate::run::Preview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
+use crate::workspace::lint::Trial;
 
 /// What happened.
 #[derive(Debug, Clone)]
@@ -69,6 +70,15 @@ pub(crate) enum Msg {
     ReloadFailed { problems: Vec<Diagnostic> },
     /// Watching files is not possible; a sentence that says what is done instead.
     WatchFailed(String),
+
+    /// The examples that code decides were tried.
+    ExamplesTried { number: u64, trials: Vec<Trial> },
+    /// Judges were asked about examples; why some could not be.
+    ExamplesJudged {
+        number: u64,
+        trials: Vec<Trial>,
+        problem: Option<String>,
+    },
 
     /// A run began.
     RunStarted {

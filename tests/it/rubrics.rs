@@ -71,6 +71,90 @@ fn check_tries_examples_and_tells_what_is_worth_knowing() {
     assert!(text(&strict.stdout).ends_with("no problems\n"));
 }
 
+const TWO_EXAMPLES: &str = "    examples: [{ text: Good day, expect: pass }, { text: Go away, expect: pass, why: it is short }]\n";
+
+fn polite(more: &str) -> String {
+    format!(
+        "  - id: polite\n    type: llm_judge\n    params: {{ criteria: The answer is polite. }}\n{more}"
+    )
+}
+
+#[test]
+fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
+    let bench = Bench::new();
+    let evals = polite(TWO_EXAMPLES).replace("is polite.", "mentions \"day\".");
+    bench.workspace("judge: rules\n", &evals);
+    let check = bench.dicta(&["check", "--examples"]);
+    let (told, out) = (text(&check.stderr), text(&check.stdout));
+    assert_eq!(check.status.code(), Some(0), "{told}");
+    assert!(
+        told.starts_with("asking rules about 2 examples: free\n"),
+        "{told}"
+    );
+    assert!(
+        told.contains("`polite` misses example 2: expected pass, got fail"),
+        "{told}"
+    );
+    assert!(
+        told.contains("it is short") && told.contains("misses-example"),
+        "{told}"
+    );
+    assert!(out.contains("1 example holds, 1 missed\n"), "{out}");
+    assert!(!bench.path().join("runs").exists(), "nothing is recorded");
+    let strict = bench.dicta(&["check", "--examples", "--strict"]);
+    assert_eq!(strict.status.code(), Some(2));
+    // What `rules` cannot read says nothing of the example.
+    bench.workspace("judge: rules\n", &polite(TWO_EXAMPLES));
+    let unread = bench.dicta(&["check", "--examples"]);
+    let told = text(&unread.stderr);
+    assert_eq!(unread.status.code(), Some(3), "{told}");
+    assert!(
+        told.contains("was not decided, which is no miss") && told.contains("rules could not read"),
+        "{told}"
+    );
+    let alone = bench.dicta(&["check", "r.yaml", "--examples"]);
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(text(&alone.stderr).contains("has no judges by itself"));
+}
+
+#[test]
+fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
+    let bench = Bench::new();
+    let verdict = |passed: bool| {
+        let score = f64::from(u8::from(passed));
+        Reply::text(json!({"reasoning": "So.", "passed": passed, "score": score}).to_string())
+    };
+    let server = WireServer::openai(vec![verdict(true), verdict(false)]);
+    let judge =
+        judged_by(&server).replace("model: m }", "model: m, prices: { input: 1, output: 1 } }");
+    bench.workspace(&judge, &polite(TWO_EXAMPLES));
+    let waits = bench.dicta(&["check", "--examples"]);
+    let (told, out) = (text(&waits.stderr), text(&waits.stdout));
+    assert_eq!(waits.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains(
+            "2 examples wait: m may cost (2 calls, less than $0.01 (estimated)); --yes asks it"
+        ),
+        "{told}"
+    );
+    assert!(
+        out.contains("2 examples not run here: a judge decides"),
+        "{out}"
+    );
+    assert_eq!(server.requests().len(), 0);
+    let asked = bench.dicta(&["check", "--examples", "--yes"]);
+    let (told, out) = (text(&asked.stderr), text(&asked.stdout));
+    assert!(
+        told.starts_with("asking m about 2 examples: 2 calls, less than"),
+        "{told}"
+    );
+    assert_eq!(server.requests().len(), 2);
+    assert!(out.contains("1 example holds, 1 missed\n"), "{told}{out}");
+    // A server that is gone is an error, and no miss.
+    let other = bench.dicta(&["check", "--examples", "--judge", "rules"]);
+    assert!(text(&other.stderr).contains("asking rules about 2 examples: free"));
+}
+
 #[test]
 fn examples_are_no_cells() {
     let bench = Bench::new();

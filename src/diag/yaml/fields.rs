@@ -346,13 +346,23 @@ impl<'d> Fields<'d> {
         }
     }
 
+    /// The keys that no getter asked for so far.
+    pub fn unknown(&self) -> Vec<&'d str> {
+        let keys = self.map.into_iter().flatten().map(|(key, _)| key.as_str());
+        let known =
+            |key: &str| self.known.contains(&key) || self.passed_over.iter().any(|k| k == key);
+        keys.filter(|key| !known(key)).collect()
+    }
+
+    /// A problem with a key itself.
+    pub fn error_at_key(&self, key: &str, code: &'static str, message: impl Into<String>) {
+        let span = self.doc.key_span(&self.pointer(key));
+        self.problems.error(span, code, message);
+    }
+
     /// Every key that no getter asked for is unknown: one problem each, with the nearest known one.
     pub fn finish(self) {
-        let Some(map) = self.map else { return };
-        let unknown = map
-            .keys()
-            .filter(|key| !self.known.contains(&key.as_str()) && !self.passed_over.contains(key));
-        for key in unknown {
+        for key in self.unknown() {
             let message = match nearest(key, self.known.iter().copied()) {
                 Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
                 None => format!("unknown key `{key}`"),

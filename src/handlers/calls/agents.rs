@@ -68,14 +68,14 @@ pub(in crate::handlers) struct AgentResponseContains {
     /// The agent: a tool of that name. Its name is case-sensitive.
     #[schemars(length(min = 1))]
     agent: String,
-    /// A text that some response of the agent holds, whatever its case.
+    /// A text that some response of the agent holds, with its case.
     #[schemars(length(min = 1))]
     contains: String,
 }
 
 impl EvalType for AgentResponseContains {
     const NAME: &'static str = "agent_response_contains";
-    const SUMMARY: &'static str = "Some response of the agent (a result of the tool of that name) holds the text, case-insensitively.";
+    const SUMMARY: &'static str = "Some response of the agent (a result of the tool of that name) holds the text, case-sensitively.";
     const EXAMPLE: &'static str = "agent: researcher\ncontains: source";
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
@@ -88,11 +88,8 @@ impl EvalType for AgentResponseContains {
         let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        Ok(Compiled::Check(Box::new(Answers {
-            of,
-            held: Held::all("contains", vec![self.contains])?,
-            least: 1,
-        })))
+        let held = Held::Text(self.contains);
+        Ok(Compiled::Check(Box::new(Answers::new(of, held, 1))))
     }
 }
 
@@ -109,7 +106,7 @@ impl Check for Invoked {
             .filter(|(_, calls)| calls.is_empty())
             .map(|(name, _)| *name)
             .collect();
-        let score = 1.0 - missing.len() as f64 / tallies.len() as f64;
+        let score = (tallies.len() - missing.len()) as f64 / tallies.len() as f64;
         if missing.is_empty() {
             let told = list(tallies.iter().map(|tally| first_of(subject, tally)));
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);
@@ -194,9 +191,16 @@ mod tests {
         for (agent, contains, outcome, why) in [
             (
                 "researcher",
-                "sources",
+                "SOURCES",
                 Pass,
                 r#"found in the result of "researcher" in message 5"#,
+            ),
+            // As upstream: another case is another text.
+            (
+                "researcher",
+                "sources",
+                Fail,
+                r#"found in 0 results of 1 wanted; the nearest result, of "researcher" in message 3: it lacks "sources""#,
             ),
             (
                 "writer",

@@ -4,16 +4,15 @@
 //! is absent equals nothing, not even `null`. Arguments that are no JSON object match nothing.
 
 use std::fmt;
-use std::io;
 
 use indexmap::{IndexMap, IndexSet};
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::handlers::Subject;
-use crate::handlers::explain::{Quoted, list};
+use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::problem;
-use crate::model::{counted, pointer_step, visible};
+use crate::model::{counted, pointer_step};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// More names than these are a mistake; each of them has its tally in every transcript.
@@ -59,7 +58,7 @@ impl Names {
         counts: impl Fn(usize) -> bool,
     ) -> Vec<Vec<usize>> {
         let mut of = vec![Vec::new(); self.0.len()];
-        for (ix, call) in subject.calls().iter().enumerate() {
+        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
             if let Some(name) = self.0.get_index_of(&*call.call.name)
                 && counts(ix)
             {
@@ -112,7 +111,7 @@ impl Scope {
 
     /// Their positions in the subject's calls, in order.
     pub(super) fn calls(&self, subject: &Subject<'_>) -> Vec<usize> {
-        let calls = subject.calls().iter().enumerate();
+        let calls = subject.while_wanted(subject.calls().iter().enumerate());
         calls
             .filter(|(_, call)| self.has(&call.call.name))
             .map(|(ix, _)| ix)
@@ -284,7 +283,7 @@ impl Args {
 /// Of the calls, those whose arguments nobody can read: `; 1 call has unreadable arguments (message 3: its arguments are
 /// no JSON: …)`, or nothing.
 pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
-    let mut broken = calls.iter().filter_map(|ix| {
+    let mut broken = subject.while_wanted(calls).filter_map(|ix| {
         let why = subject.arguments(*ix).err()?;
         Some((subject.calls()[*ix].message, why))
     });
@@ -302,93 +301,4 @@ pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
 /// A pointer to one argument below a param.
 pub(super) fn arg_pointer(param: &str, arg: &str) -> String {
     format!("/{param}/{}", pointer_step(arg))
-}
-
-/// The name of an argument: as it is where it is plain, else in quotes.
-pub(super) struct Name<'a>(pub(super) &'a str);
-
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if !self.0.is_empty() && self.0.len() <= 60 && self.0.chars().all(plain) {
-            f.write_str(self.0)
-        } else {
-            Quoted(self.0).fmt(f)
-        }
-    }
-}
-
-/// A JSON value, short and fit for a terminal.
-pub(super) struct Shown<'a>(pub(super) &'a Value);
-
-/// How many bytes of a value are written before it is cut: never all of a large one.
-const WRITTEN: usize = 256;
-/// How many characters of it are shown.
-const SHOWN: usize = 60;
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Value::String(text) = self.0 {
-            return Quoted(text).fmt(f);
-        }
-        let mut head = Head(Vec::new());
-        // It fails where the head is full; what is there is shown.
-        let whole = serde_json::to_writer(&mut head, self.0).is_ok();
-        let text = String::from_utf8_lossy(&head.0);
-        let seen = visible(&text, false);
-        match seen.char_indices().nth(SHOWN) {
-            Some((at, _)) => write!(f, "{}…", &seen[..at]),
-            None if whole => f.write_str(&seen),
-            None => write!(f, "{seen}…"),
-        }
-    }
-}
-
-/// Takes the first bytes and refuses the rest.
-struct Head(Vec<u8>);
-
-impl io::Write for Head {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = WRITTEN - self.0.len();
-        if room == 0 {
-            return Err(io::Error::other("enough"));
-        }
-        let taken = bytes.len().min(room);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn values_are_shown_short_and_harmless() {
-        for (value, shown) in [
-            (json!(null), "null".to_owned()),
-            (json!(10.0), "10.0".to_owned()),
-            (json!("a\u{202e}b"), r#""a\u{202e}b""#.to_owned()),
-            (
-                json!({"a": ["x\u{200b}"]}),
-                r#"{"a":["x‹U+200B›"]}"#.to_owned(),
-            ),
-            (
-                json!((0..1000).collect::<Vec<_>>()),
-                "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,…".to_owned(),
-            ),
-            (json!(["é".repeat(300)]), format!("[\"{}…", "é".repeat(58))),
-        ] {
-            assert_eq!(Shown(&value).to_string(), shown);
-        }
-        assert_eq!(Name("order_id").to_string(), "order_id");
-        assert_eq!(Name("a b").to_string(), r#""a b""#);
-        assert_eq!(Name("").to_string(), r#""""#);
-    }
 }

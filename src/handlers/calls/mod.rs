@@ -8,7 +8,7 @@ mod agents;
 mod counts;
 mod matching;
 mod no_tool_errors;
-mod results;
+pub(super) mod results;
 mod tool_args;
 mod tool_args_excluded;
 mod tool_call_latency;

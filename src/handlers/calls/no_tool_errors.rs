@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::matching::Scope;
-use super::results::{ERRORS_UNSAID, error_told, errors_unsaid, is_error};
+use super::results::{error_told, errors_unknown, is_error};
 use crate::handlers::explain::list;
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
@@ -43,15 +43,15 @@ impl Check for NoErrors {
             let why = format!("no errors: {}", self.0.none(subject));
             return Finding::of(true, why).scored(1.0);
         }
-        if errors_unsaid(subject, &calls) {
-            return Finding::check_error(ERRORS_UNSAID);
+        if let Some(why) = errors_unknown(subject, &calls) {
+            return Finding::check_error(why);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
-        let score = 1.0 - errors.len() as f64 / calls.len() as f64;
+        // Counted, not taken from 1: 1 of 10 has to be 0.1 for a bound of 0.1.
+        let score = (calls.len() - errors.len()) as f64 / calls.len() as f64;
         let all = self.0.counted(calls.len());
         if errors.is_empty() {
             return Finding::of(true, format!("no errors in {all}")).scored(score);
@@ -116,6 +116,15 @@ mod tests {
         let marks = on("no_tool_errors", &json!({}), &record).marks;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [2, 8], "the answers");
+        let nine: Vec<_> = (0..10)
+            .map(|n| ("f", "{}", if n == 0 { fine("x") } else { failed("x") }))
+            .collect();
+        let just = on(
+            "no_tool_errors",
+            &json!({"min_score": 0.1}),
+            &answered(&nine),
+        );
+        assert_eq!((just.outcome, just.score), (Pass, Some(0.1)));
         let lenient = on("no_tool_errors", &json!({"min_score": 0.5}), &record);
         assert_eq!(lenient.outcome, Pass);
     }
@@ -149,6 +158,18 @@ mod tests {
         assert_eq!(
             told("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),
             (Pass, "no errors in 1 call".to_owned())
+        );
+    }
+
+    #[test]
+    fn calls_whose_results_were_not_kept_are_no_calls_without_errors() {
+        let gone = calls(&[("search", "{}"), ("search", "{}")]);
+        assert_eq!(
+            told("no_tool_errors", &json!({}), &gone),
+            (
+                CheckError,
+                "this transcript has calls but no results of calls".to_owned()
+            )
         );
     }
 

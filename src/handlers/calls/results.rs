@@ -20,17 +20,19 @@ use crate::rubric::ParamProblem;
 const MOST_PATTERNS: usize = 1000;
 
 /// What a `check_error` says where no result tells whether it is an error.
-pub(super) const ERRORS_UNSAID: &str =
-    "this transcript does not say which results are errors (`is_error`)";
+const ERRORS_UNSAID: &str = "this transcript does not say which results are errors (`is_error`)";
 
 /// What a `check_error` says where calls stand without any results.
-pub(super) const NO_RESULTS: &str = "this transcript has calls but no results of calls";
+pub(in crate::handlers) const NO_RESULTS: &str =
+    "this transcript has calls but no results of calls";
 
 /// What a result's text must hold.
 #[derive(Debug)]
 pub(super) enum Held {
     /// All of them, case-insensitively.
     All(Patterns),
+    /// This very text, case-sensitively.
+    Text(String),
     /// A match, case-sensitively.
     Match(Regex),
 }
@@ -59,6 +61,11 @@ impl Held {
                 hits.map(|hit| hit.map(|range| unfold(&text.text, &range)))
                     .collect()
             }
+            Self::Text(wanted) => {
+                let from = text.text.find(wanted.as_str())?;
+                let place = from..from + wanted.len();
+                Some(vec![place])
+            }
             Self::Match(pattern) => pattern.find(&text.text).map(|found| vec![found.range()]),
         }
     }
@@ -67,6 +74,7 @@ impl Held {
     pub(super) fn part(&self, text: &Said<'_>) -> usize {
         match self {
             Self::All(patterns) => patterns.each(text.folded()).iter().flatten().count(),
+            Self::Text(wanted) => usize::from(text.text.contains(wanted.as_str())),
             Self::Match(pattern) => usize::from(pattern.is_match(&text.text)),
         }
     }
@@ -81,6 +89,7 @@ impl Held {
                 let names = list(missing.map(|(_, pattern)| Quoted(pattern)));
                 format!("it lacks {names}")
             }
+            Self::Text(wanted) => format!("it lacks {}", Quoted(wanted)),
             Self::Match(pattern) => {
                 let text = Quoted(&text.text);
                 format!("{} does not match {text}", Quoted(pattern.as_str()))
@@ -100,10 +109,17 @@ fn results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolResult<
         })
 }
 
-/// Whether nothing says which results are errors, though some of the calls are answered: missing data.
-pub(super) fn errors_unsaid(subject: &Subject<'_>, calls: &[usize]) -> bool {
-    calls.iter().any(|ix| subject.result(*ix).is_some())
-        && results(subject).all(|result| result.is_error.is_none())
+/// Why nobody can know which of the calls ended in an error: the transcript keeps no results, or none of them says.
+pub(in crate::handlers) fn errors_unknown(
+    subject: &Subject<'_>,
+    calls: &[usize],
+) -> Option<&'static str> {
+    if results_missing(subject, calls) {
+        return Some(NO_RESULTS);
+    }
+    let unsaid = calls.iter().any(|ix| subject.result(*ix).is_some())
+        && results(subject).all(|result| result.is_error.is_none());
+    unsaid.then_some(ERRORS_UNSAID)
 }
 
 /// Whether a call's result says that it is an error.
@@ -114,7 +130,7 @@ pub(super) fn is_error(subject: &Subject<'_>, call: usize) -> bool {
 
 /// Whether the source keeps no results: none is there, though calls stand in messages before the last. Those of the last
 /// message only have no answer yet.
-pub(super) fn results_missing(subject: &Subject<'_>, calls: &[usize]) -> bool {
+pub(in crate::handlers) fn results_missing(subject: &Subject<'_>, calls: &[usize]) -> bool {
     let earlier = |ix: &usize| subject.calls()[*ix].message + 1 < subject.end;
     calls.iter().any(earlier) && results(subject).next().is_none()
 }

@@ -75,7 +75,8 @@ impl Check for OneCall {
         if calls.is_empty() {
             return Finding::of(false, self.of.none(subject));
         }
-        if let Some(ix) = calls.iter().find(|ix| self.args.hold(subject, **ix)) {
+        let mut wanted = subject.while_wanted(&calls);
+        if let Some(ix) = wanted.find(|ix| self.args.hold(subject, **ix)) {
             let why = format!("{}: {}", call_in(subject, *ix), self.args.told());
             return Finding::of(true, why).marked([subject.mark_call(*ix)]);
         }
@@ -102,7 +103,7 @@ impl Check for OneCall {
 /// The call of which most arguments hold, the first of several; `None`: nobody can read the arguments of any.
 fn nearest(args: &Args, subject: &Subject<'_>, calls: &[usize]) -> Option<usize> {
     let mut best = None;
-    for ix in calls {
+    for ix in subject.while_wanted(calls) {
         if let Some(held) = args.held_by(subject, *ix)
             && best.is_none_or(|(most, _)| held > most)
         {

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::matching::{Name, Scope, Shown, arg_pointer, call_in, named, unreadable};
-use crate::handlers::explain::list;
+use super::matching::{Scope, arg_pointer, call_in, named, unreadable};
+use crate::handlers::explain::{Name, Shown, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::rubric::{Alias, ParamProblem, json_equal};
@@ -116,8 +116,8 @@ impl Check for Never {
             return Finding::of(true, self.of.none(subject));
         }
         let unreadable = unreadable(subject, &calls);
-        let wrong: Vec<_> = calls
-            .iter()
+        let wrong: Vec<_> = subject
+            .while_wanted(&calls)
             .filter_map(|ix| Some((*ix, self.wrong(subject, *ix)?)))
             .collect();
         if wrong.is_empty() {

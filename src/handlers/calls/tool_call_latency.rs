@@ -99,7 +99,7 @@ impl Check for Latency {
         }
         let mut timed: Vec<(f64, usize)> = Vec::new();
         let mut untimed = Vec::new();
-        for ix in &calls {
+        for ix in subject.while_wanted(&calls) {
             match subject.result(*ix).map(|(_, result)| result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
                 Some(_) => untimed.push(*ix),

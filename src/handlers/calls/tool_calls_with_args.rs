@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::matching::{Args, Scope, Want, arg_pointer, call_in};
-use super::results::{ERRORS_UNSAID, Held, NO_RESULTS, errors_unsaid, is_error, results_missing};
+use super::results::{Held, NO_RESULTS, errors_unknown, is_error, results_missing};
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::text::regexp;
@@ -160,7 +160,8 @@ impl Every {
 
     /// Whether some call fails by its arguments, whatever the transcript lacks.
     fn fails_by_args(&self, subject: &Subject<'_>, calls: &[usize]) -> bool {
-        !self.args.is_empty() && calls.iter().any(|ix| !self.args.hold(subject, *ix))
+        let mut wanted = subject.while_wanted(calls);
+        !self.args.is_empty() && wanted.any(|ix| !self.args.hold(subject, *ix))
     }
 }
 
@@ -177,14 +178,16 @@ impl Check for Every {
         {
             return Finding::check_error(NO_RESULTS);
         }
-        let wrong: Vec<usize> = calls
-            .iter()
-            .copied()
+        let wrong: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| !self.holds(subject, *ix))
             .collect();
         // What fails without knowing which results are errors fails with it too.
-        if wrong.is_empty() && self.no_error && errors_unsaid(subject, &calls) {
-            return Finding::check_error(ERRORS_UNSAID);
+        if wrong.is_empty()
+            && self.no_error
+            && let Some(why) = errors_unknown(subject, &calls)
+        {
+            return Finding::check_error(why);
         }
         let all = self.of.counted(calls.len());
         if wrong.is_empty() {

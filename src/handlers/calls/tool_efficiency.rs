@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::matching::Scope;
-use super::results::{ERRORS_UNSAID, error_told, errors_unsaid, is_error};
+use super::results::{error_told, errors_unknown, is_error};
 use crate::handlers::explain::list;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
@@ -89,13 +89,12 @@ impl Check for Efficiency {
             });
         }
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
-        if looks_at_errors && errors_unsaid(subject, &calls) {
-            // A score needs every budget, and so does a pass.
-            return Finding::check_error(ERRORS_UNSAID);
+        // A score needs every budget, and so does a pass.
+        if looks_at_errors && let Some(why) = errors_unknown(subject, &calls) {
+            return Finding::check_error(why);
         }
-        let errors: Vec<usize> = calls
-            .iter()
-            .copied()
+        let errors: Vec<usize> = subject
+            .while_wanted(calls.iter().copied())
             .filter(|ix| is_error(subject, *ix))
             .collect();
         let failed = errors.len();

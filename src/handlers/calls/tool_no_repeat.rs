@@ -75,7 +75,7 @@ impl NoRepeat {
         let calls = subject.calls();
         let mut runs = Vec::new();
         let mut from = 0;
-        for to in 1..=calls.len() {
+        for to in subject.while_wanted(1..=calls.len()) {
             if to < calls.len() && self.repeats(subject, to) {
                 continue;
             }

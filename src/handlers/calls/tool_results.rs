@@ -1,5 +1,9 @@
 //! `tool_result_includes`, `tool_result_matches`: what tools answered.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -7,6 +11,7 @@ use super::matching::{Scope, call_in};
 use super::results::{Held, NO_RESULTS, results_missing};
 use crate::handlers::explain::list;
 use crate::handlers::registry::{EvalType, problem};
+use crate::handlers::subject::Memo;
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;
 use crate::rubric::ParamProblem;
@@ -95,11 +100,10 @@ fn compile(
         problems.push(problem("/occurrence", "must be 1 or more (got 0)"));
     }
     match (of, held) {
-        (Ok(of), Ok(held)) if problems.is_empty() => Ok(Compiled::Check(Box::new(Answers {
-            of,
-            held,
-            least: occurrence as usize,
-        }))),
+        (Ok(of), Ok(held)) if problems.is_empty() => {
+            let answers = Answers::new(of, held, occurrence as usize);
+            Ok(Compiled::Check(Box::new(answers)))
+        }
         _ => Err(problems),
     }
 }
@@ -107,9 +111,24 @@ fn compile(
 /// Enough results hold it; `agent_response_contains` is this too.
 #[derive(Debug)]
 pub(super) struct Answers {
-    pub(super) of: Scope,
-    pub(super) held: Held,
-    pub(super) least: usize,
+    of: Scope,
+    held: Held,
+    least: usize,
+    memo: Memo,
+}
+
+/// By answered call: where the answer holds it, or how much of it. What one turn found need not be looked for again.
+type Known = RefCell<HashMap<usize, Result<Vec<Range<usize>>, usize>>>;
+
+impl Answers {
+    pub(super) fn new(of: Scope, held: Held, least: usize) -> Self {
+        Self {
+            of,
+            held,
+            least,
+            memo: Memo::new(),
+        }
+    }
 }
 
 impl Check for Answers {
@@ -123,13 +142,29 @@ impl Check for Answers {
         }
         let mut marks = Vec::new();
         let mut hits = Vec::new();
-        for ix in &calls {
-            if let Some(places) = subject.answer(*ix).and_then(|a| self.held.find(a)) {
-                hits.push(*ix);
-                if marks.len() < Finding::MARKS {
-                    let places = places.into_iter();
-                    marks.extend(places.filter_map(|at| subject.mark_result(*ix, at)));
+        let mut nearest: Option<(usize, usize)> = None;
+        let known = subject.memo::<Known>(&self.memo);
+        let mut known = known.borrow_mut();
+        for ix in subject.while_wanted(&calls) {
+            let Some(answer) = subject.answer(*ix) else {
+                continue;
+            };
+            let found = known
+                .entry(*ix)
+                .or_insert_with(|| self.held.find(answer).ok_or_else(|| self.held.part(answer)));
+            match found {
+                Ok(places) => {
+                    hits.push(*ix);
+                    if marks.len() < Finding::MARKS {
+                        let places = places.iter().cloned();
+                        marks.extend(places.filter_map(|at| subject.mark_result(*ix, at)));
+                    }
                 }
+                // The first of several that hold as much.
+                Err(part) if nearest.is_none_or(|(most, _)| *part > most) => {
+                    nearest = Some((*part, *ix));
+                }
+                Err(_) => {}
             }
         }
         let told = list(hits.iter().map(|ix| call_in(subject, *ix)));
@@ -144,8 +179,8 @@ impl Check for Answers {
         if !hits.is_empty() {
             why = format!("{why}, of {told}");
         }
-        match self.nearest(subject, &calls, &hits) {
-            Some(ix) => {
+        match nearest {
+            Some((_, ix)) => {
                 let lack = subject.answer(ix).map(|a| self.held.lack(a));
                 let lack = lack.unwrap_or_default();
                 let near = call_in(subject, ix);
@@ -162,24 +197,6 @@ impl Check for Answers {
             None => {}
         }
         Finding::of(false, why).marked(marks)
-    }
-}
-
-impl Answers {
-    /// Of the answered calls that do not hold it, the one that holds most; the first of several.
-    fn nearest(&self, subject: &Subject<'_>, calls: &[usize], hits: &[usize]) -> Option<usize> {
-        let mut best = None;
-        for ix in calls {
-            if let Some(answer) = subject.answer(*ix)
-                && hits.binary_search(ix).is_err()
-            {
-                let part = self.held.part(answer);
-                if best.is_none_or(|(most, _)| part > most) {
-                    best = Some((part, *ix));
-                }
-            }
-        }
-        best.map(|(_, ix)| ix)
     }
 }
 

@@ -113,7 +113,8 @@ impl Check for Called {
         let over: Vec<&Tally<'_>> = tallies.iter().filter(is_over).collect();
         let marks = |tallies: &[&Tally<'_>]| {
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);
-            calls.map(|ix| subject.mark_call(*ix)).collect::<Vec<_>>()
+            let shown = calls.take(Finding::MARKS);
+            shown.map(|ix| subject.mark_call(*ix)).collect::<Vec<_>>()
         };
         if short.is_empty() && over.is_empty() {
             let told = tallies.iter().map(|tally| first_of(subject, tally));

@@ -1,6 +1,6 @@
 //! `grounded`: what the answer states occurs in a tool result.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -10,14 +10,10 @@ use super::super::explain::{Quoted, list};
 use super::super::registry::{EvalType, problem};
 use super::super::{Check, Compiled, Finding, Mark, Said, Subject};
 use super::facts::{Fact, Found, find};
-use super::ground::Ground;
-use crate::model::{Message, Part, Role};
 use crate::rubric::ParamProblem;
 
 /// Phrases times the bytes they are looked up in: some tenths of a second. Beyond it nothing is decided.
 const MAX_WORK: usize = 1 << 30;
-/// What looking for a number costs, in such bytes.
-const LOOK: usize = 256;
 
 /// Params of `grounded`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -132,8 +128,8 @@ impl Check for Grounding {
         } else {
             &all[all.len().saturating_sub(1)..]
         };
-        let stated: Vec<Stated<'_, '_>> = judged
-            .iter()
+        let stated: Vec<Stated<'_, '_>> = subject
+            .while_wanted(judged)
             .flat_map(|said| {
                 let found = find(&said.text, &self.kinds);
                 found.into_iter().map(move |found| Stated { said, found })
@@ -143,8 +139,9 @@ impl Check for Grounding {
             let names = list(self.kinds.iter().map(|kind| kind.name()));
             return Finding::of(true, format!("there is nothing to ground ({names})")).scored(1.0);
         }
-        let sources: Vec<(usize, &str)> = self.sources(subject).collect();
-        if sources.is_empty() {
+        let speaks = |speaker| self.also_in.contains(&speaker);
+        let ground = subject.ground(speaks(Speaker::User), speaks(Speaker::System));
+        let Some(bytes) = ground.bytes_before(subject.end) else {
             let (count, where_) = (stated.len(), self.named());
             return Finding::of(
                 false,
@@ -155,38 +152,24 @@ impl Check for Grounding {
             )
             .scored(0.0)
             .marked(marks(subject, &stated));
+        };
+        if work(&stated, bytes) > MAX_WORK {
+            return Finding::check_error(
+                "there is too much to look up: too many facts, in too long tool results",
+            );
         }
-        match missing(&stated, &sources) {
-            Err(why) => Finding::check_error(why),
-            Ok(missing) => self.finding(subject, stated, &missing),
-        }
+        let missing: Vec<bool> = subject
+            .while_wanted(&stated)
+            .map(|stated| {
+                let first = ground.first(&stated.found);
+                first.is_none_or(|at| at >= stated.said.message.unwrap_or(usize::MAX))
+            })
+            .collect();
+        self.finding(subject, stated, &missing)
     }
 }
 
 impl Grounding {
-    /// What counts as a source, with the message it stands in.
-    fn sources<'s>(&self, subject: &'s Subject<'_>) -> impl Iterator<Item = (usize, &'s str)> {
-        let messages = subject.transcript.messages[..subject.end].iter();
-        messages
-            .enumerate()
-            .flat_map(move |(at, message)| self.of_message(message).map(move |text| (at, text)))
-            .filter(|(_, text)| !text.trim().is_empty())
-    }
-
-    fn of_message<'s>(&self, message: &'s Message<'s>) -> impl Iterator<Item = &'s str> {
-        let counts = match message.role {
-            Role::Tool => true,
-            Role::User => self.also_in.contains(&Speaker::User),
-            Role::System => self.also_in.contains(&Speaker::System),
-            _ => false,
-        };
-        message.parts.iter().filter_map(move |part| match part {
-            Part::ToolResult(result) => Some(&*result.content),
-            Part::Text(text) if counts => Some(&**text),
-            _ => None,
-        })
-    }
-
     /// `tool result or user message`.
     fn named(&self) -> String {
         let mut names = String::from("tool result");
@@ -228,61 +211,15 @@ impl Grounding {
     }
 }
 
-/// Which of the stated facts stand in no source before them. The error: there is too much to look up.
-fn missing(stated: &[Stated<'_, '_>], sources: &[(usize, &str)]) -> Result<Vec<bool>, String> {
-    if work(stated, sources) > MAX_WORK {
-        return Err(
-            "there is too much to look up: too many facts, in too long tool results".to_owned(),
-        );
-    }
-    // A ground for the sources between two judged messages, so that each source is prepared once.
-    let mut grounds: Vec<Ground<'_>> = Vec::new();
-    // By fact: how many grounds it was looked for in, in vain.
-    let mut known: HashMap<(Fact, &str), usize> = HashMap::new();
-    let mut next = 0;
-    let held = stated.iter().map(|stated| {
-        let message = stated.said.message.unwrap_or(usize::MAX);
-        let from = next;
-        while next < sources.len() && sources[next].0 < message {
-            next += 1;
-        }
-        if next > from {
-            grounds.push(Ground::new(
-                sources[from..next].iter().map(|(_, text)| *text),
-            ));
-        }
-        let vain = known.entry((stated.found.fact, stated.text())).or_default();
-        if *vain == FOUND {
-            return true;
-        }
-        let fresh = grounds.get(*vain..).unwrap_or_default();
-        let held = fresh.iter().any(|ground| ground.holds(&stated.found));
-        *vain = if held { FOUND } else { grounds.len() };
-        held
-    });
-    Ok(held.map(|held| !held).collect())
-}
-
-/// At most so many bytes are compared: phrases by scanning the sources, all else by a look at each ground.
-fn work(stated: &[Stated<'_, '_>], sources: &[(usize, &str)]) -> usize {
-    let distinct: HashSet<(Fact, &str)> = stated
+/// At most so many bytes are compared: phrases by scanning the sources, all else by a look.
+fn work(stated: &[Stated<'_, '_>], bytes: usize) -> usize {
+    let phrases: HashSet<&str> = stated
         .iter()
-        .map(|stated| (stated.found.fact, stated.text()))
+        .filter(|stated| matches!(stated.found.fact, Fact::Quote | Fact::Url))
+        .map(Stated::text)
         .collect();
-    let phrases = distinct
-        .iter()
-        .filter(|(fact, _)| matches!(fact, Fact::Quote | Fact::Url))
-        .count();
-    let messages: HashSet<Option<usize>> = stated.iter().map(|s| s.said.message).collect();
-    let bytes: usize = sources.iter().map(|(_, text)| text.len()).sum();
-    let looks = distinct.len().saturating_mul(messages.len());
-    phrases
-        .saturating_mul(bytes)
-        .saturating_add(looks.saturating_mul(LOOK))
+    phrases.len().saturating_mul(bytes)
 }
-
-/// Stands for "was found" where else the number of grounds looked at stands.
-const FOUND: usize = usize::MAX;
 
 fn told(stated: &[Stated<'_, '_>]) -> String {
     list(stated.iter().map(|stated| {

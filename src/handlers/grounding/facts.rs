@@ -62,6 +62,7 @@ pub(super) enum Value {
     Text(String),
 }
 
+// Word boundaries are ASCII's: those of Unicode would cost a text with one `é` in it the fast way of searching.
 macro_rules! pattern {
     ($name:ident, $pattern:expr) => {
         pub(super) static $name: LazyLock<Regex> =
@@ -69,23 +70,26 @@ macro_rules! pattern {
     };
 }
 
-pattern!(URL, r#"(?i)\bhttps?://[^\s<>"“”'`\\{}|^\])]+"#);
+pattern!(URL, r#"(?i)(?-u:\b)https?://[^\s<>"“”'`\\{}|^\])]+"#);
 pattern!(
     QUOTE,
     "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»"
 );
-pattern!(ISO_DATE, r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b");
+pattern!(
+    ISO_DATE,
+    r"(?-u:\b)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?-u:\b)"
+);
 pattern!(
     MONTH_DAY,
-    r"(?i)\b(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\.?\s+(\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(\d{4}))?\b"
+    r"(?i)(?-u:\b)(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\.?\s+(\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(\d{4}))?(?-u:\b)"
 );
 pattern!(
     DAY_MONTH,
-    r"(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?\b\.?(?:,?\s+(\d{4}))?"
+    r"(?i)(?-u:\b)(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?(?-u:\b)\.?(?:,?\s+(\d{4}))?"
 );
 pattern!(
     VERSION,
-    r"\b[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)\b|\b[vV](\d+(?:\.\d+)?)\b"
+    r"(?-u:\b)[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)(?-u:\b)|(?-u:\b)[vV](\d+(?:\.\d+)?)(?-u:\b)"
 );
 pattern!(NUMBER, r"\d+(?:[.,'’\u{202f}\u{a0}]\d+)*");
 pattern!(LIST_MARK, r"(?m)^[ \t]*(?:[-*+][ \t]+)?\(?\d{1,3}[.)][ \t]");
@@ -115,8 +119,11 @@ impl Taken {
 pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     let mut found = Vec::new();
     let mut taken = Taken::default();
-    for mark in LIST_MARK.find_iter(text) {
-        taken.take(&mark.range());
+    let figures = has_figures(text);
+    if figures {
+        for mark in LIST_MARK.find_iter(text) {
+            taken.take(&mark.range());
+        }
     }
     if kinds.contains(&Fact::Quote) {
         for quote in QUOTE.captures_iter(text) {
@@ -130,7 +137,8 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             }
         }
     }
-    for url in URL.find_iter(text) {
+    let may_link = memchr::memmem::find(text.as_bytes(), b"://").is_some();
+    for url in URL.find_iter(if may_link { text } else { "" }) {
         let bare = url
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
@@ -143,7 +151,8 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             value,
         });
     }
-    for (at, day) in dates(text) {
+    let text_of_figures = if figures { text } else { "" };
+    for (at, day) in dates(text_of_figures) {
         if taken.take(&at) {
             let value = Value::Date(day);
             found.push(Found {
@@ -153,7 +162,7 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             });
         }
     }
-    for version in VERSION.captures_iter(text) {
+    for version in VERSION.captures_iter(text_of_figures) {
         let (Some(whole), Some(inner)) = (version.get(0), version.get(1).or(version.get(2))) else {
             continue;
         };
@@ -166,7 +175,7 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
             });
         }
     }
-    for number in NUMBER.find_iter(text) {
+    for number in NUMBER.find_iter(text_of_figures) {
         let at = number.range();
         if !taken.is_free(&at) {
             continue;
@@ -199,6 +208,11 @@ pub(crate) fn find(text: &str, kinds: &[Fact]) -> Vec<Found> {
     found.retain(wanted);
     found.sort_by_key(|f| f.at.start);
     found
+}
+
+/// Whether a text may hold a digit: without one it has no date, version or number.
+fn has_figures(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit() || !b.is_ascii())
 }
 
 fn is_amount(text: &str, at: &Range<usize>) -> bool {

@@ -1,7 +1,7 @@
-//! A ground: the texts that facts are looked up in.
+//! A ground: the texts that facts are looked up in, each with the message it stands in.
 
-use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 
 use memchr::memmem;
 
@@ -11,27 +11,47 @@ use super::prose::loose;
 /// A version is the beginning of another one up to so many parts: a "version" of a million parts must cost no more.
 const MAX_PARTS: usize = 8;
 
-/// Texts to be looked things up in. Each way of looking is prepared when it is first needed.
+/// Texts to be looked things up in. Each way of looking is prepared when it is first needed, once for all that is looked
+/// up, whichever of the texts count for it: what is kept is the first message that has a fact.
+#[derive(Debug)]
 pub(crate) struct Ground<'t> {
-    texts: Vec<&'t str>,
-    text: OnceCell<String>,
+    /// With the message, in order of messages.
+    texts: Vec<(usize, &'t str)>,
+    text: OnceCell<Phrases>,
     figures: OnceCell<Figures>,
     days: OnceCell<Days>,
 }
 
-/// By month and day: the years they are named with.
-type Days = HashMap<(u32, u32), HashSet<Option<u32>>>;
+/// By month and day: the years they are named with, and where first.
+type Days = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
 
-#[derive(Default)]
+/// The first message that has it, by what it is.
+#[derive(Debug, Default)]
 struct Figures {
-    numbers: HashSet<String>,
-    versions: HashSet<Vec<u64>>,
+    numbers: HashMap<String, usize>,
+    versions: HashMap<Vec<u64>, usize>,
     /// Of versions, two parts or more: `2.9` of `2.9.3`.
-    beginnings: HashSet<Vec<u64>>,
+    beginnings: HashMap<Vec<u64>, usize>,
+}
+
+/// All texts as phrases are compared, one below the other.
+#[derive(Debug, Default)]
+struct Phrases {
+    all: String,
+    /// Where the texts end in it, with their messages.
+    ends: Vec<(usize, usize)>,
+    /// What was looked for, and the first message that has it.
+    known: RefCell<HashMap<String, Option<usize>>>,
 }
 
 impl<'t> Ground<'t> {
+    /// Texts that stand nowhere in particular.
     pub(crate) fn new(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        Self::by_message(texts.into_iter().map(|text| (0, text)))
+    }
+
+    /// Texts with their messages, in order.
+    pub(crate) fn by_message(texts: impl IntoIterator<Item = (usize, &'t str)>) -> Self {
         Self {
             texts: texts.into_iter().collect(),
             text: OnceCell::new(),
@@ -40,67 +60,105 @@ impl<'t> Ground<'t> {
         }
     }
 
+    /// The bytes of the texts in messages before one; `None`: there is no such text.
+    pub(super) fn bytes_before(&self, end: usize) -> Option<usize> {
+        let count = self.texts.partition_point(|(at, _)| *at < end);
+        (count > 0).then(|| self.texts[..count].iter().map(|(_, text)| text.len()).sum())
+    }
+
     /// Whether a fact of another text stands here.
     pub(crate) fn holds(&self, found: &Found) -> bool {
+        self.first(found).is_some()
+    }
+
+    /// The first message in which a fact of another text stands.
+    pub(super) fn first(&self, found: &Found) -> Option<usize> {
         match &found.value {
             Value::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
                 let numbers = &self.figures().numbers;
-                readings.iter().any(|n| numbers.contains(n))
-                    || (dotted
-                        && found.fact == Fact::Number
-                        && readings.iter().any(|n| self.has_version(n)))
+                let number = readings.iter().filter_map(|n| numbers.get(n).copied());
+                let as_version = dotted && found.fact == Fact::Number;
+                let version = readings.iter().filter(|_| as_version);
+                number.chain(version.filter_map(|n| self.version(n))).min()
             }
-            Value::Version(version) => self.has_version(version),
-            Value::Date((year, month, day)) => self.has_day((*year, *month, *day)),
-            Value::Text(text) => memmem::find(self.text().as_bytes(), text.as_bytes()).is_some(),
+            Value::Version(version) => self.version(version),
+            Value::Date(day) => self.day(*day),
+            Value::Text(text) => self.phrase(text),
         }
     }
 
-    fn has_day(&self, (year, month, day): Day) -> bool {
+    fn day(&self, (year, month, day): Day) -> Option<usize> {
         let days = self.days.get_or_init(|| {
             let mut days = Days::new();
-            let all = self.texts.iter().flat_map(|text| dates(text));
-            for (_, (year, month, day)) in all {
-                days.entry((month, day)).or_default().insert(year);
+            for (message, text) in &self.texts {
+                for (_, (year, month, day)) in dates(text) {
+                    let years = days.entry((month, day)).or_default();
+                    years.entry(year).or_insert(*message);
+                }
             }
             days
         });
-        days.get(&(month, day))
-            .is_some_and(|years| year.is_none() || years.contains(&None) || years.contains(&year))
+        let years = days.get(&(month, day))?;
+        match year {
+            None => years.values().min().copied(),
+            Some(_) => {
+                let both = [years.get(&None), years.get(&year)];
+                both.into_iter().flatten().min().copied()
+            }
+        }
     }
 
     /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.
-    fn has_version(&self, version: &str) -> bool {
+    fn version(&self, version: &str) -> Option<usize> {
         let (wanted, _) = version_parts(version);
         let figures = self.figures();
-        figures.versions.contains(&wanted) || figures.beginnings.contains(&wanted)
+        let both = [
+            figures.versions.get(&wanted),
+            figures.beginnings.get(&wanted),
+        ];
+        both.into_iter().flatten().min().copied()
     }
 
     fn figures(&self) -> &Figures {
         self.figures.get_or_init(|| {
             let mut figures = Figures::default();
-            let all = self.texts.iter().flat_map(|text| NUMBER.find_iter(text));
-            for number in all {
-                figures.numbers.extend(numbers(number.as_str()));
+            let texts = self.texts.iter();
+            let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
+            for (message, number) in all {
+                for reading in numbers(number.as_str()) {
+                    figures.numbers.entry(reading).or_insert(message);
+                }
                 let version = version_parts(number.as_str()).0;
                 for parts in 2..version.len().min(MAX_PARTS + 1) {
-                    figures.beginnings.insert(version[..parts].to_vec());
+                    let beginning = version[..parts].to_vec();
+                    figures.beginnings.entry(beginning).or_insert(message);
                 }
-                figures.versions.insert(version);
+                figures.versions.entry(version).or_insert(message);
             }
             figures
         })
     }
 
-    fn text(&self) -> &str {
-        self.text.get_or_init(|| {
-            let mut all = String::new();
-            for text in &self.texts {
-                all.push_str(&loose(text));
-                all.push('\n');
+    fn phrase(&self, text: &str) -> Option<usize> {
+        let phrases = self.text.get_or_init(|| {
+            let mut phrases = Phrases::default();
+            for (message, text) in &self.texts {
+                phrases.all.push_str(&loose(text));
+                phrases.all.push('\n');
+                phrases.ends.push((phrases.all.len(), *message));
             }
-            all
-        })
+            phrases
+        });
+        if let Some(known) = phrases.known.borrow().get(text) {
+            return *known;
+        }
+        let at = memmem::find(phrases.all.as_bytes(), text.as_bytes());
+        let first = at.map(|at| {
+            let of = phrases.ends.partition_point(|(end, _)| *end <= at);
+            phrases.ends[of].1
+        });
+        phrases.known.borrow_mut().insert(text.to_owned(), first);
+        first
     }
 }

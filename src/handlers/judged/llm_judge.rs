@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{common_problems, empty, scale_problem};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Compiled, JudgedEval, JudgedParams};
-use crate::rubric::ParamProblem;
+use crate::rubric::{Alias, ParamProblem};
 
 /// Params of both.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,6 +65,7 @@ pub(crate) struct LlmJudgeSession(Params);
 
 impl EvalType for LlmJudgeSession {
     const NAME: &'static str = "llm_judge_session";
+    const ALIASES: &'static [Alias] = &[Alias::of("llm_judge_conversation")];
     const SUMMARY: &'static str =
         "A judge decides whether the whole conversation, tool calls included, meets the criteria.";
     const EXAMPLE: &'static str =

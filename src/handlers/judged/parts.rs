@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use crate::model::VerdictPart;
 
-/// What a slip costs in `behavioral_metrics`, in the order of [`Parts::BEHAVIORS`] (evalbench).
-const COSTS: [f64; 2] = [0.5, 0.2];
+/// What a slip costs in `behavioral_metrics`, in tenths and in the order of [`Parts::BEHAVIORS`] (evalbench). In whole
+/// numbers: three of 0.2 taken from 1 would be less than 0.4, and miss a bound of 0.4.
+const COSTS: [u64; 2] = [5, 2];
 
 /// What a judge is asked to state part by part. What the parts amount to is computed, never asked for: a judge's overall
 /// may contradict its own parts.
@@ -35,10 +36,11 @@ impl Parts {
         }
         let passed = parts.iter().all(|part| part.met);
         let score = if matches!(self, Self::Behaviors) {
-            let cost = |(part, cost): (&VerdictPart, f64)| {
-                cost * f64::from(part.count.unwrap_or(u32::from(!part.met)))
+            let cost = |(part, cost): (&VerdictPart, u64)| {
+                cost * u64::from(part.count.unwrap_or(u32::from(!part.met)))
             };
-            (1.0 - parts.iter().zip(COSTS).map(cost).sum::<f64>()).max(0.0)
+            let tenths = 10_u64.saturating_sub(parts.iter().zip(COSTS).map(cost).sum());
+            tenths as f64 / 10.0
         } else {
             let met = parts.iter().filter(|part| part.met).count();
             met as f64 / parts.len() as f64
@@ -110,6 +112,8 @@ mod tests {
             (1, 1, 0.3),
             (2, 0, 0.0),
             (0, 5, 0.0),
+            // Exactly: a bound of 0.4 is met.
+            (0, 3, 0.4),
             (4_000_000_000, 9, 0.0),
         ] {
             let parts = parts(&[
@@ -117,9 +121,10 @@ mod tests {
                 (clarifications == 0, clarifications),
             ]);
             let (passed, got) = Parts::Behaviors.amount(&parts).expect("parts");
-            assert!(
-                (got - score).abs() < 1e-9,
-                "{hallucinations} {clarifications}: {got}"
+            assert_eq!(
+                got.to_string(),
+                f64::to_string(&score),
+                "{hallucinations} {clarifications}"
             );
             assert_eq!(passed, hallucinations + clarifications == 0);
         }

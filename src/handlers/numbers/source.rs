@@ -17,13 +17,14 @@
 //!
 //! A value of the wrong kind (`"200ms"`, a negative number) is an error that quotes it, never skipped for another path.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use serde_json::Value;
 
 use crate::handlers::Subject;
 use crate::handlers::explain::Quoted;
-use crate::handlers::subject::at_path;
+use crate::handlers::subject::{Memo, at_path};
 use crate::model::Role;
 
 /// A kind of number.
@@ -89,6 +90,16 @@ impl Kind {
         }
     }
 
+    /// What is missing, where it is.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Input => "count of input tokens",
+            Self::Output => "count of output tokens",
+            Self::Total => "count of all tokens",
+            Self::Latency | Self::EndToEnd | Self::Cost => self.name(),
+        }
+    }
+
     /// The paths authors know best.
     const fn known(self) -> &'static str {
         match self {
@@ -113,15 +124,25 @@ pub(super) struct Reading {
 /// The numbers of a subject.
 pub(super) struct Source<'s, 't> {
     subject: &'s Subject<'t>,
-    /// By assistant message: its position and metadata.
-    own: OnceCell<Vec<(usize, Option<Value>)>>,
+    own: Rc<Own>,
 }
+
+/// What was read of the messages' own metadata, shared by all checks and all messages they are asked about.
+#[derive(Default)]
+struct Own {
+    /// By assistant message: its position and metadata.
+    metadata: OnceCell<Vec<(usize, Option<Value>)>>,
+    /// By kind, of the first assistant messages: the number, or why it is none.
+    numbers: [RefCell<Vec<Numbered>>; 6],
+}
+
+type Numbered = Result<Option<f64>, String>;
 
 impl<'s, 't> Source<'s, 't> {
     pub(super) fn new(subject: &'s Subject<'t>) -> Self {
         Self {
             subject,
-            own: OnceCell::new(),
+            own: subject.memo(&Memo::shared()),
         }
     }
 
@@ -140,7 +161,7 @@ impl<'s, 't> Source<'s, 't> {
             .map_or(Ok(None), |own| number(own, kind, &place))?
         {
             Some(value) => Ok(Some(Reading { value, from: place })),
-            None => Err(missing(kind.name(), kind.known(), &place)),
+            None => Err(missing(kind.noun(), kind.known(), &place)),
         }
     }
 
@@ -151,12 +172,14 @@ impl<'s, 't> Source<'s, 't> {
         }
         let own = self.own();
         let (mut value, mut without) = (0.0, Vec::new());
-        for (message, metadata) in own {
-            let place = format!("message {message}");
-            match metadata
-                .as_ref()
-                .map_or(Ok(None), |own| number(own, kind, &place))?
-            {
+        let mut known = self.own.numbers[kind as usize].borrow_mut();
+        for (nth, (message, metadata)) in self.subject.while_wanted(own.iter().enumerate()) {
+            if nth == known.len() {
+                let place = format!("message {message}");
+                let read = |own| number(own, kind, &place);
+                known.push(metadata.as_ref().map_or(Ok(None), read));
+            }
+            match known[nth].clone()? {
                 Some(one) => value += one,
                 None => without.push(*message),
             }
@@ -175,12 +198,12 @@ impl<'s, 't> Source<'s, 't> {
                 from: format!("{count} assistant messages"),
             }),
             (count, without) if without.len() == count => {
-                Err(missing(kind.name(), kind.known(), "any assistant message"))
+                Err(missing(kind.noun(), kind.known(), "any assistant message"))
             }
             (count, without @ [first, ..]) => Err(format!(
                 "{} of {count} assistant messages (first message {first}) have no {} ({}): the sum of the others would be too small",
                 without.len(),
-                kind.name(),
+                kind.noun(),
                 kind.known()
             )),
         }
@@ -220,15 +243,16 @@ impl<'s, 't> Source<'s, 't> {
     }
 
     fn own(&self) -> &[(usize, Option<Value>)] {
-        self.own.get_or_init(|| {
-            let messages = self.subject.transcript.messages[..self.subject.end].iter();
+        let all = self.own.metadata.get_or_init(|| {
+            let messages = self.subject.transcript.messages.iter();
             let assistant = messages
                 .enumerate()
                 .filter(|(_, message)| message.role == Role::Assistant);
             assistant
                 .map(|(at, _)| (at, self.metadata_of(at)))
                 .collect()
-        })
+        });
+        &all[..all.partition_point(|(at, _)| *at < self.subject.end)]
     }
 }
 

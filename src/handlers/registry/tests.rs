@@ -93,6 +93,27 @@ fn types_are_sorted_and_found_by_name() {
 }
 
 #[test]
+fn every_type_is_of_a_family_that_says_what_it_looks_at() {
+    let registry = Registry::builtin();
+    let kinds = registry.kinds();
+    for spec in &kinds {
+        let known = FAMILIES.iter().any(|(family, _)| *family == spec.family);
+        let (name, family) = (spec.name, spec.family);
+        assert!(
+            known,
+            "{name} is of the family {family:?}: give it a line in FAMILIES"
+        );
+        assert_eq!(spec.judged, family == "judged", "{name}");
+    }
+    for (family, _) in FAMILIES {
+        assert!(
+            kinds.iter().any(|spec| spec.family == *family),
+            "{family} is empty"
+        );
+    }
+}
+
+#[test]
 fn every_type_is_described_and_closed() {
     for spec in Registry::builtin().kinds() {
         let name = spec.name;

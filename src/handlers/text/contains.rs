@@ -1,5 +1,7 @@
 //! `contains`, `contains_any`, `content_excludes`: substrings, case-insensitive, several in one pass.
 
+use std::cell::RefCell;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +9,7 @@ use super::fold::unfold;
 use super::patterns::{Hit, Patterns};
 use crate::handlers::explain::{Place, Quoted, list};
 use crate::handlers::registry::EvalType;
+use crate::handlers::subject::Memo;
 use crate::handlers::{Check, Compiled, Finding, Mark, Said, Subject};
 use crate::rubric::{Alias, ParamProblem};
 
@@ -50,8 +53,7 @@ impl EvalType for ContainsAny {
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let patterns = Patterns::new(self.patterns, "patterns")?;
-        let expect = true;
-        Ok(Compiled::Check(Box::new(Any { patterns, expect })))
+        Ok(Compiled::Check(Box::new(Any::new(patterns, true))))
     }
 }
 
@@ -92,8 +94,7 @@ impl EvalType for ContentExcludes {
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let patterns = Patterns::new(self.patterns, "patterns")?
             .whole_words(self.match_mode == MatchMode::WordBoundary);
-        let expect = false;
-        Ok(Compiled::Check(Box::new(Any { patterns, expect })))
+        Ok(Compiled::Check(Box::new(Any::new(patterns, false))))
     }
 }
 
@@ -105,6 +106,20 @@ struct Any {
     patterns: Patterns,
     /// Whether a hit passes.
     expect: bool,
+    memo: Memo,
+}
+
+/// The hits in the first assistant messages: what one turn found need not be looked for again at the next.
+type Known = RefCell<Vec<Vec<Hit>>>;
+
+impl Any {
+    fn new(patterns: Patterns, expect: bool) -> Self {
+        Self {
+            patterns,
+            expect,
+            memo: Memo::new(),
+        }
+    }
 }
 
 impl Patterns {
@@ -170,16 +185,21 @@ impl Check for Any {
         let mut why = None;
         let mut places: Vec<Mark> = Vec::new();
         let mut room = Finding::MARKS;
-        for said in said {
+        let known = subject.memo::<Known>(&self.memo);
+        let mut known = known.borrow_mut();
+        for (nth, said) in subject.while_wanted(said.iter().enumerate()) {
             if room == 0 {
                 break;
             }
-            let hits = self.patterns.some(said, room);
+            if nth == known.len() {
+                known.push(self.patterns.some(said, Finding::MARKS));
+            }
+            let hits = &known[nth][..known[nth].len().min(room)];
             if let (None, Some(first)) = (&why, hits.first()) {
                 why = Some(format!("found {}", self.patterns.told(said, first)));
             }
             room -= hits.len();
-            places.extend(marks(subject, said, &hits));
+            places.extend(marks(subject, said, hits));
         }
         let found = why.is_some();
         let why = why.unwrap_or_else(|| {

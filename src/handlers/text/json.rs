@@ -21,7 +21,7 @@ pub(in crate::handlers) struct JsonValid {
     /// `true`: it may stand in a code block; the first one without a language or with `json` counts.
     #[serde(default)]
     allow_wrapped: bool,
-    /// `true`: it may stand between other words; the first balanced object or list counts.
+    /// `true`: it may stand between other words; the first balanced object counts, else the first list.
     #[serde(default)]
     extract_json: bool,
 }
@@ -50,7 +50,7 @@ pub(in crate::handlers) struct JsonSchemaEval {
     /// `true`: the JSON may stand in a code block; the first one without a language or with `json` counts.
     #[serde(default)]
     allow_wrapped: bool,
-    /// `true`: it may stand between other words; the first balanced object or list counts.
+    /// `true`: it may stand between other words; the first balanced object counts, else the first list.
     #[serde(default)]
     extract_json: bool,
 }

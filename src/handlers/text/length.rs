@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::model::counted;
 use crate::rubric::{Alias, ParamProblem};
 
 /// Params of `max_length`.
@@ -94,18 +95,22 @@ impl Check for Length {
                 beyond.and_then(|(from, _)| subject.mark_said(output, &(from..output.text.len())));
             return Finding::of(
                 false,
-                format!("{length} characters, {over} more than {most}"),
+                format!("{}, {over} more than {most}", characters(length)),
             )
             .scored(most as f64 / length as f64)
             .marked(mark);
         }
         if length < self.least {
             let short = self.least - length;
-            let why = format!("{length} characters, {short} fewer than {}", self.least);
+            let why = format!("{}, {short} fewer than {}", characters(length), self.least);
             return Finding::of(false, why).scored(length as f64 / self.least as f64);
         }
-        Finding::of(true, format!("{length} characters")).scored(1.0)
+        Finding::of(true, characters(length)).scored(1.0)
     }
+}
+
+fn characters(length: u64) -> String {
+    counted(length, "character")
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Check for Matcher {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let (mut hits, mut missing) = (Vec::new(), Vec::new());
-        for pattern in &self.patterns {
+        for pattern in subject.while_wanted(&self.patterns) {
             match self.find(pattern, &output.text) {
                 Some(hit) => hits.push(hit),
                 None => missing.push(pattern),

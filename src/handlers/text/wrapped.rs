@@ -9,7 +9,7 @@ use super::json::syntax;
 pub(super) struct Unwrap {
     /// In the first code block without a language or with `json`.
     pub(super) wrapped: bool,
-    /// In the first balanced object or list.
+    /// In the first balanced object, else in the first balanced list.
     pub(super) extract: bool,
 }
 
@@ -50,7 +50,8 @@ fn fenced(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The first balanced `{…}` or `[…]` that is JSON; none within another is looked at. One pass.
+/// The first balanced `{…}` that is JSON, else the first such `[…]`: what stands before an object may be a citation,
+/// `see [1]`. None within another is looked at. One pass.
 fn extracted(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut open: Vec<(u8, usize)> = Vec::new();
@@ -76,8 +77,11 @@ fn extracted(text: &str) -> Option<Range<usize>> {
         }
         at += 1;
     }
-    all.into_iter()
-        .find(|range| syntax(&text[range.clone()]).is_ok())
+    let (objects, lists): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|range| bytes[range.start] == b'{');
+    let mut found = objects.into_iter().chain(lists);
+    found.find(|range| syntax(&text[range.clone()]).is_ok())
 }
 
 #[cfg(test)]
@@ -110,6 +114,8 @@ mod tests {
                 "{\"a\": {\"b\": [1]}}",
             ),
             ("list [{\"a\": 1}] end", "[{\"a\": 1}]"),
+            ("see [1]: {\"a\": 1}", "{\"a\": 1}"),
+            ("see [1] and [2]", "[1]"),
             ("{name} is {\"a\": \"}\\\"{\"}", "{\"a\": \"}\\\"{\"}"),
             ("a stray { and \" here\n{\"a\": 1}", "{\"a\": 1}"),
             ("nothing [here", "nothing [here"),

@@ -6,9 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use super::sequence::{places, walk};
-use super::show::Name;
 use super::{names_in, nested};
-use crate::handlers::explain::{Quoted, list};
+use crate::handlers::explain::{Name, Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;
@@ -88,7 +87,7 @@ impl Check for Forbidden {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut found = Vec::new();
         let mut marks = Vec::new();
-        for pattern in &self.0 {
+        for pattern in subject.while_wanted(&self.0) {
             let walked = walk(&pattern.sequence, subject);
             if walked.len() < pattern.sequence.len() {
                 continue;

@@ -11,8 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::show::{Name, Shown, with_args};
-use crate::handlers::explain::{Quoted, list};
+use super::show::with_args;
+use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::problem;
 use crate::handlers::text::regexp;
 use crate::model::pointer_step;

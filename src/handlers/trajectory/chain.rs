@@ -13,9 +13,9 @@ use serde::Deserialize;
 
 use super::args::{ArgsMode, MatcherSpec, WantedArgs};
 use super::sequence::places;
-use super::show::Name;
 use super::{MOST_EXPECTED, nested};
-use crate::handlers::explain::{Quoted, list};
+use crate::handlers::calls::results::{NO_RESULTS, errors_unknown, results_missing};
+use crate::handlers::explain::{Name, Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::text::fold::fold;
 use crate::handlers::text::regexp;
@@ -162,8 +162,13 @@ impl Step {
         }
     }
 
+    /// Whether it asks for the text of a result.
+    fn reads_results(&self) -> bool {
+        !self.includes.is_empty() || self.matches.is_some()
+    }
+
     /// What of it a call of its tool does not satisfy.
-    fn breaks(&self, subject: &Subject<'_>, call: usize) -> Vec<String> {
+    fn breaks(&self, subject: &Subject<'_>, call: usize, asks: Asks) -> Vec<String> {
         let args = subject.arguments(call);
         let mut broken: Vec<String> = self
             .args
@@ -171,9 +176,11 @@ impl Step {
             .take(3)
             .map(|miss| miss.to_string())
             .collect();
-        let needs_result = !self.includes.is_empty() || self.matches.is_some();
+        if asks == Asks::Calls {
+            return broken;
+        }
         let Some((_, result)) = subject.result(call) else {
-            if needs_result || self.no_error {
+            if self.reads_results() || self.no_error {
                 broken.push("it has no result".to_owned());
             }
             return broken;
@@ -204,24 +211,42 @@ impl Step {
     }
 }
 
+/// What of the steps is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    /// All of it.
+    All,
+    /// Tools and arguments alone, where results were not kept.
+    Calls,
+}
+
 #[derive(Debug)]
 struct Chain(Vec<Step>);
 
-impl Check for Chain {
-    fn check(&self, subject: &Subject<'_>) -> Finding {
+/// How far calls go along a chain.
+struct Walk {
+    /// By step, its call.
+    walked: Vec<usize>,
+    /// Calls of the tool of the step in question that did not do.
+    passed_over: Vec<usize>,
+    /// Why the first of them did not.
+    first: Vec<String>,
+}
+
+impl Chain {
+    fn walk(&self, subject: &Subject<'_>, asks: Asks) -> Walk {
         let Self(steps) = self;
         let mut walked = Vec::new();
-        // Calls of the tool of the step in question that did not do, and why the first of them.
         let mut passed_over: Vec<usize> = Vec::new();
         let mut first = Vec::new();
-        for (ix, call) in subject.calls().iter().enumerate() {
+        for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };
             if *call.call.name != *step.tool {
                 continue;
             }
-            let broken = step.breaks(subject, ix);
+            let broken = step.breaks(subject, ix, asks);
             if broken.is_empty() {
                 walked.push(ix);
                 passed_over.clear();
@@ -231,6 +256,43 @@ impl Check for Chain {
                 }
                 passed_over.push(ix);
             }
+        }
+        Walk {
+            walked,
+            passed_over,
+            first,
+        }
+    }
+
+    /// What the transcript would have to say before anyone knows, where the walk alone does not decide.
+    fn missing(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
+        let Self(steps) = self;
+        let names = |ix: &usize| {
+            let name = &*subject.calls()[*ix].call.name;
+            steps.iter().any(|step| step.tool == name)
+        };
+        let calls: Vec<usize> = (0..subject.calls().len()).filter(names).collect();
+        let no_error = steps.iter().any(|step| step.no_error);
+        if whole {
+            return no_error.then(|| errors_unknown(subject, &calls)).flatten();
+        }
+        let reads = no_error || steps.iter().any(Step::reads_results);
+        // What fails without any result fails with it too.
+        let fails_anyway = || self.walk(subject, Asks::Calls).walked.len() < steps.len();
+        (reads && results_missing(subject, &calls) && !fails_anyway()).then_some(NO_RESULTS)
+    }
+}
+
+impl Check for Chain {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let Self(steps) = self;
+        let Walk {
+            walked,
+            passed_over,
+            first,
+        } = self.walk(subject, Asks::All);
+        if let Some(why) = self.missing(subject, walked.len() == steps.len()) {
+            return Finding::check_error(why);
         }
         let score = walked.len() as f64 / steps.len() as f64;
         let Some(next) = steps.get(walked.len()) else {
@@ -273,150 +335,4 @@ impl Check for Chain {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use crate::handlers::testing::{on, refused};
-    use crate::model::Outcome::{Fail, Pass};
-
-    /// A call of a tool, with arguments, a result and whether that is an error. No result: not answered.
-    type Called<'a> = (&'a str, Value, Option<(&'a str, bool)>);
-
-    fn record(calls: &[Called<'_>]) -> Value {
-        let mut messages = Vec::new();
-        for (name, args, result) in calls {
-            messages.push(json!({"role": "assistant", "tool_calls": [
-                {"id": "", "function": {"name": name, "arguments": args.to_string()}}]}));
-            if let Some((text, is_error)) = result {
-                let metadata = json!({"is_error": is_error});
-                messages.push(json!({"role": "tool", "content": text, "metadata": metadata}));
-            }
-        }
-        json!({"messages": messages})
-    }
-
-    #[test]
-    fn each_step_is_a_call_that_satisfies_it() {
-        let params = json!({"steps": [
-            {"tool": "get_order", "args_match": {"id": "^\\d+$"}, "no_error": true},
-            {"tool": "refund", "result_includes": ["REFUNDED"], "result_matches": "[0-9]+ EUR"}]});
-        let get =
-            |id: Value, failed: bool| ("get_order", json!({"id": id}), Some(("an order", failed)));
-        let refund = |text: &'static str| ("refund", json!({}), Some((text, false)));
-        for (calls, expected) in [
-            (
-                vec![
-                    get(json!(7), false),
-                    ("search", json!({}), None),
-                    refund("Refunded 5 EUR"),
-                ],
-                (
-                    Pass,
-                    1.0,
-                    "the chain is whole: get_order in message 0, refund in message 3",
-                ),
-            ),
-            (vec![], (Fail, 0.0, "0 of 2 steps: get_order is not called")),
-            (
-                vec![get(json!("7"), false)],
-                (
-                    Fail,
-                    0.5,
-                    "1 of 2 steps: refund is not called after get_order in message 0",
-                ),
-            ),
-            (
-                vec![refund("refunded 5 EUR"), get(json!("7"), false)],
-                (
-                    Fail,
-                    0.5,
-                    "1 of 2 steps: refund is not called after get_order in message 2",
-                ),
-            ),
-            (
-                vec![get(json!("x7"), true)],
-                (
-                    Fail,
-                    0.0,
-                    "0 of 2 steps: get_order in message 0 is not as asked for: \
-                     id expected a match of \"^\\\\d+$\" got \"x7\", its result is an error",
-                ),
-            ),
-            // Other than upstream: it tried, failed and tried again.
-            (
-                vec![
-                    get(json!("7"), true),
-                    get(json!("7"), false),
-                    refund("refunded 5 EUR"),
-                ],
-                (
-                    Pass,
-                    1.0,
-                    "the chain is whole: get_order in message 2, refund in message 4",
-                ),
-            ),
-            (
-                vec![get(json!("7"), false), refund("no"), refund("no")],
-                (
-                    Fail,
-                    0.5,
-                    "1 of 2 steps: refund in message 2 is not as asked for: its result lacks \"REFUNDED\", \
-                     its result has no match of \"[0-9]+ EUR\", nor is 1 later call",
-                ),
-            ),
-            (
-                vec![get(json!("7"), false), ("refund", json!({}), None)],
-                (
-                    Fail,
-                    0.5,
-                    "1 of 2 steps: refund in message 2 is not as asked for: it has no result",
-                ),
-            ),
-        ] {
-            let found = on("tool_call_chain", &params, &record(&calls));
-            let (outcome, score, why) = expected;
-            assert_eq!(
-                (found.outcome, found.score, found.explanation.as_str()),
-                (outcome, Some(score), why),
-                "{calls:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_step_that_asks_for_nothing_sensible_is_refused() {
-        for (step, at) in [
-            (json!({"args_match": {}}), ""),
-            (json!({"tool": ""}), "/tool"),
-            (
-                json!({"tool": "a", "args_match": {"x": "("}}),
-                "/args_match/x",
-            ),
-            (
-                json!({"tool": "a", "args_match": {"x": 1}}),
-                "/args_match/x",
-            ),
-            (
-                json!({"tool": "a", "result_matches": "("}),
-                "/result_matches",
-            ),
-            (
-                json!({"tool": "a", "result_matches": null}),
-                "/result_matches",
-            ),
-            (
-                json!({"tool": "a", "result_includes": [""]}),
-                "/result_includes/0",
-            ),
-            (
-                json!({"tool": "a", "result_includes": "x"}),
-                "/result_includes",
-            ),
-            (json!({"tool": "a", "results": []}), "/results"),
-        ] {
-            let told = refused("tool_call_chain", &json!({"steps": [step]}));
-            assert_eq!(told.len(), 1, "{step}");
-            assert_eq!(told[0].0, format!("/steps/0{at}"), "{step}");
-        }
-    }
-}
+mod tests;

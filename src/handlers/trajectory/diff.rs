@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::align::Line;
 use super::expected::Expected;
-use super::show::{Name, call_of};
-use crate::handlers::explain::list;
+use super::show::call_of;
+use crate::handlers::explain::{Name, list};
 use crate::handlers::{Mark, Subject};
 
 /// How many lines that are not as expected are shown.

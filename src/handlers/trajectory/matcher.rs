@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::align::{Fit, Line, Slot, SlotKind, align};
 use super::names_in;
-use super::show::Name;
-use crate::handlers::explain::list;
+use crate::handlers::explain::{Name, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;
@@ -173,7 +172,7 @@ impl Names {
         let score = if longer == 0 {
             1.0
         } else {
-            1.0 - edits as f64 / longer as f64
+            (longer - edits) as f64 / longer as f64
         };
         let mut why = match (longer, edits) {
             (0, _) => "no tool is expected and none was called".to_owned(),

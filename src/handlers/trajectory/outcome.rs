@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::names_in;
-use super::show::{Name, Shown};
-use crate::handlers::explain::{Quoted, list};
+use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::model::counted;

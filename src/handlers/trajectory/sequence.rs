@@ -5,8 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::names_in;
-use super::show::Name;
-use crate::handlers::explain::list;
+use crate::handlers::explain::{Name, list};
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
 use crate::rubric::ParamProblem;
@@ -44,7 +43,7 @@ struct Sequence(Vec<String>);
 /// walked at all, so they are.
 pub(super) fn walk(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
     let mut walked = Vec::new();
-    for (ix, call) in subject.calls().iter().enumerate() {
+    for (ix, call) in subject.while_wanted(subject.calls().iter().enumerate()) {
         match names.get(walked.len()) {
             None => break,
             Some(name) if *call.call.name == **name => walked.push(ix),

@@ -34,6 +34,9 @@ impl Table {
         let mut work = 0_usize;
         let mut table = Vec::with_capacity(calls.len());
         for (ix, call) in calls.iter().enumerate() {
+            if subject.stopped() {
+                return Err("the comparison was stopped".to_owned());
+            }
             let Some(same) = of_tool.get(&*call.call.name) else {
                 table.push(Vec::new());
                 continue;

@@ -117,7 +117,7 @@ fn a_trajectory_is_compared_in_order() {
             &["a", "c"],
             (
                 false,
-                1.0 - 1.0 / 3.0,
+                2.0 / 3.0,
                 "1 edit from the expected order, over 3 calls\n  a\n- expected b\n  c",
             ),
         ),

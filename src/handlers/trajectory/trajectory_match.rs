@@ -15,8 +15,8 @@ use super::args::ArgsMode;
 use super::assign::{Places, assign};
 use super::diff;
 use super::expected::{Expected, ExpectedSpec, compile};
-use super::show::Name;
 use super::table::Table;
+use crate::handlers::explain::Name;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
 use crate::model::counted;
@@ -205,7 +205,7 @@ impl Check for Matched {
             Ok(lines) => lines,
             Err(why) => return Finding::check_error(why),
         };
-        let disorder = self.disorder(subject);
+        let (held, disorder) = self.order_of(subject);
         let count = |of: fn(&Line) -> bool| lines.iter().filter(|line| of(line)).count();
         let same = count(|line| matches!(line, Line::Same { .. }));
         let missing = count(|line| matches!(line, Line::Missing { .. }));
@@ -213,8 +213,9 @@ impl Check for Matched {
         let differs = count(|line| matches!(line, Line::Differs { .. }));
         let allowed = count(|line| matches!(line, Line::Allowed { .. }));
         let faults = missing + extra + differs + disorder.len();
-        // Pairs of `before` count like calls: those that hold are as expected.
-        let good = same + self.before.len() - disorder.len();
+        // Pairs of `before` count like calls: those that hold are as expected. One whose second tool is not called says
+        // nothing: an agent that does nothing has done nothing well.
+        let good = same + held;
         let score = if faults == 0 {
             1.0
         } else {
@@ -334,16 +335,18 @@ impl Matched {
         }
     }
 
-    fn disorder(&self, subject: &Subject<'_>) -> Vec<Disorder> {
+    /// How many pairs of `before` hold with both tools called, and those that do not hold.
+    fn order_of(&self, subject: &Subject<'_>) -> (usize, Vec<Disorder>) {
+        let mut held = 0;
         if self.before.is_empty() {
-            return Vec::new();
+            return (held, Vec::new());
         }
         let mut of_tool: HashMap<&str, (usize, usize)> = HashMap::new();
         for (ix, call) in subject.calls().iter().enumerate() {
             of_tool.entry(&call.call.name).or_insert((ix, ix)).1 = ix;
         }
         let pairs = self.before.iter();
-        pairs
+        let disorder = pairs
             .filter_map(|(first, then)| {
                 let (opening, _) = *of_tool.get(then.as_str())?;
                 let message = |ix: usize| subject.calls()[ix].message;
@@ -361,10 +364,14 @@ impl Matched {
                         ),
                         mark: subject.mark_call(*last),
                     }),
-                    Some(_) => None,
+                    Some(_) => {
+                        held += 1;
+                        None
+                    }
                 }
             })
-            .collect()
+            .collect();
+        (held, disorder)
     }
 }
 

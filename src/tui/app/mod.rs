@@ -4,6 +4,8 @@
 //! Owns the model and the screen. Refuses to do anything that takes time: that is the runtime's.
 
 mod errands;
+#[cfg(test)]
+mod example_stories;
 mod farewell;
 #[cfg(test)]
 mod save_stories;

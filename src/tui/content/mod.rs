@@ -5,7 +5,9 @@
 
 mod call;
 mod changes;
+mod examples;
 pub(crate) mod fetched;
+mod found;
 mod prompt;
 mod transcript;
 pub(crate) mod verdict;

@@ -4,6 +4,7 @@ pub(crate) mod bare;
 pub(crate) mod cells;
 pub(crate) mod desk;
 pub(crate) mod document;
+pub(crate) mod examples;
 pub(crate) mod follow;
 pub(crate) mod marks;
 pub(crate) mod notices;
@@ -31,6 +32,7 @@ use crate::theme::Theme;
 use crate::workspace::Workspace;
 use bare::Bare;
 use desk::Desk;
+use examples::Examples;
 use notices::Notices;
 use overlay::Overlay;
 use pane::{Divider, Layout, Pane, Splits, Wish};
@@ -72,6 +74,8 @@ pub(crate) struct Model {
     /// The transcripts of a bare file.
     pub(crate) bare: Bare,
     pub(crate) saves: Saves,
+    /// What became of the evals' own examples.
+    pub(crate) examples: Examples,
     pub(crate) texts: Texts,
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) notices: Notices,
@@ -148,6 +152,7 @@ impl Model {
             opening: Opening::default(),
             bare: Bare::default(),
             saves: Saves::default(),
+            examples: Examples::default(),
             texts: Texts::default(),
             overlays: Vec::new(),
             notices: Notices::default(),
@@ -212,12 +217,18 @@ impl Model {
             splits: self.ui.splits,
             problems: u16::try_from(self.saves.problems.len())
                 .unwrap_or(u16::MAX)
+                .saturating_add(u16::from(self.example_misses()))
                 .min(4),
             replay: self.replay.is_some(),
             tour: self.tour_shown(),
             // What a save moved is the live desk's; a recording has nothing to do with it.
             changes: self.saves.report.is_some() && self.replay.is_none(),
         })
+    }
+
+    /// Whether it is to be shown that examples miss: they are of what is live.
+    pub(crate) fn example_misses(&self) -> bool {
+        self.replay.is_none() && self.examples.misses().next().is_some()
     }
 
     /// Whether the tour is on: it belongs to what is live.
@@ -248,7 +259,8 @@ impl Model {
 
     /// Of these, the next one that does more than to draw something anew.
     pub(crate) fn next_work(&self) -> Option<Millis> {
-        let saved = self.saves.next_wake();
+        // Judges of cells wait for the examples of their evals.
+        let saved = self.saves.next_wake().filter(|_| !self.examples.judging());
         let played = self
             .replay
             .as_ref()

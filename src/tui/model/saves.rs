@@ -55,6 +55,8 @@ pub(crate) struct Report {
     pub(crate) fresh: u64,
     /// What was not judged again and why: one line.
     pub(crate) rest: Option<String>,
+    /// What became of examples, where that is worth a word.
+    pub(crate) examples: Option<String>,
     /// Runs it caused, that have not ended.
     pub(crate) running: Vec<Ticket>,
     /// It came while saves judge nothing.
@@ -157,6 +159,23 @@ pub(crate) fn summary(report: &Report) -> String {
 
 /// The same, with a theme's marks.
 pub(crate) fn summary_with(report: &Report, glyphs: &Glyphs) -> String {
+    examples_first(report, saved(report, glyphs))
+}
+
+/// The same for little room.
+pub(crate) fn brief(report: &Report, glyphs: &Glyphs) -> String {
+    examples_first(report, moved(report, glyphs))
+}
+
+fn examples_first(report: &Report, rest: String) -> String {
+    match &report.examples {
+        Some(examples) => format!("{examples}; {rest}"),
+        None => rest,
+    }
+}
+
+/// What a save moved, but for what became of examples.
+pub(crate) fn saved(report: &Report, glyphs: &Glyphs) -> String {
     let head = match report.files.as_slice() {
         [] => String::new(),
         [file] => {

@@ -4,6 +4,7 @@
 //! of a task included.
 
 mod clipboard;
+mod examples;
 mod files;
 mod newest;
 mod runs;
@@ -132,6 +133,10 @@ pub(crate) struct Runtime {
     live: HashMap<Ticket, CancellationToken>,
     /// Of the outline that is worked out now.
     outline: CancellationToken,
+    /// Of the examples that are tried now.
+    exam: CancellationToken,
+    /// Cancelled once the examples that code decides were tried: runs wait for it.
+    tried: CancellationToken,
     traces: Newest,
     documents: Newest,
     marks: Newest,
@@ -157,6 +162,8 @@ impl Runtime {
             out,
             live: HashMap::new(),
             outline: CancellationToken::new(),
+            exam: CancellationToken::new(),
+            tried: examples::nothing_to_try(),
             traces: Newest::new(READS),
             documents: Newest::new(READS),
             marks: Newest::new(READS),
@@ -205,6 +212,11 @@ impl Runtime {
             } => self.read_board(generation, workspace, decided_by),
             Effect::Watch(workspace) => self.watch(&workspace),
             Effect::LookAgain => self.look_again(),
+            Effect::TryExamples {
+                number,
+                workspace,
+                judged,
+            } => self.try_examples(number, workspace, judged),
             Effect::StartRun(order) => self.start_run(order),
             Effect::CancelRun(ticket) => {
                 if let Some(live) = self.live.get(&ticket) {
@@ -376,6 +388,7 @@ impl Runtime {
         // Nobody listens any more: what would wait to be shown goes on at once.
         drop(inbox);
         self.outline.cancel();
+        self.exam.cancel();
         self.watcher = None;
         for live in self.live.values() {
             live.cancel();

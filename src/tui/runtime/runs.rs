@@ -28,7 +28,12 @@ impl Runtime {
             Arc::clone(&self.made),
         );
         let working = out.busy.enter();
+        let tried = self.tried.clone();
         self.runs.spawn(async move {
+            tokio::select! {
+                () = tried.cancelled() => {}
+                () = cancel.cancelled() => {}
+            }
             let store = order.workspace.runs.clone();
             match begin(deps, order).await {
                 Ok(handle) => {

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::examples;
 use crate::model::{counted, visible};
 use crate::tui::effect::Effect;
 use crate::tui::listing::Listed;
 use crate::tui::model::bare::Bare;
 use crate::tui::model::cells::Entry;
 use crate::tui::model::desk::Desk;
+use crate::tui::model::examples::Examples;
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::saves::Saves;
@@ -51,7 +53,8 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
         );
         model.notices.tell(model.now, Level::Info, text);
     }
-    vec![
+    let mut effects: Vec<Effect> = examples::opened(model, &workspace).into_iter().collect();
+    effects.extend([
         Effect::Watch(Arc::clone(&workspace)),
         Effect::Outline {
             generation,
@@ -62,7 +65,8 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
             workspace: Arc::clone(&workspace),
             decided_by: workspace,
         },
-    ]
+    ]);
+    effects
 }
 
 /// Some more of the bare file was listed.
@@ -171,6 +175,7 @@ pub(super) fn made(model: &mut Model, made: Result<Arc<Workspace>, String>) -> V
     model.place = Place::Workspace(workspace);
     model.live = Desk::default();
     model.saves = Saves::default();
+    model.examples = Examples::default();
     model.bare = Bare::default();
     model.ui.tab = Pane::Verdict;
     let effects = opened(model);

@@ -54,10 +54,11 @@ fn a_workspace_is_watched_outlined_and_its_board_read() {
     assert!(matches!(
         &effects[..],
         [
+            Effect::TryExamples { judged, .. },
             Effect::Watch(_),
             Effect::Outline { generation: 1, .. },
             Effect::ReadBoard { generation: 1, .. }
-        ]
+        ] if judged.is_empty()
     ));
     assert_eq!(model.notices.log, Vec::new());
 }
@@ -140,7 +141,7 @@ fn a_workspace_made_around_a_file_is_opened_and_says_where_it_is() {
     let asked = make_workspace(&mut model);
     assert!(matches!(&asked[..], [Effect::MakeWorkspace { .. }]));
     let effects = made(&mut model, Ok(workspace));
-    assert_eq!(effects.len(), 3);
+    assert_eq!(effects.len(), 4);
     assert!(matches!(model.place, Place::Workspace(_)));
     let said = format!("made a workspace in {root}: R judges it, e edits its first rubric");
     assert_eq!(last(&model), (Level::Info, said.as_str()));

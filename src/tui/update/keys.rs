@@ -218,11 +218,18 @@ fn hide_tour(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `e`: the rubric at the focused eval; the first rubric, where none is focused.
+/// `e`: the rubric at the focused eval, at its example where one misses; the first rubric, where none is focused.
 fn edit(model: &mut Model) -> Vec<Effect> {
     let Some(workspace) = model.workspace() else {
         return Vec::new();
     };
+    if let Some(trial) = model.missed_here() {
+        return vec![Effect::Edit {
+            path: workspace.root.join(&trial.path),
+            line: trial.line,
+            column: trial.column,
+        }];
+    }
     let cells = &model.live.cells;
     let focused = match cells.list.selected {
         Some(crate::tui::model::cells::Entry::Group(eval)) => Some(eval),

@@ -3,6 +3,7 @@
 //! One file an area. Pure: no I/O, no clock but `model.now`, which the loop sets before each call.
 
 mod copy;
+mod examples;
 mod files;
 mod focus;
 mod keys;
@@ -66,6 +67,12 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         } => runs::board_read(model, generation, &board, problems),
         Msg::Reloaded { workspace, changed } => saves::reloaded(model, workspace, &changed),
         Msg::ReloadFailed { problems } => saves::failed(model, problems),
+        Msg::ExamplesTried { number, trials } => examples::tried(model, number, trials),
+        Msg::ExamplesJudged {
+            number,
+            trials,
+            problem,
+        } => examples::judged(model, number, trials, problem),
         Msg::RunStarted { ticket, run, dir } => runs::started(model, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::refused(model, ticket, &why),
         Msg::RunEvents { ticket, events } => {

@@ -18,7 +18,7 @@ use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::runs::{Run, Stage, Ticket, usd};
-use crate::tui::model::saves::{Report, moved};
+use crate::tui::model::saves::{Report, brief};
 use crate::tui::model::trace::StepAt;
 
 /// Columns from which the footer says what a save moved.
@@ -189,7 +189,7 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
                 && hidden
                 && report.running.is_empty()
             {
-                let said = moved(report, model.ui.theme.glyphs());
+                let said = brief(report, model.ui.theme.glyphs());
                 model.notices.tell(model.now, Level::Info, said);
             }
         }

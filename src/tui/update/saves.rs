@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::examples;
 use super::rest::costly;
 use super::touched::{self, How, Touched};
 use crate::compare::unified;
@@ -41,7 +42,9 @@ pub(super) fn reloaded(
     let Some(old) = model.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
         model.place = Place::Workspace(Arc::clone(&workspace));
-        return look_anew(model, workspace);
+        let mut effects: Vec<Effect> = examples::opened(model, &workspace).into_iter().collect();
+        effects.extend(look_anew(model, workspace));
+        return effects;
     };
     if changed.is_empty() {
         return Vec::new();
@@ -57,12 +60,13 @@ pub(super) fn reloaded(
         });
     }
     report(model, (&old, &workspace), before, changed, &touched, gone);
-    let mut effects = if stays {
-        Vec::new()
-    } else {
+    // First of all.
+    let exam = examples::saved(model, &old, &workspace, &touched);
+    let mut effects: Vec<Effect> = exam.into_iter().collect();
+    if !stays {
         // As decided before the save: what it moves is told by the runs it starts.
-        look_anew(model, Arc::clone(&old))
-    };
+        effects.extend(look_anew(model, Arc::clone(&old)));
+    }
     if model.replay.is_some() {
         let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
         model.notices.tell(model.now, Level::Info, said);
@@ -150,6 +154,7 @@ fn report(
             report.touched.push(name);
         }
     }
+    report.examples = None;
     report.paused = saves.paused && !touched.is_empty();
     report.lost = gone > 0;
     report.rest = if touched.is_empty() {
@@ -309,6 +314,9 @@ fn recorded(cells: &Cells, name: &EvalName) -> bool {
 /// A moment came: judge cells that waited for quiet start.
 pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
     let now = model.now;
+    if model.examples.judging() {
+        return Vec::new();
+    }
     let Some(mut waiting) = model.saves.waiting.take_if(|waiting| waiting.due <= now) else {
         return Vec::new();
     };

@@ -134,6 +134,23 @@ pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option
         .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())
 }
 
+/// Whether a judge decides an eval.
+pub(super) fn is_judged(eval: &Eval) -> bool {
+    JUDGED.contains(eval.kind.as_str())
+}
+
+/// Whether the judge of an eval may be asked by itself, and which that is.
+pub(super) fn how_judged<'w>(
+    rubric: &'w Rubric,
+    eval: &'w Eval,
+    workspace: &'w Workspace,
+) -> (How, Option<&'w str>) {
+    let judge = judge(rubric, eval, workspace);
+    let config = judge.and_then(|name| workspace.judges.get(name));
+    let free = config.is_some_and(crate::model::JudgeConfig::is_free);
+    (if free { How::Free } else { How::Costly }, judge)
+}
+
 fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric, &Eval))> {
     workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();
@@ -170,14 +187,7 @@ fn how(
         (true, false) if decides => Some(How::Check),
         (true, _) => None,
         (false, false) => Some(How::Check),
-        (false, true) => {
-            let config = judge(rubric, eval, new).and_then(|name| new.judges.get(name));
-            Some(if config.is_some_and(crate::model::JudgeConfig::is_free) {
-                How::Free
-            } else {
-                How::Costly
-            })
-        }
+        (false, true) => Some(how_judged(rubric, eval, new).0),
     }
 }
 

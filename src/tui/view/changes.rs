@@ -7,7 +7,7 @@ use crate::tui::content;
 use crate::tui::model::Model;
 use crate::tui::model::cells::Flip;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::saves::{Report, mark, moved, summary_with};
+use crate::tui::model::saves::{Report, mark, moved, saved};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
@@ -29,21 +29,23 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         model.ui.focus == Pane::Changes,
         Target::Pane(Pane::Changes),
     );
+    let mut used: u16 = 0;
+    for (text, role) in examples(model, canvas.glyphs(), inside.height) {
+        for row in wrap(&text, usize::from(inside.width)) {
+            line::draw(canvas, row_at(inside, used), &Row::of(row, role), None);
+            used += 1;
+        }
+    }
     let Some(report) = &model.saves.report else {
-        flow::draw(canvas, inside, &nothing_yet(model), &flow::Scroll::top());
+        let below = below(inside, used);
+        flow::draw(canvas, below, &nothing_yet(model), &flow::Scroll::top());
         return;
     };
-    let mut used: u16 = 0;
     for (text, role) in said(report, canvas.glyphs(), usize::from(inside.width)) {
         line::draw(canvas, row_at(inside, used), &Row::of(text, role), None);
         used += 1;
     }
-    let below = Rect {
-        y: inside.y.saturating_add(used).min(inside.bottom()),
-        height: inside.height.saturating_sub(used),
-        ..inside
-    };
-    let (left, right) = split(below, report.flips.len());
+    let (left, right) = split(below(inside, used), report.flips.len());
     flips(canvas, left, model, &report.flips);
     flow::draw(
         canvas,
@@ -51,6 +53,54 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         &*content::of(model, Pane::Changes),
         &model.saves.scroll,
     );
+}
+
+/// What is left of an area below its first rows.
+fn below(area: Rect, used: u16) -> Rect {
+    Rect {
+        y: area.y.saturating_add(used).min(area.bottom()),
+        height: area.height.saturating_sub(used),
+        ..area
+    }
+}
+
+/// What became of examples, before all else: those that miss, as far as half of the rows hold them; or that they are
+/// mended. Nothing where there are none.
+fn examples(model: &Model, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
+    let examples = &model.examples;
+    // Two rows each, in a narrow pane.
+    let most = usize::from(height / 4).max(1);
+    let all = examples.misses().count();
+    let shown = if all > most {
+        most.saturating_sub(1)
+    } else {
+        all
+    };
+    let mut rows: Vec<(String, Role)> = Vec::new();
+    for trial in examples.misses().take(shown) {
+        let said = match trial.said.as_str() {
+            "" => String::new(),
+            said => format!(": {said}"),
+        };
+        let text = format!("{} {} {}{said}", glyphs.fail, trial.eval, trial.sentence());
+        rows.push((text, Role::Error));
+    }
+    if all > shown {
+        let text = match (shown, examples.missing()) {
+            (0, Some(missing)) => format!("{} {missing}", glyphs.fail),
+            _ => format!("{} {} more miss", glyphs.fail, all - shown),
+        };
+        rows.push((text, Role::Error));
+    }
+    if let Some(holding) = examples.holding().filter(|_| examples.mended) {
+        rows.push((format!("{} {holding}", glyphs.pass), Role::Pass));
+    }
+    if examples.judging() {
+        rows.push(("judging examples …".to_owned(), Role::Muted));
+    }
+    let wait = examples.waiting.iter();
+    rows.extend(wait.map(|wait| (wait.clone(), Role::Stale)));
+    rows
 }
 
 /// What would fill the pane, and how: also from an editor next door.
@@ -79,7 +129,7 @@ fn nothing_yet(model: &Model) -> Vec<flow::Block<'_>> {
 
 /// What moved, in as few rows as it takes; what waits, where it is not said already.
 fn said(report: &Report, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
-    let whole = summary_with(report, glyphs);
+    let whole = saved(report, glyphs);
     let brief = moved(report, glyphs);
     let rest = report.rest.clone().filter(|rest| *rest != brief);
     let mut said = Vec::new();

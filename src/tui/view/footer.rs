@@ -115,7 +115,7 @@ fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
     let glyphs = canvas.glyphs();
     let mut row = Row::of(saves::summary_with(report, glyphs), Role::Flipped);
     if row.width() > usize::from(area.width / 2) {
-        row = Row::of(saves::moved(report, glyphs), Role::Flipped);
+        row = Row::of(saves::brief(report, glyphs), Role::Flipped);
     }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)

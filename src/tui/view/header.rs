@@ -33,6 +33,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
     }
     canvas.fill(area, Role::Bar);
     let mut left = place(layout, model);
+    left.extend(examples(model, canvas.glyphs()));
     let mut right = runs(model, canvas.glyphs());
     right.extend(counts(&model.desk().cells.total, canvas.glyphs()));
     right.extend(spent(model));
@@ -121,6 +122,16 @@ fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
         Place::Recording => {}
     }
     bits
+}
+
+/// That examples miss, whatever else is told; which, the row of problems says.
+fn examples(model: &Model, glyphs: &Glyphs) -> Option<Bit> {
+    let missing = model
+        .examples
+        .missing()
+        .filter(|_| model.example_misses())?;
+    let (many, _names) = missing.split_once(':')?;
+    Some(bit(1, format!("{} {many}", glyphs.fail), Role::Error))
 }
 
 /// What runs: how many traces are live, how far, how long still.

@@ -1,15 +1,18 @@
-//! What does not load, beside the last good state.
+//! What does not load, beside the last good state; and before it, examples that miss.
 
 use ratatui::layout::Rect;
 
 use crate::diag::{Diagnostic, Severity};
 use crate::theme::Role;
 use crate::tui::model::Model;
+use crate::tui::model::pane::Pane;
+use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::line::{self, Row};
 
 /// Draws it: errors first; the last row says how many more there are, and what is still in use.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
+    let area = examples(canvas, area, model);
     let problems = &model.saves.problems;
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         problems.iter().partition(|p| p.severity == Severity::Error);
@@ -33,6 +36,38 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             ..area
         };
         line::draw(canvas, place, &row, None);
+    }
+}
+
+/// `✗ 1 example misses: names-a-version, e edits`; the area that is left. Where there is one row alone, what does not load
+/// goes first: nothing can be tried until it does.
+fn examples(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
+    let room = area.height > u16::from(!model.saves.problems.is_empty());
+    let Some(missing) = model
+        .examples
+        .missing()
+        .filter(|_| model.example_misses() && room)
+    else {
+        return area;
+    };
+    let mark = canvas.glyphs().fail;
+    let mut row = Row::of(format!("{mark} {missing}, "), Role::Error);
+    let opened = model.missed_here();
+    if opened.is_none() {
+        // The focused eval is another: there all of them are listed, and `e` opens the first.
+        row = row.with("7 ", Role::Key);
+    }
+    row = row.with("e", Role::Key).with(" edits", Role::Error);
+    if let Some(trial) = opened.or_else(|| model.examples.misses().next()) {
+        row = row.with(format!("   {}", trial.sentence()), Role::Muted);
+    }
+    let line = Rect { height: 1, ..area };
+    line::draw(canvas, line, &row, None);
+    canvas.hit(line, Target::Pane(Pane::Changes));
+    Rect {
+        y: area.y + 1,
+        height: area.height - 1,
+        ..area
     }
 }
 

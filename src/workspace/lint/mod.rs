@@ -26,7 +26,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::model::JudgeConfig;
 use crate::rubric::{Catalog, Eval, Rubric};
 
-pub use examples::{Tried, examples};
+pub use examples::{Fate, Trial, Tried, count, examples, misses, word};
 pub use observer::Observer;
 pub use verdicts::{EVERYWHERE, EvalTally, same_verdict};
 

@@ -315,6 +315,56 @@ fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
 }
 
 #[test]
+fn a_tool_is_looked_for_wherever_a_type_names_one() {
+    let all = [transcript("a", &[], &["get_order"])];
+    for (kind, params, told) in [
+        ("trajectory_match", "expected: [get_ordr]", true),
+        ("trajectory_match", "expected: [{tool: get_ordr}]", true),
+        (
+            "trajectory_match",
+            "expected: [lookup], mode: subset",
+            false,
+        ),
+        (
+            "trajectory_match",
+            "expected: [get_order], before: [[get_ordr, get_order]]",
+            true,
+        ),
+        ("tool_call_chain", "steps: [{tool: get_ordr}]", true),
+        (
+            "tool_call_chain",
+            "steps: [{tool: get_order, args_match: {tool: lookup}}]",
+            false,
+        ),
+        (
+            "outcome_equivalent",
+            "metric: tool_calls, expected_tool_calls: [get_ordr]",
+            true,
+        ),
+        (
+            "outcome_equivalent",
+            "metric: final_state, expected_state: lookup",
+            false,
+        ),
+        ("parameter_analysis", "tools: [get_ordr]", true),
+        ("agent_invoked", "agents: [lookup]", true),
+        ("agent_not_invoked", "agents: [lookup]", false),
+        (
+            "agent_response_contains",
+            "agent: lookup, contains: x",
+            true,
+        ),
+        ("exact_match", "expected: lookup", false),
+    ] {
+        let found = observed(
+            &evals(&[&format!("id: a, type: {kind}, params: {{{params}}}")]),
+            &all,
+        );
+        assert_eq!(!found.is_empty(), told, "{kind} {params}: {found:?}");
+    }
+}
+
+#[test]
 fn selectors_that_select_nothing_are_told_once() {
     let all = [
         transcript("a", &["beam"], &["search"]),

@@ -16,6 +16,19 @@ const NAMED: &[&str] = &[
     "tool_names",
     "sequence",
     "expected_trajectory",
+    "expected_tool_calls",
+    "expected",
+    "before",
+    "agent",
+    "agents",
+];
+/// Parts of the names of types whose params name tools. An agent is called as a tool of its name.
+const OF_CALLS: &[&str] = &[
+    "tool",
+    "trajectory",
+    "agent_",
+    "parameter_analysis",
+    "outcome_",
 ];
 /// Parts of the names of types that forbid calls.
 const FORBIDS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
@@ -29,15 +42,19 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, known: &BTreeSet<String>) 
     if let Some(name) = awaited.filter(|name| !known.contains(*name)) {
         tell(lints, of, "/when/tool_called", name, known, true);
     }
-    if !eval.kind.contains("tool") && !eval.kind.contains("trajectory") {
+    if !OF_CALLS.iter().any(|part| eval.kind.contains(part)) {
         return;
     }
     let mut most = ["max", "max_calls"].into_iter();
     let none = most.any(|most| eval.params[most] == 0);
+    // What may be called at most need not be called.
+    let none = none || eval.params["mode"] == "subset";
     let forbids = none || FORBIDS.iter().any(|part| eval.kind.contains(part));
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
-    let into = |key: &str| !FOREIGN.contains(&key);
+    // An argument may be called as a param is.
+    let into =
+        |key: &str| !FOREIGN.contains(&key) && !["args_match", "arg_matchers"].contains(&key);
     texts(&eval.params, "", &into, &mut |pointer, name| {
         let key = pointer
             .split('/')

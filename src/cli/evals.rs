@@ -1,0 +1,298 @@
+//! `dicta evals`: the eval types of this build, as the registry that validates knows them.
+//!
+//! Without a name a line for each, by family; with one, all there is to write an eval by.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::Cx;
+use super::args::ListFormat;
+use super::trouble::Trouble;
+use crate::diag::nearest;
+use crate::handlers::{FAMILIES, Registry};
+use crate::report::wrap;
+use crate::rubric::{Alias, Catalog as _, KindSpec};
+
+/// Where the sentences of the list begin.
+const COLUMN: usize = 32;
+
+/// Lists eval types, or tells all about one or every one.
+pub(super) fn evals(
+    kind: Option<&str>,
+    all: bool,
+    format: ListFormat,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let registry = Registry::builtin();
+    let kinds = match kind {
+        None => registry.kinds(),
+        Some(name) => vec![named(name, &registry)?],
+    };
+    let width = cx.streams.out.width;
+    let text = match (format, kind) {
+        (ListFormat::Json, _) => {
+            let list: Vec<Value> = kinds.iter().map(|spec| as_json(spec)).collect();
+            format!("{:#}\n", Value::from(list))
+        }
+        (ListFormat::Human, None) if !all => overview(&kinds, width),
+        (ListFormat::Human, _) => {
+            let told = kinds.iter().map(|spec| in_full(spec, kind, width));
+            told.collect::<Vec<_>>().join("\n\n")
+        }
+    };
+    cx.streams.print(&text);
+    Ok(0)
+}
+
+fn named<'a>(name: &str, registry: &'a Registry) -> Result<&'a KindSpec, Trouble> {
+    registry.kind(name).ok_or_else(|| {
+        let kinds = registry.kinds();
+        let aliases = kinds.iter().flat_map(|spec| spec.aliases);
+        let names = kinds.iter().map(|spec| spec.name);
+        let near = nearest(name, names.chain(aliases.map(|alias| alias.name)))
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        Trouble::usage(format!(
+            "there is no eval type `{name}`{near} (`dicta evals` lists them)"
+        ))
+    })
+}
+
+fn as_json(spec: &KindSpec) -> Value {
+    json!({
+        "type": spec.name, "family": spec.family, "summary": spec.summary, "judged": spec.judged,
+        "scored": spec.scored, "decides": spec.decides, "example": spec.example, "schema": spec.schema,
+        "aliases": spec.aliases.iter().map(|alias| alias.name).collect::<Vec<_>>(),
+        "param_aliases": spec.param_aliases.iter().copied().collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// A line for each type, by family.
+fn overview(kinds: &[&KindSpec], width: usize) -> String {
+    let mut out = String::new();
+    for (family, looks_at) in FAMILIES {
+        let _infallible = writeln!(out, "{family}: {looks_at}");
+        for spec in kinds.iter().filter(|spec| spec.family == *family) {
+            let mark = if spec.judged { 'J' } else { ' ' };
+            let name = spec.name;
+            let aliases: Vec<&str> = spec.aliases.iter().map(|alias| alias.name).collect();
+            let also = match aliases.as_slice() {
+                [] => String::new(),
+                names => format!(" (also {})", names.join(", ")),
+            };
+            let line = format!("{}{also}", first_words(spec.summary));
+            let line = wrap(&line, COLUMN, COLUMN, width);
+            let room = COLUMN - 4;
+            let _infallible = writeln!(out, "  {mark} {name:<room$}{line}");
+        }
+        out.push('\n');
+    }
+    out.push_str("J asks a judge; all others are code.\n");
+    out.push_str("`dicta evals TYPE` tells the params of a type, with an example and the JSON Schema; `dicta evals --all` those\n");
+    out.push_str("of every type, `--format json` the same for programs. `dicta schema rubric` is the schema of a whole rubric.\n");
+    out
+}
+
+/// A summary up to its first stop.
+fn first_words(summary: &str) -> &str {
+    let stops = [". ", "; "].iter().filter_map(|stop| summary.find(stop));
+    let end = stops.min().unwrap_or(summary.len());
+    summary[..end].trim_end_matches('.')
+}
+
+/// All about a type. `asked`: the name it was asked for by, where it was.
+fn in_full(spec: &KindSpec, asked: Option<&str>, width: usize) -> String {
+    let mut out = String::new();
+    let judged = if spec.judged { "  (asks a judge)" } else { "" };
+    let summary = wrap(spec.summary, 4, 4, width);
+    let _infallible = writeln!(out, "{}{judged}\n    {summary}", spec.name);
+    for alias in spec.aliases {
+        let you = if asked == Some(alias.name) {
+            ", as you wrote it,"
+        } else {
+            ""
+        };
+        let _infallible = writeln!(
+            out,
+            "    `{}`{you} is the same{}",
+            alias.name,
+            with_sets(alias)
+        );
+    }
+    let none = Map::new();
+    let properties = spec.schema["properties"].as_object().unwrap_or(&none);
+    if !properties.is_empty() {
+        out.push_str("\n  params (* must be there)\n");
+    }
+    for (name, schema) in properties {
+        let required = spec.schema["required"].as_array();
+        let required = required.is_some_and(|list| list.iter().any(|one| one == name));
+        let about = schema["description"].as_str().unwrap_or("");
+        let mark = if required { "*" } else { " " };
+        let mut aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
+        let also = aliases.next().map_or_else(String::new, |(other, _)| {
+            let more = aliases.map(|(other, _)| format!(", `{other}`"));
+            format!(" Also `{other}`{}.", more.collect::<String>())
+        });
+        let kind = kind_of(schema);
+        let about = about.replace('\n', " ");
+        let line = format!("{mark} {name} ({kind}): {about}{also}");
+        let _infallible = writeln!(out, "   {}", wrap(&line, 3, 9, width));
+        // A text that is written for the author, such as the criteria of a canned judge, is there to be read.
+        let written = schema["default"].as_str().filter(|text| text.len() > 20);
+        for line in written.into_iter().flat_map(str::lines) {
+            let _infallible = writeln!(out, "         | {}", wrap(line, 11, 11, width));
+        }
+    }
+    let id = spec.name.replace('_', "-");
+    let _infallible = writeln!(
+        out,
+        "\n  example\n    - id: {id}\n      type: {}",
+        spec.name
+    );
+    if !spec.example.is_empty() {
+        out.push_str("      params:\n");
+    }
+    for line in spec.example.lines() {
+        let _infallible = writeln!(out, "        {line}");
+    }
+    let _infallible = writeln!(out, "\n  JSON Schema of params\n{:#}", spec.schema);
+    out
+}
+
+/// ` with mode: "strict"`, of an alias that sets params.
+fn with_sets(alias: &Alias) -> String {
+    let sets = alias.sets.iter().map(|(param, value)| {
+        let value = value.trim_matches('"');
+        format!("{param}: {value}")
+    });
+    let sets: Vec<String> = sets.collect();
+    match sets.as_slice() {
+        [] => String::new(),
+        sets => format!(" with {}", sets.join(", ")),
+    }
+}
+
+/// What a param is, in words, by its schema: `list of text`, `strict | exact`, `number 0 to 1`.
+fn kind_of(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        let values = values.iter().map(|value| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.to_string(),
+        });
+        return values.collect::<Vec<_>>().join(" | ");
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return "any value".to_owned(),
+    };
+    let words = types.into_iter().map(|kind| match kind {
+        "string" => "text".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "object" => "mapping".to_owned(),
+        "array" => match &schema["items"] {
+            Value::Object(_) => format!("list of {}", kind_of(&schema["items"])),
+            _ => "list".to_owned(),
+        },
+        "number" => match (&schema["minimum"], &schema["maximum"]) {
+            (Value::Number(least), Value::Number(most)) => format!("number {least} to {most}"),
+            _ => "number".to_owned(),
+        },
+        other => other.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
+        let registry = Registry::builtin();
+        let list = overview(&registry.kinds(), 0);
+        for spec in registry.kinds() {
+            let begins = |line: &&str| line[4..].starts_with(&format!("{} ", spec.name));
+            let lines = list.lines().filter(|line| line.starts_with("  "));
+            let lines: Vec<&str> = lines.filter(begins).collect();
+            let [line] = lines.as_slice() else {
+                panic!("{}: {lines:?}", spec.name);
+            };
+            assert_eq!(line.starts_with("  J "), spec.judged, "{line}");
+            for alias in spec.aliases {
+                assert!(line.contains(alias.name), "{line}");
+            }
+        }
+        let last = list.lines().rev().take(2).collect::<String>();
+        assert!(last.contains("dicta evals --all"), "{last}");
+    }
+
+    /// The table of README.md.
+    fn markdown() -> String {
+        let registry = Registry::builtin();
+        let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
+        for (family, looks_at) in FAMILIES {
+            let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
+            let kinds = registry.kinds();
+            for spec in kinds.iter().filter(|spec| spec.family == *family) {
+                let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
+                let also = aliases.collect::<Vec<_>>().join(", ");
+                let words = first_words(spec.summary).replace('|', "\\|");
+                let mark = if spec.judged { " J" } else { "" };
+                let _infallible = writeln!(out, "| `{}`{mark} | {words} | {also} |", spec.name);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn the_readme_lists_the_types_of_this_build() {
+        let readme = include_str!("../../README.md");
+        let table = markdown();
+        let begins = "<!-- eval types: made from the registry, see src/cli/evals.rs -->\n";
+        let (_, after) = readme.split_once(begins).expect("the table is marked");
+        let (written, _) = after.split_once("<!-- end").expect("its end is marked");
+        assert!(
+            written == table,
+            "the table of README.md is not of this build; it is:\n{table}"
+        );
+    }
+
+    #[test]
+    fn one_type_is_told_with_what_an_author_writes() {
+        let registry = Registry::builtin();
+        let spec = registry.kind("trajectory_subset").expect("an alias");
+        let told = in_full(spec, Some("trajectory_subset"), 0);
+        for part in [
+            "`trajectory_subset`, as you wrote it, is the same with mode: subset\n",
+            "   * expected (list of text or mapping): ",
+            "     mode (strict | exact | unordered | subset | superset): ",
+            "     min_score (number 0 to 1): ",
+            "      type: trajectory_match\n      params:\n        mode: superset\n",
+            "\"additionalProperties\": false",
+        ] {
+            assert!(told.contains(part), "{part:?} in {told}");
+        }
+    }
+
+    #[test]
+    fn a_type_in_words_is_what_its_schema_says() {
+        for (schema, words) in [
+            (json!({"type": "string"}), "text"),
+            (
+                json!({"type": "array", "items": {"type": "integer"}}),
+                "list of whole number",
+            ),
+            (json!({"type": "array"}), "list"),
+            (json!({"type": ["string", "object"]}), "text or mapping"),
+            (json!({"enum": ["a", 2]}), "a | 2"),
+            (json!({}), "any value"),
+        ] {
+            assert_eq!(kind_of(&schema), words);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `dicta check --examples`: the examples of judged evals, asked of their judges.
+//!
+//! Says first who would be asked, how often and for how much. A judge that costs is not asked unless it is meant so.
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::Exam as Asked;
+use super::trouble::Trouble;
+use super::{Cx, runtime};
+use crate::handlers::Registry;
+use crate::model::{JudgeConfig, Millis, counted};
+use crate::rubric::{Eval, Rubric};
+use crate::run::{Exam, JudgePreview, RunOptions};
+use crate::workspace::Workspace;
+use crate::workspace::lint::{self, Fate, Tried};
+
+/// As of a run of which a decision ended in an error.
+pub(super) const UNDECIDED: u8 = 3;
+
+/// Tries them, and adds what came of it to what code decided. How many were not decided for an error.
+pub(super) fn hold(
+    asked: &Asked,
+    workspace: &Workspace,
+    registry: &Registry,
+    tried: &mut Tried,
+    cx: &Cx,
+) -> Result<u64, Trouble> {
+    let may = |judge: &JudgeConfig| asked.yes || judge.is_free();
+    let exam = |sending: bool, all: bool| {
+        let options = RunOptions {
+            judge: asked.judge.clone(),
+            ..RunOptions::default()
+        };
+        let chosen =
+            |_: &Rubric, _: &Eval, judge: Option<&JudgeConfig>| all || judge.is_some_and(may);
+        Exam::of(
+            workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
+        )
+        .map_err(|error| Trouble::usage(error.to_string()))
+    };
+    for (judge, preview) in exam(false, true)?.preview() {
+        cx.streams.tell(&first(&judge, &preview, may(&judge)));
+    }
+    let exam = exam(true, false)?;
+    if exam.is_empty() {
+        return Ok(0);
+    }
+    let runtime = runtime()?;
+    let clock = std::sync::Arc::clone(&cx.clock);
+    let trials = runtime.block_on(exam.hold(clock, CancellationToken::new()));
+    runtime.shutdown_timeout(Millis(200).duration());
+    let mut undecided = 0;
+    for trial in trials.iter().filter(|t| t.fate() == Fate::Undecided) {
+        undecided += 1;
+        cx.streams.tell(&format!(
+            "{}:{}:{}: `{}` was not decided, which is no miss: {}",
+            trial.path.display(),
+            trial.line,
+            trial.column,
+            trial.eval,
+            trial.sentence(),
+        ));
+    }
+    tried.judged = tried.judged.saturating_sub(trials.len() as u64);
+    tried.held += lint::count(&trials, Fate::Held);
+    tried.missed += lint::count(&trials, Fate::Missed);
+    tried
+        .problems
+        .extend(lint::misses(&workspace.rubrics, &trials));
+    tried.trials.extend(trials);
+    Ok(undecided)
+}
+
+/// `asking gemini about 3 examples: 3 calls or more, about $0.01`.
+fn first(judge: &JudgeConfig, preview: &JudgePreview, asks: bool) -> String {
+    let (name, examples) = (&judge.name, counted(preview.cells, "example"));
+    let mut takes = Vec::new();
+    if preview.calls_least > 0 {
+        let calls = counted(preview.calls_least, "call");
+        takes.push(if preview.calls_most > preview.calls_least {
+            format!("{calls} or more, {} at most", preview.calls_most)
+        } else {
+            calls
+        });
+    }
+    takes.push(match preview.cost_usd {
+        _ if judge.is_free() => "free".to_owned(),
+        Some(usd) if usd < 0.01 => "less than $0.01 (estimated)".to_owned(),
+        Some(usd) => format!("about ${usd:.2} (estimated)"),
+        None => "cost unknown".to_owned(),
+    });
+    let takes = takes.join(", ");
+    if asks {
+        return format!("asking {name} about {examples}: {takes}");
+    }
+    let wait = if preview.cells == 1 { "waits" } else { "wait" };
+    format!("{examples} {wait}: {name} may cost ({takes}); --yes asks it")
+}

@@ -1,0 +1,202 @@
+//! What all prefixes of one transcript share.
+
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Map, Value};
+
+use super::{Call, Said};
+use crate::handlers::grounding::Ground;
+use crate::model::{Part, Role, ToolResult, Transcript};
+
+/// Whose memory it is: each check that keeps something has one of its own.
+#[derive(Debug)]
+pub(in crate::handlers) struct Memo(u64);
+
+impl Memo {
+    /// Another than all before it.
+    pub(in crate::handlers) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// One that all checks share, told apart by the type of what is kept alone.
+    pub(in crate::handlers) const fn shared() -> Self {
+        Self(0)
+    }
+}
+
+/// A transcript, with what checks asked of it so far.
+#[derive(Debug)]
+pub(super) struct Whole<'t> {
+    pub(super) transcript: &'t Transcript<'t>,
+    said: OnceCell<Vec<Said<'t>>>,
+    calls: OnceCell<Vec<Call<'t>>>,
+    results: OnceCell<Vec<Joined<'t>>>,
+    answers: OnceCell<Vec<Option<Said<'t>>>>,
+    /// By call, each read when it is asked for.
+    arguments: OnceCell<Vec<OnceCell<Arguments>>>,
+    metadata: OnceCell<Option<Value>>,
+    /// By whether texts of users and of the system count.
+    grounds: [OnceCell<Ground<'t>>; 4],
+    memos: RefCell<HashMap<(TypeId, u64), Rc<dyn Any>>>,
+}
+
+/// The result of a call, and the message it stands in.
+type Joined<'t> = Option<(usize, &'t ToolResult<'t>)>;
+
+/// The arguments as an object, or why they are none.
+type Arguments = Result<Map<String, Value>, String>;
+
+impl<'t> Whole<'t> {
+    pub(super) fn new(transcript: &'t Transcript<'t>) -> Self {
+        Self {
+            transcript,
+            said: OnceCell::new(),
+            calls: OnceCell::new(),
+            results: OnceCell::new(),
+            answers: OnceCell::new(),
+            arguments: OnceCell::new(),
+            metadata: OnceCell::new(),
+            grounds: Default::default(),
+            memos: RefCell::default(),
+        }
+    }
+
+    pub(super) fn said(&self) -> &[Said<'t>] {
+        self.said.get_or_init(|| {
+            let messages = self.transcript.messages.iter().enumerate();
+            messages
+                .filter(|(_, message)| message.role == Role::Assistant)
+                .map(|(at, message)| Said::new(at, message.text()))
+                .collect()
+        })
+    }
+
+    pub(super) fn calls(&self) -> &[Call<'t>] {
+        self.calls.get_or_init(|| {
+            let messages = self.transcript.messages.iter().enumerate();
+            messages
+                .filter(|(_, message)| message.role == Role::Assistant)
+                .flat_map(|(at, message)| {
+                    let parts = message.parts.iter().enumerate();
+                    parts.map(move |(nth, part)| (at, nth, part))
+                })
+                .filter_map(|(message, nth, part)| match part {
+                    Part::ToolCall(call) => Some(Call {
+                        message,
+                        part: nth,
+                        call,
+                    }),
+                    _ => None,
+                })
+                .collect()
+        })
+    }
+
+    pub(super) fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
+        let calls = self.calls();
+        let all = self
+            .arguments
+            .get_or_init(|| calls.iter().map(|_| OnceCell::new()).collect());
+        let read = || read_arguments(&calls[call].call.arguments);
+        all[call].get_or_init(read).as_ref().map_err(String::as_str)
+    }
+
+    pub(super) fn metadata(&self) -> Option<&Value> {
+        let all = self.metadata.get_or_init(|| {
+            let metadata = self.transcript.metadata.as_ref()?;
+            serde_json::from_str(metadata.get()).ok()
+        });
+        all.as_ref()
+    }
+
+    pub(super) fn answers(&self) -> &[Option<Said<'t>>] {
+        self.answers.get_or_init(|| {
+            let said = |(message, result): (usize, &'t ToolResult<'t>)| {
+                Said::new(message, Cow::Borrowed(&*result.content))
+            };
+            let results = self.results().iter();
+            results.map(|result| result.map(said)).collect()
+        })
+    }
+
+    pub(super) fn ground(&self, user: bool, system: bool) -> &Ground<'t> {
+        let which = usize::from(user) + 2 * usize::from(system);
+        self.grounds[which].get_or_init(|| {
+            let messages = self.transcript.messages.iter().enumerate();
+            let texts = messages.flat_map(|(at, message)| {
+                let counts = match message.role {
+                    Role::Tool => true,
+                    Role::User => user,
+                    Role::System => system,
+                    _ => false,
+                };
+                let text = move |part: &'t Part<'t>| match part {
+                    Part::ToolResult(result) => Some((at, &*result.content)),
+                    Part::Text(text) if counts => Some((at, &**text)),
+                    _ => None,
+                };
+                message.parts.iter().filter_map(text)
+            });
+            Ground::by_message(texts.filter(|(_, text)| !text.trim().is_empty()))
+        })
+    }
+
+    pub(super) fn memo<T: Default + 'static>(&self, of: &Memo) -> Rc<T> {
+        let mut memos = self.memos.borrow_mut();
+        let made = memos
+            .entry((TypeId::of::<T>(), of.0))
+            .or_insert_with(|| Rc::new(T::default()));
+        Rc::clone(made)
+            .downcast()
+            .expect("what is kept under a type is of that type")
+    }
+
+    pub(super) fn results(&self) -> &[Joined<'t>] {
+        self.results.get_or_init(|| self.join())
+    }
+
+    /// A result answers the newest message that has an unanswered call of its id, and there the first such call. So ids
+    /// that are used again in every turn (`call_0`) and calls without ids (all have the empty one) join in order. What a
+    /// result answers is known when it comes: later messages change none of it, so a prefix has the same joins.
+    fn join(&self) -> Vec<Joined<'t>> {
+        let calls = self.calls();
+        let mut results = vec![None; calls.len()];
+        // By id: the calls that wait, newest message last; within a message the first call last.
+        let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut next = 0;
+        for (at, message) in self.transcript.messages.iter().enumerate() {
+            let from = next;
+            while next < calls.len() && calls[next].message == at {
+                next += 1;
+            }
+            for ix in (from..next).rev() {
+                waiting.entry(&calls[ix].call.id).or_default().push(ix);
+            }
+            for part in &message.parts {
+                if let Part::ToolResult(result) = part
+                    && let Some(ix) = waiting.get_mut(&*result.call_id).and_then(Vec::pop)
+                {
+                    results[ix] = Some((at, result));
+                }
+            }
+        }
+        results
+    }
+}
+
+fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("its arguments are no JSON object".to_owned()),
+        Err(why) => Err(format!("its arguments are no JSON: {why}")),
+    }
+}

@@ -1,0 +1,169 @@
+//! Laws of all types: over transcripts that lack things no verdict, score or place is made up, no error is negated away,
+//! and another name is the same eval.
+
+use serde_json::{Value, json};
+
+use super::hostile::examples;
+use super::surprises::{one_call, said};
+use super::testing::{loaded, loads, on_output, transcript};
+use super::wrap::Not;
+use super::{Check, Compiled, Finding, Home, Registry, Subject};
+use crate::model::Outcome::{CheckError, Fail, Pass};
+use crate::model::Part;
+use crate::rubric::Catalog as _;
+
+/// Transcripts that lack things, in many ways.
+fn records() -> Vec<Value> {
+    let call = |id: &str, arguments: &str| {
+        json!({"role": "assistant", "content": "é Beam 2.11.", "tool_calls": [
+            {"id": id, "function": {"name": "search", "arguments": arguments}}]})
+    };
+    let answer = json!({"role": "tool", "tool_call_id": "a", "content": "Error: é"});
+    let bad = json!({"latency_ms": "fast", "cost_usd": -1, "usage": 7, "embedding": ["x"], "workflow_state": 1});
+    vec![
+        json!({"messages": []}),
+        json!({"messages": [{"role": "user", "content": "q"}]}),
+        said(&[""]),
+        said(&[
+            "İx refund order number 7.5",
+            "{\"status\": null, \"items\": []}",
+        ]),
+        json!({"messages": [call("a", "{}")]}),
+        json!({"messages": [call("a", "{"), call("a", "[1]"), call("a", "")]}),
+        json!({"messages": [call("a", "{\"query\": \"beam\"}"), answer, call("b", "{}")]}),
+        json!({"messages": [call("a", "{}"), answer], "metadata": bad}),
+        one_call(json!({"order_id": 8412})),
+    ]
+}
+
+/// Nothing lies about its kind: no score without a verdict, no verdict without a word, no mark beside the text.
+fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
+    let Finding {
+        outcome,
+        score,
+        explanation,
+        marks,
+    } = finding;
+    let at = format!("{kind} on {record}: {explanation}");
+    assert!(!explanation.trim().is_empty(), "{at}");
+    match outcome {
+        Pass | Fail => assert_eq!(score.is_some(), scored, "{at}"),
+        _ => assert_eq!(*score, None, "{at}"),
+    }
+    assert!(
+        score.is_none_or(|score| (0.0..=1.0).contains(&score)),
+        "{at}"
+    );
+    let transcript = transcript(record);
+    for mark in marks {
+        let part = &transcript.messages[mark.message].parts[mark.part];
+        let text = match part {
+            Part::Text(text) => &**text,
+            Part::ToolCall(call) => &*call.arguments,
+            Part::ToolResult(result) => &*result.content,
+            _ => "",
+        };
+        assert!(text.get(mark.bytes.clone()).is_some(), "{at} {mark:?}");
+    }
+}
+
+#[test]
+fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
+    let registry = Registry::builtin();
+    let plain = examples().into_iter().map(|(kind, check)| {
+        let scored = registry.kind(&kind).is_some_and(|of| of.scored);
+        (kind, check, scored)
+    });
+    let negated = examples().into_iter().map(|(kind, check)| {
+        let not: Box<dyn Check> = Box::new(Not(check));
+        (kind, not, false)
+    });
+    let checks: Vec<_> = plain.chain(negated).collect();
+    for record in records() {
+        let transcript = transcript(&record);
+        for end in 0..=transcript.messages.len() {
+            let subject = Subject::prefix(&transcript, end);
+            for (kind, check, scored) in &checks {
+                holds(kind, *scored, &check.check(&subject), &record);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_negation_of_an_error_is_the_error() {
+    let registry = Registry::builtin();
+    for (kind, params) in [
+        ("latency_budget", json!({"max_ms": 1})),
+        ("cost_budget", json!({"max_cost_usd": 1})),
+        ("no_tool_errors", json!({})),
+        ("tool_result_includes", json!({"patterns": ["x"]})),
+        (
+            "tool_call_chain",
+            json!({"steps": [{"tool": "search", "no_error": true}]}),
+        ),
+    ] {
+        let mut eval = loads(kind, &params).expect(kind);
+        let call = json!({"role": "assistant", "tool_calls": [
+            {"id": "", "function": {"name": "search", "arguments": "{}"}}]});
+        let lacking = transcript(&json!({"messages": [call, call]}));
+        let outcomes = [false, true].map(|negate| {
+            eval.negate = negate;
+            match registry.prepare(&eval, &Home::default()) {
+                Ok(Compiled::Check(check)) => check.check(&Subject::new(&lacking)).outcome,
+                other => panic!("{kind}: {other:?}"),
+            }
+        });
+        assert_eq!(outcomes, [CheckError; 2], "{kind}");
+    }
+    let none = on_output(
+        "latency_budget",
+        &json!({"max_ms": 1, "min_score": 0.1}),
+        "x",
+    );
+    assert_eq!((none.outcome, none.score), (CheckError, None));
+}
+
+#[test]
+fn an_alias_is_its_type() {
+    let patterns = json!({"patterns": ["done"]});
+    let tools = json!({"tools": ["f"]});
+    let record = one_call(json!({"a": 1}));
+    for (alias, params, kind) in [
+        ("content_includes", &patterns, "contains"),
+        ("content_includes_any", &patterns, "contains_any"),
+        ("content_matches", &json!({"pattern": "D"}), "regex"),
+        ("content_not_includes", &patterns, "content_excludes"),
+        (
+            "banned_words",
+            &json!({"words": ["done"]}),
+            "content_excludes",
+        ),
+        ("is_valid_json", &json!({}), "json_valid"),
+        ("valid_json", &json!({}), "json_valid"),
+        ("tool_called", &tools, "tools_called"),
+        ("length", &json!({"max_chars": 3}), "max_length"),
+        (
+            "max_sentences",
+            &json!({"max_sentences": 3}),
+            "sentence_count",
+        ),
+        (
+            "required_fields",
+            &json!({"required_fields": ["done"]}),
+            "field_presence",
+        ),
+        (
+            "tools_not_called_with_args",
+            &json!({"tool_name": "f", "excluded_args": {"a": 1}}),
+            "tool_args_excluded_session",
+        ),
+    ] {
+        let eval = loads(alias, params).expect(alias);
+        assert_eq!(eval.kind, kind, "{alias}");
+        let own = loaded(kind, &eval.params, &record);
+        assert_eq!(loaded(alias, params, &record), own, "{alias}");
+    }
+    let judged = loads("llm_judge_conversation", &json!({"criteria": "kind"}));
+    assert_eq!(judged.expect("loads").kind, "llm_judge_session");
+}

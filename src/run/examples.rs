@@ -1,0 +1,250 @@
+//! Examples of judged evals: asked of the same judges as a run's cells, and never recorded, counted or recalled.
+//!
+//! Refuses to decide who may be asked: callers say which evals, and a judge that costs is asked only if they do. A replay
+//! knows no examples and is not asked.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use indexmap::IndexMap;
+use tokio_util::sync::CancellationToken;
+
+use super::bench::Judged;
+use super::core::{Core, Numbers};
+use super::preview::{JudgePreview, cost};
+use super::schedule::ask;
+use super::snapshot::judge_of;
+use super::start::{Prepared, prepare};
+use super::tally::Tally;
+use super::window::Window;
+use super::{CachePolicy, RunError, RunOptions};
+use crate::clock::Clock;
+use crate::event::{Emitter, MemoryBlobs};
+use crate::handlers::{Registry, example_transcript};
+use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
+use crate::rubric::{Catalog as _, Eval, Rubric};
+use crate::workspace::lint::Trial;
+use crate::workspace::{Env, Workspace};
+
+/// Whether an eval's examples are to be asked of the judge that decides it, if there is one.
+pub type Examined<'f> = &'f dyn Fn(&Rubric, &Eval, Option<&JudgeConfig>) -> bool;
+
+/// Examples of judged evals, ready to be asked.
+pub struct Exam {
+    prepared: Prepared,
+    questions: Vec<Question>,
+}
+
+/// One of them: whose, and which of its examples.
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    eval: u32,
+    judge: u32,
+    nth: usize,
+}
+
+impl Exam {
+    /// Prepares the examples of the judged evals that `examined` selects. `options`: the judge, if another, and how tools
+    /// are answered. `sending: false` needs no keys, and is for [`Exam::preview`] alone.
+    pub fn of(
+        workspace: &Workspace,
+        registry: &Registry,
+        env: &Env,
+        clock: &Arc<dyn Clock>,
+        options: RunOptions,
+        sending: bool,
+        examined: Examined<'_>,
+    ) -> Result<Self, RunError> {
+        let mut problems = Vec::new();
+        let mut wanted = |rubric: &Rubric, eval: &Eval| {
+            let judged = registry.kind(&eval.kind).is_some_and(|kind| kind.judged);
+            if !(judged && eval.enabled && !eval.examples.is_empty()) {
+                return false;
+            }
+            match judge_of(eval, rubric, workspace, &options) {
+                Ok(judge) if judge.provider == ProviderKind::Replay => false,
+                Ok(judge) => examined(rubric, eval, Some(judge)),
+                Err(why) => {
+                    if examined(rubric, eval, None) {
+                        problems.push(why);
+                    }
+                    false
+                }
+            }
+        };
+        // Nothing but these evals, so that no other needs a judge, a key or a program.
+        let rubrics = workspace.rubrics.iter().filter_map(|rubric| {
+            let evals = rubric.evals.iter();
+            let evals: Vec<Eval> = evals.filter(|eval| wanted(rubric, eval)).cloned().collect();
+            (!evals.is_empty()).then(|| {
+                Arc::new(Rubric {
+                    evals,
+                    ..Rubric::clone(rubric)
+                })
+            })
+        });
+        let rubrics = rubrics.collect();
+        if !problems.is_empty() {
+            return Err(RunError::Usage(problems.join("\n")));
+        }
+        let few = Workspace {
+            rubrics,
+            transcripts: Vec::new(),
+            ..workspace.clone()
+        };
+        let options = RunOptions {
+            cache: CachePolicy::Off,
+            where_: None,
+            resume: None,
+            ..options
+        };
+        let prepared = prepare(Arc::new(few), registry, env, clock, options, sending)?;
+        let plan = &prepared.bench.plan;
+        let mut questions = Vec::new();
+        for (at, of) in (0_u32..).zip(&plan.evals) {
+            let (_, _, eval) = plan.eval(at);
+            if let Some(judge) = of.judge {
+                let one = |nth| Question {
+                    eval: at,
+                    judge,
+                    nth,
+                };
+                questions.extend((0..eval.examples.len()).map(one));
+            }
+        }
+        Ok(Self {
+            prepared,
+            questions,
+        })
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.questions.is_empty()
+    }
+
+    /// What it would take, by judge; `cells` are examples.
+    pub fn preview(&self) -> Vec<(JudgeConfig, JudgePreview)> {
+        let mut judges: IndexMap<u32, JudgePreview> = IndexMap::new();
+        let bench = &self.prepared.bench;
+        for question in &self.questions {
+            let Some(config) = self.judge(question.judge) else {
+                continue;
+            };
+            let (_, _, eval) = bench.plan.eval(question.eval);
+            let transcript = example_transcript(&eval.examples[question.nth]);
+            let request = bench.plan.request(&transcript, question.eval, None, None);
+            let size = match (request, bench.seat(question.judge)) {
+                (Ok(request), Some(seat)) => (seat.size)(&request),
+                _ => None,
+            };
+            judges.entry(question.judge).or_default().ask(config, size);
+        }
+        let told = judges.into_iter().filter_map(|(at, mut judge)| {
+            let config = self.judge(at)?;
+            judge.cost_usd = cost(&judge, config);
+            Some((config.clone(), judge))
+        });
+        told.collect()
+    }
+
+    fn judge(&self, at: u32) -> Option<&JudgeConfig> {
+        let specs = &self.prepared.header.judges;
+        specs.get(at as usize).map(|spec| &spec.config)
+    }
+
+    /// Asks, as many at once as a run would. What is cancelled came to `cancelled`.
+    pub async fn hold(self, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Vec<Trial> {
+        let Self {
+            prepared,
+            questions,
+        } = self;
+        // Nobody listens: what is sent is dropped, and large texts with the store.
+        let (to, _) = tokio::sync::mpsc::channel(1);
+        let workspace = prepared.workspace;
+        let specs = prepared.header.judges;
+        let limits = &workspace.limits;
+        let at_once = prepared.options.concurrency.unwrap_or(limits.concurrency);
+        let core = Arc::new(Core {
+            bench: Arc::new(prepared.bench),
+            emitter: Emitter::new(
+                to,
+                Arc::new(MemoryBlobs::default()),
+                Arc::new(prepared.redactor),
+            ),
+            clock,
+            cancel,
+            budget: prepared.budget,
+            permits: prepared.permits,
+            tally: Tally::default(),
+            window: Window::default(),
+            numbers: Numbers::default(),
+            limit: None,
+            failure: Mutex::default(),
+        });
+        let asking = (0_u32..).zip(questions).map(|(cell, question)| {
+            let core = Arc::clone(&core);
+            async move { (question, answer(&core, question, CellIx(cell)).await) }
+        });
+        let answers: Vec<_> = futures_util::stream::iter(asking)
+            .buffered(at_once.max(1))
+            .collect()
+            .await;
+        let trials = answers.into_iter().filter_map(|(question, result)| {
+            let (_, rubric, eval) = core.bench.plan.eval(question.eval);
+            let judge = specs.get(question.judge as usize)?;
+            let expect = eval.examples.get(question.nth)?.expect;
+            let (got, why) = fate(&judge.config, expect, &result);
+            Trial::of(rubric, eval, question.nth, got, &why)
+        });
+        trials.collect()
+    }
+}
+
+async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
+    if core.cancel.is_cancelled() {
+        return CellResult::cancelled();
+    }
+    let free = core.bench.seat(question.judge).is_none_or(|seat| seat.free);
+    if !free && let Err(reached) = core.budget.check() {
+        let why = format!("a limit was reached: {}", reached.limit);
+        return CellResult::failed(Outcome::Budget, why);
+    }
+    let (_, _, eval) = core.bench.plan.eval(question.eval);
+    let transcript = example_transcript(&eval.examples[question.nth]);
+    let of = Judged {
+        eval: question.eval,
+        message: None,
+        judge: question.judge,
+        repeat: 1,
+    };
+    let asked = AssertUnwindSafe(ask(core, &transcript, of, 0, cell)).catch_unwind();
+    asked.await.unwrap_or_else(|_| {
+        CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
+    })
+}
+
+/// What a result says of an example. That `rules` cannot read criteria is nothing the example did.
+fn fate(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
+    let unread = judge.provider == ProviderKind::Rules
+        && result.outcome == Outcome::NotApplicable
+        && expect != Outcome::NotApplicable;
+    let verdict = result.verdict.as_deref();
+    let said = verdict.map(|verdict| verdict.reasoning.as_str());
+    let why = match (&result.error, said) {
+        (Some(error), _) => error.as_str(),
+        (None, _) if !result.explanation.is_empty() => result.explanation.as_str(),
+        (None, said) => said.unwrap_or_default(),
+    };
+    if unread {
+        let why = format!("rules could not read this: {why}");
+        return (Outcome::JudgeError, why);
+    }
+    (result.outcome, why.to_owned())
+}

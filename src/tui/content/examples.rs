@@ -1,0 +1,73 @@
+//! The examples of the focused eval, each with what came of it.
+
+use super::{Ink, gap, heading, rich};
+use crate::model::visible;
+use crate::theme::Role;
+use crate::tui::model::examples::line;
+use crate::tui::model::trace::Shown;
+use crate::tui::widget::flow::Block;
+use crate::workspace::lint::{Fate, word};
+
+/// So many are listed; an eval has a few.
+const LISTED: usize = 20;
+
+/// Nothing for an eval without examples, and in a replay: they are of the rubric as it is now.
+pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
+    let model = ink.model;
+    let eval = model.desk().cells.evals.get(shown.row.eval as usize);
+    let (Some(info), Some(workspace), None) = (eval, model.workspace(), &model.replay) else {
+        return Vec::new();
+    };
+    let mut rubrics = workspace.rubrics.iter();
+    let rubric = rubrics.find(|rubric| rubric.id == info.rubric);
+    let eval = rubric.and_then(|rubric| rubric.evals.iter().find(|eval| eval.id == info.id));
+    let Some(eval) = eval.filter(|eval| !eval.examples.is_empty()) else {
+        return Vec::new();
+    };
+    let known = &model.examples;
+    let asked = known
+        .asked
+        .iter()
+        .any(|name| name.rubric == info.rubric && name.eval == info.id);
+    let mut out = vec![gap(), heading("its examples")];
+    for (nth, example) in eval.examples.iter().enumerate().take(LISTED) {
+        let mut trials = known.of(&info.rubric, &info.id);
+        let trial = trials.find(|trial| trial.nth == nth);
+        let glyphs = ink.glyphs();
+        let (mark, role) = match trial.map(crate::workspace::lint::Trial::fate) {
+            Some(Fate::Held) => (glyphs.pass, Role::Pass),
+            Some(Fate::Missed) => (glyphs.fail, Role::Error),
+            Some(Fate::Undecided) => (glyphs.error, Role::Error),
+            None => (glyphs.never, Role::Muted),
+        };
+        let said = match trial {
+            Some(trial) => line(trial),
+            None if asked => format!("example {}: is asked now", nth + 1),
+            None => format!(
+                "example {}: {} is expected, not tried yet{}",
+                nth + 1,
+                word(example.expect),
+                if info.judged {
+                    ": `dicta check --examples` asks its judge"
+                } else {
+                    ""
+                }
+            ),
+        };
+        let why = match example.why.as_str() {
+            "" => String::new(),
+            why => format!(" · {}", visible(why, false)),
+        };
+        let said = visible(&said, false);
+        out.push(rich([
+            (format!("{mark} ").as_str(), role),
+            (&said, Role::Text),
+            (why.as_str(), Role::Muted),
+        ]));
+    }
+    if eval.examples.len() > LISTED {
+        let more = format!("… and {} more", eval.examples.len() - LISTED);
+        out.push(Block::new(more, Role::Muted));
+    }
+    out
+}

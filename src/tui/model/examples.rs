@@ -1,0 +1,201 @@
+//! What became of the evals' own examples: those that miss are shown above all else until they are mended.
+
+use std::collections::BTreeMap;
+
+use super::Model;
+use super::cells::Entry;
+use super::pane::Pane;
+use super::saves::EvalName;
+use crate::model::{counted, visible};
+use crate::workspace::lint::{self, Fate, Trial};
+
+/// Names of evals that are told before the others are counted.
+const NAMED: usize = 2;
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Examples {
+    /// Counts up with every try; what is heard of an older one is ignored.
+    pub(crate) number: u64,
+    /// Those that code decides, of the newest state of the files that was tried.
+    pub(crate) checks: Vec<Trial>,
+    /// Those that a judge decided, until their eval or their judge changes.
+    pub(crate) judged: BTreeMap<EvalName, Vec<Trial>>,
+    /// Evals whose judges are asked about their examples now.
+    pub(crate) asked: Vec<EvalName>,
+    /// Those that nobody is asked about by itself: a sentence.
+    pub(crate) waiting: Option<String>,
+    /// Why judges could not be asked.
+    pub(crate) problem: Option<String>,
+    /// How many missed before the last save.
+    pub(crate) before: usize,
+    /// The last save mended what missed.
+    pub(crate) mended: bool,
+}
+
+impl Examples {
+    /// Whether judges are at work on examples.
+    pub(crate) fn judging(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// All that were tried.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Trial> {
+        self.checks.iter().chain(self.judged.values().flatten())
+    }
+
+    /// Those that miss.
+    pub(crate) fn misses(&self) -> impl Iterator<Item = &Trial> {
+        self.all().filter(|trial| trial.misses())
+    }
+
+    /// Those of an eval.
+    pub(crate) fn of<'t>(&'t self, rubric: &str, eval: &str) -> impl Iterator<Item = &'t Trial> {
+        self.all()
+            .filter(move |trial| trial.rubric == rubric && trial.eval == eval)
+    }
+
+    /// `1 example misses: names-a-version`; `None` if none does.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut many = 0_u64;
+        for trial in self.misses() {
+            many += 1;
+            if !names.contains(&trial.eval.as_str()) {
+                names.push(&trial.eval);
+            }
+        }
+        if many == 0 {
+            return None;
+        }
+        let miss = if many == 1 { "misses" } else { "miss" };
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let names = visible(&names.join(", "), false).into_owned();
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "{} {miss}: {names}{more}",
+            counted(many, "example")
+        ))
+    }
+
+    /// `7 examples hold`; `None` where none was tried or one does not.
+    pub(crate) fn holding(&self) -> Option<String> {
+        let (mut held, mut others) = (0_u64, false);
+        for trial in self.all() {
+            match trial.fate() {
+                Fate::Held => held += 1,
+                Fate::Missed => others |= !trial.allowed,
+                Fate::Undecided => others = true,
+            }
+        }
+        let hold = if held == 1 { "holds" } else { "hold" };
+        (held > 0 && !others).then(|| format!("{} {hold}", counted(held, "example")))
+    }
+}
+
+impl Model {
+    /// The miss that `e` opens: the focused eval's; in the changes, the first there is.
+    pub(crate) fn missed_here(&self) -> Option<&Trial> {
+        let cells = &self.live.cells;
+        if self.replay.is_some() {
+            return None;
+        }
+        if self.ui.focus == Pane::Changes {
+            return self.examples.misses().next();
+        }
+        let eval = match cells.list.selected? {
+            Entry::Group(eval) => eval,
+            Entry::Row(row) => cells.row(row)?.eval,
+        };
+        let eval = cells.evals.get(eval as usize)?;
+        let mut own = self.examples.of(&eval.rubric, &eval.id);
+        own.find(|trial| trial.misses())
+    }
+}
+
+/// What one of them came to, as its eval's verdict pane says it.
+pub(crate) fn line(trial: &Trial) -> String {
+    match trial.fate() {
+        Fate::Held => format!(
+            "example {}: {}, as expected",
+            trial.nth + 1,
+            lint::word(trial.got)
+        ),
+        Fate::Missed => trial.sentence(),
+        Fate::Undecided => format!("not decided, which is no miss: {}", trial.sentence()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Outcome::{self, Fail, Pass};
+
+    fn trial(eval: &str, expect: Outcome, got: Outcome) -> Trial {
+        Trial {
+            rubric: "r".into(),
+            eval: eval.into(),
+            nth: 1,
+            expect,
+            got,
+            why: String::new(),
+            said: String::new(),
+            allowed: false,
+            path: "r.yaml".into(),
+            line: 3,
+            column: 5,
+        }
+    }
+
+    fn told(trials: &[Trial]) -> (Option<String>, Option<String>) {
+        let examples = Examples {
+            checks: trials.to_vec(),
+            ..Examples::default()
+        };
+        (examples.missing(), examples.holding())
+    }
+
+    #[test]
+    fn misses_are_counted_and_named_and_an_error_is_neither_a_miss_nor_a_hold() {
+        let held = trial("a", Pass, Pass);
+        let missed = |eval| trial(eval, Pass, Fail);
+        let failed = trial("a", Pass, Outcome::JudgeError);
+        let allowed = Trial {
+            allowed: true,
+            ..missed("a")
+        };
+        for (trials, missing, holding) in [
+            (vec![], None, None),
+            (vec![held.clone()], None, Some("1 example holds")),
+            (
+                vec![held.clone(), held.clone(), allowed],
+                None,
+                Some("2 examples hold"),
+            ),
+            (vec![held.clone(), failed.clone()], None, None),
+            (
+                vec![held, missed("a"), failed],
+                Some("1 example misses: a"),
+                None,
+            ),
+            (
+                vec![missed("a"), missed("a"), missed("b"), missed("c")],
+                Some("4 examples miss: a, b and 1 more"),
+                None,
+            ),
+        ] {
+            let (is_missing, is_holding) = told(&trials);
+            assert_eq!(is_missing.as_deref(), missing);
+            assert_eq!(is_holding.as_deref(), holding);
+        }
+        assert_eq!(line(&missed("a")), "example 2: expected pass, got fail");
+        assert_eq!(
+            line(&trial("a", Fail, Fail)),
+            "example 2: fail, as expected"
+        );
+    }
+}

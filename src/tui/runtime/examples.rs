@@ -1,0 +1,95 @@
+//! Examples, tried off the screen's thread: first those that code decides, for which runs wait, then those of judges that
+//! may be asked.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Deps, Runtime, bug};
+use crate::model::JudgeConfig;
+use crate::run::{Exam, RunOptions};
+use crate::tui::model::saves::EvalName;
+use crate::tui::msg::Msg;
+use crate::workspace::Workspace;
+use crate::workspace::lint::{self, Trial};
+
+impl Runtime {
+    /// A newer one ends an older one.
+    pub(super) fn try_examples(
+        &mut self,
+        number: u64,
+        workspace: Arc<Workspace>,
+        judged: Vec<EvalName>,
+    ) {
+        self.exam.cancel();
+        self.exam = CancellationToken::new();
+        self.tried = CancellationToken::new();
+        let (stop, tried) = (self.exam.clone(), self.tried.clone().drop_guard());
+        let (deps, out) = (Arc::clone(&self.deps), self.out.clone());
+        let working = out.busy.enter();
+        tokio::spawn(async move {
+            let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
+            let checks = tokio::task::spawn_blocking(move || {
+                // What misses is told with the eval: no snippets are made for a screen.
+                lint::examples(&of.rubrics, &registry).trials
+            });
+            match checks.await {
+                Ok(trials) => out.answer(Msg::ExamplesTried { number, trials }),
+                Err(error) => out.answer(Msg::Refused(format!(
+                    "the examples were not tried: {}",
+                    bug(&error)
+                ))),
+            }
+            // Whatever came of it: what was saved is judged now.
+            drop(tried);
+            if !judged.is_empty() {
+                let judging = tokio::spawn(ask(deps, workspace, judged, stop));
+                let (trials, problem) = match judging.await {
+                    Ok(Ok(trials)) => (trials, None),
+                    Ok(Err(why)) => (Vec::new(), Some(why)),
+                    Err(error) => (Vec::new(), Some(bug(&error))),
+                };
+                out.answer(Msg::ExamplesJudged {
+                    number,
+                    trials,
+                    problem,
+                });
+            }
+            drop(working);
+        });
+    }
+}
+
+/// As long as nothing was to be tried, nothing waits.
+pub(super) fn nothing_to_try() -> CancellationToken {
+    let tried = CancellationToken::new();
+    tried.cancel();
+    tried
+}
+
+/// Asks the judges of these evals. That a judge costs nothing is looked at once more: it is asked by nobody's leave.
+async fn ask(
+    deps: Arc<Deps>,
+    workspace: Arc<Workspace>,
+    judged: Vec<EvalName>,
+    stop: CancellationToken,
+) -> Result<Vec<Trial>, String> {
+    let clock = Arc::clone(&deps.clock);
+    let prepared = tokio::task::spawn_blocking(move || {
+        Exam::of(
+            &workspace,
+            &deps.registry,
+            &deps.env,
+            &deps.clock,
+            RunOptions::default(),
+            true,
+            &|rubric, eval, judge| {
+                let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
+                judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
+            },
+        )
+        .map_err(|error| error.to_string())
+    });
+    let exam = prepared.await.map_err(|error| bug(&error))??;
+    Ok(exam.hold(clock, stop).await)
+}

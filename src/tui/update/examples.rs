@@ -1,0 +1,180 @@
+//! Examples come first: they are tried when a workspace opens and on every save, before anything else of it is judged.
+//!
+//! What code decides is tried always. Judges are asked about what a save touched, and only those that cost nothing.
+
+use std::sync::Arc;
+
+use super::saves;
+use super::touched::{How, Touched};
+use crate::model::counted;
+use crate::rubric::{Eval, Rubric};
+use crate::tui::effect::Effect;
+use crate::tui::model::Model;
+use crate::tui::model::notices::Level;
+use crate::tui::model::saves::{EvalName, summary};
+use crate::workspace::Workspace;
+use crate::workspace::lint::Trial;
+
+/// A workspace opened.
+pub(super) fn opened(model: &mut Model, workspace: &Arc<Workspace>) -> Option<Effect> {
+    attempt(model, workspace, Vec::new())
+}
+
+/// A save: the examples of evals it touched are judged too, where that costs nothing.
+pub(super) fn saved(
+    model: &mut Model,
+    old: &Workspace,
+    new: &Arc<Workspace>,
+    touched: &[Touched],
+) -> Option<Effect> {
+    model.examples.before = model.examples.misses().count();
+    let mut judged = std::mem::take(&mut model.examples.asked);
+    let mut waiting: Vec<(&str, u64)> = Vec::new();
+    for (rubric, eval) in evals(new) {
+        let name = name(rubric, eval);
+        let again = touched.iter().find(|touched| touched.name == name);
+        let was = evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
+        let same = was.is_some_and(|(_, was)| was.examples == eval.examples);
+        if again.is_none() && same || !super::touched::is_judged(eval) {
+            continue;
+        }
+        model.examples.judged.remove(&name);
+        if eval.examples.is_empty() || !eval.enabled {
+            continue;
+        }
+        match super::touched::how_judged(rubric, eval, new) {
+            (How::Free, _) if !model.saves.paused => judged.push(name),
+            (How::Free, _) => {}
+            (_, judge) => {
+                let judge = judge.unwrap_or("a judge");
+                let many = eval.examples.len() as u64;
+                match waiting.iter_mut().find(|(known, _)| *known == judge) {
+                    Some((_, known)) => *known += many,
+                    None => waiting.push((judge, many)),
+                }
+            }
+        }
+    }
+    judged.sort();
+    judged.dedup();
+    let there = |name: &EvalName| {
+        let mut all = evals(new);
+        all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
+    };
+    judged.retain(there);
+    model.examples.judged.retain(|name, _| there(name));
+    model.examples.waiting = wait(&waiting);
+    model.examples.problem = None;
+    attempt(model, new, judged)
+}
+
+/// Nothing is asked for where there is nothing to try and nothing to take back.
+fn attempt(model: &mut Model, workspace: &Arc<Workspace>, judged: Vec<EvalName>) -> Option<Effect> {
+    let examples = &mut model.examples;
+    examples.number += 1;
+    examples.mended = false;
+    examples.asked.clone_from(&judged);
+    let some = evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
+    if !some && examples.all().next().is_none() {
+        return None;
+    }
+    Some(Effect::TryExamples {
+        number: examples.number,
+        workspace: Arc::clone(workspace),
+        judged,
+    })
+}
+
+/// What code decides was tried.
+pub(super) fn tried(model: &mut Model, number: u64, trials: Vec<Trial>) -> Vec<Effect> {
+    if number != model.examples.number {
+        return Vec::new();
+    }
+    model.examples.checks = trials;
+    tell(model);
+    Vec::new()
+}
+
+/// Judges were asked: what is left of the save may begin.
+pub(super) fn judged(
+    model: &mut Model,
+    number: u64,
+    trials: Vec<Trial>,
+    problem: Option<String>,
+) -> Vec<Effect> {
+    if number != model.examples.number {
+        return Vec::new();
+    }
+    for name in std::mem::take(&mut model.examples.asked) {
+        model.examples.judged.remove(&name);
+    }
+    for trial in trials {
+        let name = EvalName {
+            rubric: trial.rubric.clone(),
+            eval: trial.eval.clone(),
+        };
+        model.examples.judged.entry(name).or_default().push(trial);
+    }
+    if let Some(why) = &problem {
+        let said = format!("examples could not be judged: {why}");
+        model.notices.tell(model.now, Level::Warning, said);
+    }
+    model.examples.problem = problem;
+    tell(model);
+    saves::time_passed(model)
+}
+
+/// Tells what misses, or that it is mended; nothing where all is as it was and well.
+fn tell(model: &mut Model) {
+    let examples = &mut model.examples;
+    let missing = examples.missing();
+    let mended = missing.is_none() && examples.before > 0 && !examples.judging();
+    examples.mended = mended;
+    let said = match &missing {
+        Some(_) => missing.clone(),
+        None => model.examples.holding().filter(|_| mended),
+    };
+    if let Some(report) = &mut model.saves.report {
+        report.examples.clone_from(&said);
+    }
+    let Some(said) = said.filter(|_| model.replay.is_none()) else {
+        return;
+    };
+    let level = match missing {
+        Some(_) => Level::Warning,
+        None => Level::Info,
+    };
+    let report = model.saves.report.as_ref();
+    let said = report.filter(|r| r.number > 0).map_or(said, summary);
+    model.notices.tell(model.now, level, said);
+}
+
+fn wait(by_judge: &[(&str, u64)]) -> Option<String> {
+    let many: u64 = by_judge.iter().map(|(_, n)| n).sum();
+    let names: Vec<_> = by_judge
+        .iter()
+        .map(|(judge, _)| crate::model::visible(judge, false))
+        .collect();
+    let wait = if many == 1 { "waits" } else { "wait" };
+    (many > 0).then(|| {
+        format!(
+            "{} {wait}: {} may cost, `dicta check --examples` asks first",
+            counted(many, "example"),
+            names.join(" and ")
+        )
+    })
+}
+
+fn evals(workspace: &Workspace) -> impl Iterator<Item = (&Rubric, &Eval)> {
+    workspace.rubrics.iter().flat_map(|rubric| {
+        let evals = rubric.evals.iter();
+        evals.map(move |eval| (&**rubric, eval))
+    })
+}
+
+fn name(rubric: &Rubric, eval: &Eval) -> EvalName {
+    EvalName {
+        rubric: rubric.id.clone(),
+        eval: eval.id.clone(),
+    }
+}
