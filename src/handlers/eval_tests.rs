@@ -211,8 +211,8 @@ fn each_text_of_a_list_may_stand_in_a_file() {
     assert_eq!(
         problems,
         [
-            "rubrics/r.yaml:2:62: criteria[1] names a file, and `../guides/tone.md` is not among the kept files",
-            "rubrics/r.yaml:3:57: sub_goals[0] names a file, and `../guides/tone.md` is not among the kept files"
+            "rubrics/r.yaml:2:63: criteria[1] names a file, and `../guides/tone.md` is not among the kept files",
+            "rubrics/r.yaml:3:59: sub_goals[0] names a file, and `../guides/tone.md` is not among the kept files"
         ]
     );
 }

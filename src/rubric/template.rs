@@ -22,6 +22,10 @@ use crate::model::Transcript;
 
 /// What a template may compute, in instructions.
 const FUEL: u64 = 50_000;
+/// What it may compute in any case.
+const LEAST_FUEL: u64 = 500;
+/// Metadata up to so many bytes cost nothing.
+const LIGHT: u64 = 64 << 10;
 /// The longest text that may come out, in bytes.
 const MAX_OUT: usize = 1 << 20;
 /// The longest value in a system prompt, in characters.
@@ -103,7 +107,8 @@ fn unknown(env: &Environment<'_>, name: &str) -> Option<String> {
 
 /// The text with the variables of a transcript. The error is a sentence that names what is missing.
 pub fn render(text: &str, said: Said, transcript: &Transcript<'_>) -> Result<String, String> {
-    let env = environment(said);
+    let mut env = environment(said);
+    env.set_fuel(Some(fuel(transcript)));
     let template = env.template_from_str(text).map_err(|e| sentence(&e))?;
     let mut out = Bounded::default();
     template
@@ -111,6 +116,13 @@ pub fn render(text: &str, said: Said, transcript: &Transcript<'_>) -> Result<Str
         .map_err(|error| why(&error, text))?;
     // What is written is text.
     String::from_utf8(out.bytes).map_err(|error| error.to_string())
+}
+
+/// A step may read all of the metadata, so that large ones leave fewer steps.
+fn fuel(transcript: &Transcript<'_>) -> u64 {
+    let metadata = transcript.metadata.as_ref();
+    let size = metadata.map_or(0, |metadata| metadata.get().len() as u64);
+    FUEL.saturating_mul(LIGHT) / size.max(LIGHT) + LEAST_FUEL
 }
 
 fn environment<'s>(said: Said) -> Environment<'s> {

@@ -31,12 +31,12 @@ impl Cx<'_> {
             };
             let mut value = std::mem::take(place);
             let pointer = format!("/{name}");
-            good &= self.from_file(&pointer, name, &mut value, written, &mut from);
+            good &= self.read_named(&pointer, name, &mut value, written, &mut from);
             if let Value::Array(items) = &mut value {
                 for (index, item) in items.iter_mut().enumerate() {
                     let (pointer, name) =
                         (format!("{pointer}/{index}"), format!("{name}[{index}]"));
-                    good &= self.from_file(&pointer, &name, item, written, &mut from);
+                    good &= self.read_named(&pointer, &name, item, written, &mut from);
                 }
             }
             written.params.insert(name.to_owned(), value);
@@ -54,7 +54,7 @@ impl Cx<'_> {
     }
 
     /// A text that names a file becomes what the file holds.
-    fn from_file(
+    fn read_named(
         &self,
         pointer: &str,
         name: &str,

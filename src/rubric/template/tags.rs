@@ -252,16 +252,13 @@ fn none_of(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<Stri
     if !starts || all().any(|name| name == word) {
         return None;
     }
-    Some(match nearest(word, all()) {
-        Some(near) => format!("there is no {what} `{word}`; did you mean `{near}`?"),
-        None => {
-            let names: Vec<&str> = all().collect();
-            format!(
-                "there is no {what} `{word}`; there are: {}",
-                names.join(", ")
-            )
-        }
-    })
+    if let Some(near) = nearest(word, all()) {
+        return Some(format!(
+            "there is no {what} `{word}`; did you mean `{near}`?"
+        ));
+    }
+    let names = all().collect::<Vec<_>>().join(", ");
+    Some(format!("there is no {what} `{word}`; there are: {names}"))
 }
 
 #[cfg(test)]
@@ -345,7 +342,7 @@ mod tests {
             let text = format!("{{{{ ('{name}' is filter) }}}}");
             assert_eq!(
                 env.render_str(&text, ()).ok().as_deref(),
-                Some("true"),
+                Some("True"),
                 "{name}"
             );
         }
@@ -353,7 +350,7 @@ mod tests {
             let text = format!("{{{{ ('{name}' is test) }}}}");
             assert_eq!(
                 env.render_str(&text, ()).ok().as_deref(),
-                Some("true"),
+                Some("True"),
                 "{name}"
             );
         }

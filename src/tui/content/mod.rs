@@ -7,6 +7,7 @@ mod call;
 mod changes;
 mod examples;
 pub(crate) mod fetched;
+mod found;
 mod prompt;
 mod transcript;
 pub(crate) mod verdict;

@@ -1,8 +1,7 @@
 //! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
 
-use std::borrow::Cow;
-
 use super::examples::examples;
+use super::found::{found, parts};
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, no_cell, rich};
 use crate::event::{AttemptState, TurnState};
@@ -240,43 +239,6 @@ fn decided<'a>(
         });
     }
     out.extend(facts(shown, result));
-}
-
-/// `✗ 2. Names the order`, and under it why.
-fn parts<'a>(ink: &Ink<'a>, verdict: &'a Verdict) -> Vec<Block<'a>> {
-    let mut out = Vec::new();
-    for (part, number) in verdict.parts.iter().zip(1..) {
-        let (mark, role) = ink.mark(Outcome::of(part.met));
-        let count = part.count.map_or(String::new(), |n| format!(" × {n}"));
-        out.push(rich([
-            (format!("{mark} {number}. ").as_str(), role),
-            (part.text.as_str(), Role::Text),
-            (count.as_str(), role),
-        ]));
-        if !part.reasoning.is_empty() {
-            out.push(Block {
-                indent: 2,
-                ..Block::new(part.reasoning.as_str(), Role::Muted)
-            });
-        }
-    }
-    out
-}
-
-/// A line of a check's finding; those of two aligned lists of calls as in a diff.
-fn found(line: &str) -> Block<'_> {
-    let role = match line.as_bytes() {
-        [b'-', b' ', ..] => Role::Removed,
-        [b'+', b' ', ..] => Role::Added,
-        [b'~', b' ', ..] => Role::Flipped,
-        [b' ', b' ', ..] => Role::Muted,
-        _ => return Block::new(line, Role::Text),
-    };
-    Block {
-        indent: 2,
-        lead: Cow::Borrowed(&line[..2]),
-        ..Block::new(&line[2..], role)
-    }
 }
 
 /// What the judge stated beside its reasoning.

@@ -453,8 +453,12 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     };
     let judged =
         "id: j, type: llm_judge, params: {criteria: c}, examples: [{text: x, expect: pass}]";
-    let tried = examples(&[evals(&[&regex(""), judged])], &Registry::builtin());
-    assert_eq!((tried.held, tried.missed, tried.judged), (1, 1, 1));
+    let program =
+        "id: s, type: script, params: {command: [x]}, examples: [{text: x, expect: pass}]";
+    let rubrics = [evals(&[&regex(""), judged, program])];
+    let tried = examples(&rubrics, &Registry::builtin());
+    assert_eq!((tried.held, tried.missed), (1, 1));
+    assert_eq!((tried.judged, tried.programs), (1, 1));
     assert_eq!(told(&tried.problems), ["3:misses-example"]);
     assert_eq!(
         tried.problems[0].message,
