@@ -92,8 +92,8 @@ impl Examples {
                 Fate::Undecided => others = true,
             }
         }
-        let hold = if held == 1 { "holds" } else { "hold" };
-        (held > 0 && !others).then(|| format!("{} {hold}", counted(held, "example")))
+        let verb = if held == 1 { "holds" } else { "hold" };
+        (held > 0 && !others).then(|| format!("{} {verb}", counted(held, "example")))
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) fn saved(
         let name = name(rubric, eval);
         let again = touched.iter().find(|touched| touched.name == name);
         let was = evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
-        let same = was.is_some_and(|(_, was)| was.examples == eval.examples);
+        let same = was
+            .is_some_and(|(_, was)| super::touched::same_examples(&was.examples, &eval.examples));
         if again.is_none() && same || !super::touched::is_judged(eval) {
             continue;
         }

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::handlers::Registry;
 use crate::model::counted;
-use crate::rubric::{Catalog as _, Eval, Rubric};
+use crate::rubric::{Catalog as _, Eval, Example, Rubric};
 use crate::run::judge_digest;
 use crate::tui::model::saves::EvalName;
 use crate::workspace::Workspace;
@@ -123,6 +123,12 @@ pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option
     if weighs(old) != weighs(new) {
         return Some("only how rubrics are scored changed, nothing to judge again".to_owned());
     }
+    let mut pairs = evals(old).zip(evals(new));
+    let kept =
+        pairs.all(|((_, (_, was)), (_, (_, is)))| same_examples(&was.examples, &is.examples));
+    if !kept {
+        return Some("only examples changed, nothing to judge again".to_owned());
+    }
     if old.labels != new.labels {
         return Some("labels are read again, nothing to judge again".to_owned());
     }
@@ -132,6 +138,12 @@ pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option
     let settings = |w: &Workspace| (w.limits.clone(), w.runs.clone(), w.frozen.clone());
     (settings(old) != settings(new) || old.judges != new.judges)
         .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())
+}
+
+/// Whether examples say the same; where they stand is no part of them.
+pub(super) fn same_examples(was: &[Example], is: &[Example]) -> bool {
+    let said = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
+    was.iter().map(said).eq(is.iter().map(said))
 }
 
 /// Whether a judge decides an eval.
