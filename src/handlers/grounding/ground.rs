@@ -1,7 +1,7 @@
 //! A ground: the texts that facts are looked up in, each with the message it stands in.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
@@ -125,7 +125,12 @@ impl<'t> Ground<'t> {
             let mut figures = Figures::default();
             let texts = self.texts.iter();
             let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
+            // Spelled the same, it is known: a text of a million sevens is not read a million times.
+            let mut seen: HashSet<&str> = HashSet::new();
             for (message, number) in all {
+                if !seen.insert(number.as_str()) {
+                    continue;
+                }
                 for reading in numbers(number.as_str()) {
                     figures.numbers.entry(reading).or_insert(message);
                 }
