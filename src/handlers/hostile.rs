@@ -59,7 +59,7 @@ fn of(messages: Vec<Message<'static>>) -> Transcript<'static> {
         // What types that need data need, so that they come to work.
         metadata: Some(JsonText::of(&json!({
             "expected": "x", "latency_ms": 10, "cost_usd": 0.1, "usage": {"input": 1, "output": 1},
-            "duration_ms": 10, "total_cost_usd": 0.1, "embedding": [0.1, 0.2]}))),
+            "duration_ms": 10, "total_cost_usd": 0.1, "embedding": [0.1, 0.2], "patterns": ["a", "7"]}))),
         tags: Vec::new(),
     }
 }
@@ -151,32 +151,73 @@ const CASES: &[Case] = &[
     ("no messages", || of(Vec::new())),
 ];
 
-/// Every check of the registry, made from its example.
-pub(super) fn examples() -> Vec<(String, Box<dyn super::Check>)> {
-    let registry = Registry::builtin();
-    let mut checks = Vec::new();
-    for spec in registry.kinds().into_iter().filter(|spec| !spec.judged) {
-        let indented = spec.example.replace('\n', "\n      ");
-        let yaml = format!(
-            "evals:\n  - id: e\n    type: {}\n    params:\n      {indented}\n",
-            spec.name
-        );
-        let (rubric, problems) = rubric::load(
-            yaml.as_str().into(),
-            std::path::Path::new("r.yaml"),
-            &registry,
-        );
-        let rubric = rubric.unwrap_or_else(|| panic!("{yaml}{problems:?}"));
-        match registry.prepare(&rubric.evals[0], &Home::default()) {
-            Ok(Compiled::Check(check)) if matches!(check.nature(), Nature::Quick) => {
-                checks.push((spec.name.to_owned(), check));
-            }
-            // Programs have a deadline of their own.
-            Ok(_) => {}
-            Err(why) => panic!("{}: {why}", spec.name),
-        }
+/// One eval, loaded with what is written beside its type and params.
+fn loaded(registry: &Registry, kind: &str, params: &str, beside: &str) -> (rubric::Eval, Compiled) {
+    let indented = params.replace('\n', "\n      ");
+    let yaml =
+        format!("evals:\n  - id: e\n    type: {kind}\n{beside}    params:\n      {indented}\n");
+    let path = std::path::Path::new("r.yaml");
+    let (rubric, problems) = rubric::load(yaml.as_str().into(), path, registry);
+    let mut rubric = rubric.unwrap_or_else(|| panic!("{yaml}{problems:?}"));
+    let eval = rubric.evals.remove(0);
+    match registry.prepare(&eval, &Home::default()) {
+        Ok(compiled) => (eval, compiled),
+        Err(why) => panic!("{kind}: {why}"),
     }
+}
+
+/// Every type of the registry, made from its example; and what wraps one.
+fn every_eval() -> Vec<(String, rubric::Eval, Compiled)> {
+    const WRAPPED: &[(&str, &str, &str)] = &[
+        (
+            "assertion",
+            "eval_type: grounded\neval_params: { kinds: [numbers, quotes] }\nmin_score: 0.5",
+            "",
+        ),
+        (
+            "guardrail",
+            "eval_type: content_excludes\neval_params: { patterns: [password, a] }",
+            "    message: Told so\n",
+        ),
+        (
+            "tool_args",
+            "tool_name: get_order\nexpected_args: { order: 1 }",
+            "    not: true\n",
+        ),
+        (
+            "contains",
+            "patterns: {from: metadata.patterns}",
+            "    not: true\n",
+        ),
+        (
+            "regex",
+            "pattern: '\\w+$'",
+            "    when: { tool_called_pattern: '^get', min_tool_calls: 2 }\n",
+        ),
+    ];
+    let registry = Registry::builtin();
+    let specs = registry.kinds().into_iter();
+    let plain = specs.map(|spec| (spec.name, spec.example, ""));
+    let all = plain.chain(WRAPPED.iter().copied());
+    let named = all.map(|(kind, params, beside)| {
+        let (eval, compiled) = loaded(&registry, kind, params, beside);
+        (format!("{kind} {beside}"), eval, compiled)
+    });
+    named.collect()
+}
+
+/// Every check that decides at once.
+pub(super) fn examples() -> Vec<(String, Box<dyn super::Check>)> {
+    let checks = every_eval().into_iter();
     checks
+        .filter_map(|(kind, _, compiled)| match compiled {
+            // Programs have a deadline of their own.
+            Compiled::Check(check) => {
+                matches!(check.nature(), Nature::Quick).then_some((kind, check))
+            }
+            Compiled::Judged(_) => None,
+        })
+        .collect()
 }
 
 fn bearable(case: &str, kind: &str, finding: &Finding) {
@@ -216,6 +257,86 @@ fn every_type_bears_every_hostile_transcript() {
                 Ok((kind, finding)) => bearable(case, &kind, &finding),
                 Err(why) => panic!("{expected} on {case}: {why}"),
             }
+        }
+    }
+}
+
+#[test]
+fn every_judged_type_resolves_on_every_hostile_transcript() {
+    for (case, make) in CASES {
+        let (found, all) = mpsc::channel();
+        thread::spawn(move || {
+            let transcript = make();
+            for (kind, eval, compiled) in every_eval() {
+                // What a precondition takes, whatever it is before.
+                let when = eval.when.as_ref();
+                let _unmet = when.map(|when| when.unmet(&transcript, transcript.messages.len()));
+                let Compiled::Judged(judged) = compiled else {
+                    continue;
+                };
+                let resolved = judged.resolve(&Subject::new(&transcript));
+                if found.send((kind, resolved)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut count = 0;
+        loop {
+            match all.recv_timeout(HANGS) {
+                Ok((kind, Err(finding))) => bearable(case, &kind, &finding),
+                Ok((_, Ok(_))) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(why) => panic!("after {count} judged types on {case}: {why}"),
+            }
+            count += 1;
+        }
+        let judged = every_eval().into_iter();
+        let expected = judged.filter(|(_, _, c)| matches!(c, Compiled::Judged(_)));
+        assert_eq!(count, expected.count(), "{case}: a type panicked");
+    }
+}
+
+#[test]
+fn a_message_sees_what_a_transcript_that_ends_there_holds() {
+    let words = [
+        "order 7",
+        "12 of 8412 items, 2026-01-02",
+        "refund “as agreed”",
+        "",
+    ];
+    let names = ["search", "get_order", "get_policy", "refund"];
+    let mut messages = vec![asks("order 12?")];
+    for n in 0..12 {
+        // Ids come again; some calls are answered late, or never.
+        let (id, name) = (format!("c{}", n % 3), names[n * 7 % 4]);
+        let call = calls(
+            &id,
+            name,
+            format!("{{\"order_id\": {}, \"order\": {n}}}", 8410 + n),
+        );
+        let text = Part::Text(Text::from(words[n % 4].to_owned()));
+        messages.push(message(Role::Assistant, vec![text, call]));
+        if n % 4 != 2 {
+            messages.push(answers(
+                &id,
+                format!("beam release notes {n} {}", words[(n + 1) % 4]),
+            ));
+        }
+        if n % 5 == 4 {
+            messages.push(answers("c2", "late, 12"));
+        }
+    }
+    let whole = of(messages);
+    let shared = Subject::new(&whole);
+    for (kind, check) in examples() {
+        // From the end, so that what later messages hold is known by then.
+        for end in (0..=whole.messages.len()).rev() {
+            let cut = Transcript {
+                messages: whole.messages[..end].to_vec(),
+                ..whole.clone()
+            };
+            let alone = check.check(&Subject::new(&cut));
+            assert_eq!(check.check(&shared.up_to(end)), alone, "{kind} up to {end}");
         }
     }
 }
@@ -320,4 +441,36 @@ fn a_schema_that_only_refers_to_itself_ends() {
             assert!(!found.explanation.is_empty(), "{schema}");
         }
     }
+}
+
+#[test]
+fn a_schema_that_looks_at_a_value_again_and_again_is_refused_or_its_depth_is() {
+    let doubled = |n: usize| {
+        let mut defs = json!({"d0": {"type": "object"}});
+        for at in 1..=n {
+            let below = json!({"$ref": format!("#/$defs/d{}", at - 1)});
+            defs[format!("d{at}")] = json!({"allOf": [below, below]});
+        }
+        json!({"schema": {"$defs": defs, "$ref": format!("#/$defs/d{n}")}})
+    };
+    assert_eq!(passes("json_schema", &doubled(10), "{}"), Some(true));
+    let problems = refused("json_schema", &doubled(40));
+    assert!(problems[0].1.contains("millions of times"), "{problems:?}");
+    let nested = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    let again = json!({"$ref": "#/$defs/n"});
+    for twice in [
+        json!({"type": "object", "allOf": [{"properties": {"a": again}}, {"properties": {"a": again}}]}),
+        json!({"type": "object", "oneOf": [
+            {"properties": {"a": again}}, {"properties": {"a": again}, "required": ["b"]}]}),
+        json!({"type": "object", "properties": {"a": again}, "additionalProperties": again,
+            "patternProperties": {"^a": again}}),
+    ] {
+        let params = json!({"schema": {"$defs": {"n": twice}, "$ref": "#/$defs/n"}});
+        assert_eq!(passes("json_schema", &params, &nested(5)), Some(false));
+        let found = on_output("json_schema", &params, &nested(100));
+        assert_eq!(found.outcome, CheckError, "{}", found.explanation);
+    }
+    // A list of lists, however deep, is looked at once.
+    let tree = json!({"schema": {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}}});
+    assert_eq!(passes("json_schema", &tree, &nested(100)), Some(false));
 }

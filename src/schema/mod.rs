@@ -6,6 +6,7 @@
 //!
 //! The only importer of the `jsonschema` crate.
 
+mod looks;
 mod problem;
 
 use std::fmt;
@@ -25,6 +26,7 @@ const MAX_ERRORS: usize = 100;
 #[derive(Clone)]
 pub struct Compiled {
     validator: Arc<Validator>,
+    looks: looks::Looks,
 }
 
 impl fmt::Debug for Compiled {
@@ -54,6 +56,7 @@ impl Compiled {
                 problem::kind_of(schema)
             ));
         }
+        let looks = looks::Looks::of(schema)?;
         jsonschema::options()
             .with_retriever(Deny)
             .with_pattern_options(
@@ -65,8 +68,14 @@ impl Compiled {
             .build(schema)
             .map(|validator| Self {
                 validator: Arc::new(validator),
+                looks,
             })
             .map_err(|error| problem::of_schema(&error))
+    }
+
+    /// Whether looking at `value` ends soon; a schema may take exponentially long on a deep one. The error is a sentence.
+    pub fn allow(&self, value: &Value) -> Result<(), String> {
+        self.looks.allow(value)
     }
 
     /// Whether `value` satisfies the schema. Quicker than [`Compiled::errors`].

@@ -1,7 +1,7 @@
 //! A ground: the texts that facts are looked up in, each with the message it stands in.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
@@ -100,13 +100,11 @@ impl<'t> Ground<'t> {
             days
         });
         let years = days.get(&(month, day))?;
-        match year {
-            None => years.values().min().copied(),
-            Some(_) => {
-                let both = [years.get(&None), years.get(&year)];
-                both.into_iter().flatten().min().copied()
-            }
+        if year.is_none() {
+            return years.values().min().copied();
         }
+        let both = [years.get(&None), years.get(&year)];
+        both.into_iter().flatten().min().copied()
     }
 
     /// The same version, or one it is the beginning of: `2.9` for `2.9.3`.

@@ -122,6 +122,9 @@ impl Check for ValidUnder {
             Ok(json) => json,
             Err(finding) => return finding,
         };
+        if let Err(why) = self.schema.allow(&value) {
+            return Finding::check_error(format!("the output cannot be checked: it is {why}"));
+        }
         if self.schema.is_valid(&value) {
             return Finding::of(true, "the output is valid under the schema");
         }
