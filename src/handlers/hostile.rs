@@ -201,7 +201,11 @@ fn every_eval() -> Vec<(String, rubric::Eval, Compiled)> {
     let all = plain.chain(WRAPPED.iter().copied());
     let named = all.map(|(kind, params, beside)| {
         let (eval, compiled) = loaded(&registry, kind, params, beside);
-        (format!("{kind} {beside}"), eval, compiled)
+        (
+            format!("{kind} {beside}").trim_end().to_owned(),
+            eval,
+            compiled,
+        )
     });
     named.collect()
 }

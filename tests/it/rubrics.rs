@@ -425,7 +425,7 @@ fn a_pack_is_checked_as_what_it_is() {
     );
     let check = bench.dicta(&["check", "t.json"]);
     assert!(
-        text(&check.stdout).contains("1 transcript"),
+        text(&check.stdout).contains("1 of 1 record understood"),
         "{}",
         text(&check.stdout)
     );

@@ -192,7 +192,7 @@ fn all_problems_come_at_once() {
         .expect_err("three problems");
     assert_eq!(
         why,
-        "criteria is empty; min_score must be between 0 and 1 (got 3); \
+        "min_score must be between 0 and 1 (got 3); criteria is empty; \
          scale must be the lowest and the highest score, such as [1, 5] (got [5, 1])"
     );
 }

@@ -7,6 +7,8 @@
 
 mod bounds;
 mod examples;
+#[cfg(test)]
+mod name_tests;
 mod observer;
 mod patterns;
 #[cfg(test)]

@@ -476,30 +476,3 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
         "counted, not told"
     );
 }
-
-#[test]
-fn names_that_are_no_lints_are_refused_with_the_nearest() {
-    let registry = Registry::builtin();
-    let problems = |text: &str| {
-        let (_, found) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        told
-    };
-    assert_eq!(
-        problems(
-            "allow: canot-fail\nevals:\n  - {id: a, type: json_valid, allow: [empty-match, empty-mach]}\n"
-        ),
-        [
-            "r.yaml:1:8: unknown lint `canot-fail`; did you mean `cannot-fail`?",
-            "r.yaml:3:52: unknown lint `empty-mach`; did you mean `empty-match`?",
-        ]
-    );
-}
-
-#[test]
-fn the_readme_names_every_lint() {
-    let readme = include_str!("../../../README.md");
-    for (name, _) in crate::rubric::LINTS {
-        assert!(readme.contains(&format!("`{name}`")), "{name}");
-    }
-}
