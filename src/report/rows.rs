@@ -344,12 +344,7 @@ impl Rows {
                 of.pass += u64::from(decision.outcome == Outcome::Pass);
                 of.fail += u64::from(decision.outcome == Outcome::Fail);
             }
-            // Where only a highest score is set, less is better: then the verdict counts and not the score.
-            let bounds = Bounds::of(&eval.decides);
-            let counted = decision
-                .score
-                .filter(|_| bounds.max.is_none() || bounds.min.is_some());
-            score.add(eval.weight, eval.required, decision.outcome, counted);
+            score.add(eval.weight, eval.required, decision.outcome, decision.score);
             if group.len() > 1
                 && let Some(name) = header.cell_name(&open.source, &key)
             {

@@ -226,7 +226,7 @@ fn exit_codes_follow_decisions() {
 }
 
 #[test]
-fn where_less_is_better_a_rubric_counts_the_verdict_and_not_the_score() {
+fn a_rubric_counts_scores_whatever_bounds_decide_the_evals() {
     let score = |bounds: &[(&str, f64)]| {
         let Kind::RunStarted(mut run) = header(1, Some(1.0), false) else {
             panic!("a header");
@@ -251,7 +251,7 @@ fn where_less_is_better_a_rubric_counts_the_verdict_and_not_the_score() {
     };
     assert_eq!(
         score(&[("max_score", 0.3)]),
-        "rubric one Some(true) Some(1.0)"
+        "rubric one Some(false) Some(0.25)"
     );
     assert_eq!(
         score(&[("min_score", 0.2)]),
