@@ -40,6 +40,8 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             KeySource::Env(var) => format!("key from {var}, which is NOT set"),
             KeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
             KeySource::File(path) => format!("key from {}", path.display()),
+            KeySource::Google(Some(path)) => format!("Google credentials from {}", path.display()),
+            KeySource::Google(None) => "Google credentials as gcloud has them".to_owned(),
         };
         let tools: Vec<&str> = judge.tools.iter().map(|t| t.name.as_str()).collect();
         let tools = if tools.is_empty() {

@@ -22,6 +22,10 @@ pub enum ProviderKind {
     OpenaiResponses,
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI's Decisions endpoint: a probability, no words.
+    OpenaiDecisions,
+    /// Google's Decisions endpoint: a probability, no words.
+    GeminiDecisions,
     /// The built-in documented checker; not a model.
     Rules,
     /// A recorded run's traces.
@@ -65,6 +69,9 @@ pub enum KeySource {
     EnvIfSet(String),
     /// A file, mode 0600.
     File(PathBuf),
+    /// Google credentials (a service account's file, gcloud's user file, the metadata server), from which access tokens
+    /// are made; found as Google's libraries find them where no file is named.
+    Google(Option<PathBuf>),
 }
 
 /// USD per million tokens.
@@ -122,6 +129,37 @@ pub struct JudgeConfig {
     pub requests_per_minute: Option<u32>,
     /// `replay`: the run whose traces answer.
     pub run: Option<String>,
+    /// `vertex`: the Google Cloud project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// `vertex`: the region, `global`, `us` or `eu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// At most this many tokens a minute, prompt and reply together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// Attempts of a request in all; the retry policy's own figure when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u8>,
+    /// Tokens that prompt and reply may have together; a table knows some models when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// How the transcript is shown.
+    #[serde(default)]
+    pub transcript: TranscriptMode,
+}
+
+/// How a judge gets to see a transcript.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TranscriptMode {
+    /// Whole in the prompt where it fits the model's window, else as `Tools`.
+    #[default]
+    Auto,
+    /// Whole in the prompt, whatever its size.
+    Whole,
+    /// A summary in the prompt, and tools that read it piece by piece.
+    Tools,
 }
 
 impl JudgeConfig {
@@ -148,6 +186,12 @@ impl JudgeConfig {
             base_prompt: String::new(),
             requests_per_minute: None,
             run: None,
+            project: None,
+            location: None,
+            tokens_per_minute: None,
+            max_attempts: None,
+            context_window: None,
+            transcript: TranscriptMode::Auto,
         }
     }
 

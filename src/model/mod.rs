@@ -17,7 +17,9 @@ mod visible;
 pub use bounds::{Bounds, Stated};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
-pub use judge::{JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, VerdictMode};
+pub use judge::{
+    JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
+};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,

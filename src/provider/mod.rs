@@ -10,6 +10,7 @@
 //! say when they refuse. **Adding a dialect**: a folder that implements `client::Dialect` and `client::Reader`, a case
 //! in [`build`], rows in `caps`.
 
+mod anthropic;
 mod attempts;
 mod body;
 mod caps;
@@ -18,6 +19,7 @@ mod frames;
 mod gemini;
 mod openai;
 mod refusal;
+mod responses;
 pub mod retry;
 #[cfg(test)]
 mod testing;
@@ -192,7 +194,15 @@ pub fn build(
     let dialect: Box<dyn client::Dialect> = match config.provider {
         ProviderKind::Openai => Box::new(openai::Chat::new(config)?),
         ProviderKind::Gemini => Box::new(gemini::Generate::new(config)?),
-        kind @ (ProviderKind::Vertex | ProviderKind::OpenaiResponses | ProviderKind::Anthropic) => {
+        ProviderKind::OpenaiResponses => Box::new(responses::Responses::new(config)?),
+        ProviderKind::Anthropic => Box::new(anthropic::Messages::new(config)?),
+        kind @ ProviderKind::Vertex => {
+            return Err(ProviderError::Request(format!(
+                "provider `{}` is not in this version yet; use openai or gemini",
+                name(kind)
+            )));
+        }
+        kind @ (ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions) => {
             return Err(ProviderError::Request(format!(
                 "provider `{}` is not in this version yet; use openai or gemini",
                 name(kind)
@@ -220,6 +230,8 @@ fn name(kind: ProviderKind) -> &'static str {
         ProviderKind::Openai => "openai",
         ProviderKind::OpenaiResponses => "openai-responses",
         ProviderKind::Anthropic => "anthropic",
+        ProviderKind::OpenaiDecisions => "openai-decisions",
+        ProviderKind::GeminiDecisions => "gemini-decisions",
         ProviderKind::Rules => "rules",
         ProviderKind::Replay => "replay",
     }

@@ -135,9 +135,9 @@ fn of_workspace(judge: &JudgeConfig, env: &Env) -> AtHand {
 
 fn key_place(key: &KeySource) -> String {
     match key {
-        KeySource::None => String::new(),
+        KeySource::None | KeySource::Google(None) => String::new(),
         KeySource::Env(name) | KeySource::EnvIfSet(name) => name.clone(),
-        KeySource::File(path) => path.display().to_string(),
+        KeySource::File(path) | KeySource::Google(Some(path)) => path.display().to_string(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! One judge of dicta.yaml: every key checked, for itself and against the others.
 
+mod more;
+
 use std::path::Path;
 
 use indexmap::IndexMap;
@@ -19,6 +21,8 @@ const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("openai", ProviderKind::Openai),
     ("openai-responses", ProviderKind::OpenaiResponses),
     ("anthropic", ProviderKind::Anthropic),
+    ("openai-decisions", ProviderKind::OpenaiDecisions),
+    ("gemini-decisions", ProviderKind::GeminiDecisions),
     ("rules", ProviderKind::Rules),
     ("replay", ProviderKind::Replay),
 ];
@@ -47,6 +51,13 @@ const MODEL_KEYS: &[&str] = &[
     "stream",
     "requests_per_minute",
     "base_prompt",
+    "project",
+    "location",
+    "credentials_file",
+    "tokens_per_minute",
+    "max_attempts",
+    "context_window",
+    "transcript",
 ];
 
 /// What reading judges needs besides the document.
@@ -150,7 +161,13 @@ fn model(
 ) {
     if matches!(
         provider,
-        Some(ProviderKind::Vertex | ProviderKind::OpenaiResponses | ProviderKind::Anthropic)
+        Some(
+            ProviderKind::Vertex
+                | ProviderKind::OpenaiResponses
+                | ProviderKind::Anthropic
+                | ProviderKind::OpenaiDecisions
+                | ProviderKind::GeminiDecisions
+        )
     ) {
         let name = PROVIDERS
             .iter()
@@ -219,6 +236,7 @@ fn model(
         .integer("requests_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok());
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
+    more::read(fields, judge, cx);
 }
 
 fn base_url(fields: &mut Fields<'_>) -> Option<String> {
@@ -243,8 +261,10 @@ fn base_url(fields: &mut Fields<'_>) -> Option<String> {
 /// The variable a provider's own tools read.
 fn default_variable(provider: ProviderKind) -> Option<&'static str> {
     match provider {
-        ProviderKind::Gemini => Some("GEMINI_API_KEY"),
-        ProviderKind::Openai | ProviderKind::OpenaiResponses => Some("OPENAI_API_KEY"),
+        ProviderKind::Gemini | ProviderKind::GeminiDecisions => Some("GEMINI_API_KEY"),
+        ProviderKind::Openai | ProviderKind::OpenaiResponses | ProviderKind::OpenaiDecisions => {
+            Some("OPENAI_API_KEY")
+        }
         ProviderKind::Anthropic => Some("ANTHROPIC_API_KEY"),
         ProviderKind::Vertex | ProviderKind::Rules | ProviderKind::Replay => None,
     }

@@ -15,7 +15,7 @@ const MAX_KEY_FILE: u64 = 64 << 10;
 /// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
 pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
     match &judge.key {
-        KeySource::None => Ok(None),
+        KeySource::None | KeySource::Google(_) => Ok(None),
         KeySource::EnvIfSet(name) => env.get(name).map(|key| clean(key, name, judge)).transpose(),
         KeySource::Env(name) => match env.get(name) {
             Some(key) => clean(key, name, judge).map(Some),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::diag::render;
-use crate::model::{KeySource, Prices, ToolUse, VerdictMode};
+use crate::model::{KeySource, Prices, ToolUse, TranscriptMode, VerdictMode};
 
 const JUDGED: &str = "evals:\n  - {id: j, type: llm_judge, params: {criteria: x}}\n";
 
@@ -32,6 +32,12 @@ fn a_judge_of_two_lines_has_every_default() {
         base_prompt: String::new(),
         requests_per_minute: None,
         run: None,
+        project: None,
+        location: None,
+        tokens_per_minute: None,
+        max_attempts: None,
+        context_window: None,
+        transcript: TranscriptMode::Auto,
     };
     assert_eq!(
         judges["g"],

@@ -1,0 +1,44 @@
+//! Anthropic Messages.
+
+use std::sync::Arc;
+
+use super::client::{Dialect, Omit, Reader};
+use super::refusal::Param;
+use super::{ProviderError, TurnRequest};
+use crate::model::{JudgeConfig, TurnIx};
+
+/// The dialect of one judge.
+pub(super) struct Messages {
+    url: String,
+}
+
+impl Messages {
+    pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
+        Err(ProviderError::Request(format!(
+            "judge `{}`: Anthropic Messages is not in this version yet",
+            config.name
+        )))
+    }
+}
+
+impl Dialect for Messages {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[]
+    }
+
+    fn pieces(&self, _: &TurnRequest<'_>, _: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
+        Ok(Vec::new())
+    }
+
+    fn reader(&self, _: TurnIx) -> Box<dyn Reader> {
+        unreachable!("it is never built")
+    }
+}
