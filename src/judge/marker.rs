@@ -124,12 +124,14 @@ impl Marker {
 }
 
 fn contains_ignore_case(text: &str, needle: &str) -> bool {
-    let needle = needle.as_bytes();
-    text.len() >= needle.len()
-        && text
-            .as_bytes()
-            .windows(needle.len())
-            .any(|window| window.eq_ignore_ascii_case(needle))
+    let (text, needle) = (text.as_bytes(), needle.as_bytes());
+    let Some(first) = needle.first() else {
+        return true;
+    };
+    memchr::memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), text).any(|at| {
+        text.get(at..at + needle.len())
+            .is_some_and(|window| window.eq_ignore_ascii_case(needle))
+    })
 }
 
 /// A name from the data as it may stand in a delimiting line: names of ordinary tools stay as they are, everything else

@@ -58,7 +58,11 @@ impl Trace<'_> {
     async fn turns(&self) -> Result<CellResult, CellResult> {
         let mut memory = Memory {
             history: vec![self.setup.prompt.item()],
-            seen: seen::of(self.ask),
+            // Without tools nothing asks what was seen.
+            seen: match self.setup.tools.tools.is_empty() {
+                true => Seen::default(),
+                false => seen::of(self.ask),
+            },
             sources: Sources::of(self.ask),
             fetches: 0,
             calls: Mutex::new(HashMap::new()),

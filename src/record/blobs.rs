@@ -128,10 +128,7 @@ impl NewBlobs {
         if stored.is_empty() {
             return Ok(());
         }
-        for path in &stored {
-            self.disk.sync(path)?;
-        }
-        self.disk.sync(&self.read.dir)
+        self.disk.sync_new(&self.read.dir, &stored)
     }
 
     fn store(&self, hash: &Digest, bytes: &[u8]) -> io::Result<()> {

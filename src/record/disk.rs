@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file that only grows.
 pub(super) trait LogFile: Send {
@@ -32,6 +32,13 @@ pub(super) trait Disk: Send + Sync + Debug {
     fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn Held>>;
     /// Returns once a file or the entries of a folder survive a loss of power.
     fn sync(&self, path: &Path) -> io::Result<()>;
+    /// The same for many new files of one folder, and the folder.
+    fn sync_new(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
+        for file in files {
+            self.sync(file)?;
+        }
+        self.sync(folder)
+    }
     /// Removes a folder that was made in vain, if it can.
     fn discard(&self, path: &Path);
 }
@@ -56,6 +63,11 @@ pub(super) fn again(error: &io::Error) -> io::Error {
         None => io::Error::new(error.kind(), error.to_string()),
     }
 }
+
+/// More new files than these are made durable by one order to their file system: an fsync each cost a fifth of the
+/// processor time of a run with 1,000 judge cells.
+#[cfg(target_os = "linux")]
+const SYNC_ONE_BY_ONE: usize = 32;
 
 /// The real one.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +120,18 @@ impl Disk for RealDisk {
 
     fn sync(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_new(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
+        let dir = File::open(folder)?;
+        if files.len() > SYNC_ONE_BY_ONE && rustix::fs::syncfs(&dir).is_ok() {
+            return Ok(());
+        }
+        for file in files {
+            self.sync(file)?;
+        }
+        dir.sync_all()
     }
 
     fn discard(&self, path: &Path) {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -86,6 +87,9 @@ impl Begun {
     }
 }
 
+/// How long facts gather while many come at once. No screen draws that often.
+const GATHER: Duration = Duration::from_millis(2);
+
 /// The thread's own.
 pub(super) struct Writer {
     disk: Arc<dyn Disk>,
@@ -134,6 +138,10 @@ impl Writer {
                         }
                         self.batch(&mut queued, &mut shown, &mut sync_due).await?;
                         self.sync_when_due(&mut sync_due)?;
+                        if n > 1 {
+                            // Many are at work: whoever tells the next fact need not wake this thread for it.
+                            std::thread::sleep(GATHER);
+                        }
                     }
                 }
             }
