@@ -178,6 +178,8 @@ fn stop_reasons_are_told_apart() {
     assert_eq!(stop("stop_sequence"), StopReason::Stop);
     assert_eq!(stop("max_tokens"), StopReason::Length);
     assert_eq!(stop("refusal"), StopReason::Refused("refusal".into()));
+    let filtered = StopReason::Refused("content_filter".into());
+    assert_eq!(stop("content_filter"), filtered);
     assert_eq!(stop("tool_use"), StopReason::Other("tool_use".into()));
     assert_eq!(stop("new_one"), StopReason::Other("new_one".into()));
     let why = json!({"stop_reason": "refusal", "stop_details": {"category": "cyber", "explanation": "no"}});

@@ -237,6 +237,8 @@ impl MessagesReader {
                 )));
             }
             "refusal" => StopReason::Refused(self.refusal()),
+            // What gateways say in front of other vendors' models.
+            "content_filter" | "safety" => StopReason::Refused(reason.to_owned()),
             "pause_turn" => {
                 return Err(ProviderError::InStream {
                     message: "the model paused its turn for a tool of the server's (pause_turn), and judges have none"
