@@ -46,7 +46,7 @@ pub(super) fn messages(
                             None => system = Some(text),
                         },
                         Block::System(text) | Block::Text(text) => {
-                            add(&mut all, "user", text_block(&text))
+                            add(&mut all, "user", text_block(&text));
                         }
                     }
                 }

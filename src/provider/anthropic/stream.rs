@@ -257,7 +257,7 @@ impl MessagesReader {
         let word = |key: &str| self.details.as_ref()?.get(key)?.as_str();
         let mut text = "refusal".to_owned();
         if let Some(category) = word("category") {
-            text.push_str(&format!(" ({category})"));
+            text = format!("{text} ({category})");
         }
         if let Some(why) = word("explanation") {
             text.push_str(": ");

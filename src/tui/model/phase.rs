@@ -93,11 +93,11 @@ fn running(cell: &CellState) -> impl Iterator<Item = &str> {
 
 /// `fetch_url (2), search_transcript`.
 fn at_work(cell: &CellState) -> String {
-    let mut names: IndexMap<&str, usize> = IndexMap::new();
+    let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for name in running(cell) {
-        *names.entry(name).or_default() += 1;
+        *counts.entry(name).or_default() += 1;
     }
-    let named = names.into_iter().map(|(name, count)| match count {
+    let named = counts.into_iter().map(|(name, count)| match count {
         1 => name.to_owned(),
         n => format!("{name} ({n})"),
     });
