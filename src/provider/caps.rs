@@ -1,5 +1,7 @@
 //! What models take, as far as it is known before the first call. What the table does not know, the server says.
 
+pub(super) mod claude;
+
 use super::Caps;
 use crate::event::Dropped;
 use crate::model::{JudgeConfig, ProviderKind};
@@ -67,6 +69,9 @@ const fn gemini(prefix: &'static str, lacks: &'static str, why: &'static str) ->
 
 /// What the judge's model takes, and which of the judge's settings it does not.
 pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
+    if config.provider == ProviderKind::Anthropic {
+        return claude::of(config);
+    }
     let model = config.model.rsplit('/').next().unwrap_or_default();
     let rows: Vec<&Family> = TABLE
         .iter()

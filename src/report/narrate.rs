@@ -194,13 +194,18 @@ impl<W: Write> Narrator<W> {
                 self.remember(cell, why);
                 Ok(())
             }
-            TurnFact::Finished { usage, .. } => {
+            TurnFact::Finished { attempt, usage, .. } => {
                 self.end_lines(cell)?;
+                let again = if *attempt > 1 {
+                    format!(", at attempt {attempt}")
+                } else {
+                    String::new()
+                };
                 match (usage.input, usage.output) {
                     (Some(input), Some(output)) => self.say(
                         cell,
                         "·",
-                        &format!("turn {turn} took {input} + {output} tokens"),
+                        &format!("turn {turn} took {input} + {output} tokens{again}"),
                     ),
                     _ => Ok(()),
                 }

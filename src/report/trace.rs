@@ -22,8 +22,18 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
             _ => "no judge was asked\n",
         });
     }
+    let attempts = || cell.trace.iter().flat_map(|turn| turn.attempts.values());
+    let failed = attempts()
+        .filter(|attempt| attempt.failed.is_some())
+        .count();
     match &cell.result {
-        Some(result) => result_text(&mut out, result),
+        Some(result) => {
+            result_text(&mut out, result);
+            if failed > 0 {
+                let all = attempts().count();
+                let _infallible = writeln!(out, "{all} attempts, {failed} failed");
+            }
+        }
         None => out.push_str("\nno result: the run ended before it\n"),
     }
     out

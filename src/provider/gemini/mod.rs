@@ -151,7 +151,7 @@ impl Generate {
 }
 
 /// `v1`, `v1beta`, `v1alpha2`.
-fn is_version(segment: &str) -> bool {
+pub(super) fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
     let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -10,7 +10,8 @@ use crate::report::{reasoning_in, words};
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
 use crate::tui::model::cells::SlotState;
-use crate::tui::model::trace::{Loaded, Shown, Wait, phase_line, same_eval, shown, turn_at};
+use crate::tui::model::phase::{attempts, phase_line};
+use crate::tui::model::trace::{Loaded, Shown, Wait, same_eval, shown, turn_at};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
@@ -306,6 +307,9 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
     }
     if let Some(usage) = result.usage {
         facts.push(took(usage, result, shown));
+    }
+    if let (all, failed @ 1..) = attempts(shown.turns()) {
+        facts.push(format!("{all} attempts, {failed} failed"));
     }
     if result.duration_ms.0 > 0 {
         facts.push(result.duration_ms.to_string());

@@ -10,6 +10,7 @@ pub(crate) mod marks;
 pub(crate) mod notices;
 pub(crate) mod overlay;
 pub(crate) mod pane;
+pub(crate) mod phase;
 pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod runs;
@@ -248,13 +249,27 @@ impl Model {
             .live()
             .next()
             .filter(|_| self.replay.as_ref().is_none_or(Replay::playing))
-            .map(|_| self.now + TURN.since(Millis(self.now.0 % TURN.0)));
+            .map(|_| self.next_turn());
         // Order that lags behind what was judged.
         let order = self.desk().cells.due();
         [toast, which_key, mark, order, self.next_work()]
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When a live run looks different by itself: a mark turns while something works; where everything waits for another
+    /// attempt only seconds are counted.
+    fn next_turn(&self) -> Millis {
+        /// A countdown is told in seconds.
+        const COUNT: Millis = Millis(1000);
+        let mut live = self.runs().live();
+        let apart = if live.all(|(_, run)| run.only_counts_down()) {
+            COUNT
+        } else {
+            TURN
+        };
+        self.now + apart.since(Millis(self.now.0 % apart.0))
     }
 
     /// Of these, the next one that does more than to draw something anew.

@@ -124,11 +124,63 @@ fn read(body: &str) -> Option<Body> {
     if map.get("contents").is_some_and(Value::is_array) {
         return gemini(map);
     }
-    // Anthropic's bodies have `messages` too, and `system` beside them; their parts are others.
-    if map.get("messages").is_some_and(Value::is_array) && !map.contains_key("system") {
-        return openai(map);
+    if map.get("messages").is_some_and(Value::is_array) {
+        // Anthropic's bodies have `messages` too, and `system` beside them; their parts are others.
+        return if map.contains_key("system") {
+            anthropic(map)
+        } else {
+            openai(map)
+        };
     }
     None
+}
+
+fn anthropic(mut map: Map<String, Value>) -> Option<Body> {
+    let mut body = Body::default();
+    if let Some(system) = map.shift_remove("system") {
+        body.items.push(Item {
+            who: "system".to_owned(),
+            role: Role::System,
+            parts: anthropic_parts(&system),
+        });
+    }
+    for message in map.shift_remove("messages")?.as_array()? {
+        let said = message.get("role")?.as_str()?;
+        let parts = anthropic_parts(message.get("content")?);
+        let answers = !parts.is_empty() && parts.iter().all(|(role, _)| *role == Role::Tool);
+        let (who, role) = match (said, answers) {
+            ("user", true) => ("tool", Role::Tool),
+            _ => (said, role(said)),
+        };
+        body.items.push(Item {
+            who: who.to_owned(),
+            role,
+            parts,
+        });
+    }
+    let tools = map.shift_remove("tools");
+    let tools = tools.as_ref().and_then(Value::as_array);
+    body.tools.extend(tools.into_iter().flatten().map(declared));
+    body.settings = settings(&map);
+    Some(body)
+}
+
+/// A text, or content blocks.
+fn anthropic_parts(content: &Value) -> Vec<(Role, String)> {
+    let Some(blocks) = content.as_array() else {
+        return vec![(Role::Text, text_of(content))];
+    };
+    let part = |block: &Value| {
+        let of = |key: &str| block.get(key).map_or_else(String::new, text_of);
+        match block.get("type").and_then(Value::as_str) {
+            Some("text") => (Role::Text, of("text")),
+            Some("thinking") => (Role::Reasoning, of("thinking")),
+            Some("tool_use") => (Role::Tool, format!("calls {}({})", of("name"), of("input"))),
+            Some("tool_result") => (Role::Tool, of("content")),
+            _ => (Role::Muted, block.to_string()),
+        }
+    };
+    blocks.iter().map(part).collect()
 }
 
 fn openai(mut map: Map<String, Value>) -> Option<Body> {

@@ -92,3 +92,29 @@ fn a_turn_that_repeats_the_one_before_is_shown_whole() {
     let again = Request::of(key(), FIRST, Some(FIRST));
     assert_eq!((again.fresh, again.earlier), (0, 0));
 }
+
+#[test]
+fn an_anthropic_body_is_read() {
+    let body = r#"{"model":"m","system":"Judge.","messages":[{"role":"user","content":[{"type":"text","text":"This."}]},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
+            {"type":"tool_use","id":"t","name":"f","input":{"n":1}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a page"}]}],
+        "tools":[{"name":"f","description":"Fetches."}],"max_tokens":5}"#;
+    let read = Request::of(key(), body, None);
+    assert_eq!(
+        lines(&read),
+        [
+            "system",
+            "Judge.",
+            "user",
+            "This.",
+            "assistant",
+            "hm",
+            "calls f({\"n\":1})",
+            "tool",
+            "a page"
+        ]
+    );
+    assert_eq!(read.tools, [("f".into(), "Fetches.".into())]);
+    assert_eq!(read.settings, "model: m · max_tokens: 5");
+}

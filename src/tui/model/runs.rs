@@ -1,12 +1,13 @@
 //! Runs that feed the screen: live ones, and the one that is replayed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
-use crate::event::{CellState, Kind, Phase, RunEvent, RunState, StopKind};
-use crate::model::{CellResult, Millis, RunId};
+use crate::event::{Kind, Phase, RunEvent, RunState};
+use crate::model::{CellIx, CellResult, Millis, RunId};
 
 /// Names a run before it has an id; counts up over the program's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +50,8 @@ pub(crate) struct Run {
     /// Cells that a judge decided in this run, and when the first of them began.
     pub(crate) judged: u64,
     pub(crate) judging_since: Option<Millis>,
+    /// Cells whose judge waits for another attempt.
+    pub(crate) backing_off: BTreeSet<CellIx>,
     /// USD so far, of the cells whose cost is known.
     pub(crate) cost: Option<f64>,
     /// Some cell's cost is not known.
@@ -95,6 +98,14 @@ impl Run {
             }
             _ => {}
         }
+        if let Some(cell) = event.kind.cell() {
+            let phase = self.state.cells.get(cell.index()).map(|cell| cell.phase);
+            if matches!(phase, Some(Phase::BackingOff { .. })) {
+                self.backing_off.insert(cell);
+            } else {
+                self.backing_off.remove(&cell);
+            }
+        }
     }
 
     fn ended(&mut self, result: &CellResult) {
@@ -114,6 +125,11 @@ impl Run {
     /// Cells that judges work on right now.
     pub(crate) fn traces(&self) -> u64 {
         self.begun.saturating_sub(self.judged)
+    }
+
+    /// Whether all that is left to see is a countdown: every judge at work waits for another attempt.
+    pub(crate) fn only_counts_down(&self) -> bool {
+        self.is_live() && self.traces() > 0 && self.backing_off.len() as u64 == self.traces()
     }
 
     /// Cells planned so far.
@@ -189,53 +205,6 @@ impl Runs {
     /// The newest run that has begun: what a child run names as its parent.
     pub(crate) fn newest(&self) -> Option<&RunId> {
         self.map.values().rev().find_map(|run| run.id.as_ref())
-    }
-}
-
-/// Where a cell is, in a few words. `now` is the run's own time.
-pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
-    match phase {
-        Phase::Planned => "queued".to_owned(),
-        Phase::Waiting => "waiting".to_owned(),
-        Phase::Streaming => "streaming".to_owned(),
-        Phase::RunningTools(1) => "running a tool".to_owned(),
-        Phase::RunningTools(n) => format!("running {n} tools"),
-        Phase::BackingOff { until } => {
-            format!("backing off {} s", until.since(now).0.div_ceil(1000))
-        }
-        Phase::Paused(at) => format!("paused {}", boundary(*at)),
-        Phase::Done => "done".to_owned(),
-    }
-}
-
-/// The same of a whole cell: a tool that runs is named.
-pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
-    if let Phase::RunningTools(n) = cell.phase {
-        let mut running = cell
-            .trace
-            .last()
-            .into_iter()
-            .flat_map(|turn| &turn.calls)
-            .filter(|call| call.started && call.finished.is_none());
-        if let Some(call) = running.next() {
-            let more = match n {
-                0 | 1 => String::new(),
-                n => format!(" +{}", n - 1),
-            };
-            return format!("{}…{more}", call.name);
-        }
-    }
-    phase_text(&cell.phase, now)
-}
-
-const fn boundary(at: StopKind) -> &'static str {
-    match at {
-        StopKind::BeforeTurn => "before a model call",
-        StopKind::Call => "before a tool call",
-        StopKind::Rejected => "after a refused call",
-        StopKind::Answered => "after an answer",
-        StopKind::Verdict => "after the verdict",
-        StopKind::Ended => "at the end",
     }
 }
 

@@ -432,22 +432,3 @@ pub(crate) fn fetch_number(turns: &[TurnState], turn: usize, call: usize) -> Opt
 pub(crate) fn same_eval(shown: &Shown<'_>, now: &Digest) -> bool {
     shown.spec().is_none_or(|spec| spec.digest == *now)
 }
-
-/// What a cell does at the moment, and why it waits; `None` once it is done.
-pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
-    if cell.phase == Phase::Done {
-        return None;
-    }
-    let mut line = super::runs::cell_phase(cell, now);
-    if let Phase::BackingOff { .. } = cell.phase {
-        let attempt = cell
-            .trace
-            .last()
-            .and_then(|turn| turn.attempts.values().last());
-        if let Some((status, why, _)) = attempt.and_then(|attempt| attempt.failed.as_ref()) {
-            line.push_str(": ");
-            line.push_str(&status.map_or_else(|| why.clone(), |status| status.to_string()));
-        }
-    }
-    Some(line)
-}

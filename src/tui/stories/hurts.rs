@@ -53,8 +53,17 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
     let screen = app.screen();
     assert!(screen.contains("backing off 6"), "{screen}");
     assert!(screen.contains("429"), "{screen}");
+    assert!(screen.contains("after attempt 1: 429"), "{screen}");
     app.pass(Millis(20_000));
     assert!(app.screen().contains("backing off 4"), "{}", app.screen());
+    // Nothing moves but the countdown: a second apart, and no more often.
+    for _ in 0..5 {
+        let now = app.clock_now();
+        let next = app.app.model.next_wake().expect("it counts down");
+        assert_eq!(next.0 % 1000, 0);
+        assert!(next.since(now) <= Millis(1000));
+        app.pass(next.since(now));
+    }
     app.keys("ctrl-c").settle();
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Cancelled));
     assert_eq!(server.asked(), 1, "nobody is asked again");
@@ -104,6 +113,57 @@ fn a_retry_that_is_left_alone_gets_its_verdict() {
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Fail));
     assert_eq!(server.asked(), 2);
     assert!(app.clock_now() >= Millis(60_000));
+}
+
+#[test]
+fn every_attempt_stays_to_be_read_live_and_recorded() {
+    let server = Server::new(|n| match n {
+        0 => Say::Refuse(
+            503,
+            "retry-after: 3",
+            "{\"error\":{\"message\":\"loading\"}}".to_owned(),
+        ),
+        1 => slow_down(),
+        _ => Say::verdict(true, "kind enough"),
+    });
+    let mut app = asking(&server, "", 200, 60);
+    app.keys("R").settle();
+    point(&mut app, "t/r/tone");
+    app.settle();
+    let told = |app: &Driven, what: &str| {
+        let screen = app.screen();
+        for text in [
+            "↻ 503",
+            "↻ 429",
+            "attempt 1 failed: 503 from",
+            "loading; again in 3",
+            "attempt 2 failed: 429 from",
+            "slow down; again in 1 min",
+            "3 attempts, 2 failed",
+        ] {
+            assert!(screen.contains(text), "{what} {text}: {screen}");
+        }
+    };
+    told(&app, "live");
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Pass));
+    app.keys("v").settle_until(|model| model.replay.is_some());
+    app.keys("@").type_in("100%").keys("enter").settle();
+    told(&app, "replayed");
+}
+
+#[test]
+fn a_second_attempt_says_that_it_is_one() {
+    let server = Server::new(|n| match n {
+        0 => Say::Refuse(500, "x: y", "{}".to_owned()),
+        _ => Say::Hang("hm".to_owned()),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle_until(streams);
+    let screen = app.screen();
+    assert!(screen.contains("streaming, attempt 2"), "{screen}");
+    assert!(screen.contains("↻ 500"), "{screen}");
+    app.keys("ctrl-c").settle();
 }
 
 #[test]

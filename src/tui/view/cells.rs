@@ -10,7 +10,7 @@ use crate::theme::{Glyphs, Role};
 use crate::tui::model::cells::{self, Cells, Entry, Mark, RowId, SlotState, Sort};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::cell_phase;
+use crate::tui::model::phase::cell_phase;
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;

@@ -12,7 +12,8 @@ use crate::tui::content;
 use crate::tui::model::Model;
 use crate::tui::model::cells::SlotState;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::trace::{Shown, Step, call_at, phase_line, shown, step, steps, turn_at};
+use crate::tui::model::phase::{phase_line, reason};
+use crate::tui::model::trace::{Shown, Step, call_at, shown, step, steps, turn_at};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow::{self, Drawn};
@@ -311,13 +312,13 @@ fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>>
     stops
 }
 
-/// Attempts that failed: `↻ 429`.
+/// Attempts that failed: `↻ 429`, and of one that was no status: `↻ no connection`.
 fn failures<'a>(turn: &TurnState, glyphs: &Glyphs) -> impl Iterator<Item = Stop<'a>> {
     let again = if glyphs.ascii { "retry" } else { "↻" };
     turn.attempts.values().filter_map(move |attempt| {
-        let (status, _, _) = attempt.failed.as_ref()?;
-        let status = status.map_or_else(|| "cut".to_owned(), |status| status.to_string());
-        Some(Stop::note(format!("{again} {status}"), Role::Warning))
+        let (status, why, _) = attempt.failed.as_ref()?;
+        let why = reason(*status, why);
+        Some(Stop::note(format!("{again} {why}"), Role::Warning))
     })
 }
 

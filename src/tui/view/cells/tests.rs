@@ -7,7 +7,7 @@ use crate::event::{CellState, Phase};
 use crate::model::{CellIx, CellResult, Label, Millis, Outcome, RunId};
 use crate::theme::Theme;
 use crate::tui::model::cells::tests::{board, header, keys, outline, row, transcript};
-use crate::tui::model::runs::{Run, Stage, Ticket, cell_phase, phase_text};
+use crate::tui::model::runs::{Run, Stage, Ticket};
 use crate::tui::model::{Model, Place};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
@@ -196,38 +196,6 @@ fn only_visible_rows_are_drawn() {
     let (lines, hits) = draw(&model, 30, 22);
     assert_eq!(hits.len(), 21, "the pane and its rows");
     assert!(lines[20].contains("t19999"), "{lines:#?}");
-}
-
-#[test]
-fn phases_are_told_in_a_few_words() {
-    for (phase, text) in [
-        (Phase::Planned, "queued"),
-        (Phase::Waiting, "waiting"),
-        (Phase::Streaming, "streaming"),
-        (Phase::RunningTools(2), "running 2 tools"),
-        (
-            Phase::BackingOff {
-                until: Millis(5001),
-            },
-            "backing off 4 s",
-        ),
-    ] {
-        assert_eq!(phase_text(&phase, Millis(1500)), text);
-    }
-    let mut cell = CellState {
-        phase: Phase::RunningTools(1),
-        ..CellState::default()
-    };
-    let fetch = crate::event::CallState {
-        name: "fetch_url".into(),
-        started: true,
-        ..crate::event::CallState::default()
-    };
-    cell.trace.push(crate::event::TurnState {
-        calls: vec![fetch],
-        ..crate::event::TurnState::default()
-    });
-    assert_eq!(cell_phase(&cell, Millis(0)), "fetch_url…");
 }
 
 #[test]

@@ -1,0 +1,268 @@
+//! Where a judge is, in words: waiting, streaming, running which tools, backing off how long and why, at which attempt.
+//!
+//! Owns the words alone; the phase itself is the fold's ([`Phase`]). Times are the run's own, so that a replay counts down
+//! as the run did.
+
+use indexmap::IndexMap;
+
+use crate::event::{AttemptState, CellState, Phase, StopKind, TurnState};
+use crate::model::Millis;
+
+/// Where a cell is, in a few words. `now` is the run's own time.
+pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
+    match phase {
+        Phase::Planned => "queued".to_owned(),
+        Phase::Waiting => "waiting".to_owned(),
+        Phase::Streaming => "streaming".to_owned(),
+        Phase::RunningTools(1) => "running a tool".to_owned(),
+        Phase::RunningTools(n) => format!("running {n} tools"),
+        Phase::BackingOff { until } => {
+            format!("backing off {} s", until.since(now).0.div_ceil(1000))
+        }
+        Phase::Paused(at) => format!("paused {}", boundary(*at)),
+        Phase::Done => "done".to_owned(),
+    }
+}
+
+const fn boundary(at: StopKind) -> &'static str {
+    match at {
+        StopKind::BeforeTurn => "before a model call",
+        StopKind::Call => "before a tool call",
+        StopKind::Rejected => "after a refused call",
+        StopKind::Answered => "after an answer",
+        StopKind::Verdict => "after the verdict",
+        StopKind::Ended => "at the end",
+    }
+}
+
+/// The same of a whole cell, where there is little room: a tool that runs is named.
+pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
+    if let Phase::RunningTools(n) = cell.phase
+        && let Some(name) = running(cell).next()
+    {
+        return match n {
+            0 | 1 => format!("{name}…"),
+            n => format!("{name}… +{}", n - 1),
+        };
+    }
+    phase_text(&cell.phase, now)
+}
+
+/// The same where there is room: every tool that runs, which attempt it is, and why the one before failed. `None` once it
+/// is done.
+pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
+    let plain = phase_text(&cell.phase, now);
+    let attempt = newest(cell);
+    Some(match cell.phase {
+        Phase::Done => return None,
+        Phase::RunningTools(_) => match at_work(cell) {
+            names if names.is_empty() => plain,
+            names => format!("running {names}"),
+        },
+        Phase::BackingOff { .. } => match attempt {
+            Some((number, failed)) => match &failed.failed {
+                Some((status, why, _)) => {
+                    let why = reason(*status, why);
+                    format!("{plain} after attempt {number}: {why}")
+                }
+                None => plain,
+            },
+            None => plain,
+        },
+        Phase::Waiting | Phase::Streaming => match attempt {
+            Some((number @ 2.., _)) => format!("{plain}, attempt {number}"),
+            _ => plain,
+        },
+        Phase::Planned | Phase::Paused(_) => plain,
+    })
+}
+
+/// The newest attempt of a model call that has no reply yet.
+fn newest(cell: &CellState) -> Option<(u8, &AttemptState)> {
+    let turn = cell.trace.last().filter(|turn| turn.finished.is_none())?;
+    let (number, attempt) = turn.attempts.last()?;
+    Some((*number, attempt))
+}
+
+/// Tools that run, in the order they were called.
+fn running(cell: &CellState) -> impl Iterator<Item = &str> {
+    let calls = cell.trace.last().into_iter().flat_map(|turn| &turn.calls);
+    let running = calls.filter(|call| call.started && call.finished.is_none());
+    running.map(|call| call.name.as_str())
+}
+
+/// `fetch_url (2), search_transcript`.
+fn at_work(cell: &CellState) -> String {
+    let mut counts: IndexMap<&str, usize> = IndexMap::new();
+    for name in running(cell) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let named = counts.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        n => format!("{name} ({n})"),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Why an attempt failed, in a word: its status, or what a failure without one is.
+pub(crate) fn reason(status: Option<u16>, why: &str) -> String {
+    // How the sentences of `ProviderError` begin.
+    const WORDS: [(&str, &str); 4] = [
+        ("cannot reach", "no connection"),
+        ("the reply was cut", "cut"),
+        ("the server reported an error", "error in the reply"),
+        ("the reply is not the protocol", "not the protocol"),
+    ];
+    let known = || WORDS.iter().find(|(begins, _)| why.starts_with(begins));
+    match status {
+        Some(status) => status.to_string(),
+        None => known().map_or("failed", |(_, word)| word).to_owned(),
+    }
+}
+
+/// How many attempts a trace took in all, and how many of them failed.
+pub(crate) fn attempts(turns: &[TurnState]) -> (usize, usize) {
+    let all = || turns.iter().flat_map(|turn| turn.attempts.values());
+    let failed = all().filter(|attempt| attempt.failed.is_some()).count();
+    (all().count(), failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{CallState, TurnState};
+    use crate::provider::ProviderError;
+
+    fn cell(phase: Phase, turn: TurnState) -> CellState {
+        CellState {
+            phase,
+            trace: vec![turn],
+            ..CellState::default()
+        }
+    }
+
+    fn attempts_of(failed: &[(Option<u16>, &str)], more: bool) -> TurnState {
+        let mut turn = TurnState::default();
+        for (number, (status, why)) in (1..).zip(failed) {
+            let failed = Some((*status, (*why).to_owned(), Some(Millis(1))));
+            let state = AttemptState {
+                failed,
+                ..AttemptState::default()
+            };
+            turn.attempts.insert(number, state);
+        }
+        if more {
+            let number = u8::try_from(failed.len() + 1).expect("few");
+            turn.attempts.insert(number, AttemptState::default());
+        }
+        turn
+    }
+
+    #[test]
+    fn phases_are_told_in_a_few_words() {
+        for (phase, text) in [
+            (Phase::Planned, "queued"),
+            (Phase::Waiting, "waiting"),
+            (Phase::Streaming, "streaming"),
+            (Phase::RunningTools(2), "running 2 tools"),
+            (
+                Phase::BackingOff {
+                    until: Millis(5001),
+                },
+                "backing off 4 s",
+            ),
+        ] {
+            assert_eq!(phase_text(&phase, Millis(1500)), text);
+        }
+    }
+
+    #[test]
+    fn tools_that_run_are_named() {
+        let call = |name: &str, started: bool| CallState {
+            name: name.to_owned(),
+            started,
+            ..CallState::default()
+        };
+        let of = |calls: Vec<CallState>| {
+            let turn = TurnState {
+                calls,
+                ..TurnState::default()
+            };
+            let n = turn.calls.iter().filter(|call| call.started).count();
+            cell(Phase::RunningTools(u16::try_from(n).expect("few")), turn)
+        };
+        let one = of(vec![call("fetch_url", true)]);
+        assert_eq!(cell_phase(&one, Millis(0)), "fetch_url…");
+        assert_eq!(
+            phase_line(&one, Millis(0)).as_deref(),
+            Some("running fetch_url")
+        );
+        let some = of(vec![
+            call("fetch_url", true),
+            call("idle", false),
+            call("read", true),
+            call("fetch_url", true),
+        ]);
+        assert_eq!(cell_phase(&some, Millis(0)), "fetch_url… +2");
+        assert_eq!(
+            phase_line(&some, Millis(0)).as_deref(),
+            Some("running fetch_url (2), read")
+        );
+    }
+
+    #[test]
+    fn attempts_are_counted_and_their_failures_named() {
+        let line = |phase, turn| phase_line(&cell(phase, turn), Millis(500));
+        let off = Phase::BackingOff {
+            until: Millis(3000),
+        };
+        let refused = [(Some(429), "429 from x"), (Some(503), "503 from x")];
+        assert_eq!(
+            line(off, attempts_of(&refused, false)).as_deref(),
+            Some("backing off 3 s after attempt 2: 503")
+        );
+        assert_eq!(
+            line(Phase::Waiting, attempts_of(&refused, true)).as_deref(),
+            Some("waiting, attempt 3")
+        );
+        assert_eq!(
+            line(Phase::Streaming, attempts_of(&[], true)).as_deref(),
+            Some("streaming")
+        );
+        assert_eq!(attempts(&[attempts_of(&refused, true)]), (3, 2));
+        assert_eq!(line(Phase::Done, attempts_of(&refused, true)), None);
+    }
+
+    #[test]
+    fn every_way_to_fail_has_a_word() {
+        let url = "http://h".to_owned();
+        let why = "x".to_owned();
+        for (error, word) in [
+            (
+                ProviderError::Connect {
+                    url,
+                    why: why.clone(),
+                },
+                "no connection",
+            ),
+            (
+                ProviderError::Cut {
+                    why: why.clone(),
+                    billed: None,
+                },
+                "cut",
+            ),
+            (
+                ProviderError::InStream {
+                    message: why.clone(),
+                    retryable: true,
+                },
+                "error in the reply",
+            ),
+            (ProviderError::Malformed(why.clone()), "not the protocol"),
+            (ProviderError::Request(why), "failed"),
+        ] {
+            assert_eq!(reason(error.status(), &error.to_string()), word);
+        }
+    }
+}
