@@ -1,7 +1,10 @@
 //! The provider against a server that misbehaves: no fault becomes a reply, no wait is slept through, no key gets out.
 
 mod bench;
+mod caps;
 mod faults;
+mod leftovers;
+mod matrix;
 mod retries;
 
 use std::sync::Arc;

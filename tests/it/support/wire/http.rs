@@ -90,6 +90,13 @@ pub(super) async fn write_reply(
     for (name, value) in &reply.headers {
         head.extend([name.as_str(), ": ", value, "\r\n"]);
     }
+    if reply.endless_head {
+        stream.write_all(head.as_bytes()).await?;
+        for n in 0_u64.. {
+            let header = format!("x-{n}: {n}\r\n");
+            stream.write_all(header.as_bytes()).await?;
+        }
+    }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
     for (at, piece) in pieces.iter().enumerate() {
@@ -102,7 +109,8 @@ pub(super) async fn write_reply(
         }
     }
     if reply.endless {
-        let more = render::more(request);
+        let more = reply.endless_of.clone();
+        let more = more.unwrap_or_else(|| render::more(request));
         loop {
             write_chunk(stream, more.as_bytes()).await?;
         }
