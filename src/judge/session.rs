@@ -74,7 +74,7 @@ mod tests {
         session.result("one more");
         let ended = session.fits_bytes(0).expect_err("too large");
         assert_eq!(ended.outcome, Outcome::Truncated);
-        assert_eq!((ended.passed, ended.score), (None, None));
+        assert_eq!((ended.verdict.is_none(), ended.score), (true, None));
         let why = "the trace took in more than 64 MiB (0 MiB of replies, 65 MiB of tool results)";
         assert_eq!(ended.error.as_deref(), Some(why));
     }
