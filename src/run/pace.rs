@@ -55,6 +55,7 @@ impl Lane {
     /// Stands in line until all before are gone.
     async fn line(
         &self,
+        need: u64,
         told: &mut Telling<'_>,
     ) -> Result<tokio::sync::MutexGuard<'_, ()>, ProviderError> {
         if let Ok(turn) = self.line.try_lock() {
@@ -65,10 +66,10 @@ impl Lane {
         let now = told.cx.clock.now();
         let (held, gap) = {
             let bounds = self.bounds();
-            (bounds.held(0, now), bounds.gap(now))
+            (bounds.held(need, now), bounds.gap(now))
         };
         let held = held.unwrap_or(Held {
-            by: HeldBy::Rate,
+            by: HeldBy::Crowd,
             wait: None,
         });
         let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
@@ -191,18 +192,22 @@ impl Pace {
     async fn enter(&self, need: u64, cx: &CallCx) -> Result<Place, ProviderError> {
         let mut told = Telling { cx, last: None };
         // First the judge's own line, so that a slow judge does not keep others from their common key.
-        let mut _own = None;
-        if let Some(own) = &self.own {
-            _own = Some(own.line(&mut told).await?);
-            self.free(&[own], need, &mut told).await?;
-        }
-        let _turn = self.key.line(&mut told).await?;
+        let own = match &self.own {
+            Some(own) => {
+                let turn = own.line(need, &mut told).await?;
+                self.free(&[own], need, &mut told).await?;
+                Some(turn)
+            }
+            None => None,
+        };
+        let key = self.key.line(need, &mut told).await?;
         let lanes: Vec<&Arc<Lane>> = self.lanes().collect();
         self.free(&lanes, need, &mut told).await?;
         let now = cx.clock.now();
         for lane in &lanes {
             lane.bounds().begin(need, now);
         }
+        drop((key, own));
         Ok(Place {
             lanes: lanes.into_iter().cloned().collect(),
         })

