@@ -30,10 +30,18 @@ impl Session {
     }
 
     /// Whether the trace may go on with this request.
+    #[expect(
+        clippy::result_large_err,
+        reason = "an end of the trace, as everywhere in it"
+    )]
     pub(super) fn fits(&self, body: &Body) -> Result<(), CellResult> {
         self.fits_bytes(body.pieces.iter().map(|piece| piece.len()).sum())
     }
 
+    #[expect(
+        clippy::result_large_err,
+        reason = "an end of the trace, as everywhere in it"
+    )]
     fn fits_bytes(&self, request: usize) -> Result<(), CellResult> {
         let mib = |bytes: usize| bytes.div_ceil(1 << 20);
         let why = if self.replies + self.results > MAX_RECEIVED {

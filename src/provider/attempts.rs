@@ -210,8 +210,10 @@ impl ProviderError {
             ProviderError::Status { message, .. } | ProviderError::InStream { message, .. } => {
                 message
             }
-            ProviderError::Connect { why, .. } | ProviderError::Cut { why, .. } => why,
-            ProviderError::Malformed(why) | ProviderError::Request(why) => why,
+            ProviderError::Connect { why, .. }
+            | ProviderError::Cut { why, .. }
+            | ProviderError::Malformed(why)
+            | ProviderError::Request(why) => why,
             ProviderError::Cancelled => return self,
         };
         let _infallible = write!(words, " ({more})");
