@@ -17,6 +17,7 @@ mod header;
 pub(crate) mod laws;
 mod redact;
 mod state;
+mod wire;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
@@ -32,6 +33,7 @@ pub use header::{
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
 pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
+pub use wire::{Exchange, HeldBy};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Digest, Hop, Millis, RawJson, Reply, RunId,
@@ -39,7 +41,7 @@ use crate::model::{
 };
 
 /// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
-pub const FORMAT: Format = Format { major: 1, minor: 0 };
+pub const FORMAT: Format = Format { major: 1, minor: 1 };
 
 /// One fact, numbered and timed by the one sequencer, which is also the recorder.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,6 +171,13 @@ pub enum TurnFact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dropped: Vec<Dropped>,
     },
+    /// The next attempt waits for a limit before it is sent.
+    Held {
+        /// For which.
+        by: HeldBy,
+        /// About how long, where that can be foretold.
+        about: Option<Millis>,
+    },
     /// One HTTP attempt began; attempts count from 1.
     AttemptStarted {
         /// Which.
@@ -195,6 +204,12 @@ pub enum TurnFact {
         retry_in: Option<Millis>,
         /// What it cost, where the server said so.
         billed: Option<Usage>,
+        /// Why that long: the server's delay, back-off, a setting left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_why: Option<String>,
+        /// The exchange, where one began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<Exchange>,
     },
     /// The reply is complete.
     Finished {
@@ -208,6 +223,9 @@ pub enum TurnFact {
         reply: Reply,
         /// What it cost.
         usage: Usage,
+        /// The exchange that brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange: Option<Exchange>,
     },
     /// A valid verdict was read from the reply.
     VerdictReached(Box<Verdict>),
@@ -443,39 +461,4 @@ impl<'de> Deserialize<'de> for RunEvent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_kind_survives_a_round_trip() {
-        let line = r#"{"seq":7,"at":12,"kind":{"moon_rose":{"phase":0.50}}}"#;
-        let event: RunEvent = serde_json::from_str(line).expect("a newer minor is read");
-        assert!(matches!(event.kind, Kind::Unknown(_)));
-        assert_eq!(
-            serde_json::to_string(&event).expect("and written back"),
-            line
-        );
-    }
-
-    #[test]
-    fn a_known_kind_with_a_fault_is_an_error_and_not_unknown() {
-        let line = r#"{"seq":7,"at":12,"kind":{"cell_started":{"cell":"x"}}}"#;
-        assert!(serde_json::from_str::<RunEvent>(line).is_err());
-    }
-
-    #[test]
-    fn raw_json_keeps_big_numbers_as_written() {
-        let fact = ToolFact::Validated {
-            values: RawJson::parse(r#"{"n":12345678901234567890123}"#).expect("valid"),
-        };
-        let kind = Kind::Tool {
-            cell: CellIx(0),
-            turn: TurnIx(0),
-            call: CallIx(0),
-            fact,
-        };
-        let json = kind.to_json().expect("serialises");
-        assert!(json.contains("12345678901234567890123"));
-        assert_eq!(Kind::from_json(&json).expect("reads"), kind);
-    }
-}
+mod tests;

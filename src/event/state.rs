@@ -5,8 +5,8 @@
 use indexmap::IndexMap;
 
 use super::{
-    Answered, CellKey, DeltaPart, Dropped, Handled, Kind, Piece, Rope, RunEvent, RunHeader, Source,
-    StopKind, ToolFact, Totals, TurnFact,
+    Answered, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece, Rope, RunEvent,
+    RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
 };
 use crate::model::{
     CallIx, CellIx, CellName, CellNameRef, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,
@@ -65,6 +65,13 @@ pub enum Phase {
     Streaming,
     /// Tools run; how many are unanswered.
     RunningTools(u16),
+    /// The request waits for a limit before it is sent.
+    Held {
+        /// For which.
+        by: HeldBy,
+        /// Until about this moment of the run, where that can be foretold.
+        until: Option<Millis>,
+    },
     /// An attempt failed; the next one starts at this moment of the run.
     BackingOff {
         /// When.
@@ -135,6 +142,10 @@ pub struct AttemptState {
     pub args: IndexMap<CallIx, String>,
     /// Why it failed: status, sentence, and how long until the next.
     pub failed: Option<(Option<u16>, String, Option<Millis>)>,
+    /// Why it is waited that long after it.
+    pub wait_why: Option<String>,
+    /// What its exchange was like, once it is over.
+    pub exchange: Option<Exchange>,
 }
 
 /// One tool call.
@@ -308,6 +319,10 @@ impl CellState {
                 state.started = at;
                 phase = Phase::Waiting;
             }
+            TurnFact::Held { by, about } => {
+                let until = about.map(|about| at + about);
+                phase = Phase::Held { by: *by, until };
+            }
             TurnFact::AttemptStarted { attempt } => {
                 state.attempts.entry(*attempt).or_default();
                 phase = Phase::Waiting;
@@ -330,9 +345,13 @@ impl CellState {
                 why,
                 retry_in,
                 billed,
+                wait_why,
+                exchange,
             } => {
-                state.attempts.entry(*attempt).or_default().failed =
-                    Some((*status, why.clone(), *retry_in));
+                let failed = state.attempts.entry(*attempt).or_default();
+                failed.failed = Some((*status, why.clone(), *retry_in));
+                failed.wait_why.clone_from(wait_why);
+                failed.exchange.clone_from(exchange);
                 if let Some(billed) = billed {
                     state.usage = Some(state.usage.unwrap_or_default().plus(*billed));
                 }
@@ -346,7 +365,12 @@ impl CellState {
                 resendable,
                 reply,
                 usage,
+                exchange,
             } => {
+                if exchange.is_some() {
+                    let done = state.attempts.entry(*attempt).or_default();
+                    done.exchange.clone_from(exchange);
+                }
                 state.finished = Some((*attempt, reply.clone()));
                 state.native.clone_from(native);
                 state.resendable = *resendable;

@@ -54,6 +54,15 @@ impl Deadline {
         }
     }
 
+    /// What is left of it.
+    pub(super) fn left(&self) -> Millis {
+        let state = self.lock();
+        match state.paused {
+            0 => state.left.since(self.clock.now().since(state.since)),
+            _ => state.left,
+        }
+    }
+
     /// Stops the time until the guard is dropped. Several may hold it.
     pub(super) fn pause(&self) -> Paused<'_> {
         let mut state = self.lock();

@@ -264,7 +264,7 @@ impl Engine {
             ProviderKind::Rules | ProviderKind::Replay => Some(0.0),
             _ => cost,
         };
-        result.duration_ms = cx.clock.now().since(began);
+        result.duration_ms = cx.clock.now().since(began).since(meter.waited());
         result.by_human |= by_human.into_inner();
         if let Some(clean) = result
             .error

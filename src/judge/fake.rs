@@ -313,7 +313,9 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                         TurnFact::Finished { .. } => "finished",
                         TurnFact::VerdictReached(_) => "verdict",
                         TurnFact::VerdictUnparsed { .. } => "unparsed",
-                        TurnFact::AttemptStarted { .. } | TurnFact::Delta { .. } => return None,
+                        TurnFact::Held { .. }
+                        | TurnFact::AttemptStarted { .. }
+                        | TurnFact::Delta { .. } => return None,
                         TurnFact::AttemptFailed { .. } => "attempt failed",
                     };
                     format!("{} {word}", turn.0)

@@ -24,6 +24,7 @@ mod parts;
 mod prompt;
 pub mod rules;
 mod seen;
+mod session;
 mod trace;
 mod verdict;
 

@@ -12,6 +12,7 @@ use super::deadline::Deadline;
 use super::engine::{Engine, Setup};
 use super::gate::{Edit, Proceed, Stop};
 use super::meter::{Meter, Metered};
+use super::session::Session;
 use super::{seen, verdict};
 use crate::event::{CallCx, Handled, Kind, TurnFact};
 use crate::handlers::JudgeRequest;
@@ -20,7 +21,7 @@ use crate::model::{
     Answer, Block, CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict,
     VerdictMode,
 };
-use crate::provider::{self, Body, Finished, ProviderError, TurnRequest};
+use crate::provider::{self, Body, Finished, Provider as _, ProviderError, TurnRequest};
 use crate::tools::{Seen, prepare_call};
 
 const NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call `submit_verdict` now, or one of your tools \
@@ -43,6 +44,7 @@ pub(super) struct Memory {
     pub(super) seen: Seen,
     sources: Sources,
     fetches: usize,
+    session: Session,
     /// Calls answered or in flight, for read-only tools.
     pub(super) calls: CallMap,
 }
@@ -65,6 +67,7 @@ impl Trace<'_> {
             },
             sources: Sources::of(self.ask),
             fetches: 0,
+            session: Session::default(),
             calls: Mutex::new(HashMap::new()),
         };
         for turn in 0..self.setup.max_turns {
@@ -74,6 +77,7 @@ impl Trace<'_> {
             };
             let last = turn + 1 == self.setup.max_turns;
             let finished = self.ask_model(&memory, last, &cx).await?;
+            memory.session.reply(&finished);
             match &finished.reply.stop {
                 StopReason::Length => {
                     let why = "the reply hit its token limit before it was complete";
@@ -122,6 +126,7 @@ impl Trace<'_> {
             choice: self.setup.choice(last),
         };
         let mut body = self.setup.provider.body(&request).map_err(|e| failed(&e))?;
+        memory.session.fits(&body)?;
         match self.gate(Stop::BeforeTurn(&body)).await {
             Proceed::GoWith(Edit::Body(edited)) => {
                 body = Body {
@@ -150,10 +155,14 @@ impl Trace<'_> {
         let metered = Metered {
             inner: self.setup.provider,
             meter: self.meter,
+            deadline: self.deadline,
+            first: AtomicBool::new(cx.turn == TurnIx(0)),
         };
         let (attempt, finished) = provider::call(&metered, &body, cx)
             .await
             .map_err(|e| failed(&e))?;
+        let told = metered.told(cx.cell);
+        metered.forget(cx.cell);
         let mut native = Vec::with_capacity(finished.native.len());
         let mut resendable = true;
         for item in &finished.native {
@@ -166,6 +175,7 @@ impl Trace<'_> {
             resendable,
             reply: finished.reply.clone(),
             usage: finished.usage,
+            exchange: told.map(|told| told.exchange),
         })
         .await;
         Ok(finished)
@@ -401,6 +411,7 @@ impl Trace<'_> {
 
     /// An answer as the model gets it: what a tool returned stands in a block of its own marker, numbered for citations.
     fn for_model(&self, memory: &mut Memory, tool: &str, answer: Answer) -> Answer {
+        memory.session.result(&answer.text);
         if answer.is_error {
             return answer;
         }

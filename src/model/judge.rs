@@ -205,7 +205,8 @@ impl JudgeConfig {
     }
 }
 
-fn is_loopback_url(url: &str) -> bool {
+/// Whether a URL names this machine.
+pub fn is_loopback_url(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else {
         return false;
     };

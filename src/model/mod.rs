@@ -19,6 +19,7 @@ pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
+    is_loopback_url,
 };
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{

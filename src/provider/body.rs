@@ -47,6 +47,13 @@ impl Pieces {
         self.open.push(']');
     }
 
+    /// A member whose value is a piece of its own, shared between bodies.
+    pub(super) fn shared(&mut self, key: &str, value: Arc<str>) {
+        self.key(key);
+        self.close_piece();
+        self.done.push(value);
+    }
+
     /// All members of a map.
     pub(super) fn members(&mut self, map: &Map<String, Value>) {
         for (key, value) in map {

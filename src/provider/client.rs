@@ -3,6 +3,9 @@
 //! Owns headers, the reading loop, what a failure means, and what was learned of the model's settings. The dialect
 //! writes bodies and reads frames. The key enters the headers and the redactor and no other place.
 
+mod fault;
+
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,15 +13,18 @@ use futures_util::FutureExt as _;
 
 use super::frames::{Frame, FrameError, Framer};
 use super::refusal::{self, Param};
-use super::retry::{self, CAPPED};
-use super::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
+use super::retry::{self, CAPPED, OVERDUE};
+use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
-use crate::model::{JudgeConfig, KeySource, TurnIx, Usage};
+use crate::model::{CellIx, JudgeConfig, KeySource, Millis, TurnIx, Usage, is_loopback_url};
 use crate::net::{ModelClient, NetError, ReplyLimits, Response};
 
-/// Longest error body that is read, in bytes; the text shown of it is far shorter.
-const MAX_ERROR_BODY: usize = 256 << 10;
+/// Longest time a reply may take from the sending of its request to its end, whatever comes on the way: a server that
+/// only says it is alive does not answer.
+const WHOLE: Millis = Millis(15 * 60_000);
+/// How long an answer that is not streamed may take to begin.
+const FIRST_BYTE_WHOLE: Millis = Millis(10 * 60_000);
 
 /// What differs between protocols.
 pub(super) trait Dialect: Send + Sync {
@@ -102,6 +108,9 @@ pub(super) struct Client {
     redactor: Redactor,
     http: ModelClient,
     learned: Mutex<Learned>,
+    max_attempts: u8,
+    /// The last exchange of each cell, until somebody has read it.
+    exchanges: Mutex<HashMap<CellIx, Told>>,
 }
 
 impl Client {
@@ -148,7 +157,9 @@ impl Client {
             _ => None,
         };
         Self {
-            shown_url: shown(dialect.url()),
+            shown_url: fault::shown(dialect.url()),
+            max_attempts: config.max_attempts.unwrap_or(retry::MAX_ATTEMPTS).max(1),
+            exchanges: Mutex::default(),
             keyless,
             redactor: Redactor::new(secrets),
             stream: config.stream,
@@ -165,6 +176,11 @@ impl Client {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn exchanges(&self) -> std::sync::MutexGuard<'_, HashMap<CellIx, Told>> {
+        let exchanges = self.exchanges.lock();
+        exchanges.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A server's or a system's words without our secrets, cut.
     fn clean(&self, text: &str) -> String {
         match self.redactor.redact(text) {
@@ -173,34 +189,71 @@ impl Client {
         }
     }
 
+    /// One exchange, and what is known of it besides its reply.
     async fn exchange(
         &self,
         body: &Body,
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<Finished, ProviderError> {
+        let mut told = Told::default();
+        let mut reader = self.dialect.reader(cx.turn);
+        let read = tokio::select! {
+            biased;
+            read = self.ask(body, &mut *reader, &mut told, cx, deltas) => read,
+            () = cx.clock.sleep(WHOLE) => Err(cut(format!("{OVERDUE}{WHOLE}"))),
+        };
+        let billed = reader.billed();
+        let done = read
+            .and_then(|()| reader.end())
+            .map_err(|error| self.as_told(error, billed));
+        told.exchange.cost_unknown |= match &done {
+            Ok(_) => false,
+            Err(error) => error.may_be_billed() && billed.is_none(),
+        };
+        self.exchanges().insert(cx.cell, told);
+        done
+    }
+
+    async fn ask(
+        &self,
+        body: &Body,
+        reader: &mut dyn Reader,
+        told: &mut Told,
+        cx: &CallCx,
+        deltas: &mut Deltas<'_>,
+    ) -> Result<(), ProviderError> {
         let bytes = body.text().into_bytes();
-        let limits = ReplyLimits::default();
+        let mut limits = ReplyLimits::default();
+        if !self.stream {
+            // All of it comes at once, when all of it is written.
+            limits.first_byte = FIRST_BYTE_WHOLE;
+        }
         let posting = self
             .http
             .post(self.dialect.url(), &self.headers, bytes, limits);
-        let mut response = tokio::select! {
+        let response = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-            response = posting => response.map_err(|error| self.unreachable(&error))?,
+            response = posting => response,
         };
+        let mut response = response.map_err(|error| self.unreachable(&error, told))?;
+        self.note_head(&response, told, cx);
         if !(200..300).contains(&response.status) {
-            return Err(self.refused(response, cx).await);
+            return Err(self.refused(response, cx, told).await);
         }
-        let mut reader = self.dialect.reader(cx.turn);
-        let read = if self.stream {
-            self.stream(&mut response, &mut *reader, cx, deltas).await
+        let coding = response.header("content-encoding").unwrap_or("identity");
+        if !coding.eq_ignore_ascii_case("identity") {
+            let coding = refusal::cut(coding);
+            return Err(ProviderError::Malformed(format!(
+                "it is compressed ({coding}), which was not asked for"
+            )));
+        }
+        if self.stream {
+            self.stream(&mut response, reader, told, cx, deltas).await
         } else {
-            self.whole(&mut response, &mut *reader, cx, deltas).await
-        };
-        let billed = reader.billed();
-        read.and_then(|()| reader.end())
-            .map_err(|error| self.told(error, billed))
+            self.whole(&mut response, reader, told, cx, deltas).await
+        }
     }
 
     /// Reads a stream to its end mark or its end.
@@ -208,12 +261,13 @@ impl Client {
         &self,
         response: &mut Response,
         reader: &mut dyn Reader,
+        told: &mut Told,
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<(), ProviderError> {
         let mut framing = Framer::default();
         let mut frames = Vec::new();
-        while let Some(chunk) = next_chunk(response, cx, deltas).await? {
+        while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
             // Frames before a fault are read first: what was billed, or an error that explains it, stands in them.
             let pushed = framing.push(&chunk, &mut frames);
             if take(&mut frames, reader, deltas).await? == Progress::Done {
@@ -233,11 +287,12 @@ impl Client {
         &self,
         response: &mut Response,
         reader: &mut dyn Reader,
+        told: &mut Told,
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<(), ProviderError> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = next_chunk(response, cx, deltas).await? {
+        while let Some(chunk) = next_chunk(response, told, cx, deltas).await? {
             bytes.extend_from_slice(&chunk);
         }
         let text = String::from_utf8(bytes).map_err(|_| unframed(FrameError::NotUtf8))?;
@@ -249,61 +304,8 @@ impl Client {
         done
     }
 
-    /// No reply at all.
-    fn unreachable(&self, error: &NetError) -> ProviderError {
-        let why = self.clean(&error.to_string());
-        match error {
-            NetError::BadUrl { .. } | NetError::BadHeader { .. } => ProviderError::Request(why),
-            _ => ProviderError::Connect {
-                url: self.shown_url.clone(),
-                why,
-            },
-        }
-    }
-
-    /// A status that is no success.
-    async fn refused(&self, mut response: Response, cx: &CallCx) -> ProviderError {
-        let status = response.status;
-        let mut bytes = Vec::new();
-        while bytes.len() < MAX_ERROR_BODY {
-            let chunk = tokio::select! {
-                biased;
-                () = cx.cancel.cancelled() => return ProviderError::Cancelled,
-                chunk = response.chunk() => chunk,
-            };
-            // A reason that breaks off is still one: the status is what counts.
-            let Ok(Some(chunk)) = chunk else { break };
-            bytes.extend_from_slice(&chunk);
-        }
-        let said = refusal::read(&String::from_utf8_lossy(&bytes));
-        let now = cx.clock.wall().0.parse::<jiff::Timestamp>().ok();
-        let header = |name: &str| response.header(name);
-        let asked = retry::asked_by_headers(header, now.map(jiff::Timestamp::as_second));
-        let mut message = self.clean(&said.message);
-        if let Some(to) = header("location").filter(|_| (300..400).contains(&status)) {
-            message = self.clean(&format!(
-                "it redirects to {to}; set base_url to where it answers"
-            ));
-        }
-        if let Some(keyless) = self
-            .keyless
-            .as_ref()
-            .filter(|_| matches!(status, 401 | 403))
-        {
-            message = format!("{message} ({keyless})");
-        }
-        ProviderError::Status {
-            status,
-            url: self.shown_url.clone(),
-            message,
-            retry_after: asked.or_else(|| retry::asked_by_details(&said.error)),
-            terminal: retry::quota_is_used_up(&said.error)
-                || header("x-should-retry") == Some("false"),
-        }
-    }
-
     /// The error as it leaves us: without secrets, and with what the reply cost.
-    fn told(&self, error: ProviderError, billed: Option<Usage>) -> ProviderError {
+    fn as_told(&self, error: ProviderError, billed: Option<Usage>) -> ProviderError {
         match error {
             ProviderError::Cut { why, .. } => ProviderError::Cut {
                 why: self.clean(&why),
@@ -350,15 +352,29 @@ impl Provider for Client {
         })
     }
 
+    fn max_attempts(&self) -> u8 {
+        self.max_attempts
+    }
+
+    fn told(&self, cell: CellIx) -> Option<Told> {
+        self.exchanges().get(&cell).cloned()
+    }
+
+    fn forget(&self, cell: CellIx) {
+        self.exchanges().remove(&cell);
+    }
+
     fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
         let ProviderError::Status {
-            status: 400 | 422,
-            message,
-            ..
+            status, message, ..
         } = error
         else {
             return None;
         };
+        // Servers on this machine answer 500 where others answer 400.
+        if !(matches!(status, 400 | 422) || *status == 500 && is_loopback_url(&self.shown_url)) {
+            return None;
+        }
         let param = refusal::named(self.dialect.params(), message)?;
         let rename = param.instead.is_some_and(|other| message.contains(other));
         let dropped = Dropped {
@@ -384,6 +400,7 @@ impl Provider for Client {
 /// The next piece of the body; what was gathered goes out while nothing comes.
 async fn next_chunk(
     response: &mut Response,
+    told: &mut Told,
     cx: &CallCx,
     deltas: &mut Deltas<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
@@ -399,7 +416,11 @@ async fn next_chunk(
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-            chunk = &mut coming => return chunk.map_err(|error| broken(&error)),
+            chunk = &mut coming => {
+                let chunk = chunk.map_err(|error| broken(&error))?;
+                told.exchange.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                return Ok(chunk);
+            }
             () = quiet => deltas.flush().await,
         }
     }
@@ -458,18 +479,5 @@ pub(super) fn in_stream(error: serde_json::Value) -> ProviderError {
     ProviderError::InStream {
         retryable: said.retryable(),
         message: said.message,
-    }
-}
-
-fn shown(url: &str) -> String {
-    match url::Url::parse(url) {
-        Ok(mut url) => {
-            // Only a URL without a host refuses these, and it has no userinfo.
-            let _none = url.set_username("");
-            let _none = url.set_password(None);
-            url.set_query(None);
-            url.into()
-        }
-        Err(_) => "the configured address".to_owned(),
     }
 }

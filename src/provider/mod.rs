@@ -15,7 +15,11 @@ mod attempts;
 mod body;
 mod caps;
 mod client;
+mod declared;
+mod delay;
 mod frames;
+#[cfg(test)]
+mod frames_cases;
 mod gemini;
 mod openai;
 mod refusal;
@@ -30,10 +34,13 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use attempts::call;
+pub use delay::{Left, Quota};
 
 use crate::clock::{Clock, Fut};
-use crate::event::{CallCx, Dropped};
-use crate::model::{Item, JudgeConfig, Millis, ProviderKind, Reply, ToolDecl, Usage, VerdictMode};
+use crate::event::{CallCx, Dropped, Exchange};
+use crate::model::{
+    CellIx, Item, JudgeConfig, Millis, ProviderKind, Reply, ToolDecl, Usage, VerdictMode,
+};
 use crate::net::ModelClient;
 
 /// A dialect bound to one judge's configuration, key and client.
@@ -50,12 +57,62 @@ pub trait Provider: Send + Sync {
         attempt: u8,
         cx: &'a CallCx,
     ) -> Fut<'a, Result<Finished, ProviderError>>;
+    /// Attempts of one call in all.
+    fn max_attempts(&self) -> u8 {
+        retry::MAX_ATTEMPTS
+    }
+    /// What the cell's deadline leaves; `None` where there is none.
+    fn time_left(&self) -> Option<Millis> {
+        None
+    }
+    /// Waits until the limits of this provider's key let another attempt begin, and tells the wait
+    /// (`TurnFact::Held`). Whoever holds the pass holds a place; dropping it gives the place back.
+    fn admit<'a>(&'a self, body: &'a Body, cx: &'a CallCx) -> Fut<'a, Result<Pass, ProviderError>> {
+        let _ = (body, cx);
+        Box::pin(std::future::ready(Ok(Pass::default())))
+    }
+    /// What is known of the last exchange for this cell besides its reply, until [`Provider::forget`].
+    fn told(&self, cell: CellIx) -> Option<Told> {
+        let _ = cell;
+        None
+    }
+    /// Nobody asks for the last exchange of this cell any more.
+    fn forget(&self, cell: CellIx) {
+        let _ = cell;
+    }
     /// The body again without the setting that this refusal names as not taken, its last `dropped` saying so; `None`
     /// where the refusal names none. It is remembered: later bodies leave it out.
     fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
         let _ = (body, error);
         None
     }
+}
+
+/// Leave to send one request: a place at the server, held while this lives. The default holds none.
+#[derive(Default)]
+pub struct Pass(Option<Box<dyn std::any::Any + Send + Sync>>);
+
+impl Pass {
+    /// A pass that gives back its place when it is dropped, as `place` does.
+    pub fn holding(place: impl Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(place)))
+    }
+
+    /// Whether a place is held.
+    pub fn holds(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// What a server let on about an exchange besides its reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// For the log.
+    pub exchange: Exchange,
+    /// Whether trying again may help, where that was said (`x-should-retry`) or the failure itself says it.
+    pub should_retry: Option<bool>,
+    /// What is left of its limits.
+    pub quota: Quota,
 }
 
 /// What a model takes, known before the first call.

@@ -81,7 +81,7 @@ impl Said {
     /// Whether another attempt may help, when this stands inside a reply that began well. An error that gives no code
     /// is taken for a passing one: the request itself had been accepted.
     pub(super) fn retryable(&self) -> bool {
-        if super::retry::quota_is_used_up(&self.error) {
+        if super::delay::quota_is_used_up(&self.error) {
             return false;
         }
         if let Some(code) = self.code {

@@ -169,27 +169,42 @@ impl<W: Write> Narrator<W> {
                 }
                 Ok(())
             }
+            TurnFact::Held { by, about } => {
+                let about = about.map_or_else(String::new, |about| format!(" about {about}"));
+                let text = format!("turn {turn}: waiting{about} for {}", by.as_str());
+                self.say(cell, "·", &text)
+            }
             TurnFact::AttemptStarted { .. } => Ok(()),
             TurnFact::Delta { part, text, .. } => self.delta(cell, *part, text),
             TurnFact::AttemptFailed {
                 attempt,
                 why,
                 retry_in,
+                wait_why,
+                exchange,
                 ..
             } => {
                 self.partial.retain(|(c, _), _| *c != cell);
                 self.reasons.retain(|(c, _), _| *c != cell);
                 self.told.remove(&cell);
                 let next = match retry_in {
-                    Some(wait) => format!("again in {wait}"),
+                    Some(wait) => {
+                        let why = wait_why.as_ref();
+                        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+                        format!("again in {wait}{why}")
+                    }
                     None => "no further attempt".to_owned(),
                 };
                 // A server's sentence may end with its own full stop.
                 let said = why.strip_suffix('.').unwrap_or(why);
+                let cost = match exchange {
+                    Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
+                    _ => "",
+                };
                 self.say(
                     cell,
                     "!",
-                    &format!("attempt {attempt} failed: {said}; {next}"),
+                    &format!("attempt {attempt} failed: {said}{cost}; {next}"),
                 )?;
                 self.remember(cell, why);
                 Ok(())

@@ -86,7 +86,14 @@ fn turn_text(
                 || "no further attempt".to_owned(),
                 |wait| format!("again in {wait}"),
             );
-            let _infallible = writeln!(out, "attempt {attempt} failed: {why}; {next}");
+            let exchange = state.exchange.as_ref();
+            let id = exchange.and_then(|e| e.request_id.as_deref());
+            let id = id.map_or_else(String::new, |id| format!(" (request {id})"));
+            let cost = match exchange {
+                Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
+                _ => "",
+            };
+            let _infallible = writeln!(out, "attempt {attempt} failed: {why}{id}{cost}; {next}");
         }
     }
     if let Some((_, reply)) = &turn.finished {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::CachePolicy;
-use super::pace::Pace;
 use super::plan::Plan;
 use super::repeats::needed;
 use super::replay::Names;
@@ -27,8 +26,6 @@ pub(super) struct Seat {
     pub(super) size: SizeOf,
     /// What it is made of, where it asks in prompts.
     pub(super) engine: Option<Arc<Engine>>,
-    /// How often it may ask, where that is limited.
-    pub(super) pace: Option<Arc<Pace>>,
     /// Whether a call costs nothing.
     pub(super) free: bool,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::bench::Seat;
-use super::pace::{Overall, Pace, Paced};
+use super::pace::{Paced, Paces};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
 use crate::clock::Clock;
@@ -26,8 +26,8 @@ pub(super) struct Parts<'p> {
     pub(super) deps: EngineDeps,
     /// How long `rules` waits between two pieces of its text.
     pub(super) pace: Option<Millis>,
-    /// How often all judges together may ask.
-    pub(super) overall: Overall,
+    /// How often models may be asked.
+    pub(super) paces: Paces,
     pub(super) store: &'p RunStore,
     pub(super) names: &'p Arc<Names>,
     /// Whether a missing key is an error: not where nothing will be sent.
@@ -170,7 +170,6 @@ fn seat<'m>(
                 key: Box::new(|_| None),
                 size: Box::new(|_| None),
                 engine: None,
-                pace: None,
                 free,
             };
             Ok((seat, Vec::new()))
@@ -186,13 +185,8 @@ fn seat<'m>(
             Ok((seat, Vec::new()))
         }
         _ => {
-            let pace = parts.overall.of(config.requests_per_minute);
-            let (engine, dropped) = engine(config, models, tools, parts, pace.as_ref())?;
-            let seat = Seat {
-                pace,
-                ..asking(engine, free)
-            };
-            Ok((seat, dropped))
+            let (engine, dropped) = engine(config, models, tools, parts)?;
+            Ok((asking(engine, free), dropped))
         }
     }
 }
@@ -209,7 +203,6 @@ fn asking(engine: Engine, free: bool) -> Seat {
             Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
         }),
         engine: Some(engine),
-        pace: None,
         free,
     }
 }
@@ -220,23 +213,20 @@ fn engine<'m>(
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &Parts<'_>,
-    pace: Option<&Arc<Pace>>,
 ) -> Result<(Engine, Vec<Dropped>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why),
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
+    let pace = parts.paces.of(config, key.as_deref());
     let provider = |config: &JudgeConfig| -> Result<Arc<dyn Provider>, String> {
         let built = provider::build(config, key.as_deref(), Arc::clone(parts.clock))
             .map_err(|error| format!("judge {}: {error}", config.name))?;
-        Ok(match pace {
-            None => built,
-            Some(pace) => Arc::new(Paced {
-                inner: built,
-                pace: Arc::clone(pace),
-            }),
-        })
+        Ok(Arc::new(Paced {
+            inner: built,
+            pace: Arc::clone(&pace),
+        }))
     };
     let own = provider(config)?;
     let dropped = own.caps().dropped.clone();

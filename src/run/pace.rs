@@ -1,101 +1,287 @@
-//! `requests_per_minute`: at most so many requests, evenly spaced, for one judge and for all together.
+//! How often models are asked: one line for each provider key, one for each judge that has its own rate, one for all.
 //!
-//! Every attempt takes a slot. A cell takes its first slot *before* its time begins to run, so that a low rate makes a
-//! run longer and not its cells time out; later turns and repeated attempts wait on the cell's own time.
+//! Judges that share provider, address and key share what is learned of that key's limits ([`bounds`]); it is kept for
+//! the run and no longer. `requests_per_minute` of a judge, and of all (`limits`), and `tokens_per_minute` hold besides.
+//! Whoever must wait stands in line, first come first served, and says so (`TurnFact::Held`). A place is taken when
+//! everything allows it and not before, and given back when the request is over or no longer wanted: neither a cancelled
+//! trace nor one that stands still at the gate holds any. A cell's time does not run while its first request waits (the
+//! judge's own meter sees to that), so that a low rate makes a run longer and not its cells time out; later turns and
+//! repeated attempts wait on the cell's own time.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+mod bounds;
 
-use crate::clock::{Clock, Fut};
-use crate::event::CallCx;
-use crate::model::{CellIx, Millis};
-use crate::provider::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Slots in time.
-#[derive(Debug)]
-struct Rate {
-    spacing: Millis,
-    next: Mutex<Option<Millis>>,
+use tokio::sync::Notify;
+
+use self::bounds::{Bounds, Held};
+use crate::clock::Fut;
+use crate::event::{CallCx, HeldBy, TurnFact};
+use crate::model::{CellIx, Digest, JudgeConfig, Millis};
+use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
+
+/// Waits shorter than this are not told.
+const NOT_WORTH_TELLING: Millis = Millis(100);
+/// Bytes of a request that are about a token.
+const BYTES_A_TOKEN: u64 = 4;
+/// Tokens of a reply, before any came.
+const FIRST_REPLY: u64 = 300;
+
+/// Bounds, and those who wait for them.
+#[derive(Debug, Default)]
+struct Lane {
+    bounds: Mutex<Bounds>,
+    line: tokio::sync::Mutex<()>,
+    waiting: AtomicUsize,
+    /// Something may have become free.
+    changed: Notify,
 }
 
-impl Rate {
-    fn new(per_minute: u32) -> Arc<Self> {
+impl Lane {
+    fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Self {
-            spacing: Millis(60_000_u64.div_ceil(u64::from(per_minute.max(1)))),
-            next: Mutex::default(),
+            bounds: Mutex::new(bounds),
+            ..Self::default()
         })
     }
 
-    /// Takes the next slot; how long until it begins.
-    fn take(&self, clock: &dyn Clock) -> Millis {
-        let now = clock.now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = next.map_or(now, |at| at.max(now));
-        *next = Some(at + self.spacing);
-        at - now
+    fn bounds(&self) -> MutexGuard<'_, Bounds> {
+        self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stands in line until all before are gone.
+    async fn line(
+        &self,
+        need: u64,
+        told: &mut Telling<'_>,
+    ) -> Result<tokio::sync::MutexGuard<'_, ()>, ProviderError> {
+        if let Ok(turn) = self.line.try_lock() {
+            return Ok(turn);
+        }
+        let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _leaving = Leaving(&self.waiting);
+        let now = told.cx.clock.now();
+        let (held, gap) = {
+            let bounds = self.bounds();
+            (bounds.held(need, now), bounds.gap(now))
+        };
+        let held = held.unwrap_or(Held {
+            by: HeldBy::Crowd,
+            wait: None,
+        });
+        let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
+        let wait = held.wait.map(|wait| wait + gaps.unwrap_or_default());
+        told.tell(Held { wait, ..held }).await;
+        tokio::select! {
+            biased;
+            () = told.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            turn = self.line.lock() => Ok(turn),
+        }
+    }
+}
+
+/// One who stands in line; gone when dropped.
+struct Leaving<'a>(&'a AtomicUsize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What was said last of a wait, so that it is not said again.
+struct Telling<'a> {
+    cx: &'a CallCx,
+    last: Option<(HeldBy, Option<Millis>)>,
+}
+
+impl Telling<'_> {
+    async fn tell(&mut self, held: Held) {
+        if held.wait.is_some_and(|wait| wait < NOT_WORTH_TELLING) {
+            return;
+        }
+        let until = held.wait.map(|wait| self.cx.clock.now() + wait);
+        let near = |(by, before): (HeldBy, Option<Millis>)| {
+            by == held.by
+                && match (before, until) {
+                    (Some(before), Some(until)) => until.since(before) < Millis(1000),
+                    (before, until) => before == until,
+                }
+        };
+        if self.last.is_some_and(near) {
+            return;
+        }
+        self.last = Some((held.by, until));
+        let fact = TurnFact::Held {
+            by: held.by,
+            about: held.wait,
+        };
+        self.cx.turn(fact).await;
+    }
+}
+
+/// The lines of a run.
+#[derive(Debug, Default)]
+pub(super) struct Paces {
+    overall: Option<Arc<Lane>>,
+    keys: Mutex<HashMap<Digest, Arc<Lane>>>,
+}
+
+impl Paces {
+    /// All judges together at most so often a minute.
+    pub(super) fn new(per_minute: Option<u32>) -> Self {
+        Self {
+            overall: per_minute.map(|n| Lane::new(Bounds::per_minute(n))),
+            keys: Mutex::default(),
+        }
+    }
+
+    /// The pace of a judge with this key.
+    pub(super) fn of(&self, config: &JudgeConfig, key: Option<&str>) -> Arc<Pace> {
+        let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = Arc::clone(keys.entry(Digest::of(who.as_bytes())).or_default());
+        if let Some(tokens) = config.tokens_per_minute {
+            lane.bounds().limit_tokens(tokens);
+        }
+        let own = config.requests_per_minute;
+        Arc::new(Pace {
+            own: own.map(|n| Lane::new(Bounds::per_minute(n))),
+            key: lane,
+            overall: self.overall.clone(),
+            reply: AtomicU64::new(FIRST_REPLY),
+        })
     }
 }
 
 /// The pace of one judge.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pace {
-    rates: Vec<Arc<Rate>>,
-    /// Cells whose first request has its slot.
-    ready: Mutex<HashSet<CellIx>>,
+    own: Option<Arc<Lane>>,
+    key: Arc<Lane>,
+    overall: Option<Arc<Lane>>,
+    /// Tokens of a reply, on the average of late.
+    reply: AtomicU64,
 }
 
-/// The pace of all judges of a run together.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Overall(Option<Arc<Rate>>);
+/// A place among the requests that are out.
+struct Place {
+    lanes: Vec<Arc<Lane>>,
+}
 
-impl Overall {
-    pub(super) fn new(per_minute: Option<u32>) -> Self {
-        Self(per_minute.map(Rate::new))
-    }
-
-    /// The pace of a judge within it; `None` where nothing is limited.
-    pub(super) fn of(&self, per_minute: Option<u32>) -> Option<Arc<Pace>> {
-        let rates: Vec<Arc<Rate>> = self
-            .0
-            .iter()
-            .cloned()
-            .chain(per_minute.map(Rate::new))
-            .collect();
-        (!rates.is_empty()).then(|| {
-            Arc::new(Pace {
-                rates,
-                ready: Mutex::default(),
-            })
-        })
+impl Drop for Place {
+    fn drop(&mut self) {
+        for lane in &self.lanes {
+            lane.bounds().end();
+            lane.changed.notify_waiters();
+        }
     }
 }
 
 impl Pace {
-    /// Waits for the slot of a cell's first request. Its time has not begun.
-    pub(super) async fn begin(&self, cx: &CallCx) {
-        if self.wait(cx).await.is_ok() {
-            self.ready().insert(cx.cell);
-        }
+    fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
+        [Some(&self.key), self.own.as_ref(), self.overall.as_ref()]
+            .into_iter()
+            .flatten()
     }
 
-    /// The cell is over, whether it sent anything or not.
-    pub(super) fn end(&self, cell: CellIx) {
-        self.ready().remove(&cell);
-    }
-
-    async fn wait(&self, cx: &CallCx) -> Result<(), ProviderError> {
-        let waits = self.rates.iter().map(|rate| rate.take(&*cx.clock));
-        let Some(wait) = waits.max().filter(|wait| *wait > Millis(0)) else {
-            return Ok(());
+    /// Waits until a request of about `need` tokens may begin.
+    async fn enter(&self, need: u64, cx: &CallCx) -> Result<Place, ProviderError> {
+        let mut told = Telling { cx, last: None };
+        // First the judge's own line, so that a slow judge does not keep others from their common key.
+        let own = match &self.own {
+            Some(own) => {
+                let turn = own.line(need, &mut told).await?;
+                self.free(&[own], need, &mut told).await?;
+                Some(turn)
+            }
+            None => None,
         };
-        tokio::select! {
-            () = cx.clock.sleep(wait) => Ok(()),
-            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+        let key = self.key.line(need, &mut told).await?;
+        let lanes: Vec<&Arc<Lane>> = self.lanes().collect();
+        self.free(&lanes, need, &mut told).await?;
+        let now = cx.clock.now();
+        for lane in &lanes {
+            lane.bounds().begin(need, now);
+        }
+        drop((key, own));
+        Ok(Place {
+            lanes: lanes.into_iter().cloned().collect(),
+        })
+    }
+
+    /// Waits until none of these holds a request back.
+    async fn free(
+        &self,
+        lanes: &[&Arc<Lane>],
+        need: u64,
+        told: &mut Telling<'_>,
+    ) -> Result<(), ProviderError> {
+        let cx = told.cx;
+        loop {
+            let mut changed = pin!(self.key.changed.notified());
+            changed.as_mut().enable();
+            let now = cx.clock.now();
+            let held = lanes
+                .iter()
+                .filter_map(|lane| lane.bounds().held(need, now));
+            let Some(held) = held.max_by_key(|held| held.wait) else {
+                return Ok(());
+            };
+            told.tell(held).await;
+            let later = async {
+                match held.wait {
+                    Some(wait) => cx.clock.sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+                () = later => {}
+                () = changed => {}
+            }
         }
     }
 
-    fn ready(&self) -> std::sync::MutexGuard<'_, HashSet<CellIx>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    /// About how many tokens a request and its reply are.
+    fn estimate(&self, body: &Body) -> u64 {
+        let bytes: usize = body.pieces.iter().map(|piece| piece.len()).sum();
+        bytes as u64 / BYTES_A_TOKEN + self.reply.load(Ordering::Relaxed)
+    }
+
+    /// Learns from how an attempt ended.
+    fn learn(
+        &self,
+        began: Millis,
+        need: u64,
+        done: &Result<Finished, ProviderError>,
+        told: &Told,
+        now: Millis,
+    ) {
+        let mut bounds = self.key.bounds();
+        bounds.heard(&told.quota, now);
+        match done {
+            Ok(finished) => {
+                bounds.answered();
+                if let (Some(input), Some(output)) = (finished.usage.input, finished.usage.output) {
+                    bounds.used(need, input + output);
+                    let before = self.reply.load(Ordering::Relaxed);
+                    let after = (before * 7 + output) / 8;
+                    self.reply.store(after, Ordering::Relaxed);
+                }
+            }
+            Err(ProviderError::Status {
+                status: 429 | 503 | 529,
+                retry_after,
+                terminal: false,
+                ..
+            }) => bounds.refused(began, *retry_after, now),
+            Err(_) => {}
+        }
     }
 }
 
@@ -121,42 +307,42 @@ impl Provider for Paced {
         cx: &'a CallCx,
     ) -> Fut<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
-            let has_slot = self.pace.ready().remove(&cx.cell);
-            if !has_slot {
-                self.pace.wait(cx).await?;
-            }
-            self.inner.send(body, attempt, cx).await
+            let began = cx.clock.now();
+            let need = self.pace.estimate(body);
+            let done = self.inner.send(body, attempt, cx).await;
+            let told = self.inner.told(cx.cell).unwrap_or_default();
+            self.pace.learn(began, need, &done, &told, cx.clock.now());
+            done
         })
+    }
+
+    fn max_attempts(&self) -> u8 {
+        self.inner.max_attempts()
+    }
+
+    fn time_left(&self) -> Option<Millis> {
+        self.inner.time_left()
+    }
+
+    fn admit<'a>(&'a self, body: &'a Body, cx: &'a CallCx) -> Fut<'a, Result<Pass, ProviderError>> {
+        Box::pin(async move {
+            let need = self.pace.estimate(body);
+            self.pace.enter(need, cx).await.map(Pass::holding)
+        })
+    }
+
+    fn told(&self, cell: CellIx) -> Option<Told> {
+        self.inner.told(cell)
+    }
+
+    fn forget(&self, cell: CellIx) {
+        self.inner.forget(cell);
+    }
+
+    fn without(&self, body: &Body, error: &ProviderError) -> Option<Body> {
+        self.inner.without(body, error)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::FakeClock;
-
-    #[test]
-    fn slots_are_evenly_spaced_and_idle_time_is_not_saved_up() {
-        let clock = FakeClock::new();
-        let rate = Rate::new(60);
-        assert_eq!(rate.take(&clock), Millis(0));
-        assert_eq!(rate.take(&clock), Millis(1000));
-        assert_eq!(rate.take(&clock), Millis(2000));
-        clock.advance(Millis(10_000));
-        assert_eq!(rate.take(&clock), Millis(0));
-        assert_eq!(rate.take(&clock), Millis(1000));
-    }
-
-    #[test]
-    fn judges_share_the_overall_rate_and_have_their_own() {
-        let clock = FakeClock::new();
-        let overall = Overall::new(Some(60));
-        let (one, two) = (overall.of(None), overall.of(Some(6)));
-        let (one, two) = (one.expect("limited"), two.expect("limited"));
-        let next = |pace: &Pace| pace.rates.iter().map(|rate| rate.take(&clock)).max();
-        assert_eq!(next(&one), Some(Millis(0)));
-        assert_eq!(next(&two), Some(Millis(1000)));
-        assert_eq!(next(&two), Some(Millis(10_000)));
-        assert!(Overall::new(None).of(None).is_none());
-    }
-}
+mod tests;

@@ -372,9 +372,6 @@ pub(super) async fn ask(
         cell,
         turn: TurnIx(0),
     };
-    if let Some(pace) = &seat.pace {
-        pace.begin(&cx).await;
-    }
     let began = core.clock.now();
     let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
     let late = async {
@@ -389,9 +386,6 @@ pub(super) async fn ask(
         }),
         () = late => CellResult::cancelled(),
     };
-    if let Some(pace) = &seat.pace {
-        pace.end(cell);
-    }
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }

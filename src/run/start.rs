@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::bench::{Bench, Recall};
 use super::core::{Core, Numbers};
 use super::judges::{self, Built, Parts};
-use super::pace::Overall;
+use super::pace::Paces;
 use super::permit::{PermitGate, Permits};
 use super::plan::{NoPast, Past};
 use super::recall::Cache;
@@ -237,7 +237,7 @@ pub(super) fn prepare(
             secret: secret(&compilation, env)?,
         },
         pace: options.pace,
-        overall: Overall::new(workspace.limits.requests_per_minute),
+        paces: Paces::new(workspace.limits.requests_per_minute),
         store: &store,
         names: &names,
         sending,

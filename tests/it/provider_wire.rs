@@ -2,7 +2,10 @@
 
 mod anthropic;
 mod bench;
+mod caps;
 mod faults;
+mod leftovers;
+mod matrix;
 mod retries;
 
 use std::sync::Arc;
@@ -173,6 +176,67 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
         })
         .collect();
     assert_eq!(arguments, [r#"{"url":"https://a.example"}"#, "{}", "{}"]);
+}
+
+#[tokio::test]
+async fn declarations_are_rendered_once_and_every_body_shares_them() {
+    for dialect in BOTH {
+        let bench = Bench::of(dialect, vec![Reply::call("f", json!({}))]);
+        let tools = [decl("f"), decl("submit_verdict")];
+        let declared = |history: &[Item], choice| {
+            let body = bench.body_of(history, &tools, choice);
+            let held = |piece: &&Arc<str>| piece.contains("\"submit_verdict\"");
+            let found: Vec<Arc<str>> = body.pieces.iter().filter(held).cloned().collect();
+            Arc::clone(&found[0])
+        };
+        let mut history = asked();
+        let first = declared(&history, Choice::Auto);
+        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let Finished { native, reply, .. } = sent.expect("a call");
+        history.push(Item::Model {
+            native,
+            view: reply,
+        });
+        history.push(Item::Answers(vec![Answer::ok("the page")]));
+        let second = declared(&history, Choice::Auto);
+        let last = declared(&history, Choice::Only("submit_verdict".to_owned()));
+        assert!(Arc::ptr_eq(&first, &second) && Arc::ptr_eq(&first, &last));
+    }
+}
+
+#[tokio::test]
+async fn what_a_judge_sets_is_sent_in_every_dialect() {
+    for (server, kind) in [
+        (
+            WireServer::openai(vec![Reply::text("ok")]),
+            ProviderKind::Openai,
+        ),
+        (
+            WireServer::gemini(vec![Reply::text("ok")]),
+            ProviderKind::Gemini,
+        ),
+    ] {
+        let bench = Bench::with(server, kind, |config| {
+            config.headers.insert("X-Team".into(), "blue".into());
+            config.extra_body = Some(json!({"labels": {"team": "blue"}}));
+            config.max_output_tokens = Some(777);
+            config.reasoning = Some("low".into());
+            config.seed = Some(4242);
+        });
+        assert_eq!(bench.body().dropped, [], "{kind:?}");
+        assert!(bench.send().await.is_ok());
+        let request = &bench.server.requests()[0];
+        assert_eq!(request.header("x-team"), Some("blue"), "{kind:?}");
+        assert_eq!(request.json()["labels"], json!({"team": "blue"}));
+        for set in ["777", "4242", "low"] {
+            assert!(
+                request.body.to_lowercase().contains(set),
+                "{kind:?}: {}",
+                request.body
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use super::nouns::{
     run_id, text, transcript, turn, usage, verdict,
 };
 use crate::event::{
-    Answered, DeltaPart, Handled, Kind, RunEvent, Settled, Source, StopKind, ToolFact, Totals,
-    TurnFact,
+    Answered, DeltaPart, Exchange, Handled, HeldBy, Kind, RunEvent, Settled, Source, StopKind,
+    ToolFact, Totals, TurnFact,
 };
 use crate::model::{Hop, Millis, RawJson, Reply, ReplyCall, StopReason};
 
@@ -39,11 +39,32 @@ fn reply() -> impl Strategy<Value = Reply> {
     })
 }
 
+fn exchange() -> impl Strategy<Value = Option<Exchange>> {
+    let any = (option::of(text()), any::<u64>(), any::<bool>());
+    option::of(any.prop_map(|(request_id, bytes, cost_unknown)| Exchange {
+        request_id,
+        bytes,
+        cost_unknown,
+    }))
+}
+
+fn held() -> impl Strategy<Value = TurnFact> {
+    let by = prop_oneof![
+        Just(HeldBy::Rate),
+        Just(HeldBy::Tokens),
+        Just(HeldBy::Server),
+        Just(HeldBy::Crowd),
+    ];
+    let about = option::of(any::<u64>().prop_map(Millis));
+    (by, about).prop_map(|(by, about)| TurnFact::Held { by, about })
+}
+
 fn turn_fact() -> impl Strategy<Value = TurnFact> {
     let attempt = || 0..4_u8;
     prop_oneof![
         (vec(piece(), 0..3), dropped())
             .prop_map(|(request, dropped)| TurnFact::Started { request, dropped }),
+        held(),
         attempt().prop_map(|attempt| TurnFact::AttemptStarted { attempt }),
         (attempt(), part(), text()).prop_map(|(attempt, part, text)| TurnFact::Delta {
             attempt,
@@ -55,15 +76,21 @@ fn turn_fact() -> impl Strategy<Value = TurnFact> {
             option::of(any::<u16>()),
             text(),
             option::of(any::<u64>()),
-            option::of(usage())
+            option::of(usage()),
+            option::of(text()),
+            exchange(),
         )
             .prop_map(
-                |(attempt, status, why, retry_in, billed)| TurnFact::AttemptFailed {
-                    attempt,
-                    status,
-                    why,
-                    retry_in: retry_in.map(Millis),
-                    billed,
+                |(attempt, status, why, retry_in, billed, wait_why, exchange)| {
+                    TurnFact::AttemptFailed {
+                        attempt,
+                        status,
+                        why,
+                        retry_in: retry_in.map(Millis),
+                        billed,
+                        wait_why,
+                        exchange,
+                    }
                 }
             ),
         (
@@ -71,17 +98,19 @@ fn turn_fact() -> impl Strategy<Value = TurnFact> {
             vec(piece(), 0..3),
             any::<bool>(),
             reply(),
-            usage()
+            usage(),
+            exchange(),
         )
-            .prop_map(
-                |(attempt, native, resendable, reply, usage)| TurnFact::Finished {
+            .prop_map(|(attempt, native, resendable, reply, usage, exchange)| {
+                TurnFact::Finished {
                     attempt,
                     native,
                     resendable,
                     reply,
                     usage,
+                    exchange,
                 }
-            ),
+            }),
         verdict().prop_map(|verdict| TurnFact::VerdictReached(Box::new(verdict))),
         (text(), piece()).prop_map(|(why, raw)| TurnFact::VerdictUnparsed { why, raw }),
     ]

@@ -89,6 +89,8 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
                     why: "overloaded".to_owned(),
                     retry_in: Some(Millis(100)),
                     billed: None,
+                    wait_why: None,
+                    exchange: None,
                 });
             } else {
                 say(TurnFact::Finished {
@@ -97,6 +99,7 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
                     resendable: true,
                     reply: reply_of(said),
                     usage: Usage::default(),
+                    exchange: None,
                 });
             }
         }

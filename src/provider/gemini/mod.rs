@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::client::{Dialect, Omit, Reader};
+use super::declared::Declared;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, TurnIx};
+use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
 const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
 const VERSION: &str = "v1beta";
@@ -80,6 +81,7 @@ const fn leave_out(
 pub(super) struct Generate {
     config: JudgeConfig,
     url: String,
+    tools: Declared,
     extra: Map<String, Value>,
 }
 
@@ -107,6 +109,7 @@ impl Generate {
         url.set_path(&format!("{path}{version}/{model}:{method}"));
         Ok(Self {
             url: url.into(),
+            tools: Declared::default(),
             extra: extra(config)?,
             config: config.clone(),
         })
@@ -179,6 +182,14 @@ fn thinking(model: &str, effort: &str) -> Value {
     }
 }
 
+fn declarations(tools: &[ToolDecl]) -> String {
+    let all = tools.iter().map(|tool| {
+        json!({"name": tool.name, "description": tool.description,
+            "parametersJsonSchema": tool.schema})
+    });
+    text(&json!([{"functionDeclarations": all.collect::<Vec<Value>>()}]))
+}
+
 impl Dialect for Generate {
     fn url(&self) -> &str {
         &self.url
@@ -193,21 +204,15 @@ impl Dialect for Generate {
     }
 
     fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
-        let tools: Vec<Value> = declared(turn)?
-            .iter()
-            .map(|tool| {
-                json!({"name": tool.name, "description": tool.description,
-                    "parametersJsonSchema": tool.schema})
-            })
-            .collect();
+        let tools = self.tools.piece(declared(turn)?, declarations);
         let (system, contents) = history::contents(&self.config, turn.history)?;
         let mut body = Pieces::new();
         if let Some(system) = system {
             body.member("systemInstruction", &json!({"parts": [{"text": system}]}));
         }
         body.array("contents", contents);
-        if !tools.is_empty() {
-            body.member("tools", &json!([{"functionDeclarations": tools}]));
+        if let Some(tools) = tools {
+            body.shared("tools", tools);
             let calling = match &turn.choice {
                 Choice::Only(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
                 _ => json!({"mode": "AUTO"}),

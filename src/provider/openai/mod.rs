@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::client::{Dialect, Omit, Reader};
+use super::declared::Declared;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, TurnIx};
+use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
@@ -68,6 +69,7 @@ pub(super) struct Chat {
     url: String,
     /// OpenAI itself: newer names are wanted, and the end mark is never missing.
     official: bool,
+    tools: Declared,
     extra: Map<String, Value>,
 }
 
@@ -81,6 +83,7 @@ impl Chat {
         Ok(Self {
             official: url.host_str() == Some("api.openai.com"),
             url: url.into(),
+            tools: Declared::default(),
             extra: extra(config)?,
             config: config.clone(),
         })
@@ -150,6 +153,14 @@ impl Chat {
     }
 }
 
+fn declarations(tools: &[ToolDecl]) -> String {
+    let all = tools.iter().map(|tool| {
+        json!({"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.schema}})
+    });
+    text(&all.collect::<Vec<Value>>())
+}
+
 impl Dialect for Chat {
     fn url(&self) -> &str {
         &self.url
@@ -164,20 +175,15 @@ impl Dialect for Chat {
     }
 
     fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
-        let tools: Vec<Value> = declared(turn)?
-            .iter()
-            .map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.name, "description": tool.description, "parameters": tool.schema}})
-            })
-            .collect();
+        let tools = self.tools.piece(declared(turn)?, declarations);
+        let has_tools = tools.is_some();
         let mut body = Pieces::new();
         body.member("model", &self.config.model);
         body.array("messages", history::messages(&self.config, turn.history)?);
-        if !tools.is_empty() {
-            body.member("tools", &tools);
+        if let Some(tools) = tools {
+            body.shared("tools", tools);
         }
-        body.members(&self.settings(turn, !tools.is_empty(), omit));
+        body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }
 

@@ -176,7 +176,7 @@ async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
         Err(RecordError::Newer { major: 9, .. })
     ));
 
-    let minor = text.replacen(r#""minor":0"#, r#""minor":7"#, 1).replacen(
+    let minor = text.replacen(r#""minor":1"#, r#""minor":7"#, 1).replacen(
         r#""demo":"#,
         r#""moon":"full","demo":"#,
         1,

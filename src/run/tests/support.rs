@@ -247,7 +247,6 @@ fn run_of(
                 key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
                 size: Box::new(|_| Some(4000)),
                 engine: None,
-                pace: None,
                 free: false,
             })
         })

@@ -75,7 +75,11 @@ fn attempts(turn: &TurnState) -> impl Iterator<Item = Block<'_>> {
             || "no further attempt".to_owned(),
             |wait| format!("again in {wait}"),
         );
-        let text = format!("attempt {number} failed: {why}; {next}");
+        let cost = match &attempt.exchange {
+            Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
+            _ => "",
+        };
+        let text = format!("attempt {number} failed: {why}{cost}; {next}");
         Some(Block::new(text, Role::Warning))
     })
 }

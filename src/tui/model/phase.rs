@@ -16,6 +16,13 @@ pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
         Phase::Streaming => "streaming".to_owned(),
         Phase::RunningTools(1) => "running a tool".to_owned(),
         Phase::RunningTools(n) => format!("running {n} tools"),
+        Phase::Held { by, until } => {
+            let what = by.as_str();
+            match until.map(|until| until.since(now).0.div_ceil(1000)) {
+                Some(seconds) if seconds > 0 => format!("waiting {seconds} s for {what}"),
+                _ => format!("waiting for {what}"),
+            }
+        }
         Phase::BackingOff { until } => {
             format!("backing off {} s", until.since(now).0.div_ceil(1000))
         }
@@ -73,7 +80,7 @@ pub(crate) fn phase_line(cell: &CellState, now: Millis) -> Option<String> {
             Some((number @ 2.., _)) => format!("{plain}, attempt {number}"),
             _ => plain,
         },
-        Phase::Planned | Phase::Paused(_) => plain,
+        Phase::Planned | Phase::Paused(_) | Phase::Held { .. } => plain,
     })
 }
 

@@ -1,11 +1,11 @@
 //! What is tried again, when, and what the log says of it.
 
-use dicta::event::{DeltaPart, TurnFact};
+use dicta::event::{DeltaPart, Exchange, TurnFact};
 use dicta::model::ProviderKind;
 use dicta::provider::ProviderError;
 use serde_json::json;
 
-use super::bench::{Bench, deltas, failures};
+use super::bench::{Bench, KEY, deltas, failures};
 use crate::support::wire::{Reply, WireServer};
 
 #[tokio::test]
@@ -39,15 +39,15 @@ async fn gemini_says_its_wait_in_the_body() {
 
 #[tokio::test]
 async fn four_attempts_are_all() {
-    let mut bench = Bench::openai((0..9).map(|_| Reply::status(500)).collect());
+    let mut bench = Bench::openai((0..9).map(|_| Reply::status(502)).collect());
     let (result, facts, waits) = bench.call().await;
     let error = result.expect_err("never better");
-    assert_eq!(error.status(), Some(500));
+    assert_eq!(error.status(), Some(502));
     assert_eq!(failures(&facts).len(), 4);
     assert_eq!(waits.len(), 3, "nothing is waited for after the last");
     assert_eq!(bench.server.requests().len(), 4);
     assert!(
-        error.to_string().contains("500 from http://127.0.0.1"),
+        error.to_string().contains("502 from http://127.0.0.1"),
         "{error}"
     );
 }
@@ -84,10 +84,128 @@ async fn what_waiting_does_not_mend_is_not_tried_again() {
     let (result, _, waits) = bench.call().await;
     let error = result.expect_err("too long");
     assert!(
-        error.to_string().contains("asks to wait 5 min 00 s"),
+        error
+            .to_string()
+            .contains("limited until 1970-01-01 00:05:00 UTC: the server asks to wait 5 min 00 s"),
         "{error}"
     );
     assert_eq!(waits, Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn a_judges_own_figure_counts() {
+    for most in [1, 2, 6] {
+        let server = WireServer::openai((0..9).map(|_| Reply::status(502)).collect());
+        let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+            config.max_attempts = Some(most);
+        });
+        let (result, _, waits) = bench.call().await;
+        assert!(result.is_err());
+        assert_eq!(bench.server.requests().len(), usize::from(most));
+        assert_eq!(waits.len() + 1, usize::from(most));
+    }
+}
+
+#[tokio::test]
+async fn a_server_here_that_says_500_twice_means_the_request() {
+    let said = r#"{"error":{"code":500,"message":"'messages' is required","type":"server_error"}}"#;
+    let mut bench = Bench::openai((0..4).map(|_| Reply::status(500).body(said)).collect());
+    let (result, _, waits) = bench.call().await;
+    let error = result.expect_err("a mistake of ours").to_string();
+    assert!(
+        error.contains("it says so twice, so it is about the request"),
+        "{error}"
+    );
+    assert_eq!((bench.server.requests().len(), waits.len()), (2, 1));
+    // It may name a setting, where others answer 400.
+    let refused =
+        r#"{"error":{"code":500,"message":"Unsupported param: seed","type":"server_error"}}"#;
+    let server = WireServer::openai(vec![Reply::status(500).body(refused), Reply::text("ok")]);
+    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+        config.seed = Some(7);
+        config.max_attempts = Some(1);
+    });
+    let (result, _, waits) = bench.call().await;
+    assert_eq!(
+        result.expect("without it").0,
+        2,
+        "that attempt does not count"
+    );
+    assert_eq!(waits, [0]);
+}
+
+#[tokio::test]
+async fn a_server_that_says_try_again_is_asked_again() {
+    let again = Reply::status(418).header("x-should-retry", "true");
+    let mut bench = Bench::openai(vec![again, Reply::text("ok")]);
+    let (result, _, waits) = bench.call().await;
+    assert_eq!(result.expect("the second attempt").0, 2);
+    assert!(waits[0] <= 500, "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_limit_with_nothing_left_says_when_to_come_back() {
+    let refused = Reply::status(429)
+        .header("x-ratelimit-remaining-requests", "0")
+        .header("x-ratelimit-reset-requests", "7.5s");
+    let mut bench = Bench::openai(vec![refused, Reply::text("ok")]);
+    let (result, _, waits) = bench.call().await;
+    assert!(result.is_ok());
+    assert!((7500..=8250).contains(&waits[0]), "{waits:?}");
+}
+
+/// What an attempt's exchange was like, golden.
+#[tokio::test]
+async fn each_attempt_tells_its_exchange() {
+    let mut bench = Bench::openai(vec![
+        Reply::status(429)
+            .body(r#"{"error":"slow"}"#)
+            .header("x-request-id", "req_1")
+            .header("retry-after", "1"),
+        Reply::text("the first half")
+            .cut_at(300)
+            .header("x-request-id", "req_2"),
+        Reply::text("ok").header("request-id", KEY),
+    ]);
+    let (result, facts, _) = bench.call().await;
+    assert_eq!(result.expect("the third").0, 3);
+    let told: Vec<_> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            TurnFact::AttemptFailed {
+                status,
+                wait_why,
+                exchange,
+                ..
+            } => Some((*status, wait_why.as_deref(), exchange.clone())),
+            _ => None,
+        })
+        .collect();
+    let exchange = |id: &str, bytes, cost_unknown| {
+        Some(Exchange {
+            request_id: Some(id.to_owned()),
+            bytes,
+            cost_unknown,
+        })
+    };
+    assert_eq!(
+        told,
+        [
+            (
+                Some(429),
+                Some("the server's own delay"),
+                exchange("req_1", 16, false)
+            ),
+            (None, Some("back-off"), exchange("req_2", 300, true)),
+        ]
+    );
+    let last = bench.provider.told(bench.cx.cell).expect("of the third");
+    assert_eq!(
+        last.exchange.request_id.as_deref(),
+        Some("[redacted]"),
+        "a key that comes back in a header stays hidden"
+    );
+    assert!(last.exchange.bytes > 0 && !last.exchange.cost_unknown);
 }
 
 #[tokio::test]

@@ -44,18 +44,32 @@ pub(super) async fn read_request(
     Ok(Some((path, headers, body)))
 }
 
-/// Whether a past call's arguments are not JSON: what real servers answer 500 to.
+/// Whether a past call's arguments are not JSON: what real servers answer 500 to. A dialect's place for them is a line
+/// here; where they are JSON themselves they must be an object.
 pub(super) fn has_broken_arguments(request: &Request) -> bool {
     let body = request.json();
-    if request.dialect() == Dialect::Anthropic {
-        return anthropic::is_refused(&body);
+    if request.dialect() == Dialect::Anthropic && anthropic::is_refused(&body) {
+        return true;
     }
-    let messages = body["messages"].as_array().cloned().unwrap_or_default();
-    let calls = messages.iter().filter_map(|m| m["tool_calls"].as_array());
-    calls.flatten().any(|call| {
-        let arguments = call["function"]["arguments"].as_str();
-        arguments.is_none_or(|text| serde_json::from_str::<Value>(text).is_err())
-    })
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let messages = list(&body["messages"]);
+    let chat = messages.iter().flat_map(|m| list(&m["tool_calls"]));
+    let chat = chat.map(|call| call["function"]["arguments"].clone());
+    let items = list(&body["input"]).into_iter();
+    let items = items.filter(|item| item["type"] == "function_call");
+    let responses = items.map(|item| item["arguments"].clone());
+    let as_text = |arguments: Value| {
+        let text = arguments.as_str();
+        text.is_none_or(|text| serde_json::from_str::<Value>(text).is_err())
+    };
+    let blocks = messages.iter().flat_map(|m| list(&m["content"]));
+    let blocks = blocks.filter(|block| block["type"] == "tool_use");
+    let anthropic = blocks.map(|block| block["input"].clone());
+    let contents = list(&body["contents"]).into_iter();
+    let parts = contents.flat_map(|content| list(&content["parts"]));
+    let calls = parts.filter_map(|part| part.get("functionCall").cloned());
+    let gemini = calls.filter_map(|call| call.get("args").cloned());
+    chat.chain(responses).any(as_text) || anthropic.chain(gemini).any(|args| !args.is_object())
 }
 
 /// Writes a reply; `false` if the connection must not be used again.
@@ -93,6 +107,13 @@ pub(super) async fn write_reply(
     for (name, value) in &reply.headers {
         head.extend([name.as_str(), ": ", value, "\r\n"]);
     }
+    if reply.endless_head {
+        stream.write_all(head.as_bytes()).await?;
+        for n in 0_u64.. {
+            let header = format!("x-{n}: {n}\r\n");
+            stream.write_all(header.as_bytes()).await?;
+        }
+    }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
     for (at, piece) in pieces.iter().enumerate() {
@@ -105,7 +126,8 @@ pub(super) async fn write_reply(
         }
     }
     if reply.endless {
-        let more = render::more(request);
+        let more = reply.endless_of.clone();
+        let more = more.unwrap_or_else(|| render::more(request));
         loop {
             write_chunk(stream, more.as_bytes()).await?;
         }

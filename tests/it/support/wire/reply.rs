@@ -45,6 +45,9 @@ pub(crate) struct Reply {
     pub(super) done: bool,
     pub(super) piece_len: usize,
     pub(super) endless: bool,
+    /// What is sent without end, where it is not more text.
+    pub(super) endless_of: Option<String>,
+    pub(super) endless_head: bool,
     pub(super) split_every: Option<usize>,
     pub(super) cut_at: Option<usize>,
     pub(super) end_at: Option<usize>,
@@ -69,6 +72,8 @@ impl Reply {
             done: true,
             piece_len: 12,
             endless: false,
+            endless_of: None,
+            endless_head: false,
             split_every: None,
             cut_at: None,
             end_at: None,
@@ -208,6 +213,19 @@ impl Reply {
     /// The text never ends.
     pub(crate) fn endless(mut self) -> Self {
         self.endless = true;
+        self
+    }
+
+    /// After its content this comes without end.
+    pub(crate) fn endless_of(mut self, piece: impl Into<String>) -> Self {
+        self.endless = true;
+        self.endless_of = Some(piece.into());
+        self
+    }
+
+    /// The headers never end.
+    pub(crate) fn endless_head(mut self) -> Self {
+        self.endless_head = true;
         self
     }
 

@@ -1,0 +1,36 @@
+//! What a log keeps of facts it does not know, and refuses of those it does.
+
+use super::*;
+
+#[test]
+fn an_unknown_kind_survives_a_round_trip() {
+    let line = r#"{"seq":7,"at":12,"kind":{"moon_rose":{"phase":0.50}}}"#;
+    let event: RunEvent = serde_json::from_str(line).expect("a newer minor is read");
+    assert!(matches!(event.kind, Kind::Unknown(_)));
+    assert_eq!(
+        serde_json::to_string(&event).expect("and written back"),
+        line
+    );
+}
+
+#[test]
+fn a_known_kind_with_a_fault_is_an_error_and_not_unknown() {
+    let line = r#"{"seq":7,"at":12,"kind":{"cell_started":{"cell":"x"}}}"#;
+    assert!(serde_json::from_str::<RunEvent>(line).is_err());
+}
+
+#[test]
+fn raw_json_keeps_big_numbers_as_written() {
+    let fact = ToolFact::Validated {
+        values: RawJson::parse(r#"{"n":12345678901234567890123}"#).expect("valid"),
+    };
+    let kind = Kind::Tool {
+        cell: CellIx(0),
+        turn: TurnIx(0),
+        call: CallIx(0),
+        fact,
+    };
+    let json = kind.to_json().expect("serialises");
+    assert!(json.contains("12345678901234567890123"));
+    assert_eq!(Kind::from_json(&json).expect("reads"), kind);
+}

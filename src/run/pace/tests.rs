@@ -1,0 +1,327 @@
+//! Many cells at one key, on a clock of our own.
+
+use std::collections::VecDeque;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::clock::{Clock, FakeClock};
+use crate::event::{Emitter, Envelope, Kind, MemoryBlobs, Redactor};
+use crate::model::{ProviderKind, Reply, StopReason, TurnIx, Usage};
+use crate::provider;
+
+/// Answers from a script and notes when it was asked; a script that has run out answers well.
+struct Scripted {
+    caps: Caps,
+    clock: FakeClock,
+    script: Mutex<VecDeque<ProviderError>>,
+    asked: Mutex<Vec<(CellIx, Millis)>>,
+    /// How long each answer takes.
+    takes: Millis,
+}
+
+impl Provider for Scripted {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn body(&self, _: &TurnRequest<'_>) -> Result<Body, ProviderError> {
+        Ok(body())
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: &'a Body,
+        _: u8,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Finished, ProviderError>> {
+        Box::pin(async move {
+            let now = cx.clock.now();
+            self.asked.lock().expect("no panic").push((cx.cell, now));
+            let next = self.script.lock().expect("no panic").pop_front();
+            self.clock.sleep(self.takes).await;
+            next.map_or_else(|| Ok(finished()), Err)
+        })
+    }
+}
+
+fn body() -> Body {
+    Body {
+        pieces: vec!["{}".into()],
+        dropped: Vec::new(),
+    }
+}
+
+fn finished() -> Finished {
+    Finished {
+        native: Vec::new(),
+        reply: Reply {
+            stop: StopReason::Stop,
+            ..Reply::default()
+        },
+        usage: Usage::default(),
+    }
+}
+
+fn refused(retry_after: Option<u64>) -> ProviderError {
+    ProviderError::Status {
+        status: 429,
+        url: String::new(),
+        message: "slow down".to_owned(),
+        retry_after: retry_after.map(Millis),
+        terminal: false,
+    }
+}
+
+struct Bench {
+    clock: FakeClock,
+    inner: Arc<Scripted>,
+    paced: Arc<Paced>,
+    cancel: CancellationToken,
+    out: Emitter,
+    facts: mpsc::Receiver<Envelope>,
+}
+
+impl Bench {
+    fn new(
+        refusals: impl IntoIterator<Item = ProviderError>,
+        change: impl FnOnce(&mut JudgeConfig),
+    ) -> Self {
+        let clock = FakeClock::new();
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        change(&mut config);
+        let inner = Arc::new(Scripted {
+            caps: Caps {
+                schema: true,
+                forced_call: true,
+                dropped: Vec::new(),
+            },
+            clock: clock.clone(),
+            script: Mutex::new(refusals.into_iter().collect()),
+            asked: Mutex::default(),
+            takes: Millis(50),
+        });
+        let (to, facts) = mpsc::channel(10_000);
+        Self {
+            paced: Arc::new(Paced {
+                inner: inner.clone(),
+                pace: Paces::new(None).of(&config, Some("key")),
+            }),
+            inner,
+            clock,
+            cancel: CancellationToken::new(),
+            out: Emitter::new(
+                to,
+                Arc::new(MemoryBlobs::default()),
+                Arc::new(Redactor::default()),
+            ),
+            facts,
+        }
+    }
+
+    fn cx(&self, cell: u32) -> CallCx {
+        CallCx {
+            out: self.out.clone(),
+            clock: Arc::new(self.clock.clone()),
+            cancel: self.cancel.clone(),
+            cell: CellIx(cell),
+            turn: TurnIx(0),
+        }
+    }
+
+    /// Runs these cells' calls to their ends; the time moves on whenever nothing else does.
+    async fn run(&self, cells: std::ops::Range<u32>) -> Vec<Result<u8, ProviderError>> {
+        let mut all = JoinSet::new();
+        for cell in cells {
+            let (paced, cx) = (Arc::clone(&self.paced), self.cx(cell));
+            all.spawn(async move {
+                let called = provider::call(&*paced, &body(), &cx).await;
+                called.map(|(attempt, _)| attempt)
+            });
+        }
+        let mut done = Vec::new();
+        while !all.is_empty() {
+            settle().await;
+            while let Some(result) = all.try_join_next() {
+                done.push(result.expect("no panic"));
+            }
+            if let Some(at) = self.clock.next_wake() {
+                self.clock.advance(at - self.clock.now());
+            }
+        }
+        done
+    }
+
+    fn asked(&self) -> Vec<u64> {
+        let asked = self.inner.asked.lock().expect("no panic");
+        asked.iter().map(|(_, at)| at.0).collect()
+    }
+
+    fn held(&mut self) -> Vec<(HeldBy, Option<Millis>)> {
+        let mut held = Vec::new();
+        while let Ok(envelope) = self.facts.try_recv() {
+            if let Kind::Turn {
+                fact: TurnFact::Held { by, about },
+                ..
+            } = envelope.kind
+            {
+                held.push((by, about));
+            }
+        }
+        held
+    }
+}
+
+/// Lets every task run until it waits.
+async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The most that lie within `width` of each other.
+fn crowd(times: &[u64], width: u64) -> usize {
+    let within = |from: u64| {
+        times
+            .iter()
+            .filter(move |at| (from..from + width).contains(*at))
+    };
+    times
+        .iter()
+        .map(|from| within(*from).count())
+        .max()
+        .unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_hundred_judges_refused_together_come_back_one_by_one() {
+    for asked in [None, Some(1000), Some(10_000)] {
+        let bench = Bench::new((0..100).map(|_| refused(asked)), |_| {});
+        let done = bench.run(0..100).await;
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+        let times = bench.asked();
+        assert_eq!((times.len(), crowd(&times[..100], 1)), (200, 100));
+        let retries = &times[100..];
+        let at_once = crowd(retries, 100);
+        assert!(at_once <= 20, "{at_once} of 100 within 100 ms ({asked:?})");
+        if let Some(asked) = asked {
+            assert!(retries.iter().all(|at| *at >= asked), "{retries:?}");
+            assert!(retries.iter().all(|at| *at < asked + 10_000), "{retries:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_cells_delay_holds_for_all_of_the_key() {
+    let mut bench = Bench::new([refused(Some(20_000))], |_| {});
+    let (paced, cx) = (Arc::clone(&bench.paced), bench.cx(0));
+    let first = tokio::spawn(async move { provider::call(&*paced, &body(), &cx).await });
+    settle().await;
+    bench.clock.advance(Millis(50));
+    settle().await;
+    let second = bench.run(1..3).await;
+    assert!(second.iter().all(Result::is_ok));
+    while !first.is_finished() {
+        if let Some(at) = bench.clock.next_wake() {
+            bench.clock.advance(at - bench.clock.now());
+        }
+        settle().await;
+    }
+    assert!(first.await.expect("no panic").is_ok());
+    let times = bench.asked();
+    assert_eq!(times.len(), 4);
+    assert!(times[1..].iter().all(|at| *at >= 20_050), "{times:?}");
+    let held = bench.held();
+    assert!(
+        held.contains(&(HeldBy::Server, Some(Millis(20_000)))),
+        "{held:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_judges_rate_is_kept_in_order_and_told() {
+    let mut bench = Bench::new([], |config| config.requests_per_minute = Some(60));
+    bench.run(0..4).await;
+    let asked = bench.inner.asked.lock().expect("no panic").clone();
+    let expected = (0..4).map(|n| (CellIx(n), Millis(u64::from(n) * 1000)));
+    assert_eq!(asked, expected.collect::<Vec<_>>());
+    let held = bench.held();
+    assert!(held.iter().all(|(by, _)| *by == HeldBy::Rate), "{held:?}");
+    assert!(held.len() >= 3, "{held:?}");
+}
+
+#[tokio::test]
+async fn tokens_a_minute_are_kept() {
+    // A request is expected to take 300; 600 a minute are two, then one every 30 s.
+    let mut bench = Bench::new([], |config| config.tokens_per_minute = Some(600));
+    bench.run(0..4).await;
+    let times = bench.asked();
+    assert_eq!(times[..2], [0, 0]);
+    assert!((29_000..32_000).contains(&times[2]), "{times:?}");
+    assert!((59_000..63_000).contains(&times[3]), "{times:?}");
+    let held = bench.held();
+    assert!(held.iter().any(|(by, _)| *by == HeldBy::Tokens), "{held:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
+    let bench = Bench::new([], |config| config.requests_per_minute = Some(1));
+    let before = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    let waiting = async {
+        let calls = bench.run(0..3);
+        let stop = async {
+            settle().await;
+            bench.cancel.cancel();
+        };
+        tokio::join!(calls, stop).0
+    };
+    let done = waiting.await;
+    let cancelled = |r: &&Result<u8, ProviderError>| matches!(r, Err(ProviderError::Cancelled));
+    let waiting = done.iter().filter(cancelled).count();
+    assert_eq!(waiting, 2, "the first had its place: {done:?}");
+    let lane = &bench.paced.pace.key;
+    assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
+    assert!(lane.line.try_lock().is_ok());
+    let after = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn after_a_refusal_fewer_are_out_at_once() {
+    let bench = Bench::new((0..8).map(|_| refused(None)), |_| {});
+    bench.run(0..8).await;
+    let retries = bench.asked()[8..].to_vec();
+    let out = crowd(&retries, 50);
+    assert!(
+        out <= 4 + 1,
+        "{out} of 8 within the 50 ms of one: {retries:?}"
+    );
+}
+
+#[test]
+fn judges_with_one_key_share_its_line_and_keep_their_own() {
+    let paces = Paces::new(Some(600));
+    let config = |change: fn(&mut JudgeConfig)| {
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        change(&mut config);
+        config
+    };
+    let plain = config(|_| {});
+    let one = paces.of(&plain, Some("a"));
+    let two = paces.of(&config(|c| c.requests_per_minute = Some(6)), Some("a"));
+    let other_key = paces.of(&plain, Some("b"));
+    let other_place = paces.of(
+        &config(|c| c.base_url = Some("http://localhost".into())),
+        Some("a"),
+    );
+    assert!(Arc::ptr_eq(&one.key, &two.key));
+    assert!(!Arc::ptr_eq(&one.key, &other_key.key));
+    assert!(!Arc::ptr_eq(&one.key, &other_place.key));
+    assert_eq!((one.lanes().count(), two.lanes().count()), (2, 3));
+}

@@ -1,0 +1,212 @@
+//! No byte of a reply is unbounded, no time either: each cap has its name, and memory stays small.
+
+use std::time::Instant;
+
+use dicta::clock::Clock as _;
+use dicta::model::{Millis, ProviderKind};
+use dicta::provider::{self, ProviderError};
+
+use super::bench::{BOTH, Bench};
+use crate::support::wire::{Pause, Reply, WireServer};
+
+/// The most memory this process ever had, in MiB; `None` where other tests run in the same one, or nobody tells.
+fn peak() -> Option<u64> {
+    std::env::var_os("NEXTEST")?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+#[tokio::test]
+async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
+    let row = "x".repeat(64 << 10);
+    let cases = [
+        ("an endless line", row.clone(), "1 MiB for a line"),
+        (
+            "endless data",
+            format!("data: {row}\n"),
+            "8 MiB for an event",
+        ),
+        (
+            "empty data",
+            "data:\n".repeat(500),
+            "10,000 lines for an event",
+        ),
+        (
+            "empty lines",
+            "\r\n".repeat(500),
+            "100,000 empty lines in a row",
+        ),
+        (
+            "pings",
+            ": ping\n\n".repeat(100),
+            "100,000 empty lines in a row",
+        ),
+        (
+            "an open object",
+            format!("{{\n{row}\n"),
+            "8 MiB for an event",
+        ),
+    ];
+    for dialect in BOTH {
+        for (what, piece, cap) in &cases {
+            let before = peak();
+            let bench = Bench::of(dialect, vec![Reply::raw("").endless_of(piece.clone())]);
+            let error = bench.send().await.expect_err(what);
+            assert!(
+                matches!(error, ProviderError::Cut { .. }),
+                "{what}: {error}"
+            );
+            assert!(
+                error.to_string().contains(cap),
+                "{dialect:?}, {what}: {error}"
+            );
+            if let (Some(before), Some(after)) = (before, peak()) {
+                assert!(
+                    after - before <= 32,
+                    "{what}: {before} MiB, then {after} MiB"
+                );
+            }
+            bench.server.all_closed().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn endless_headers_and_refusals_end() {
+    let before = peak();
+    let mut bench = Bench::openai(vec![Reply::text("x").endless_head()]);
+    let (result, _, waits) = bench.call().await;
+    let error = result.expect_err("no head has no end");
+    assert!(
+        error.to_string().contains("did not answer in proper HTTP"),
+        "{error}"
+    );
+    assert_eq!(
+        waits,
+        Vec::<u64>::new(),
+        "what is not HTTP is not asked again"
+    );
+    let bench = Bench::openai(vec![Reply::status(400).endless_of("no ".repeat(1000))]);
+    let error = bench.send().await.expect_err("refused");
+    assert_eq!(error.status(), Some(400));
+    assert!(error.to_string().len() < 1000, "{error}");
+    if let (Some(before), Some(after)) = (before, peak()) {
+        assert!(after - before <= 16, "{before} MiB, then {after} MiB");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_reply_is_not_unpacked() {
+    let reply = Reply::text("x").header("content-encoding", "gzip");
+    let bench = Bench::openai(vec![reply.endless()]);
+    let error = bench.send().await.expect_err("a bomb");
+    let why = "it is compressed (gzip), which was not asked for";
+    assert!(error.to_string().contains(why), "{error}");
+    assert_eq!(bench.server.requests()[0].header("accept-encoding"), None);
+}
+
+#[tokio::test]
+async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
+    // It says that it is alive, or a little more; each piece comes 50 s after the one before.
+    for piece in [": ping\n\n", "data: {\"choices\":[]}\n\n"] {
+        let pauses: Vec<Pause> = (0..20).map(|_| Pause::new()).collect();
+        let mut reply = Reply::raw(piece.repeat(21)).split_every(piece.len());
+        for (at, pause) in pauses.iter().enumerate() {
+            reply = reply.pause_before(at + 1, pause);
+        }
+        let mut bench = Bench::openai(vec![reply]);
+        bench.facts.close();
+        let (clock, body) = (bench.clock.clone(), bench.body());
+        let whole = Millis(15 * 60_000);
+        let time = async {
+            for pause in &pauses {
+                pause.reached().await;
+                let begun = Instant::now();
+                // It has read all there is and waits for more.
+                let waits = || (clock.now() + Millis(60_000)).min(whole);
+                while clock.next_wake() != Some(waits()) {
+                    assert!(begun.elapsed().as_secs() < 20, "{:?}", clock.next_wake());
+                    tokio::task::yield_now().await;
+                }
+                clock.advance(Millis(50_000));
+                pause.go();
+            }
+        };
+        let calling = provider::call(&*bench.provider, &body, &bench.cx);
+        let result = tokio::select! {
+            biased;
+            result = calling => result,
+            () = time => panic!("sixteen minutes passed"),
+        };
+        let error = result.expect_err("no end");
+        assert!(
+            error.to_string().contains("it did not end within 15 min"),
+            "{error}"
+        );
+        assert_eq!(clock.now(), whole);
+        assert_eq!(
+            bench.server.requests().len(),
+            1,
+            "it is not asked for again"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_body_that_stands_still_is_not_waited_for() {
+    let pause = Pause::new();
+    let reply = Reply::status(400).body("{\"error\":{\"message\":\"half a rea");
+    let reply = reply.split_every(10).pause_before(2, &pause);
+    let bench = Bench::openai(vec![reply]);
+    let time = async {
+        pause.reached().await;
+        while bench.clock.now() < Millis(30_000) {
+            tokio::task::yield_now().await;
+            bench.clock.advance(Millis(100));
+        }
+    };
+    let result = tokio::select! {
+        result = bench.send() => result,
+        () = time => panic!("half a minute of silence"),
+    };
+    assert_eq!(result.expect_err("refused").status(), Some(400));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_with_a_key() {
+    let elsewhere = WireServer::openai(vec![Reply::text("thanks for the key")]);
+    for status in [301, 302, 303, 307, 308] {
+        let to = format!("{}/chat/completions", elsewhere.base_url());
+        let mut bench = Bench::openai(vec![Reply::status(status).header("location", to)]);
+        let (result, _, waits) = bench.call().await;
+        let error = result.expect_err("a redirect");
+        assert_eq!((error.status(), waits.len()), (Some(status), 0));
+        assert!(
+            error
+                .to_string()
+                .contains("set base_url to where it answers"),
+            "{error}"
+        );
+    }
+    assert_eq!(elsewhere.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_trusted_is_never_made_in_the_open() {
+    // It speaks plain HTTP and would gladly take the request.
+    let server = WireServer::openai(vec![Reply::text("in the open")]);
+    let address = server.address();
+    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+        config.base_url = Some(format!("https://{address}/v1"));
+    });
+    let (result, _, waits) = bench.call().await;
+    let error = result.expect_err("no TLS there");
+    assert!(matches!(error, ProviderError::Connect { .. }), "{error}");
+    assert!(
+        error.to_string().contains("no secure connection"),
+        "{error}"
+    );
+    assert_eq!((bench.server.requests().len(), waits.len()), (0, 0));
+}

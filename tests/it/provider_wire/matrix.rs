@@ -1,0 +1,458 @@
+//! Every fault in every dialect, through the whole program: what a fault becomes, and that no fault becomes a verdict,
+//! neither live, nor recorded, nor replayed.
+//!
+//! **A new dialect** is one more [`Speaker`] in [`SPEAKERS`]: its name in dicta.yaml, its way of speaking on the wire
+//! (`support::wire::Dialect`), its words for an end that is none, and bodies that only it has. All faults below apply to it.
+//! A fault is an eval of one workspace: the server knows by its criteria which one is asked for.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Bench, of_type, rows, text};
+use crate::support::wire::{Dialect, Reply, Request, WireServer};
+
+/// A dialect.
+struct Speaker {
+    /// `provider:` in dicta.yaml.
+    provider: &'static str,
+    dialect: Dialect,
+    /// How a reply ends that hit its token limit.
+    length: &'static str,
+    /// How replies end that were kept back.
+    blocked: &'static [&'static str],
+    /// Bodies that only this dialect has: what, the stream, the outcome.
+    own: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether a call's arguments travel as text, so that they can be broken.
+    text_arguments: bool,
+}
+
+const SPEAKERS: &[Speaker] = &[
+    Speaker {
+        provider: "openai",
+        dialect: Dialect::Openai,
+        length: "length",
+        blocked: &["content_filter"],
+        own: &[
+            (
+                "refusal",
+                "data: {\"choices\":[{\"delta\":{\"refusal\":\"I cannot.\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+                "judge_error",
+            ),
+            (
+                "an end without a reason",
+                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}]}\n\ndata: [DONE]\n\n",
+                "truncated",
+            ),
+            (
+                "an error event",
+                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true}\"}}]}\n\nevent: error\ndata: {\"message\":\"boom\"}\n\n",
+                "judge_error",
+            ),
+            (
+                "an error beside a finish",
+                "data: {\"error\":{\"code\":400,\"message\":\"boom\"},\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
+                "judge_error",
+            ),
+            (
+                "no choices",
+                "data: {\"choices\":[]}\n\ndata: [DONE]\n\n",
+                "truncated",
+            ),
+        ],
+        text_arguments: true,
+    },
+    Speaker {
+        provider: "gemini",
+        dialect: Dialect::Gemini,
+        length: "MAX_TOKENS",
+        blocked: &["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST"],
+        own: &[
+            (
+                "a blocked prompt",
+                "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
+                "judge_error",
+            ),
+            (
+                "an error after a reason",
+                "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"{\\\"passed\\\":true}\"}]},\"finishReason\":\"STOP\"}]}\n\n{\"error\": {\"code\": 499, \"message\": \"boom\"}}\n",
+                "judge_error",
+            ),
+            (
+                "no candidates",
+                "data: {\"candidates\":[]}\n\n",
+                "truncated",
+            ),
+        ],
+        text_arguments: false,
+    },
+];
+
+/// One fault: what it is, the server's reply, the outcome.
+type Fault = (String, Reply, &'static str);
+
+fn verdict() -> Value {
+    json!({
+        "citations": [{"source": "message 1", "quote": "Good day"}],
+        "reasoning": "A reason that is long enough to be cut in many places.",
+        "passed": true,
+        "score": 1.0
+    })
+}
+
+/// Faults of the exchange: whatever was to be said, it did not arrive.
+fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
+    let mut all: Vec<Fault> = Vec::new();
+    let good = || Reply::verdict(verdict());
+    for at in [0, 1, 20, 100, 200, 300, 400] {
+        all.push((format!("broken at {at}"), good().cut_at(at), "truncated"));
+        all.push((format!("ended at {at}"), good().end_at(at), "truncated"));
+    }
+    all.push(("no finish".into(), good().finish("").no_done(), "truncated"));
+    all.push(("length".into(), good().finish(speaker.length), "truncated"));
+    for word in speaker.blocked {
+        all.push((
+            format!("blocked: {word}"),
+            good().finish(*word),
+            "judge_error",
+        ));
+    }
+    let boom = || json!({"code": 503, "message": "boom"});
+    for (what, reply) in [
+        ("a malformed chunk", good().then_malformed()),
+        ("an error in the stream", good().then_error(boom())),
+        (
+            "200 with an error",
+            Reply::raw(r#"{"error":{"message":"boom"}}"#),
+        ),
+        (
+            "200 with a page",
+            Reply::raw("<html><b>Good day</b></html>\n"),
+        ),
+        ("200 with JSON of another kind", Reply::raw("[1, 2, 3]\n")),
+        ("compressed", good().header("content-encoding", "gzip")),
+        (
+            "a redirect",
+            Reply::status(307).header("location", "http://127.0.0.1:9/"),
+        ),
+        (
+            "a page as a refusal",
+            Reply::status(404).body("<html>not here</html>"),
+        ),
+        (
+            "a verdict as a refusal",
+            Reply::status(400).body(verdict().to_string()),
+        ),
+        ("an empty refusal", Reply::status(400).body("")),
+    ] {
+        all.push((what.into(), reply, "judge_error"));
+    }
+    for (what, body, outcome) in speaker.own {
+        all.push(((*what).to_owned(), Reply::raw(*body), outcome));
+    }
+    // Those that slow everybody down come last.
+    for status in [
+        400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 500, 502, 504, 429, 503, 529,
+    ] {
+        all.push((
+            format!("status {status}"),
+            Reply::status(status),
+            "judge_error",
+        ));
+    }
+    all
+}
+
+/// Replies that arrived and state no verdict, as text.
+fn of_the_text() -> Vec<Fault> {
+    let stated = [
+        ("nothing", ""),
+        ("white space", " \n "),
+        ("praise", "It passes, score 1.0."),
+        ("a number", "1"),
+        ("true", "true"),
+        ("null", "null"),
+        ("an empty object", "{}"),
+        ("a list", r#"[{"passed": true}]"#),
+        ("no passed", r#"{"reasoning": "r", "score": 1}"#),
+        (
+            "passed in words",
+            r#"{"reasoning": "r", "passed": "true", "score": 1}"#,
+        ),
+        (
+            "passed as a number",
+            r#"{"reasoning": "r", "passed": 1, "score": 1}"#,
+        ),
+        (
+            "passed twice",
+            r#"{"passed": true, "reasoning": "r", "passed": false}"#,
+        ),
+        ("NaN", r#"{"reasoning": "r", "passed": true, "score": NaN}"#),
+        (
+            "infinite",
+            r#"{"reasoning": "r", "passed": true, "score": 1e999}"#,
+        ),
+        (
+            "score above",
+            r#"{"reasoning": "r", "passed": true, "score": 7}"#,
+        ),
+        (
+            "score below",
+            r#"{"reasoning": "r", "passed": true, "score": -0.1}"#,
+        ),
+        (
+            "score in words",
+            r#"{"reasoning": "r", "passed": true, "score": "1.0"}"#,
+        ),
+        (
+            "reasoning as a list",
+            r#"{"reasoning": ["r"], "passed": true, "score": 1}"#,
+        ),
+        (
+            "half an object",
+            r#"{"reasoning": "r", "passed": true, "sco"#,
+        ),
+        (
+            "another schema",
+            r#"{"verdict": {"passed": true, "score": 1}}"#,
+        ),
+        (
+            "two verdicts",
+            "{\"passed\": true, \"score\": 1}\n{\"passed\": false, \"score\": 0}",
+        ),
+    ];
+    let replies = stated.into_iter();
+    let replies = replies.map(|(what, said)| (what.to_owned(), Reply::text(said), "unparsed"));
+    replies.collect()
+}
+
+/// Calls of `submit_verdict` that state none.
+fn of_the_call(speaker: &Speaker) -> Vec<Fault> {
+    let submit = |arguments: &str| Reply::raw_call("submit_verdict", arguments);
+    let mut all = vec![
+        ("only text", Reply::text("It passes."), "unparsed"),
+        ("an empty reply", Reply::text(""), "unparsed"),
+        ("no arguments", submit("{}"), "unparsed"),
+        (
+            "no passed",
+            submit(r#"{"reasoning":"r","score":1}"#),
+            "unparsed",
+        ),
+        (
+            "score above",
+            submit(r#"{"reasoning":"r","passed":true,"score":7}"#),
+            "unparsed",
+        ),
+        (
+            "two that disagree",
+            submit(r#"{"reasoning":"r","passed":true,"score":1}"#).and_raw_call(
+                "submit_verdict",
+                r#"{"reasoning":"r","passed":false,"score":0}"#,
+            ),
+            "unparsed",
+        ),
+        (
+            "cut at its limit",
+            submit(r#"{"reasoning":"r","passed":true,"score":1}"#).finish(speaker.length),
+            "truncated",
+        ),
+    ];
+    if speaker.text_arguments {
+        all.extend([
+            (
+                "half the arguments",
+                submit(r#"{"reasoning":"r","passed":true,"score":1"#),
+                "unparsed",
+            ),
+            ("no JSON", submit("passed"), "unparsed"),
+            (
+                "NaN",
+                submit(r#"{"reasoning":"r","passed":true,"score":NaN}"#),
+                "unparsed",
+            ),
+            ("nothing", submit(""), "unparsed"),
+        ]);
+    }
+    let all = all.into_iter();
+    all.map(|(what, reply, outcome)| (what.to_owned(), reply, outcome))
+        .collect()
+}
+
+/// Verdicts of two criteria that leave one out, or name one twice, or a third.
+fn of_the_criteria() -> Vec<Fault> {
+    let of = |indexes: &[i64]| {
+        let criteria = indexes.iter();
+        let criteria = criteria.map(|n| json!({"index": n, "reasoning": "r", "passed": true}));
+        json!({"criteria": criteria.collect::<Vec<Value>>(), "reasoning": "r"}).to_string()
+    };
+    let stated = [
+        ("a missing criterion", of(&[1])),
+        ("no criterion", of(&[])),
+        ("a criterion twice", of(&[1, 1])),
+        ("a criterion too many", of(&[1, 2, 3])),
+        ("a verdict without criteria", verdict().to_string()),
+    ];
+    let replies = stated.into_iter();
+    let replies = replies.map(|(what, said)| (what.to_owned(), Reply::text(said), "unparsed"));
+    replies.collect()
+}
+
+/// A workspace in which each fault is an eval, and what its server says to each. The last eval is a good one.
+struct Matrix {
+    bench: Bench,
+    /// Id of the eval, what it is, the outcome.
+    expected: Vec<(String, String, &'static str)>,
+    evals: String,
+    server: WireServer,
+    speaker: &'static Speaker,
+    tools: &'static str,
+}
+
+impl Matrix {
+    fn new(
+        speaker: &'static Speaker,
+        faults: Vec<Fault>,
+        tools: &'static str,
+        eval: fn(&str) -> String,
+    ) -> Self {
+        let mut expected = Vec::new();
+        let mut evals = String::new();
+        let mut replies = Vec::new();
+        for (n, (what, reply, outcome)) in faults.into_iter().enumerate() {
+            let id = format!("f{n:03}");
+            evals.push_str(&eval(&id));
+            replies.push((format!("{id}."), reply));
+            expected.push((id, what, outcome));
+        }
+        let server = WireServer::answering(speaker.dialect, move |request: &Request| {
+            let asked = replies.iter().find(|(mark, _)| request.mentions(mark));
+            asked.map_or_else(|| Reply::status(418), |(_, reply)| reply.clone())
+        });
+        Self {
+            bench: Bench::new(),
+            expected,
+            evals,
+            server,
+            speaker,
+            tools,
+        }
+    }
+
+    /// Runs, and returns the lines of the cells.
+    fn run(&self, judge: &str) -> (Vec<Value>, String) {
+        let judges = format!("judge: m\njudges:\n  m: {judge}\nlimits: {{ concurrency: 4 }}\n");
+        self.bench.workspace(&judges, &self.evals);
+        self.bench.write(
+            "t.jsonl",
+            "{\"id\":\"two\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
+        );
+        let mut command = self
+            .bench
+            .command(&["run", "-q", "--no-cache", "--format", "jsonl"]);
+        for key in ["OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY"] {
+            command.env(key, "sk-test-4711-abcdef");
+        }
+        let output = command.output().expect("the program runs");
+        let results = of_type(&rows(&output), "result")
+            .into_iter()
+            .cloned()
+            .collect();
+        (results, text(&output.stdout))
+    }
+
+    fn check(&self, how: &str, lines: &[Value]) {
+        let provider = self.speaker.provider;
+        assert_eq!(lines.len(), self.expected.len(), "{provider}, {how}");
+        for ((id, what, outcome), line) in self.expected.iter().zip(lines) {
+            let told = format!("{provider}, {how}, {what}: {line}");
+            assert_eq!(line["eval"], json!(id), "{told}");
+            assert_eq!(line["outcome"], json!(outcome), "{told}");
+            if *outcome == "pass" {
+                continue;
+            }
+            assert_eq!(
+                (&line["passed"], &line["score"]),
+                (&Value::Null, &Value::Null),
+                "{told}"
+            );
+            let error = line["error"].as_str().unwrap_or_default();
+            assert!(!error.is_empty(), "{told}");
+        }
+    }
+
+    /// Live, recorded, replayed.
+    fn hold(&self) {
+        let Speaker { provider, .. } = self.speaker;
+        let (live, printed) = self.run(&format!(
+            "{{ provider: {provider}, base_url: '{}', model: m, max_attempts: 1{} }}",
+            self.server.base_url(),
+            self.tools
+        ));
+        self.check("live", &live);
+        let shown = self.bench.dicta(&["show", "@", "--format", "jsonl"]);
+        assert_eq!(
+            text(&shown.stdout),
+            printed,
+            "what was recorded is what was shown"
+        );
+        let summary = of_type(&rows(&shown), "summary")[0].clone();
+        assert_eq!((&summary["pass"], &summary["fail"]), (&json!(1), &json!(0)));
+        let (replayed, _) = self.run(&format!("{{ provider: replay, run: '@'{} }}", self.tools));
+        for ((id, what, outcome), line) in self.expected.iter().zip(&replayed) {
+            let told = format!("{provider}, replayed, {id}, {what}: {line}");
+            assert_eq!(line["outcome"] == "pass", *outcome == "pass", "{told}");
+            assert_ne!(line["outcome"], json!("fail"), "{told}");
+            if *outcome != "pass" {
+                assert_eq!(
+                    (&line["passed"], &line["score"]),
+                    (&Value::Null, &Value::Null),
+                    "{told}"
+                );
+            }
+        }
+    }
+}
+
+fn judged(id: &str) -> String {
+    format!("  - {{ id: {id}, type: llm_judge, params: {{ criteria: It is polite {id}. }} }}\n")
+}
+
+fn with_criteria(id: &str) -> String {
+    format!(
+        "  - {{ id: {id}, type: binary_rubric, params: {{ criteria: ['It is polite {id}.', It is short] }} }}\n"
+    )
+}
+
+#[test]
+fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
+    for speaker in SPEAKERS {
+        let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
+        faults.extend(of_the_text());
+        faults.extend(of_the_wire(speaker));
+        Matrix::new(speaker, faults, "", judged).hold();
+    }
+}
+
+#[test]
+fn no_fault_of_a_call_is_a_verdict() {
+    for speaker in SPEAKERS {
+        let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
+        faults.extend(of_the_call(speaker));
+        Matrix::new(
+            speaker,
+            faults,
+            ", tools: [fetch_url], max_turns: 2",
+            judged,
+        )
+        .hold();
+    }
+}
+
+#[test]
+fn no_criterion_left_out_or_said_twice_is_a_verdict() {
+    for speaker in SPEAKERS {
+        let good = json!({"criteria": [{"index": 1, "reasoning": "r", "passed": true},
+            {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});
+        let mut faults = vec![("good".to_owned(), Reply::text(good.to_string()), "pass")];
+        faults.extend(of_the_criteria());
+        Matrix::new(speaker, faults, "", with_criteria).hold();
+    }
+}
