@@ -161,13 +161,7 @@ fn model(
 ) {
     if matches!(
         provider,
-        Some(
-            ProviderKind::Vertex
-                | ProviderKind::OpenaiResponses
-                | ProviderKind::Anthropic
-                | ProviderKind::OpenaiDecisions
-                | ProviderKind::GeminiDecisions
-        )
+        Some(ProviderKind::Vertex | ProviderKind::Anthropic)
     ) {
         let name = PROVIDERS
             .iter()
