@@ -174,6 +174,9 @@ impl Trace<'_> {
         memory: &Memory,
         reply: &Reply,
     ) -> Result<CellResult, CellResult> {
+        if !self.setup.questions.is_empty() {
+            return self.answered(cx, memory, reply).await;
+        }
         if !reply.calls.is_empty() {
             let why = "the reply calls a function, and this judge was given none";
             return Err(self.unparsed(cx, Outcome::Unparsed, why, reply).await);
@@ -305,7 +308,7 @@ impl Trace<'_> {
     }
 
     /// A verdict was read: its citations are looked up, the gate may change it, and it decides.
-    async fn reached(
+    pub(super) async fn reached(
         &self,
         cx: &CallCx,
         memory: &Memory,
@@ -330,7 +333,7 @@ impl Trace<'_> {
         Ok(verdict::decide(&verdict, &self.ask.params))
     }
 
-    async fn unparsed(
+    pub(super) async fn unparsed(
         &self,
         cx: &CallCx,
         outcome: Outcome,

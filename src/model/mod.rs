@@ -22,7 +22,8 @@ pub use judge::{
 };
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
-    CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,
+    Calibrated, CellResult, Citation, Decision, Label, Outcome, ValueOdds, Verdict, VerdictPart,
+    Votes, decide,
 };
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};

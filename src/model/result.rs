@@ -126,7 +126,7 @@ pub struct Citation {
 }
 
 /// One part of a verdict that has several: a criterion, a goal, a call, a kind of slip that was counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerdictPart {
     /// What was judged.
     pub text: String,
@@ -138,19 +138,78 @@ pub struct VerdictPart {
     /// How many, where it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+    /// How likely it is met, where the judge answers with probabilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 impl VerdictPart {
     /// `✗ 2. Names the order: it names none`, the `number` from 1.
     pub fn line(&self, number: usize) -> String {
         let mark = Outcome::of(self.met).mark();
-        let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
+        let count = self.beside();
         let why = if self.reasoning.is_empty() { "" } else { ": " };
         format!(
             "{mark} {number}. {}{count}{why}{}",
             self.text, self.reasoning
         )
     }
+
+    /// ` × 2` or ` (p = 0.12)`, where there is a count or a probability.
+    pub fn beside(&self) -> String {
+        let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
+        match self.probability {
+            Some(p) => format!("{count} (p = {})", shown(p)),
+            None => count,
+        }
+    }
+}
+
+/// What a judge states that answers with probabilities and gives no reasons.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibrated {
+    /// Which kind of judge: `openai-decisions`.
+    pub by: String,
+    /// How likely it passes; absent where that was asked of its parts, or where it does not apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// How likely each value is, where there were more than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueOdds>,
+    /// How sure the service is, where it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// How likely a value is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValueOdds {
+    /// `met`, `not_met` or `not_applicable`.
+    pub value: String,
+    /// From 0 to 1.
+    pub probability: f64,
+}
+
+impl Calibrated {
+    /// What stands where another judge's reason would: `p = 0.93, no rationale (openai-decisions)`.
+    pub fn line(&self) -> String {
+        let mut said: Vec<String> = Vec::new();
+        if let Some(p) = self.probability {
+            said.push(format!("p = {}", shown(p)));
+        }
+        let values = self.values.iter();
+        said.extend(values.map(|v| format!("{} {}", v.value, shown(v.probability))));
+        if let Some(confidence) = self.confidence {
+            said.push(format!("confidence {}", shown(confidence)));
+        }
+        said.push(format!("no rationale ({})", self.by));
+        said.join(", ")
+    }
+}
+
+/// A probability with up to four digits: rounder ones would call what is likely certain.
+fn shown(p: f64) -> String {
+    ((p * 1e4).round() / 1e4).to_string()
 }
 
 /// What a judge stated, before `min_score` and its like decide.
@@ -180,6 +239,9 @@ pub struct Verdict {
     /// Why the reason seems to contradict the verdict, if it does. Flagged, never overridden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<String>,
+    /// In the place of a reason, from a judge that answers with probabilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
 }
 
 /// What became of one cell.

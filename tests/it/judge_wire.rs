@@ -1,5 +1,7 @@
 //! Whole traces over real loopback HTTP, in both dialects, with and without tools.
 
+mod decisions;
+
 use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock, Fut};

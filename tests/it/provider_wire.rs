@@ -2,6 +2,7 @@
 
 mod bench;
 mod faults;
+mod responses;
 mod retries;
 
 use std::sync::Arc;

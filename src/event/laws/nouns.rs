@@ -88,6 +88,7 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
             reasoning,
             met,
             count,
+            probability: count.map(|n| f64::from(n % 101) / 100.0),
         },
     );
     (
