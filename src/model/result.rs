@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Millis, RunId, Usage, WallTime};
+use super::calibrated::shown;
+use super::{Calibrated, Millis, RunId, Usage, WallTime};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -163,53 +164,6 @@ impl VerdictPart {
             None => count,
         }
     }
-}
-
-/// What a judge states that answers with probabilities and gives no reasons.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Calibrated {
-    /// Which kind of judge: `openai-decisions`.
-    pub by: String,
-    /// How likely it passes; absent where that was asked of its parts, or where it does not apply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probability: Option<f64>,
-    /// How likely each value is, where there were more than two.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<ValueOdds>,
-    /// How sure the service is, where it says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-}
-
-/// How likely a value is.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ValueOdds {
-    /// `met`, `not_met` or `not_applicable`.
-    pub value: String,
-    /// From 0 to 1.
-    pub probability: f64,
-}
-
-impl Calibrated {
-    /// What stands where another judge's reason would: `p = 0.93, no rationale (openai-decisions)`.
-    pub fn line(&self) -> String {
-        let mut said: Vec<String> = Vec::new();
-        if let Some(p) = self.probability {
-            said.push(format!("p = {}", shown(p)));
-        }
-        let values = self.values.iter();
-        said.extend(values.map(|v| format!("{} {}", v.value, shown(v.probability))));
-        if let Some(confidence) = self.confidence {
-            said.push(format!("confidence {}", shown(confidence)));
-        }
-        said.push(format!("no rationale ({})", self.by));
-        said.join(", ")
-    }
-}
-
-/// A probability with up to four digits: rounder ones would call what is likely certain.
-fn shown(p: f64) -> String {
-    ((p * 1e4).round() / 1e4).to_string()
 }
 
 /// What a judge stated, before `min_score` and its like decide.
