@@ -13,7 +13,7 @@ use super::super::{ProviderError, client};
 use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct Answered<'a> {
     r#type: &'a str,
     call_id: &'a str,
     output: &'a str,
@@ -68,7 +68,7 @@ fn outputs(answers: &[Answer], reply: &Reply) -> Result<String, ProviderError> {
         return Err(unpaired(answers.len(), reply.calls.len()));
     }
     let items = answers.iter().zip(&reply.calls).map(|(answer, call)| {
-        text_of(&Output {
+        text_of(&Answered {
             r#type: "function_call_output",
             call_id: &call.id,
             output: &answer.text,

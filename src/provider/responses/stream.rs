@@ -419,17 +419,15 @@ impl Reader for ResponseReader {
 
 /// The error of an error event, which stands in it or under `error`.
 fn flat(event: &Value) -> Value {
-    match event.get("error").filter(|error| !error.is_null()) {
-        Some(error) => error.clone(),
-        None => {
-            let mut error = event.clone();
-            if let Value::Object(map) = &mut error {
-                map.shift_remove("type");
-                map.shift_remove("sequence_number");
-            }
-            error
-        }
+    if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
+        return error.clone();
     }
+    let mut error = event.clone();
+    if let Value::Object(map) = &mut error {
+        map.shift_remove("type");
+        map.shift_remove("sequence_number");
+    }
+    error
 }
 
 /// The text of a message, and what it refuses.
