@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::budget::Budget;
 use super::deadline::Deadline;
+use super::decisions;
 use super::evidence::EvidenceStore;
 use super::form::{Form, SubmitVerdict};
 use super::gate::Gate;
@@ -20,6 +21,7 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, VerdictMode};
+use crate::provider::decisions::Question;
 use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
 use crate::tools::ToolSet;
 
@@ -55,12 +57,15 @@ pub(super) struct Setup<'a> {
     pub(super) decls: Vec<ToolDecl>,
     pub(super) prompt: Prompt,
     pub(super) max_turns: u16,
+    /// What is asked of a judge that answers with probabilities; empty for all others.
+    pub(super) questions: Vec<Question>,
 }
 
 impl Setup<'_> {
     /// What the model may answer with on a turn.
     pub(super) fn choice(&self, last: bool) -> Choice {
         match self.mode {
+            _ if !self.questions.is_empty() => Choice::Schema(json!(self.questions)),
             VerdictMode::Schema => Choice::Schema(self.form.schema()),
             VerdictMode::Text => Choice::NoTools,
             VerdictMode::Call | VerdictMode::Auto if last => {
@@ -143,10 +148,17 @@ impl Engine {
             .collect();
         let decls: Vec<Digest> = self.tools.decls().iter().map(ToolDecl::digest).collect();
         let tools = json!({"declared": decls, "settings": settings});
-        let form = setup.form.schema();
+        let form = if setup.questions.is_empty() {
+            setup.form.schema()
+        } else {
+            json!(setup.questions)
+        };
         // The grammar of `rules` decides what a model's weights decide elsewhere.
         let mut parser = match self.config.provider {
             ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
+            kind if kind.is_decisions() => {
+                format!("{PARSER_VERSION} decisions {}", decisions::VERSION)
+            }
             _ => PARSER_VERSION.to_string(),
         };
         if setup.form.parts.is_some() {
@@ -215,6 +227,17 @@ impl Engine {
                 secret: &self.deps.secret,
             },
         );
+        let (mut prompt, mut questions) = (prompt, Vec::new());
+        if self.config.provider.is_decisions() {
+            if has_tools {
+                return Err(ProviderError::Request(format!(
+                    "judge {}: a decisions endpoint calls no tools",
+                    self.config.name
+                )));
+            }
+            prompt = decisions::prompt(ask, &self.config.base_prompt, &self.deps.secret);
+            questions = decisions::questions(ask, &form)?;
+        }
         Ok(Setup {
             provider: &**provider,
             mode,
@@ -223,6 +246,7 @@ impl Engine {
             tools,
             prompt,
             max_turns,
+            questions,
         })
     }
 

@@ -14,6 +14,7 @@ mod budget;
 mod calls;
 mod citations;
 mod deadline;
+mod decisions;
 mod engine;
 mod evidence;
 mod form;

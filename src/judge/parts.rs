@@ -327,7 +327,7 @@ fn part(text: String, reasoning: String, met: bool) -> VerdictPart {
         text,
         reasoning,
         met,
-        count: None,
+        ..VerdictPart::default()
     }
 }
 

@@ -88,11 +88,55 @@ criteria that ask for nothing more.
 
 /// Renders the prompt of a cell.
 pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
+    let (mut user, marker, output) = blocks(ask, frame.base_prompt, frame.secret);
+    user.push_str(&task(ask, frame, output));
+    Prompt {
+        system: system(ask, frame),
+        user,
+        marker,
+    }
+}
+
+/// The same blocks for a judge that writes no verdict: the frame without its form, and `last` in the place of the task.
+pub(super) fn render_material(
+    ask: &JudgeRequest,
+    base_prompt: &str,
+    secret: &Secret,
+    last: &str,
+) -> Prompt {
+    let (mut user, marker, _) = blocks(ask, base_prompt, secret);
+    user.push_str(last);
+    let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
+    let more = more_material(ask);
+    Prompt {
+        system: format!("{}\n\n{MATERIAL}{more}\n{DECIDING}", opening.trim_end()),
+        user,
+        marker,
+    }
+}
+
+/// What is to be judged, in a sentence.
+pub(super) fn matter_of(ask: &JudgeRequest) -> String {
+    matter(ask, output_of(ask))
+}
+
+/// The message that is to be judged; `None`: the session, or nothing was said.
+fn output_of(ask: &JudgeRequest) -> Option<usize> {
+    let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
+    (!ask.params.session)
+        .then(|| messages.iter().rposition(|m| m.role == Role::Assistant))
+        .flatten()
+}
+
+/// The material in its blocks.
+fn blocks(
+    ask: &JudgeRequest,
+    base_prompt: &str,
+    secret: &Secret,
+) -> (String, Marker, Option<usize>) {
     let end = ask.end.min(ask.transcript.messages.len());
     let messages = &ask.transcript.messages[..end];
-    let output = (!ask.params.session)
-        .then(|| messages.iter().rposition(|m| m.role == Role::Assistant))
-        .flatten();
+    let output = output_of(ask);
     let pieces = transcript(messages, output, ask.params.hide_calls);
     let metadata = metadata(ask);
     let mut data = vec![
@@ -100,18 +144,18 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
         ask.params.guide.as_str(),
         &metadata,
     ];
-    data.push(frame.base_prompt);
+    data.push(base_prompt);
     data.extend(ask.params.material.iter().map(|m| m.text.as_str()));
     data.extend(
         pieces
             .iter()
             .flat_map(|p| [p.label.as_str(), p.text.as_str()]),
     );
-    let marker = Marker::derive(frame.secret, &data);
+    let marker = Marker::derive(secret, &data);
 
     let mut user = String::new();
-    if !frame.base_prompt.is_empty() {
-        user.push_str(frame.base_prompt);
+    if !base_prompt.is_empty() {
+        user.push_str(base_prompt);
         user.push_str("\n\n");
     }
     _ = writeln!(user, "Marker of this message: {}\n", marker.as_str());
@@ -146,12 +190,7 @@ pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
     };
     user.push_str(&marker.block("transcript", &count, &body));
     user.push('\n');
-    user.push_str(&task(ask, frame, output));
-    Prompt {
-        system: system(ask, frame),
-        user,
-        marker,
-    }
+    (user, marker, output)
 }
 
 fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
@@ -230,7 +269,13 @@ fn more_material(ask: &JudgeRequest) -> String {
 
 /// The task, after the data, so that it is the last thing read.
 fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String {
-    let what = match (ask.params.session, output) {
+    let what = matter(ask, output);
+    let how = how(frame);
+    format!("{what} {how}\n")
+}
+
+fn matter(ask: &JudgeRequest, output: Option<usize>) -> String {
+    match (ask.params.session, output) {
         _ if ask.params.task.is_some() => ask.params.task.unwrap_or_default().to_owned(),
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
         (false, Some(n)) => {
@@ -242,8 +287,11 @@ fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String 
             "Judge the output. There is no assistant message, so the output is the empty text."
                 .to_owned()
         }
-    };
-    let how = match frame.mode {
+    }
+}
+
+fn how(frame: &Frame<'_>) -> String {
+    match frame.mode {
         VerdictMode::Call | VerdictMode::Auto => {
             format!(
                 "State your verdict by calling `{SUBMIT}`, alone, once you have read every result you asked for."
@@ -256,8 +304,7 @@ fn task(ask: &JudgeRequest, frame: &Frame<'_>, output: Option<usize>) -> String 
             "Reply with the verdict as one JSON object and nothing else, its fields in this order:\n{}",
             frame.form.example()
         ),
-    };
-    format!("{what} {how}\n")
+    }
 }
 
 /// A delimited piece of the transcript block.

@@ -188,6 +188,9 @@ impl Trace<'_> {
         memory: &Memory,
         reply: &Reply,
     ) -> Result<CellResult, CellResult> {
+        if !self.setup.questions.is_empty() {
+            return self.answered(cx, memory, reply).await;
+        }
         if !reply.calls.is_empty() {
             let why = "the reply calls a function, and this judge was given none";
             return Err(self.unparsed(cx, Outcome::Unparsed, why, reply).await);
@@ -319,7 +322,7 @@ impl Trace<'_> {
     }
 
     /// A verdict was read: its citations are looked up, the gate may change it, and it decides.
-    async fn reached(
+    pub(super) async fn reached(
         &self,
         cx: &CallCx,
         memory: &Memory,
@@ -344,7 +347,7 @@ impl Trace<'_> {
         Ok(verdict::decide(&verdict, &self.ask.params))
     }
 
-    async fn unparsed(
+    pub(super) async fn unparsed(
         &self,
         cx: &CallCx,
         outcome: Outcome,

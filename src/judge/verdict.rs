@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::form::Form;
 use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
-use crate::model::{Bounds, CellResult, Citation, Outcome, Verdict};
+use crate::model::{Bounds, Calibrated, CellResult, Citation, Outcome, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
@@ -303,10 +303,12 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
 
 /// The reason; with parts, what they say in a line, the reason, and each part.
 fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
+    let calibrated = verdict.calibrated.as_ref().map(Calibrated::line);
     if verdict.parts.is_empty() {
-        return verdict.reasoning.clone();
+        return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }
     let mut lines = vec![params.parts.head(&verdict.parts)];
+    lines.extend(calibrated);
     if !verdict.reasoning.is_empty() {
         lines.push(verdict.reasoning.clone());
     }

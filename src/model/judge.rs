@@ -32,6 +32,28 @@ pub enum ProviderKind {
     Replay,
 }
 
+impl ProviderKind {
+    /// As dicta.yaml spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gemini => "gemini",
+            Self::Vertex => "vertex",
+            Self::Openai => "openai",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::OpenaiDecisions => "openai-decisions",
+            Self::GeminiDecisions => "gemini-decisions",
+            Self::Rules => "rules",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// Whether it answers with probabilities, and writes nothing.
+    pub const fn is_decisions(self) -> bool {
+        matches!(self, Self::OpenaiDecisions | Self::GeminiDecisions)
+    }
+}
+
 /// How a verdict is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

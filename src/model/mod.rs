@@ -4,6 +4,7 @@
 //! Refuses I/O, clocks, and knowledge of any file format or model protocol.
 
 mod bounds;
+mod calibrated;
 mod cell_name;
 mod ids;
 mod judge;
@@ -15,6 +16,7 @@ mod transcript;
 mod visible;
 
 pub use bounds::{Bounds, Stated};
+pub use calibrated::{Calibrated, ValueOdds};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Millis, RunId, Usage, WallTime};
+use super::calibrated::shown;
+use super::{Calibrated, Millis, RunId, Usage, WallTime};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -126,7 +127,7 @@ pub struct Citation {
 }
 
 /// One part of a verdict that has several: a criterion, a goal, a call, a kind of slip that was counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerdictPart {
     /// What was judged.
     pub text: String,
@@ -138,18 +139,30 @@ pub struct VerdictPart {
     /// How many, where it is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+    /// How likely it is met, where the judge answers with probabilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 impl VerdictPart {
     /// `✗ 2. Names the order: it names none`, the `number` from 1.
     pub fn line(&self, number: usize) -> String {
         let mark = Outcome::of(self.met).mark();
-        let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
+        let count = self.beside();
         let why = if self.reasoning.is_empty() { "" } else { ": " };
         format!(
             "{mark} {number}. {}{count}{why}{}",
             self.text, self.reasoning
         )
+    }
+
+    /// ` × 2` or ` (p = 0.12)`, where there is a count or a probability.
+    pub fn beside(&self) -> String {
+        let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
+        match self.probability {
+            Some(p) => format!("{count} (p = {})", shown(p)),
+            None => count,
+        }
     }
 }
 
@@ -180,6 +193,9 @@ pub struct Verdict {
     /// Why the reason seems to contradict the verdict, if it does. Flagged, never overridden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<String>,
+    /// In the place of a reason, from a judge that answers with probabilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
 }
 
 /// What became of one cell.

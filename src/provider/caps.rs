@@ -67,6 +67,14 @@ const fn gemini(prefix: &'static str, lacks: &'static str, why: &'static str) ->
     }
 }
 
+/// Whose models these are: OpenAI's are the same over both of its protocols.
+const fn family(provider: ProviderKind) -> ProviderKind {
+    match provider {
+        ProviderKind::OpenaiResponses => ProviderKind::Openai,
+        other => other,
+    }
+}
+
 /// What the judge's model takes, and which of the judge's settings it does not.
 pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
     if config.provider == ProviderKind::Anthropic {
@@ -75,7 +83,7 @@ pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
     let model = config.model.rsplit('/').next().unwrap_or_default();
     let rows: Vec<&Family> = TABLE
         .iter()
-        .filter(|row| row.provider == config.provider && model.starts_with(row.prefix))
+        .filter(|row| row.provider == family(config.provider) && model.starts_with(row.prefix))
         .collect();
     let exception = rows.iter().find(|row| row.lacks.is_empty());
     let lacks = |what: &str| {
@@ -102,6 +110,13 @@ pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
             });
         }
     }
+    if config.provider == ProviderKind::OpenaiResponses && config.seed.is_some() {
+        known.push("seed");
+        caps.dropped.push(Dropped {
+            what: "seed".to_owned(),
+            why: "the Responses API has no seed".to_owned(),
+        });
+    }
     (caps, known)
 }
 
@@ -125,6 +140,12 @@ mod tests {
             (ProviderKind::Openai, "gpt-4o", &["reasoning"], true),
             (ProviderKind::Openai, "gpt-4-turbo", &["reasoning"], false),
             (ProviderKind::Openai, "llama3.2", &[], true),
+            (
+                ProviderKind::OpenaiResponses,
+                "gpt-5.1",
+                &["temperature"],
+                true,
+            ),
             (ProviderKind::Gemini, "gemini-2.5-pro", &[], true),
             (
                 ProviderKind::Gemini,

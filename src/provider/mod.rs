@@ -17,6 +17,7 @@ mod caps;
 mod client;
 mod declared;
 mod delay;
+pub mod decisions;
 mod frames;
 #[cfg(test)]
 mod frames_cases;
@@ -131,7 +132,8 @@ pub struct Caps {
 pub enum Choice {
     /// Text alone; the request holds no tool key at all.
     NoTools,
-    /// Text in this JSON Schema (structured output); no tool key either.
+    /// Text in this JSON Schema (structured output); no tool key either. A decisions endpoint, which writes no text, gets
+    /// its questions here ([`decisions`]).
     Schema(serde_json::Value),
     /// Text or any of the declared functions.
     Auto,
@@ -256,40 +258,27 @@ pub fn build(
         kind @ ProviderKind::Vertex => {
             return Err(ProviderError::Request(format!(
                 "provider `{}` is not in this version yet; use openai or gemini",
-                name(kind)
+                kind.as_str()
             )));
         }
-        kind @ (ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions) => {
-            return Err(ProviderError::Request(format!(
-                "provider `{}` is not in this version yet; use openai or gemini",
-                name(kind)
-            )));
+        ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
+            Box::new(decisions::Decisions::new(config)?)
         }
         kind @ (ProviderKind::Rules | ProviderKind::Replay) => {
             return Err(ProviderError::Request(format!(
                 "provider `{}` is built in and sends no requests",
-                name(kind)
+                kind.as_str()
             )));
         }
     };
     let (caps, known) = caps::of(config);
     let http = ModelClient::new(clock);
+    let unary = config.provider.is_decisions();
+    let config = &JudgeConfig {
+        stream: config.stream && !unary,
+        ..config.clone()
+    };
     Ok(Arc::new(client::Client::new(
         dialect, caps, known, config, key, http,
     )))
-}
-
-/// A kind as dicta.yaml spells it.
-fn name(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Gemini => "gemini",
-        ProviderKind::Vertex => "vertex",
-        ProviderKind::Openai => "openai",
-        ProviderKind::OpenaiResponses => "openai-responses",
-        ProviderKind::Anthropic => "anthropic",
-        ProviderKind::OpenaiDecisions => "openai-decisions",
-        ProviderKind::GeminiDecisions => "gemini-decisions",
-        ProviderKind::Rules => "rules",
-        ProviderKind::Replay => "replay",
-    }
 }

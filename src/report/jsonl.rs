@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
-use crate::model::{Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
+use crate::model::{Calibrated, Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
 
 /// Writes JSON lines.
 pub struct Jsonl<'w> {
@@ -93,6 +93,8 @@ struct ResultLine<'a> {
     error: Option<&'a str>,
     citations: &'a [Citation],
     parts: &'a [VerdictPart],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibrated: Option<&'a Calibrated>,
     usage: Option<UsageLine>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -120,6 +122,10 @@ impl<'a> ResultLine<'a> {
             error: result.error.as_deref(),
             citations: result.verdict.as_deref().map_or(&[], |v| &v.citations),
             parts: result.verdict.as_deref().map_or(&[], |v| &v.parts),
+            calibrated: result
+                .verdict
+                .as_deref()
+                .and_then(|v| v.calibrated.as_ref()),
             usage: result.usage.map(UsageLine::of),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,

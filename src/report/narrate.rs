@@ -231,6 +231,9 @@ impl<W: Write> Narrator<W> {
                         self.say(cell, "=", line)?;
                     }
                 }
+                if let Some(calibrated) = &verdict.calibrated {
+                    self.say(cell, "=", &calibrated.line())?;
+                }
                 for (part, number) in verdict.parts.iter().zip(1..) {
                     self.say(cell, "=", &part.line(number))?;
                 }

@@ -1,5 +1,6 @@
 //! One judge of dicta.yaml: every key checked, for itself and against the others.
 
+mod decisions;
 mod more;
 
 use std::path::Path;
@@ -102,7 +103,10 @@ pub(super) fn read(
                 "the recorded traces hold what was sent",
             );
         }
-        _ => model(&mut fields, &mut judge, provider, cx),
+        _ => {
+            model(&mut fields, &mut judge, provider, cx);
+            decisions::settle(&mut fields, &mut judge);
+        }
     }
     judge.run = fields.text("run");
     match provider {
@@ -161,12 +165,7 @@ fn model(
 ) {
     if matches!(
         provider,
-        Some(
-            ProviderKind::Vertex
-                | ProviderKind::OpenaiResponses
-                | ProviderKind::OpenaiDecisions
-                | ProviderKind::GeminiDecisions
-        )
+        Some(ProviderKind::Vertex)
     ) {
         let name = PROVIDERS
             .iter()
@@ -185,6 +184,7 @@ fn model(
     judge.key = key(fields, judge, cx);
     judge.verdict = fields.choice("verdict", VERDICTS).unwrap_or_default();
     match (judge.verdict, judge.tools.is_empty()) {
+        _ if judge.provider.is_decisions() => {}
         (VerdictMode::Call, true) => {
             fields.error(
                 "verdict",

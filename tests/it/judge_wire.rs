@@ -2,6 +2,8 @@
 
 mod anthropic;
 
+mod decisions;
+
 use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock, Fut};

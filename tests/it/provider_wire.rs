@@ -6,6 +6,7 @@ mod caps;
 mod faults;
 mod leftovers;
 mod matrix;
+mod responses;
 mod retries;
 
 use std::sync::Arc;

@@ -12,8 +12,9 @@ use crate::event::{
     RunHeader, Snapshot,
 };
 use crate::model::{
-    Blob, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis, Outcome,
-    ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, Verdict, VerdictPart, WallTime,
+    Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis,
+    Outcome, ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, ValueOdds, Verdict,
+    VerdictPart, WallTime,
 };
 
 /// Text as models and pages have it: line breaks, quotes, controls, anything.
@@ -88,6 +89,7 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
             reasoning,
             met,
             count,
+            probability: count.map(|n| f64::from(n % 101) / 100.0),
         },
     );
     (
@@ -107,6 +109,15 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
                 reasoning,
                 citations,
                 parts,
+                calibrated: score.map(|probability| Calibrated {
+                    by: "openai-decisions".to_owned(),
+                    probability: Some(probability),
+                    values: vec![ValueOdds {
+                        value: "met".to_owned(),
+                        probability,
+                    }],
+                    confidence: passed.map(|_| probability),
+                }),
                 repaired,
                 contradiction,
             },

@@ -28,7 +28,7 @@ pub(super) fn parts<'a>(ink: &Ink<'a>, verdict: &'a Verdict) -> Vec<Block<'a>> {
     let mut out = Vec::new();
     for (part, number) in verdict.parts.iter().zip(1..) {
         let (mark, role) = ink.mark(Outcome::of(part.met));
-        let count = part.count.map_or(String::new(), |n| format!(" × {n}"));
+        let count = part.beside();
         out.push(rich([
             (format!("{mark} {number}. ").as_str(), role),
             (part.text.as_str(), Role::Text),

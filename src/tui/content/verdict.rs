@@ -216,6 +216,13 @@ fn decided<'a>(
         ]));
     }
     if let Some(verdict) = verdict {
+        if let Some(calibrated) = verdict
+            .calibrated
+            .as_ref()
+            .filter(|_| !verdict.parts.is_empty())
+        {
+            out.push(Block::new(calibrated.line(), Role::Text));
+        }
         out.extend(parts(ink, verdict));
         // What was decided beside the reasoning: a cut-off score, say. With parts it only says them again.
         let told = verdict.parts.is_empty() && result.explanation != verdict.reasoning;

@@ -195,6 +195,49 @@ fn a_key_in_the_file_is_refused_and_never_shown() {
 }
 
 #[test]
+fn a_judge_of_probabilities_takes_no_key_that_means_nothing_to_it() {
+    for name in ["openai-decisions", "gemini-decisions"] {
+        let good = format!(
+            "judges:\n  j: {{provider: {name}, model: m, api_key_env: null, tools: [], temperature: null}}\n"
+        );
+        let folder = config(&good);
+        let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+        let judge = &workspace.judges["j"];
+        assert_eq!((judge.temperature, judge.stream), (None, false));
+        for (key, why) in [
+            (
+                "tools: [fetch_url]",
+                "takes no `tools`: it answers questions and calls no functions",
+            ),
+            (
+                "verdict: text",
+                "takes no `verdict`: its answers are probabilities",
+            ),
+            (
+                "verdict: call",
+                "takes no `verdict`: its answers are probabilities",
+            ),
+            ("max_turns: 2", "takes no `max_turns`: it is asked once"),
+            (
+                "temperature: 0",
+                "takes no `temperature`: it writes no text",
+            ),
+            ("seed: 1", "takes no `seed`: it writes no text"),
+            (
+                "stream: true",
+                "takes no `stream`: its reply is one document",
+            ),
+        ] {
+            let tail = format!("judges:\n  j: {{provider: {name}, model: m, {key}}}\n");
+            let problems = config(&tail).problems();
+            assert_eq!(problems.len(), 1, "{key}: {problems:#?}");
+            let says = format!("{name} {why}");
+            assert!(problems[0].contains(&says), "{key}: {problems:#?}");
+        }
+    }
+}
+
+#[test]
 fn an_evalbench_model_config_opens_as_it_is() {
     let folder = config("judges:\n  house: judges/gemini.yaml\n");
     folder.write(

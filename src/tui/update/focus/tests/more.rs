@@ -115,6 +115,7 @@ fn hostile_text_in_every_field_neither_panics_nor_breaks_a_span() {
             reasoning: hostile.into(),
             met: false,
             count: Some(2),
+            ..crate::model::VerdictPart::default()
         }];
         for citation in &mut verdict.citations {
             citation.source = hostile.into();
@@ -149,6 +150,7 @@ fn each_part_of_a_verdict_is_shown_with_its_reason() {
         reasoning: format!("because of {text}"),
         met,
         count,
+        ..crate::model::VerdictPart::default()
     };
     verdict.parts = vec![part("names it", true, None), part("slips", false, Some(2))];
     result.explanation = "1 of 2, told as a text".to_owned();

@@ -1,0 +1,142 @@
+//! What the answers amount to.
+
+use super::super::form::Form;
+use super::questions::levels;
+use crate::model::{Calibrated, ProviderKind, ValueOdds, Verdict, VerdictPart};
+use crate::provider::decisions::{Among, Answer, Question, read as read_answers};
+
+/// Why there is no verdict.
+#[derive(Debug, PartialEq)]
+pub(super) enum Fault {
+    /// The service would not answer.
+    Refused(String),
+    /// What came answers nothing.
+    Unparsed(String),
+}
+
+/// What a probability must be at least for a yes.
+const LIKELY: f64 = 0.5;
+
+/// Reads a verdict. Reasons there are none, and citations neither.
+pub(super) fn read(
+    provider: ProviderKind,
+    form: &Form,
+    questions: &[Question],
+    reply: &str,
+) -> Result<Verdict, Fault> {
+    let answers = read_answers(provider, questions, reply).map_err(|why| Fault::Unparsed(why.0))?;
+    let mut verdict = Verdict {
+        calibrated: Some(Calibrated {
+            by: provider.as_str().to_owned(),
+            ..Calibrated::default()
+        }),
+        ..Verdict::default()
+    };
+    for (question, answer) in questions.iter().zip(answers) {
+        take(&mut verdict, form, question, answer)?;
+    }
+    if let Some(parts) = form.parts
+        && verdict.applicable != Some(false)
+    {
+        let Some((passed, score)) = parts.amount(&verdict.parts) else {
+            return Err(Fault::Unparsed("the eval asks for no parts".to_owned()));
+        };
+        (verdict.passed, verdict.score) = (Some(passed), Some(score));
+    }
+    Ok(verdict)
+}
+
+fn take(
+    verdict: &mut Verdict,
+    form: &Form,
+    question: &Question,
+    answer: Answer,
+) -> Result<(), Fault> {
+    let calibrated = verdict.calibrated.get_or_insert_default();
+    match (question.id.as_str(), answer) {
+        (id, Answer::Refused(why)) => {
+            let why = if why.is_empty() {
+                "it gives no reason"
+            } else {
+                &why
+            };
+            return Err(Fault::Refused(format!(
+                "the service refuses to answer the question `{id}`: {why}"
+            )));
+        }
+        (
+            "met",
+            Answer::Yes {
+                probability,
+                confidence,
+            },
+        ) => {
+            calibrated.confidence = confidence;
+            passing(verdict, probability);
+        }
+        (
+            "met",
+            Answer::Each {
+                probabilities,
+                confidence,
+            },
+        ) => {
+            calibrated.confidence = confidence;
+            calibrated.values = odds(question, &probabilities);
+            let [met, failed, not_applicable] = probabilities[..] else {
+                return Err(Fault::Unparsed("`met` has three values".to_owned()));
+            };
+            let applies = not_applicable <= met.max(failed);
+            verdict.applicable = Some(applies);
+            if applies {
+                passing(verdict, met / (met + failed));
+            }
+        }
+        ("score", Answer::Each { probabilities, .. }) => {
+            let bounds = form.bounds();
+            let levels = levels(bounds);
+            let sum: f64 = probabilities.iter().sum();
+            let worth = levels
+                .iter()
+                .zip(&probabilities)
+                .map(|(level, p)| level * p);
+            let expected = (worth.sum::<f64>() / sum).clamp(bounds.0, bounds.1);
+            verdict.raw_score = Some(expected);
+            verdict.score = Some((expected - bounds.0) / (bounds.1 - bounds.0));
+        }
+        ("applicable", Answer::Yes { probability, .. }) => {
+            verdict.applicable = Some(probability >= LIKELY);
+        }
+        (_, Answer::Yes { probability, .. }) => verdict.parts.push(VerdictPart {
+            met: probability >= LIKELY,
+            probability: Some(probability),
+            ..VerdictPart::default()
+        }),
+        (id, Answer::Each { .. }) => {
+            return Err(Fault::Unparsed(format!("`{id}` is no question of ours")));
+        }
+    }
+    Ok(())
+}
+
+/// The probability of passing, of the whole. It is the score, too, where none is asked for.
+fn passing(verdict: &mut Verdict, probability: f64) {
+    if let Some(calibrated) = &mut verdict.calibrated {
+        calibrated.probability = Some(probability);
+    }
+    verdict.passed = Some(probability >= LIKELY);
+    verdict.score = Some(probability);
+}
+
+fn odds(question: &Question, probabilities: &[f64]) -> Vec<ValueOdds> {
+    let Among::Options(all) = &question.among else {
+        return Vec::new();
+    };
+    let pairs = all.iter().zip(probabilities);
+    pairs
+        .map(|((value, _), p)| ValueOdds {
+            value: value.clone(),
+            probability: *p,
+        })
+        .collect()
+}

@@ -1,0 +1,237 @@
+use super::super::testing::opening;
+use super::*;
+
+fn config(kind: ProviderKind) -> JudgeConfig {
+    let mut config = JudgeConfig::new("j", kind);
+    config.model = "m".to_owned();
+    config.base_url = Some("http://h/v1".to_owned());
+    config
+}
+
+fn pair(a: &str, b: &str) -> (String, String) {
+    (a.to_owned(), b.to_owned())
+}
+
+fn questions() -> Vec<Question> {
+    let question = |id: &str, among| Question {
+        id: id.to_owned(),
+        instructions: "Is it?".to_owned(),
+        among,
+    };
+    vec![
+        question("a", Among::YesNo("Yes.".to_owned(), "No.".to_owned())),
+        question("b", Among::Options(vec![pair("x", "X"), pair("y", "Y")])),
+        question(
+            "c",
+            Among::Levels(vec![pair("1", "low"), pair("2", "high")]),
+        ),
+    ]
+}
+
+fn sent(kind: ProviderKind) -> String {
+    let mut config = config(kind);
+    config.extra_body = Some(json!({"service_tier": "flex"}));
+    let turn = TurnRequest {
+        history: &opening(),
+        tools: &[],
+        choice: Choice::Schema(json!(questions())),
+    };
+    let dialect = Decisions::new(&config).expect("good");
+    let pieces = dialect.pieces(&turn, &Omit::default());
+    pieces.expect("a body").concat()
+}
+
+#[test]
+fn each_service_is_asked_in_its_own_words() {
+    assert_eq!(
+        sent(ProviderKind::OpenaiDecisions),
+        r#"{"model":"m","input":"You judge.\n\nJudge \"this\".","questions":[{"type":"predicate","name":"a","instructions":"Is it? True: Yes. False: No."},{"type":"choice","name":"b","instructions":"Is it?","choices":[{"value":"x","description":"X"},{"value":"y","description":"Y"}]},{"type":"score","name":"c","instructions":"Is it?","levels":[{"label":"1","description":"low"},{"label":"2","description":"high"}]}],"service_tier":"flex"}"#
+    );
+    assert_eq!(
+        sent(ProviderKind::GeminiDecisions),
+        r#"{"model":"models/m","input":"You judge.\n\nJudge \"this\".","questions":{"a":{"type":"noul","instructions":"Is it?","criteria":{"true_description":"Yes.","false_description":"No."}},"b":{"type":"choice","instructions":"Is it?","criteria":{"x":"X","y":"Y"}},"c":{"type":"score","instructions":"Is it?","criteria":["1: low","2: high"]}},"service_tier":"flex"}"#
+    );
+}
+
+#[test]
+fn the_address_is_the_base_and_the_path() {
+    let url = |kind, base: Option<&str>| {
+        let mut config = config(kind);
+        config.base_url = base.map(str::to_owned);
+        Decisions::new(&config).expect("good").url
+    };
+    let (one, two) = (ProviderKind::OpenaiDecisions, ProviderKind::GeminiDecisions);
+    assert_eq!(url(one, None), "https://api.openai.com/v1/decisions");
+    assert_eq!(url(one, Some("http://h/v1/")), "http://h/v1/decisions");
+    assert_eq!(
+        url(two, None),
+        "https://generativelanguage.googleapis.com/v1beta/decisions"
+    );
+    assert_eq!(url(two, Some("http://h")), "http://h/v1beta/decisions");
+    assert_eq!(url(two, Some("http://h/v1")), "http://h/v1/decisions");
+}
+
+#[test]
+fn what_is_no_question_is_not_sent() {
+    let dialect = Decisions::new(&config(ProviderKind::OpenaiDecisions)).expect("good");
+    let many: Vec<Question> = questions().into_iter().cycle().take(401).collect();
+    for choice in [
+        Choice::NoTools,
+        Choice::Auto,
+        Choice::Schema(json!({"type": "object"})),
+        Choice::Schema(json!(many)),
+    ] {
+        let turn = TurnRequest {
+            history: &opening(),
+            tools: &[],
+            choice,
+        };
+        let refused = dialect.pieces(&turn, &Omit::default());
+        assert!(matches!(refused, Err(ProviderError::Request(_))));
+    }
+    let mut config = config(ProviderKind::OpenaiDecisions);
+    config.extra_body = Some(json!({"questions": []}));
+    assert!(Decisions::new(&config).is_err());
+}
+
+const A: &str = r#"{"type":"predicate","name":"a","probability":0.93,"confidence":0.8}"#;
+const B: &str = r#"{"type":"choice","choice":"y","confidence":0.5,"probabilities":[{"value":"y","probability":0.6},{"value":"x","probability":0.4}]}"#;
+const C: &str = r#"{"type":"score","score":0.75,"confidence":0.5,"probabilities":[{"value":0,"label":"1","probability":0.25},{"value":1,"label":"2","probability":0.75}]}"#;
+const G: &str = r#"{"answers":{"c":{"score":0.75,"probabilities":{"1":0.75,"0":0.25},"legend":["1: low","2: high"],"confidence":0.5},"a":{"noul":0.93,"confidence":0.8},"b":{"choice":"y","probabilities":{"y":0.6,"x":0.4},"confidence":0.5}},"usage":{}}"#;
+
+fn openai_reply(a: &str, b: &str, c: &str) -> String {
+    format!(r#"{{"answers":[{a},{b},{c}],"model":"m","usage":{{}}}}"#)
+}
+
+#[test]
+fn answers_are_read_in_the_order_of_the_questions() {
+    let expected = [
+        Answer::Yes {
+            probability: 0.93,
+            confidence: Some(0.8),
+        },
+        Answer::Each {
+            probabilities: vec![0.4, 0.6],
+            confidence: Some(0.5),
+        },
+        Answer::Each {
+            probabilities: vec![0.25, 0.75],
+            confidence: Some(0.5),
+        },
+    ];
+    let one = read(
+        ProviderKind::OpenaiDecisions,
+        &questions(),
+        &openai_reply(A, B, C),
+    );
+    assert_eq!(one.expect("answers"), expected);
+    let two = read(ProviderKind::GeminiDecisions, &questions(), G);
+    assert_eq!(two.expect("answers"), expected);
+    let refused = openai_reply(r#"{"type":"refusal","refusal":"no"}"#, B, C);
+    let refused = read(ProviderKind::OpenaiDecisions, &questions(), &refused);
+    assert_eq!(
+        refused.expect("answers")[0],
+        Answer::Refused("no".to_owned())
+    );
+}
+
+#[test]
+fn what_answers_nothing_is_never_a_default() {
+    let mut bad = vec![
+        openai_reply(B, A, C),
+        openai_reply(r#"{"name":"b","probability":0.9}"#, B, C),
+        format!(r#"{{"answers":[{A},{B}]}}"#),
+        format!(r#"{{"answers":[{A},{B},{C},{A}]}}"#),
+        r#"{"answers":null}"#.to_owned(),
+        "{}".to_owned(),
+        "[]".to_owned(),
+        String::new(),
+    ];
+    for (good, wrong) in [
+        ("0.93", "1.01"),
+        ("0.93", "-0.01"),
+        ("0.93", "NaN"),
+        ("0.93", "\"NaN\""),
+        ("0.93", "1e400"),
+        ("0.93", "null"),
+        (r#""probability":0.93,"#, ""),
+        (
+            r#""probability":0.93,"#,
+            r#""probability":0.93,"probability":0.1,"#,
+        ),
+        ("0.8}", "1.8}"),
+        (r#""choice":"y""#, r#""choice":"z""#),
+        (r#""choice":"y""#, r#""choice":"x""#),
+        (r#""choice":"y","#, ""),
+        (
+            r#""value":"x","probability":0.4"#,
+            r#""value":"y","probability":0.4"#,
+        ),
+        (
+            r#""value":"x","probability":0.4"#,
+            r#""value":"x","probability":0.1"#,
+        ),
+        (r#",{"value":"x","probability":0.4}"#, ""),
+        (r#""label":"1""#, r#""label":"2""#),
+        (r#""label":"1""#, r#""label":"9""#),
+        (r#""score":0.75,"#, ""),
+        ("0.25", "1.25"),
+    ] {
+        let whole = openai_reply(A, B, C);
+        assert!(whole.contains(good), "{good}");
+        bad.push(whole.replacen(good, wrong, 1));
+    }
+    for text in &bad {
+        let read = read(ProviderKind::OpenaiDecisions, &questions(), text);
+        assert!(read.is_err(), "{text}: {read:?}");
+    }
+    for (good, wrong) in [
+        (r#""a":"#, r#""z":"#),
+        (r#""a":"#, r#""b":"#),
+        (r#""usage":{}"#, r#""answers":{}"#),
+        (r#"{"1":0.75"#, r#"{"2":0.75"#),
+        (r#"{"1":0.75"#, r#"{"1":0.75,"2":0.0"#),
+        (r#""noul":0.93,"#, ""),
+        ("0.93", "93"),
+        (r#""c":{"score""#, r#""d":{"noul":0.5},"c":{"score""#),
+    ] {
+        assert!(G.contains(good), "{good}");
+        let text = G.replacen(good, wrong, 1);
+        let read = read(ProviderKind::GeminiDecisions, &questions(), &text);
+        assert!(read.is_err(), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn the_document_is_kept_as_it_came() {
+    let whole = |body: &str| {
+        let mut reader = Box::new(DecisionReader::default());
+        reader.whole(body, &mut New::new())?;
+        reader.end()
+    };
+    let body = r#"{"answers":[],"usage":{"input_tokens":70}}"#;
+    let finished = whole(body).expect("a document");
+    assert_eq!(finished.reply.text, body);
+    assert_eq!(finished.native[0].get(), body);
+    assert_eq!(
+        (finished.usage.input, finished.usage.output),
+        (Some(70), Some(0))
+    );
+    let silent = whole(r#"{"answers":[]}"#).expect("a document");
+    assert_eq!((silent.usage.input, silent.usage.output), (None, None));
+    let blocked = whole(r#"{"prompt_feedback":{"block_reason":"SAFETY"}}"#).expect("a document");
+    assert_eq!(blocked.reply.stop, StopReason::Refused("SAFETY".to_owned()));
+    for cut in 1..body.len() {
+        assert!(
+            matches!(whole(&body[..cut]), Err(ProviderError::Cut { .. })),
+            "{cut}"
+        );
+    }
+    assert!(matches!(whole(""), Err(ProviderError::Cut { .. })));
+    assert!(matches!(
+        whole(r#"{"error":{"message":"x"}}"#),
+        Err(ProviderError::InStream { .. })
+    ));
+    assert!(matches!(whole("<html>"), Err(ProviderError::Malformed(_))));
+    assert!(whole(r#"{"answers":[{"probability":NaN}]}"#).is_ok());
+}

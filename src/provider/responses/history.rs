@@ -1,0 +1,133 @@
+//! The history as input items. What the model said goes back item by item, byte for byte and in order: a reasoning item
+//! belongs directly before its call, and the service refuses a turn that moved or lost one.
+//!
+//! **The one exception**, as in `openai`: where a call's `arguments` are not the text of a JSON object, the canonical form
+//! stands in their place (servers answer 5xx to broken ones); where that is none either, `{}`. Only those bytes change.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::super::body::{json as text_of, opening, paragraphs, unpaired};
+use super::super::{ProviderError, client};
+use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    r#type: &'a str,
+    call_id: &'a str,
+    output: &'a str,
+}
+
+/// The instructions, and one element for each history item that says something; items of one are joined by commas.
+///
+/// Instructions of the first item become `instructions`; later ones keep their place, as a message of their own.
+pub(super) fn input(
+    config: &JudgeConfig,
+    history: &[Item],
+) -> Result<(Option<String>, Vec<String>), ProviderError> {
+    let first = opening(config, history);
+    let mut instructions: Option<String> = None;
+    let mut all = Vec::with_capacity(history.len());
+    let mut calls: &Reply = &Reply::default();
+    for (at, item) in history.iter().enumerate() {
+        let element = match item {
+            Item::User(blocks) => {
+                let blocks = paragraphs(first.as_ref().filter(|_| at == 0).unwrap_or(blocks));
+                let mut messages = Vec::new();
+                for block in blocks {
+                    match block {
+                        Block::System(text) if at == 0 && instructions.is_none() => {
+                            instructions = Some(text);
+                        }
+                        Block::System(text) => messages.push(message("system", &text)),
+                        Block::Text(text) => messages.push(message("user", &text)),
+                    }
+                }
+                messages.join(",")
+            }
+            Item::Model { native, view } => {
+                calls = view;
+                said(native.iter().map(|raw| &**raw), view)?
+            }
+            Item::Answers(answers) => outputs(answers, calls)?,
+        };
+        if !element.is_empty() {
+            all.push(element);
+        }
+    }
+    Ok((instructions, all))
+}
+
+fn message(role: &str, text: &str) -> String {
+    text_of(&json!({"role": role, "content": [{"type": "input_text", "text": text}]}))
+}
+
+fn outputs(answers: &[Answer], reply: &Reply) -> Result<String, ProviderError> {
+    if answers.len() != reply.calls.len() {
+        return Err(unpaired(answers.len(), reply.calls.len()));
+    }
+    let items = answers.iter().zip(&reply.calls).map(|(answer, call)| {
+        text_of(&Answered {
+            r#type: "function_call_output",
+            call_id: &call.id,
+            output: &answer.text,
+        })
+    });
+    Ok(items.collect::<Vec<_>>().join(","))
+}
+
+#[derive(Deserialize)]
+struct Native<'a> {
+    #[serde(borrow, default)]
+    r#type: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+fn said<'a>(
+    native: impl Iterator<Item = &'a RawValue>,
+    view: &Reply,
+) -> Result<String, ProviderError> {
+    let mut calls = view.calls.iter();
+    let mut out = String::new();
+    for raw in native {
+        let text = raw.get();
+        let item: Native<'_> = serde_json::from_str(text)
+            .map_err(|_| client::malformed("a past reply holds no item", text))?;
+        if !out.is_empty() {
+            out.push(',');
+        }
+        let call = (item.r#type == "function_call")
+            .then(|| calls.next())
+            .flatten();
+        let replaced = item.arguments.and_then(|arguments| {
+            let canonical = call?.raw.as_str();
+            Some((arguments.get(), mended(arguments.get(), canonical)?))
+        });
+        let Some((arguments, instead)) = replaced else {
+            out.push_str(text);
+            continue;
+        };
+        // `arguments` borrows from `text`, so this is its place there.
+        let from = arguments.as_ptr() as usize - text.as_ptr() as usize;
+        out.push_str(&text[..from]);
+        out.push_str(&instead);
+        out.push_str(&text[from + arguments.len()..]);
+    }
+    Ok(out)
+}
+
+/// What stands in the place of arguments that are not the text of a JSON object; `None` where they are.
+fn mended(written: &str, canonical: &str) -> Option<String> {
+    match serde_json::from_str::<String>(written) {
+        Ok(inner) if is_object(&inner) => None,
+        Err(_) if is_object(written) => Some(text_of(&written)),
+        _ if is_object(canonical) => Some(text_of(&canonical)),
+        _ => Some(text_of(&"{}")),
+    }
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}

@@ -1,0 +1,210 @@
+//! OpenAI Responses over real loopback HTTP.
+
+use dicta::model::{Answer, Item, ProviderKind, StopReason};
+use dicta::provider::{Choice, Finished, ProviderError};
+use serde_json::{Value, json};
+
+use super::bench::{Bench, KEY, asked, decl, failures, keys};
+use crate::support::wire::{Reply, WireServer};
+
+fn bench(replies: Vec<Reply>) -> Bench {
+    Bench::new(WireServer::openai(replies), ProviderKind::OpenaiResponses)
+}
+
+const END: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"output_tokens":4}}}"#;
+
+fn stream(events: &[String]) -> String {
+    let events = events.iter().map(String::as_str).chain([END]);
+    events
+        .map(|data| format!("event: x\ndata: {data}\n\n"))
+        .collect()
+}
+
+fn done(at: usize, item: &str) -> String {
+    format!(r#"{{"type":"response.output_item.done","output_index":{at},"item":{item}}}"#)
+}
+
+fn said(text: &str) -> String {
+    stream(&[done(
+        0,
+        &json!({"type": "message", "content": [{"type": "output_text", "text": text}]}).to_string(),
+    )])
+}
+
+/// A reasoning item and its call, spelled as no writer of ours would.
+fn items(turn: usize) -> [String; 2] {
+    [
+        format!(
+            r#"{{ "type":"reasoning","id":"rs_{turn}", "encrypted_content":"gAAA{turn}/+==","n":1.50 }}"#
+        ),
+        format!(
+            r#"{{"type":"function_call", "id":"fc_{turn}","call_id":"call_{turn}","name":"f","arguments":"{{ \"n\": {turn} }}"}}"#
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
+    let server = WireServer::openai(vec![Reply::raw(said("ok")), Reply::raw(said("ok"))]);
+    let bench = Bench::with(server, ProviderKind::OpenaiResponses, |config| {
+        config.seed = Some(4);
+        config.reasoning = Some("low".to_owned());
+    });
+    for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+        let body = bench.body_of(&asked(), &[], choice);
+        let dropped: Vec<&str> = body.dropped.iter().map(|d| d.what.as_str()).collect();
+        assert_eq!(dropped, ["seed"]);
+        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        assert_eq!(sent.expect("a reply").reply.text, "ok");
+    }
+    for request in bench.server.requests() {
+        assert_eq!(request.path, "/v1/responses");
+        let bearer = format!("Bearer {KEY}");
+        assert_eq!(request.header("authorization"), Some(bearer.as_str()));
+        let sent = request.json();
+        let of_tools = keys(&sent).into_iter().filter(|key| {
+            let key = key.to_lowercase();
+            key.contains("tool") || key.contains("function") || key == "seed"
+        });
+        assert_eq!(of_tools.collect::<Vec<_>>(), Vec::<String>::new());
+        assert_eq!(sent["store"], false);
+        assert_eq!(sent["include"], json!(["reasoning.encrypted_content"]));
+        assert_eq!(
+            sent["reasoning"],
+            json!({"effort": "low", "summary": "auto"})
+        );
+        assert_eq!(sent["instructions"], "You judge.");
+    }
+}
+
+#[tokio::test]
+async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
+    let turn = |at: usize| {
+        let [reasoning, call] = items(at);
+        Reply::raw(stream(&[done(0, &reasoning), done(1, &call)]))
+    };
+    let bench = bench(vec![turn(1), turn(2), turn(3), Reply::raw(said("done"))]);
+    let (mut history, tools) = (asked(), [decl("f")]);
+    for _ in 0..3 {
+        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let Finished { native, reply, .. } = sent.expect("a call");
+        assert_eq!(reply.stop, StopReason::ToolCalls);
+        history.push(Item::Model {
+            native,
+            view: reply,
+        });
+        history.push(Item::Answers(vec![Answer::ok("page")]));
+    }
+    let body = bench.body_of(&history, &tools, Choice::Auto);
+    let last = bench.provider.send(&body, 1, &bench.cx).await;
+    assert_eq!(last.expect("a text").reply.text, "done");
+    let requests = bench.server.requests();
+    let expected: Vec<String> = (1..=3)
+        .map(|at| {
+            let output = json!({"type": "function_call_output", "call_id": format!("call_{at}"), "output": "page"});
+            format!("{},{output}", items(at).join(","))
+        })
+        .collect();
+    let input = format!(",{}]", expected.join(","));
+    assert!(requests[3].body.contains(&input), "{}", requests[3].body);
+}
+
+#[tokio::test]
+async fn a_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
+    let [reasoning, call] = items(1);
+    let fixtures = [
+        said("a verdict é"),
+        stream(&[done(0, &reasoning), done(1, &call)]),
+    ];
+    for fixture in fixtures {
+        let whole = bench(vec![Reply::raw(fixture.clone())]).send().await;
+        let whole = whole.expect("a reply").reply;
+        let cuts = (0..fixture.len()).map(|at| Reply::raw(fixture.clone()).end_at(at));
+        let bench = bench(cuts.collect());
+        for at in 0..fixture.len() {
+            match bench.send().await {
+                Ok(finished) => assert_eq!(finished.reply, whole, "{at}"),
+                Err(error) => assert!(matches!(error, ProviderError::Cut { .. }), "{at}: {error}"),
+            }
+        }
+        for split in [1, 2, 3, 7, 64] {
+            let split = Reply::raw(fixture.clone()).split_every(split);
+            let bench = self::bench(vec![split]);
+            assert_eq!(bench.send().await.expect("a reply").reply, whole);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_fault_is_a_reply() {
+    let event = |data: Value| Reply::raw(format!("data: {data}\n\n"));
+    let good = || said(r#"{"passed": true, "score": 1.0}"#);
+    for (what, reply) in [
+        ("broken", Reply::raw(good()).cut_at(100)),
+        (
+            "without its end",
+            Reply::raw(good().replace("response.completed", "response.in_progress")),
+        ),
+        (
+            "failed",
+            event(
+                json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "x"}}}),
+            ),
+        ),
+        (
+            "flat error",
+            event(json!({"type": "error", "code": "x", "message": "y"})),
+        ),
+        (
+            "nested error",
+            event(json!({"type": "error", "error": {"message": "y"}})),
+        ),
+        (
+            "error outside SSE",
+            Reply::raw(r#"{"error":{"message":"boom"}}"#),
+        ),
+        ("a page", Reply::raw("<html>\n")),
+        ("half an object", Reply::raw("data: {\"type\":\n\n")),
+        ("empty", Reply::raw("")),
+        ("[DONE] alone", Reply::raw("data: [DONE]\n\n")),
+        ("400", Reply::status(400)),
+        ("500", Reply::status(500)),
+    ] {
+        let bench = bench(vec![reply]);
+        assert!(bench.send().await.is_err(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_is_left_out_and_remembered() {
+    let refused = json!({"error": {"message": "Encrypted content is not supported with this model.",
+        "type": "invalid_request_error", "param": "include", "code": null}});
+    let mut bench = bench(vec![
+        Reply::status(400).body(refused.to_string()),
+        Reply::raw(said("ok")),
+    ]);
+    let (result, facts, waits) = bench.call().await;
+    assert_eq!(result.expect("the second attempt").0, 2);
+    assert_eq!(waits, [0]);
+    assert!(
+        failures(&facts)[0]
+            .2
+            .ends_with("asking again without `encrypted reasoning`")
+    );
+    let requests = bench.server.requests();
+    assert!(requests[0].mentions("include") && !requests[1].mentions("include"));
+    assert!(!bench.body().text().contains("include"));
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_streamed_is_read_too() {
+    let item = json!({"type": "message", "content": [{"type": "output_text", "text": "whole"}]});
+    let body = json!({"status": "completed", "error": null, "output": [item]});
+    let server = WireServer::openai(vec![Reply::raw(body.to_string())]);
+    let bench = Bench::with(server, ProviderKind::OpenaiResponses, |config| {
+        config.stream = false;
+    });
+    assert_eq!(bench.send().await.expect("a reply").reply.text, "whole");
+    assert_eq!(bench.server.requests()[0].json()["stream"], false);
+}
