@@ -72,9 +72,9 @@ impl Trace<'_> {
             let finished = self.ask_model(&memory, last, &cx).await?;
             match &finished.reply.stop {
                 StopReason::Length => {
-                    let why = "the reply hit its token limit before it was complete";
+                    let why = finished.ran_out();
                     return Err(self
-                        .unparsed(&cx, Outcome::Truncated, why, &finished.reply)
+                        .unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
                         .await);
                 }
                 StopReason::Refused(word) => {

@@ -68,9 +68,15 @@ const fn gemini(prefix: &'static str, lacks: &'static str, why: &'static str) ->
 /// What the judge's model takes, and which of the judge's settings it does not.
 pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
     let model = config.model.rsplit('/').next().unwrap_or_default();
+    let provider = match config.provider {
+        // Vertex AI serves other vendors' models in their own dialects.
+        ProviderKind::Vertex if super::vertex::is_claude(&config.model) => ProviderKind::Anthropic,
+        ProviderKind::Vertex => ProviderKind::Gemini,
+        own => own,
+    };
     let rows: Vec<&Family> = TABLE
         .iter()
-        .filter(|row| row.provider == config.provider && model.starts_with(row.prefix))
+        .filter(|row| row.provider == provider && model.starts_with(row.prefix))
         .collect();
     let exception = rows.iter().find(|row| row.lacks.is_empty());
     let lacks = |what: &str| {
@@ -128,6 +134,12 @@ mod tests {
                 true,
             ),
             (ProviderKind::Gemini, "o3", &[], true),
+            (
+                ProviderKind::Vertex,
+                "publishers/google/models/gemini-2.0-flash",
+                &["reasoning"],
+                true,
+            ),
         ];
         for (provider, model, dropped, schema) in cases {
             let mut config = JudgeConfig::new("j", *provider);

@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 
 use super::frames::{Frame, FrameError, Framer};
+use super::google::Tokens;
 use super::refusal::{self, Param};
 use super::retry::{self, CAPPED};
 use super::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
 use crate::clock::Fut;
-use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
+use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Kind, Redactor};
 use crate::model::{JudgeConfig, KeySource, TurnIx, Usage};
 use crate::net::{ModelClient, NetError, ReplyLimits, Response};
 
 /// Longest error body that is read, in bytes; the text shown of it is far shorter.
 const MAX_ERROR_BODY: usize = 256 << 10;
+/// The header that names the Google Cloud project to bill.
+const QUOTA_PROJECT: &str = "x-goog-user-project";
 
 /// What differs between protocols.
 pub(super) trait Dialect: Send + Sync {
@@ -40,6 +43,11 @@ pub(super) trait Reader: Send {
     fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError>;
     /// Takes the body of a reply that was not streamed.
     fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError>;
+    /// The server ended its reply in the middle and is to be asked for the rest: the member to add to the request's
+    /// body, as JSON (`"key":value`). What comes next is added to what came. Asked once a reply ended.
+    fn goes_on(&mut self) -> Option<String> {
+        None
+    }
     /// The stream has ended where it should, as far as HTTP knows.
     fn end(self: Box<Self>) -> Result<Finished, ProviderError>;
     /// What the server has said so far that it costs.
@@ -96,6 +104,8 @@ pub(super) struct Client {
     /// Where no key is sent: why, for a server that wants one.
     keyless: Option<String>,
     redactor: Redactor,
+    /// In the place of a key.
+    tokens: Option<Arc<Tokens>>,
     http: ModelClient,
     learned: Mutex<Learned>,
 }
@@ -145,6 +155,7 @@ impl Client {
             shown_url: shown(dialect.url()),
             keyless,
             redactor: Redactor::new(secrets),
+            tokens: None,
             stream: config.stream,
             dialect,
             caps,
@@ -153,6 +164,23 @@ impl Client {
             http,
             learned: Mutex::default(),
         }
+    }
+
+    /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
+    pub(super) fn with_tokens(mut self, tokens: Arc<Tokens>) -> Self {
+        let has = |headers: &[(String, String)], name: &str| {
+            headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        if let Some(project) = tokens.credentials().quota_project()
+            && !has(&self.headers, QUOTA_PROJECT)
+        {
+            self.headers.push((QUOTA_PROJECT.to_owned(), project.to_owned()));
+        }
+        self.redactor.learn(tokens.credentials().secrets());
+        if !has(&self.headers, "authorization") {
+            self.tokens = Some(tokens);
+        }
+        self
     }
 
     fn learned(&self) -> std::sync::MutexGuard<'_, Learned> {
@@ -173,28 +201,95 @@ impl Client {
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<Finished, ProviderError> {
-        let bytes = body.text().into_bytes();
-        let limits = ReplyLimits::default();
-        let posting = self
-            .http
-            .post(self.dialect.url(), &self.headers, bytes, limits);
-        let mut response = tokio::select! {
+        let mut text = body.text();
+        let mut reader = self.dialect.reader(cx.turn);
+        loop {
+            let mut response = self.post(&text, cx).await?;
+            if !(200..300).contains(&response.status) {
+                return Err(self.refused(response, cx).await);
+            }
+            let read = if self.stream {
+                self.stream(&mut response, &mut *reader, cx, deltas).await
+            } else {
+                self.whole(&mut response, &mut *reader, cx, deltas).await
+            };
+            if read.is_ok()
+                && let Some(member) = reader.goes_on()
+                && let Some(longer) = with_member(&body.text(), &member)
+            {
+                note(cx, "the server ended its reply in the middle; asking for the rest of it").await;
+                text = longer;
+                continue;
+            }
+            let billed = reader.billed();
+            return read
+                .and_then(|()| reader.end())
+                .map_err(|error| self.told(error, billed));
+        }
+    }
+
+    /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
+    async fn post(&self, body: &str, cx: &CallCx) -> Result<Response, ProviderError> {
+        let Some(tokens) = &self.tokens else {
+            return self.post_with(None, body, cx).await;
+        };
+        let token = self.token(tokens, None, cx).await?;
+        let response = self.post_with(Some(&token), body, cx).await?;
+        if response.status != 401 {
+            return Ok(response);
+        }
+        drop(response);
+        let fresh = self.token(tokens, Some(&token), cx).await?;
+        note(
+            cx,
+            "the server refused the access token (401); asking again with a fresh one",
+        )
+        .await;
+        self.post_with(Some(&fresh), body, cx).await
+    }
+
+    /// A token, known to every redactor before it is used.
+    async fn token(
+        &self,
+        tokens: &Tokens,
+        refused: Option<&str>,
+        cx: &CallCx,
+    ) -> Result<Arc<str>, ProviderError> {
+        let log = cx.out.redactor();
+        log.learn(tokens.credentials().secrets());
+        let token = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-            response = posting => response.map_err(|error| self.unreachable(&error))?,
+            token = tokens.get(refused) => token?,
         };
-        if !(200..300).contains(&response.status) {
-            return Err(self.refused(response, cx).await);
+        log.learn([&*token]);
+        self.redactor.learn([&*token]);
+        Ok(token)
+    }
+
+    async fn post_with(
+        &self,
+        token: Option<&str>,
+        body: &str,
+        cx: &CallCx,
+    ) -> Result<Response, ProviderError> {
+        let bytes = body.as_bytes().to_vec();
+        let limits = ReplyLimits::default();
+        let signed: Vec<(String, String)>;
+        let headers = match token {
+            None => &self.headers,
+            Some(token) => {
+                let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
+                signed = [self.headers.as_slice(), &[bearer]].concat();
+                &signed
+            }
+        };
+        let posting = self.http.post(self.dialect.url(), headers, bytes, limits);
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            response = posting => response.map_err(|error| self.unreachable(&error)),
         }
-        let mut reader = self.dialect.reader(cx.turn);
-        let read = if self.stream {
-            self.stream(&mut response, &mut *reader, cx, deltas).await
-        } else {
-            self.whole(&mut response, &mut *reader, cx, deltas).await
-        };
-        let billed = reader.billed();
-        read.and_then(|()| reader.end())
-            .map_err(|error| self.told(error, billed))
     }
 
     /// Reads a stream to its end mark or its end.
@@ -373,6 +468,19 @@ impl Provider for Client {
         }
         Some(shorter)
     }
+}
+
+/// Tells what happened inside one attempt.
+async fn note(cx: &CallCx, text: &str) {
+    let (cell, text) = (Some(cx.cell), text.to_owned());
+    cx.out.send(Kind::Note { cell, text }).await;
+}
+
+/// The body with one more member; `None` where it is no object (a person may have edited it).
+fn with_member(body: &str, member: &str) -> Option<String> {
+    let open = body.trim_end().strip_suffix('}')?;
+    let comma = if open.trim_end().ends_with('{') { "" } else { "," };
+    Some(format!("{open}{comma}{member}}}"))
 }
 
 /// The next piece of the body; what was gathered goes out while nothing comes.
