@@ -10,6 +10,9 @@ use crate::model::JudgeConfig;
 
 const VERSION: &str = "v1beta1";
 
+/// Whether this version speaks Anthropic's dialect there.
+pub const CLAUDE_ON_VERTEX: bool = false;
+
 /// The dialect of a judge on Vertex AI.
 pub(super) fn dialect(
     config: &JudgeConfig,

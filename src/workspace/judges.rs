@@ -162,8 +162,7 @@ fn model(
     if matches!(
         provider,
         Some(
-            ProviderKind::Vertex
-                | ProviderKind::OpenaiResponses
+            ProviderKind::OpenaiResponses
                 | ProviderKind::Anthropic
                 | ProviderKind::OpenaiDecisions
                 | ProviderKind::GeminiDecisions
