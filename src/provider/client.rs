@@ -169,12 +169,15 @@ impl Client {
     /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
     pub(super) fn with_tokens(mut self, tokens: Arc<Tokens>) -> Self {
         let has = |headers: &[(String, String)], name: &str| {
-            headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+            headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
         };
         if let Some(project) = tokens.credentials().quota_project()
             && !has(&self.headers, QUOTA_PROJECT)
         {
-            self.headers.push((QUOTA_PROJECT.to_owned(), project.to_owned()));
+            self.headers
+                .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
         }
         self.redactor.learn(tokens.credentials().secrets());
         if !has(&self.headers, "authorization") {
@@ -217,7 +220,11 @@ impl Client {
                 && let Some(member) = reader.goes_on()
                 && let Some(longer) = with_member(&body.text(), &member)
             {
-                note(cx, "the server ended its reply in the middle; asking for the rest of it").await;
+                note(
+                    cx,
+                    "the server ended its reply in the middle; asking for the rest of it",
+                )
+                .await;
                 text = longer;
                 continue;
             }
@@ -479,7 +486,11 @@ async fn note(cx: &CallCx, text: &str) {
 /// The body with one more member; `None` where it is no object (a person may have edited it).
 fn with_member(body: &str, member: &str) -> Option<String> {
     let open = body.trim_end().strip_suffix('}')?;
-    let comma = if open.trim_end().ends_with('{') { "" } else { "," };
+    let comma = if open.trim_end().ends_with('{') {
+        ""
+    } else {
+        ","
+    };
     Some(format!("{open}{comma}{member}}}"))
 }
 

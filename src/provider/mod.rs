@@ -267,9 +267,7 @@ fn client(
         Auth::Key(key) => *key,
         Auth::Google(_) => None,
     };
-    Ok(client::Client::new(
-        dialect, caps, known, config, key, http,
-    ))
+    Ok(client::Client::new(dialect, caps, known, config, key, http))
 }
 
 /// A kind as dicta.yaml spells it.

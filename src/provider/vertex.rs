@@ -61,7 +61,9 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
     if let Some((project, location)) = place {
         for (what, word) in [("project", project), ("location", location)] {
             if !is_word(what, word) {
-                return Err(refused(format!("`{word}` is no name of a Google Cloud {what}")));
+                return Err(refused(format!(
+                    "`{word}` is no name of a Google Cloud {what}"
+                )));
             }
         }
     }
@@ -137,7 +139,10 @@ mod tests {
         ];
         for (location, host) in rows {
             assert_eq!(
-                url(&config("gemini-2.5-pro", Some(location)), &Auth::Google(None)),
+                url(
+                    &config("gemini-2.5-pro", Some(location)),
+                    &Auth::Google(None)
+                ),
                 format!(
                     "https://{host}/v1beta1/projects/p-1/locations/{location}/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
                 )
@@ -151,8 +156,14 @@ mod tests {
         let place = format!("{at}/projects/p-1/locations/global");
         let rows = [
             ("models/m", format!("{place}/publishers/google/models/m")),
-            ("meta/llama", format!("{place}/publishers/meta/models/llama")),
-            ("publishers/a/models/m", format!("{place}/publishers/a/models/m")),
+            (
+                "meta/llama",
+                format!("{place}/publishers/meta/models/llama"),
+            ),
+            (
+                "publishers/a/models/m",
+                format!("{place}/publishers/a/models/m"),
+            ),
             ("endpoints/12", format!("{place}/endpoints/12")),
             (
                 "projects/9/locations/global/endpoints/12",
@@ -203,7 +214,10 @@ mod tests {
         assert!(url(&nowhere, &Auth::Google(Some("own"))).contains("/projects/own/"));
         for evil in ["evil.example/#", "a@b", "a/../b", "a?b", "", ".."] {
             let told = url(&config("m", Some(evil)), &Auth::Google(None));
-            assert!(told.ends_with("is no name of a Google Cloud location"), "{told}");
+            assert!(
+                told.ends_with("is no name of a Google Cloud location"),
+                "{told}"
+            );
             let mut other = config("m", Some("global"));
             other.project = None;
             assert!(!url(&other, &Auth::Google(Some(evil))).starts_with("https:"));
@@ -212,7 +226,11 @@ mod tests {
 
     #[test]
     fn claude_is_told_apart() {
-        for model in ["claude-sonnet-4-5@20250929", "anthropic/claude-x", "publishers/anthropic/models/x"] {
+        for model in [
+            "claude-sonnet-4-5@20250929",
+            "anthropic/claude-x",
+            "publishers/anthropic/models/x",
+        ] {
             assert!(is_claude(model), "{model}");
         }
         assert!(!is_claude("gemini-2.5-pro"));

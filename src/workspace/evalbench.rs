@@ -267,7 +267,10 @@ pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
     for rubric in &workspace.rubrics {
         files.extend(rubric.judges.clone());
     }
-    let config = workspace.files.iter().find(|(path, _)| path == Path::new(super::CONFIG));
+    let config = workspace
+        .files
+        .iter()
+        .find(|(path, _)| path == Path::new(super::CONFIG));
     let config = config.and_then(|(path, text)| yaml::read(text, path).ok());
     let judges = config.as_ref().and_then(|doc| doc.value.get("judges"));
     for (name, judge) in judges.and_then(Value::as_object).into_iter().flatten() {
@@ -290,7 +293,10 @@ pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
 fn in_words(judge: &JudgeConfig) -> String {
     let mut words = match (&judge.project, &judge.location) {
         (Some(project), Some(location)) => {
-            format!("{} on Vertex AI, {location}, project {project}", judge.model)
+            format!(
+                "{} on Vertex AI, {location}, project {project}",
+                judge.model
+            )
         }
         _ => format!("{} through the Gemini API with {API_KEY}", judge.model),
     };

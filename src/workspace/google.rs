@@ -23,12 +23,18 @@ pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 
 /// The project that the environment names.
 pub(super) fn project(env: &Env) -> Option<String> {
-    PROJECT.iter().find_map(|name| env.get(name)).map(str::to_owned)
+    PROJECT
+        .iter()
+        .find_map(|name| env.get(name))
+        .map(str::to_owned)
 }
 
 /// The location that the environment names.
 pub(super) fn location(env: &Env) -> Option<String> {
-    LOCATION.iter().find_map(|name| env.get(name)).map(str::to_owned)
+    LOCATION
+        .iter()
+        .find_map(|name| env.get(name))
+        .map(str::to_owned)
 }
 
 /// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
@@ -74,7 +80,10 @@ pub fn google_source(judge: &JudgeConfig, env: &Env) -> Option<(String, Option<S
         return None;
     };
     Some(match find(named.as_deref(), env) {
-        None => ("the metadata server, if this machine has one".to_owned(), None),
+        None => (
+            "the metadata server, if this machine has one".to_owned(),
+            None,
+        ),
         Some((path, from)) => (format!("{} ({from})", path.display()), too_open(&path)),
     })
 }
@@ -176,7 +185,10 @@ mod tests {
         let none = google_credentials(&JudgeConfig::new("g", ProviderKind::Gemini), &env(&all));
         assert!(matches!(none, Ok(None)));
         let billed = google_credentials(&named, &env(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]));
-        assert_eq!(billed.expect("good").expect("some").quota_project(), Some("other"));
+        assert_eq!(
+            billed.expect("good").expect("some").quota_project(),
+            Some("other")
+        );
     }
 
     #[test]
@@ -184,7 +196,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key.json");
         let gone = found(&judge(Some(path.clone())), &Env::default());
-        assert!(gone.ends_with("(credentials_file): the file does not exist"), "{gone}");
+        assert!(
+            gone.ends_with("(credentials_file): the file does not exist"),
+            "{gone}"
+        );
         assert_eq!(
             found(&judge(None), &Env::default()),
             "judge `v`: Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT or EVAL_GCP_PROJECT_ID"
@@ -193,7 +208,10 @@ mod tests {
         let mut nowhere = judge(Some(path.clone()));
         nowhere.location = None;
         assert!(found(&nowhere, &Env::default()).contains("needs a location"));
-        assert_eq!(google_source(&judge(Some(path.clone())), &Env::default()).and_then(|s| s.1), None);
+        assert_eq!(
+            google_source(&judge(Some(path.clone())), &Env::default()).and_then(|s| s.1),
+            None
+        );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
         let open = google_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
         assert!(open.is_some_and(|why| why.ends_with("(mode 644): chmod 600 them")));

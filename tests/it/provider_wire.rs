@@ -3,6 +3,7 @@
 mod bench;
 mod faults;
 mod retries;
+mod vertex;
 
 use std::sync::Arc;
 
@@ -247,7 +248,6 @@ fn a_provider_of_a_later_version_says_so() {
     for (kind, name) in [
         (ProviderKind::Anthropic, "anthropic"),
         (ProviderKind::OpenaiResponses, "openai-responses"),
-        (ProviderKind::Vertex, "vertex"),
     ] {
         let config = JudgeConfig::new("j", kind);
         let built = provider::build(&config, None, Arc::new(FakeClock::new()));

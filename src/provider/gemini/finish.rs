@@ -35,8 +35,16 @@ pub(super) fn read(
         "STOP" | "FUNCTION_CALL" if has_calls => StopReason::ToolCalls,
         "STOP" => StopReason::Stop,
         "MAX_TOKENS" => StopReason::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "MODEL_ARMOR"
-        | "ESCALATION" | "LANGUAGE" | "IMAGE_SAFETY" | "IMAGE_PROHIBITED_CONTENT"
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "ESCALATION"
+        | "LANGUAGE"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => StopReason::Refused(told),
         // The model's slip: another try may go well.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "OTHER" => return fault(true),
@@ -46,7 +54,11 @@ pub(super) fn read(
         | "PUP_LIMITED_DISABLED"
         | "NO_IMAGE"
         | "IMAGE_OTHER" => return fault(false),
-        GOES_ON => return Err(cut("the server stopped in the middle of it, and gave no rest of it")),
+        GOES_ON => {
+            return Err(cut(
+                "the server stopped in the middle of it, and gave no rest of it",
+            ));
+        }
         _ => StopReason::Other(told),
     })
 }

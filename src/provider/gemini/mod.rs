@@ -233,4 +233,6 @@ impl Dialect for Generate {
 }
 
 #[cfg(test)]
+mod more_tests;
+#[cfg(test)]
 mod tests;

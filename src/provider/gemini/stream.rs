@@ -132,7 +132,9 @@ impl GenerateReader {
         for raw in parts.into_iter().flatten() {
             self.part(raw, new)?;
         }
-        let finish = candidate.finish_reason.filter(|reason| finish::is_one(reason));
+        let finish = candidate
+            .finish_reason
+            .filter(|reason| finish::is_one(reason));
         self.finish = finish.or(self.finish.take());
         self.continuation = candidate.continuation_token.or(self.continuation.take());
         self.finish_message = candidate.finish_message.or(self.finish_message.take());

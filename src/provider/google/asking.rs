@@ -196,7 +196,8 @@ fn granted(answer: &str) -> Result<Granted, ProviderError> {
     let grant: Grant = serde_json::from_str(answer).map_err(|_| {
         ProviderError::Malformed("Google's token server gave no access token".to_owned())
     })?;
-    let fits = !grant.access_token.is_empty() && grant.access_token.bytes().all(|b| b.is_ascii_graphic());
+    let fits =
+        !grant.access_token.is_empty() && grant.access_token.bytes().all(|b| b.is_ascii_graphic());
     if !fits {
         return Err(ProviderError::Malformed(
             "Google's token server gave an access token that no header can carry".to_owned(),
@@ -205,7 +206,9 @@ fn granted(answer: &str) -> Result<Granted, ProviderError> {
     let lives = grant.expires_in.filter(|secs| *secs > 0.0);
     Ok(Granted {
         token: grant.access_token,
-        lives: lives.map_or(LIVES, Millis::from_secs_f64).min(LIVES_AT_MOST),
+        lives: lives
+            .map_or(LIVES, Millis::from_secs_f64)
+            .min(LIVES_AT_MOST),
     })
 }
 
@@ -243,9 +246,7 @@ fn assertion(account: &ServiceAccount, clock: &dyn Clock) -> Result<String, Prov
             text.as_bytes(),
             &mut signature,
         )
-        .map_err(|_| {
-            ProviderError::Request("the service account's key cannot sign".to_owned())
-        })?;
+        .map_err(|_| ProviderError::Request("the service account's key cannot sign".to_owned()))?;
     text.push('.');
     text.push_str(&base64url(&signature));
     Ok(text)
@@ -256,10 +257,9 @@ pub(super) fn base64url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
-        let word = three
-            .iter()
-            .enumerate()
-            .fold(0_u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
+        let word = three.iter().enumerate().fold(0_u32, |word, (at, byte)| {
+            word | u32::from(*byte) << (16 - 8 * at)
+        });
         for at in 0..=three.len() {
             let six = (word >> (18 - 6 * at)) & 63;
             out.push(char::from(ALPHABET[six as usize]));

@@ -55,7 +55,10 @@ fn place(fields: &Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.project = judge.project.take().or_else(|| google::project(cx.env));
     judge.location = judge.location.take().or_else(|| google::location(cx.env));
     if judge.location.is_none() && !fields.has("location") {
-        fields.error_here("missing", format!("judge `{}`: {}", judge.name, google::no_location()));
+        fields.error_here(
+            "missing",
+            format!("judge `{}`: {}", judge.name, google::no_location()),
+        );
     }
 }
 
@@ -67,7 +70,8 @@ fn with_key(fields: &Fields<'_>, has_file: bool) {
     }
     for key in ["project", "location"] {
         if fields.has(key) {
-            let message = format!("{key} is not used: with an API key, Vertex AI takes the key's own");
+            let message =
+                format!("{key} is not used: with an API key, Vertex AI takes the key's own");
             fields.warning(key, "no-effect", message);
         }
     }
