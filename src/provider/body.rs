@@ -94,9 +94,10 @@ pub(super) fn declared<'t>(turn: &TurnRequest<'t>) -> Result<&'t [ToolDecl], Pro
 }
 
 /// Keys of `extra_body` that would say something else than the judge's own configuration does.
-const OWNED: [&str; 14] = [
+const OWNED: [&str; 15] = [
     "model",
     "messages",
+    "system",
     "contents",
     "systemInstruction",
     "system_instruction",

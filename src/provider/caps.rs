@@ -1,5 +1,7 @@
 //! What models take, as far as it is known before the first call. What the table does not know, the server says.
 
+pub(super) mod claude;
+
 use super::Caps;
 use crate::event::Dropped;
 use crate::model::{JudgeConfig, ProviderKind};
@@ -67,12 +69,18 @@ const fn gemini(prefix: &'static str, lacks: &'static str, why: &'static str) ->
 
 /// What the judge's model takes, and which of the judge's settings it does not.
 pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
+    // Vertex AI serves other vendors' models in their own dialects.
+    let on_vertex = config.provider == ProviderKind::Vertex;
+    if config.provider == ProviderKind::Anthropic
+        || on_vertex && super::vertex::is_claude(&config.model)
+    {
+        return claude::of(config);
+    }
     let model = config.model.rsplit('/').next().unwrap_or_default();
-    let provider = match config.provider {
-        // Vertex AI serves other vendors' models in their own dialects.
-        ProviderKind::Vertex if super::vertex::is_claude(&config.model) => ProviderKind::Anthropic,
-        ProviderKind::Vertex => ProviderKind::Gemini,
-        own => own,
+    let provider = if on_vertex {
+        ProviderKind::Gemini
+    } else {
+        config.provider
     };
     let rows: Vec<&Family> = TABLE
         .iter()

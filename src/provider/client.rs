@@ -29,6 +29,10 @@ pub(super) trait Dialect: Send + Sync {
     fn url(&self) -> &str;
     /// The header that carries the key: its name and what precedes the key.
     fn key_header(&self) -> (&'static str, &'static str);
+    /// Headers that the protocol asks for besides; a user's own of the same name win.
+    fn headers(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
     /// The settings a server may refuse and we can leave out.
     fn params(&self) -> &'static [Param];
     /// The body as pieces, without the settings that `omit` names.
@@ -127,6 +131,8 @@ impl Client {
             "application/json"
         };
         headers.push(("accept".to_owned(), accept.to_owned()));
+        let asked = dialect.headers().into_iter();
+        headers.extend(asked.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(key) = key {
             let (name, prefix) = dialect.key_header();
             headers.push((name.to_owned(), format!("{prefix}{key}")));

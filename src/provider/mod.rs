@@ -32,7 +32,6 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use attempts::call;
-pub use vertex::CLAUDE_ON_VERTEX;
 
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Dropped};

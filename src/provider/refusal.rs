@@ -119,7 +119,7 @@ pub(super) struct Param {
 /// The setting that a refusal names as not taken, if it names one. A value out of range is the user's to mend and is
 /// none.
 pub(super) fn named<'p>(params: &'p [Param], message: &str) -> Option<&'p Param> {
-    const HINTS: [&str; 13] = [
+    const HINTS: [&str; 15] = [
         "unsupported",
         "not support",
         "n't support",
@@ -133,6 +133,9 @@ pub(super) fn named<'p>(params: &'p [Param], message: &str) -> Option<&'p Param>
         "cannot find field",
         "is not enabled",
         "not available",
+        // Of two settings that do not go together, as Anthropic says it.
+        "may not be enabled",
+        "may only be set",
     ];
     let lower = message.to_lowercase();
     // A schema the server cannot use is a defect to be seen, not a setting to be left out.

@@ -2,30 +2,42 @@
 //!
 //! `https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…`;
 //! `global` has no prefix, `us` and `eu` have hosts of their own. With an API key ("express mode") there is no project in
-//! the path. Format: Google's REST reference and its Python SDK.
+//! the path. Claude answers `rawPredict` and `streamRawPredict` there. Format: Google's REST reference and its Python SDK.
 
 use super::client::Dialect;
-use super::{Auth, ProviderError, body, gemini};
+use super::{Auth, ProviderError, anthropic, body, gemini};
 use crate::model::JudgeConfig;
 
 const VERSION: &str = "v1beta1";
-
-/// Whether this version speaks Anthropic's dialect there.
-pub const CLAUDE_ON_VERTEX: bool = false;
+/// As Anthropic's own SDK asks there.
+const CLAUDE_API: &str = "v1";
+/// Anthropic's dialect as Vertex AI speaks it; stands in the body, and the model in the address alone.
+const CLAUDE_VERSION: &str = "vertex-2023-10-16";
 
 /// The dialect of a judge on Vertex AI.
 pub(super) fn dialect(
     config: &JudgeConfig,
     auth: &Auth<'_>,
 ) -> Result<Box<dyn Dialect>, ProviderError> {
-    if is_claude(&config.model) {
-        return Err(ProviderError::Request(format!(
-            "judge `{}`: Claude on Vertex AI is not in this version yet; use `provider: anthropic`",
-            config.name
-        )));
+    let mut url = model_url(config, auth)?;
+    if !is_claude(&config.model) {
+        return Ok(Box::new(gemini::Generate::at(config, url)?));
     }
-    let url = model_url(config, auth)?;
-    Ok(Box::new(gemini::Generate::at(config, url)?))
+    let method = if config.stream {
+        "streamRawPredict"
+    } else {
+        "rawPredict"
+    };
+    let path = format!("{}:{method}", url.path());
+    url.set_path(&path);
+    let endpoint = anthropic::Endpoint {
+        url: url.into(),
+        // Express mode is for Google's own models; should that change, its key travels as theirs does.
+        key_header: ("x-goog-api-key", ""),
+        version: None,
+        version_in_body: Some(CLAUDE_VERSION),
+    };
+    Ok(Box::new(anthropic::Messages::at(config, endpoint)?))
 }
 
 /// Whether Vertex AI serves this model in Anthropic's dialect.
@@ -71,6 +83,7 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
     let path = url.path().trim_end_matches('/').to_owned();
     let version = match path.rsplit('/').next() {
         Some(last) if gemini::is_version(last) => String::new(),
+        _ if is_claude(&config.model) => format!("/{CLAUDE_API}"),
         _ => format!("/{VERSION}"),
     };
     let model = model_path(&config.model);
@@ -97,6 +110,7 @@ fn model_path(model: &str) -> String {
     let parts: Vec<&str> = model.split('/').collect();
     match parts[..] {
         ["publishers" | "endpoints" | "projects", ..] => model.to_owned(),
+        [name] if is_claude(name) => format!("publishers/anthropic/models/{name}"),
         ["models", name] | [name] => format!("publishers/google/models/{name}"),
         [publisher, name] => format!("publishers/{publisher}/models/{name}"),
         _ => model.to_owned(),
@@ -115,6 +129,9 @@ fn is_word(what: &str, text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::model::ProviderKind;
+    use crate::provider::client::Omit;
+    use crate::provider::testing::opening;
+    use crate::provider::{Choice, TurnRequest};
 
     fn config(model: &str, location: Option<&str>) -> JudgeConfig {
         JudgeConfig {
@@ -234,5 +251,36 @@ mod tests {
             assert!(is_claude(model), "{model}");
         }
         assert!(!is_claude("gemini-2.5-pro"));
+    }
+
+    #[test]
+    fn claude_is_spoken_to_in_its_own_dialect() {
+        let mut config = config("claude-sonnet-4-5@20250929", Some("us-east5"));
+        let at = "https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5@20250929";
+        assert_eq!(
+            url(&config, &Auth::Google(None)),
+            format!("{at}:streamRawPredict")
+        );
+        config.stream = false;
+        assert_eq!(
+            url(&config, &Auth::Google(None)),
+            format!("{at}:rawPredict")
+        );
+        let claude = dialect(&config, &Auth::Google(None)).expect("a dialect");
+        assert_eq!(claude.headers(), []);
+        let turn = TurnRequest {
+            history: &opening(),
+            tools: &[],
+            choice: Choice::NoTools,
+        };
+        let body = claude
+            .pieces(&turn, &Omit::default())
+            .expect("a body")
+            .concat();
+        assert!(
+            body.starts_with(r#"{"anthropic_version":"vertex-2023-10-16","#),
+            "{body}"
+        );
+        assert!(!body.contains(r#""model""#), "{body}");
     }
 }

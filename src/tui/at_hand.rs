@@ -35,13 +35,16 @@ const KEYS: &[(&str, &str, ProviderKind, &str)] = &[
         "gemini-2.5-pro",
     ),
     ("openai", "OPENAI_API_KEY", ProviderKind::Openai, "gpt-5"),
+    (
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        ProviderKind::Anthropic,
+        "claude-sonnet-4-6",
+    ),
 ];
 
-/// Variables whose providers this version does not speak to.
-const NOT_YET: &[(&str, &str)] = &[
-    ("anthropic", "ANTHROPIC_API_KEY"),
-    ("openrouter", "OPENROUTER_API_KEY"),
-];
+/// Variables of services that offer many models: which one is meant only the user knows.
+const MANY: &[(&str, &str)] = &[("openrouter", "OPENROUTER_API_KEY")];
 
 /// Servers that people run, by their usual ports.
 const SERVERS: &[(&str, u16)] = &[
@@ -173,12 +176,12 @@ fn of_keys(
             note: broken.unwrap_or_default(),
         });
     }
-    for (name, variable) in NOT_YET {
+    for (name, variable) in MANY {
         if env.get(variable).is_some() {
             found.push(AtHand {
                 title: format!("{name} · key in {variable}"),
                 judge: None,
-                note: "not in this version yet: it speaks to OpenAI's chat completions and Gemini"
+                note: "name it in dicta.yaml: provider: openai with its base_url and api_key_env"
                     .to_owned(),
             });
         }

@@ -74,9 +74,14 @@ async fn server(body: Option<&'static str>) -> u16 {
 }
 
 #[tokio::test]
-async fn keys_in_the_environment_are_judges_and_what_is_not_read_yet_says_so() {
+async fn keys_in_the_environment_are_judges_and_a_key_to_many_models_says_so() {
     let (_dir, order) = order();
-    let env = env(&["OPENAI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"]);
+    let env = env(&[
+        "OPENAI_API_KEY",
+        "GOOGLE_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OPENROUTER_API_KEY",
+    ]);
     let found = find_on(&[], &env, &order, &clock()).await;
     let titles: Vec<_> = found.iter().map(|one| one.title.as_str()).collect();
     assert_eq!(
@@ -84,11 +89,14 @@ async fn keys_in_the_environment_are_judges_and_what_is_not_read_yet_says_so() {
         [
             "gemini · gemini-2.5-pro · key in GOOGLE_API_KEY",
             "openai · gpt-5 · key in OPENAI_API_KEY",
-            "anthropic · key in ANTHROPIC_API_KEY"
+            "anthropic · claude-sonnet-4-6 · key in ANTHROPIC_API_KEY",
+            "openrouter · key in OPENROUTER_API_KEY"
         ]
     );
     assert!(found[0].note.ends_with(" tokens, cost unknown (no prices)"));
-    assert!(found[2].judge.is_none() && found[2].note.starts_with("not in this version yet"));
+    let anthropic = found[2].judge.as_ref().expect("it can be asked");
+    assert_eq!(anthropic.provider, ProviderKind::Anthropic);
+    assert!(found[3].judge.is_none() && found[3].note.starts_with("name it in dicta.yaml"));
     assert!(!format!("{found:?}").contains("sk-secret"));
 }
 

@@ -206,10 +206,6 @@ fn claude(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place) {
         return;
     };
     on_vertex(judge, project, region);
-    if !crate::provider::CLAUDE_ON_VERTEX {
-        let message = "Claude on Vertex AI is not in this version yet; write a judge with `provider: anthropic` instead";
-        fields.error("generator", "not-yet", message);
-    }
 }
 
 fn on_vertex(judge: &mut JudgeConfig, project: String, region: String) {
@@ -226,11 +222,11 @@ fn other_generator(name: &str) -> String {
         ),
         _ if UNDER_TEST.contains(&name) => format!(
             "generator `{name}` is something evalbench tests, no judge; name a model config with \
-             `gcp_vertex_gemini`, or write a judge with `provider:` gemini, vertex or openai"
+             `gcp_vertex_gemini`, or write a judge with `provider:` gemini, vertex, openai or anthropic"
         ),
         _ => format!(
             "generator `{name}` is not known; `gcp_vertex_gemini` and `gcp_vertex_claude` are, or write a judge \
-             with `provider:` gemini, vertex or openai"
+             with `provider:` gemini, vertex, openai or anthropic"
         ),
     }
 }

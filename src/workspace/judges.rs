@@ -163,7 +163,6 @@ fn model(
         provider,
         Some(
             ProviderKind::OpenaiResponses
-                | ProviderKind::Anthropic
                 | ProviderKind::OpenaiDecisions
                 | ProviderKind::GeminiDecisions
         )
@@ -172,8 +171,9 @@ fn model(
             .iter()
             .find(|(_, p)| Some(*p) == provider)
             .map_or("", |(name, _)| name);
-        let message =
-            format!("provider `{name}` is not in this version yet; `openai` and `gemini` are");
+        let message = format!(
+            "provider `{name}` is not in this version yet; `openai`, `gemini` and `anthropic` are"
+        );
         fields.error("provider", "not-yet", message);
     }
     if provider.is_some() && fields.is_mapping() && !fields.has("model") {

@@ -169,8 +169,8 @@ fn each_fault_of_dicta_yaml_is_told_at_its_place() {
             "4:17: unknown provider `opnai`; did you mean `openai`?",
         ),
         (
-            judge("provider: anthropic, model: m"),
-            "4:17: provider `anthropic` is not in this version yet; `openai` and `gemini` are",
+            judge("provider: anthropic"),
+            "4:3: judge `j` needs a `model`",
         ),
         (judge("provider: openai"), "4:3: judge `j` needs a `model`"),
         (

@@ -1,4 +1,6 @@
-//! Whole traces over real loopback HTTP, in both dialects, with and without tools.
+//! Whole traces over real loopback HTTP, in each dialect, with and without tools.
+
+mod anthropic;
 
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::wire::{Dialect, Pause, Reply, Request, WireServer};
 
-const BOTH: [Dialect; 2] = [Dialect::Openai, Dialect::Gemini];
+const ALL: [Dialect; 3] = [Dialect::Openai, Dialect::Gemini, Dialect::Anthropic];
 
 /// Answers every call with a page that names a release.
 struct Page(ToolDecl);
@@ -77,6 +79,7 @@ impl Bench {
         let (kind, server) = match dialect {
             Dialect::Openai => (ProviderKind::Openai, WireServer::openai(replies)),
             Dialect::Gemini => (ProviderKind::Gemini, WireServer::gemini(replies)),
+            Dialect::Anthropic => (ProviderKind::Anthropic, WireServer::anthropic(replies)),
         };
         let mut config = JudgeConfig::new("wire", kind);
         "scripted".clone_into(&mut config.model);
@@ -182,7 +185,7 @@ fn all_keys(value: &Value, keys: &mut Vec<String>) {
 
 #[tokio::test]
 async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let bench = Bench::new(dialect, false, vec![Reply::text(verdict(true).to_string())]);
         let judged = bench.judge().await;
         assert_eq!(
@@ -210,7 +213,7 @@ async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
 
 #[tokio::test]
 async fn with_tools_a_page_is_read_before_the_verdict() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let url = json!({"url": "https://releases.example"});
         let replies = vec![
             Reply::call("fetch_url", url.clone()).saying("I have to look."),
@@ -235,10 +238,10 @@ async fn with_tools_a_page_is_read_before_the_verdict() {
 
 #[tokio::test]
 async fn broken_arguments_go_back_in_a_form_the_server_takes() {
-    for dialect in BOTH {
+    for dialect in ALL {
         // Gemini's arguments are JSON by its protocol; what can be broken there is their kind.
         let broken = match dialect {
-            Dialect::Openai => Reply::raw_call("fetch_url", "{\"url\": "),
+            Dialect::Openai | Dialect::Anthropic => Reply::raw_call("fetch_url", "{\"url\": "),
             Dialect::Gemini => Reply::call("nope", json!({})),
         };
         let judged = Bench::new(
@@ -278,7 +281,7 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
 
 #[tokio::test]
 async fn a_cut_stream_and_prose_are_never_a_verdict() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let judged = Bench::new(dialect, false, vec![Reply::text("PASS. I would pass it.")])
             .judge()
             .await;
@@ -303,7 +306,7 @@ async fn a_cut_stream_and_prose_are_never_a_verdict() {
 
 #[tokio::test]
 async fn the_state_of_a_run_holds_the_whole_trace() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let replies = vec![
             Reply::call("fetch_url", json!({"url": "https://releases.example"})),
             Reply::call("submit_verdict", verdict(true)),
@@ -338,7 +341,7 @@ async fn the_state_of_a_run_holds_the_whole_trace() {
 
 #[tokio::test]
 async fn a_cancelled_trace_leaves_no_connection() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text(verdict(true).to_string()).pause_before(1, &pause);
         let bench = Bench::new(dialect, false, vec![reply]);

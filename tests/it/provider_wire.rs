@@ -1,5 +1,6 @@
 //! The provider against a server that misbehaves: no fault becomes a reply, no wait is slept through, no key gets out.
 
+mod anthropic;
 mod bench;
 mod faults;
 mod retries;
@@ -13,12 +14,12 @@ use dicta::model::{Answer, Item, JudgeConfig, Millis, ProviderKind, ReplyCall, S
 use dicta::provider::{self, Choice, Finished};
 use serde_json::json;
 
-use self::bench::{BOTH, Bench, KEY, asked, decl, deltas, keys, turn_fact};
+use self::bench::{ALL, Bench, KEY, asked, decl, deltas, keys, turn_fact};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 #[tokio::test]
 async fn a_judge_without_tools_sends_no_tool_key() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let bench = Bench::of(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
         for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
             let body = bench.body_of(&asked(), &[], choice);
@@ -61,7 +62,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
             .saying("Let me look 😀.")
             .thinking("hm")
     };
-    for dialect in BOTH {
+    for dialect in ALL {
         let splits = [1, 2, 3, 7, 64, 100_000];
         let replies = splits.iter().map(|n| reply().split_every(*n)).collect();
         let bench = Bench::of(dialect, replies);
@@ -245,10 +246,7 @@ async fn a_users_headers_are_sent_and_their_values_hidden() {
 
 #[test]
 fn a_provider_of_a_later_version_says_so() {
-    for (kind, name) in [
-        (ProviderKind::Anthropic, "anthropic"),
-        (ProviderKind::OpenaiResponses, "openai-responses"),
-    ] {
+    for (kind, name) in [(ProviderKind::OpenaiResponses, "openai-responses")] {
         let config = JudgeConfig::new("j", kind);
         let built = provider::build(&config, None, Arc::new(FakeClock::new()));
         assert_eq!(

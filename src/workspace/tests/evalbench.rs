@@ -94,14 +94,14 @@ fn the_environment_decides_who_is_asked() {
     assert_eq!(
         warnings,
         [
-            "judges/gemini.yaml:1:12: gcp_region (or EVAL_GCP_PROJECT_REGION) is missing for Vertex AI: the model is asked through the Gemini API"
+            "judges/gemini.yaml:1:1: gcp_region (or EVAL_GCP_PROJECT_REGION) is missing for Vertex AI: the model is asked through the Gemini API"
         ]
     );
     let (_, warnings, _) = opened(file, &env(&[model]));
     assert_eq!(
         warnings,
         [
-            "judges/gemini.yaml:1:12: the model cannot be asked: there is neither gcp_project_id and gcp_region (or EVAL_GCP_PROJECT_ID and EVAL_GCP_PROJECT_REGION) for Vertex AI nor GEMINI_API_KEY for the Gemini API"
+            "judges/gemini.yaml:1:1: the model cannot be asked: there is neither gcp_project_id and gcp_region (or EVAL_GCP_PROJECT_ID and EVAL_GCP_PROJECT_REGION) for Vertex AI nor GEMINI_API_KEY for the Gemini API"
         ]
     );
 }
@@ -114,9 +114,30 @@ fn variables_are_filled_in_and_one_that_is_not_set_is_named() {
     assert_eq!(judge.requests_per_minute, Some(7));
     assert_eq!(judge.base_prompt, "costs five and ${ x");
     assert_eq!(
-        problems(file, &env(&[("N", "7"), ("5", "five")])),
+        problems(
+            file,
+            &env(&[("N", "7"), ("5", "five"), ("GEMINI_API_KEY", "k-1")])
+        ),
         ["judges/gemini.yaml:2:15: ${V} is not set in the environment"]
     );
+}
+
+#[test]
+fn claude_is_asked_on_vertex_ai() {
+    let file = "generator: gcp_vertex_claude\nvertex_model: claude-sonnet-4-5@20250929\n";
+    let place = [
+        ("EVAL_GCP_PROJECT_ID", "p"),
+        ("EVAL_GCP_PROJECT_REGION", "us-east5"),
+    ];
+    let (judge, warnings, became) = opened(file, &env(&place));
+    assert_eq!(judge.provider, ProviderKind::Vertex);
+    assert_eq!(judge.location.as_deref(), Some("us-east5"));
+    assert_eq!(warnings, Vec::<String>::new());
+    assert!(
+        became.contains("claude-sonnet-4-5@20250929 on Vertex AI"),
+        "{became}"
+    );
+    assert!(problems(file, &env(&place[..1]))[0].contains("needs gcp_project_id and gcp_region"));
 }
 
 #[test]

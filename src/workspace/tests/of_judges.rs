@@ -240,7 +240,7 @@ fn a_judge_on_vertex_takes_its_place_from_the_file_or_the_environment() {
     assert_eq!(place("key").0, KeySource::Env("VERTEX_KEY".to_owned()));
     assert_eq!(
         lines(&workspace.warnings),
-        ["dicta.yaml:6:70: location is not used: with an API key, Vertex AI takes the key's own"]
+        ["dicta.yaml:6:62: location is not used: with an API key, Vertex AI takes the key's own"]
     );
     let evalbench = env(&[("EVAL_GCP_PROJECT_REGION", "us-east1")]);
     let workspace = load(&evalbench).unwrap_or_else(|p| panic!("{:?}", lines(&p)));

@@ -67,10 +67,15 @@ impl Bench {
         Self::new(WireServer::gemini(replies), ProviderKind::Gemini)
     }
 
+    pub(super) fn anthropic(replies: Vec<Reply>) -> Self {
+        Self::new(WireServer::anthropic(replies), ProviderKind::Anthropic)
+    }
+
     pub(super) fn of(dialect: Dialect, replies: Vec<Reply>) -> Self {
         match dialect {
             Dialect::Openai => Self::openai(replies),
             Dialect::Gemini => Self::gemini(replies),
+            Dialect::Anthropic => Self::anthropic(replies),
         }
     }
 
@@ -162,7 +167,7 @@ pub(super) fn keys(value: &Value) -> Vec<String> {
     }
 }
 
-pub(super) const BOTH: [Dialect; 2] = [Dialect::Openai, Dialect::Gemini];
+pub(super) const ALL: [Dialect; 3] = [Dialect::Openai, Dialect::Gemini, Dialect::Anthropic];
 
 pub(super) fn deltas(facts: &[TurnFact], of: u8, which: DeltaPart) -> String {
     let texts = facts.iter().filter_map(|fact| match fact {

@@ -6,7 +6,7 @@ use dicta::model::{Millis, ProviderKind, Usage};
 use dicta::provider::{self, ProviderError};
 use serde_json::json;
 
-use super::bench::{BOTH, Bench, failures, turn_fact};
+use super::bench::{ALL, Bench, failures, turn_fact};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 /// What a fault must become.
@@ -82,7 +82,7 @@ async fn each_fault_is_its_own_error_and_never_a_reply() {
             Fault::Status(307),
         ),
     ];
-    for dialect in BOTH {
+    for dialect in ALL {
         for (what, reply, expected) in &both {
             let bench = Bench::of(dialect, vec![reply.clone()]);
             let error = bench.send().await.expect_err(what);
@@ -141,7 +141,7 @@ async fn a_cut_reply_says_what_it_cost() {
 
 #[tokio::test]
 async fn a_cancelled_call_leaves_nothing_behind() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text("some text")
             .piece_len(2)

@@ -1,7 +1,7 @@
 //! A model server on loopback that says what a test tells it to, and misbehaves on command.
 //!
-//! Speaks OpenAI chat completions (`…/chat/completions`) and Gemini (`…:streamGenerateContent`, `…:generateContent`),
-//! streamed or whole as the request asks. Plain HTTP/1.1 on a thread of its own, so that blocking tests can use it too.
+//! Speaks OpenAI chat completions (`…/chat/completions`), Gemini (`…:streamGenerateContent`, `…:generateContent`) and
+//! Anthropic Messages (`…/messages`), streamed or whole as the request asks. Plain HTTP/1.1 on a thread of its own, so that blocking tests can use it too.
 //!
 //! ```ignore
 //! let server = WireServer::openai(vec![
@@ -19,6 +19,7 @@
 
 #![expect(dead_code, reason = "each test module uses its own part of the kit")]
 
+mod anthropic;
 mod http;
 mod render;
 mod reply;
@@ -38,6 +39,7 @@ pub(crate) use reply::Reply;
 pub(crate) enum Dialect {
     Openai,
     Gemini,
+    Anthropic,
 }
 
 /// A request as it came.
@@ -66,6 +68,8 @@ impl Request {
     pub(crate) fn dialect(&self) -> Dialect {
         if self.path.contains("enerateContent") {
             Dialect::Gemini
+        } else if self.path.ends_with("/messages") {
+            Dialect::Anthropic
         } else {
             Dialect::Openai
         }
@@ -75,7 +79,7 @@ impl Request {
     pub(crate) fn tools(&self) -> Vec<String> {
         let body = self.json();
         let tools = match self.dialect() {
-            Dialect::Openai => body["tools"].clone(),
+            Dialect::Openai | Dialect::Anthropic => body["tools"].clone(),
             Dialect::Gemini => body["tools"][0]["functionDeclarations"].clone(),
         };
         let names = tools.as_array().into_iter().flatten();
@@ -154,6 +158,11 @@ impl WireServer {
         Self::scripted(Dialect::Gemini, replies)
     }
 
+    /// An Anthropic server with these replies.
+    pub(crate) fn anthropic(replies: Vec<Reply>) -> Self {
+        Self::scripted(Dialect::Anthropic, replies)
+    }
+
     fn scripted(dialect: Dialect, replies: Vec<Reply>) -> Self {
         let left = Mutex::new(VecDeque::from(replies));
         Self::answering(dialect, move |_| {
@@ -204,7 +213,7 @@ impl WireServer {
     pub(crate) fn base_url(&self) -> String {
         match self.dialect {
             Dialect::Openai => format!("http://{}/v1", self.address),
-            Dialect::Gemini => format!("http://{}", self.address),
+            Dialect::Gemini | Dialect::Anthropic => format!("http://{}", self.address),
         }
     }
 
@@ -271,7 +280,7 @@ impl Request {
     pub(crate) fn wants_stream(&self) -> bool {
         match self.dialect() {
             Dialect::Gemini => self.path.contains("streamGenerateContent"),
-            Dialect::Openai => self.json()["stream"] == json!(true),
+            Dialect::Openai | Dialect::Anthropic => self.json()["stream"] == json!(true),
         }
     }
 }

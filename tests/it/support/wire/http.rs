@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::reply::Say;
-use super::{Reply, Request, render};
+use super::{Dialect, Reply, Request, anthropic, render};
 
 /// Path with query, headers with lower-case names, body.
 pub(super) type Head = (String, Vec<(String, String)>, String);
@@ -47,6 +47,9 @@ pub(super) async fn read_request(
 /// Whether a past call's arguments are not JSON: what real servers answer 500 to.
 pub(super) fn has_broken_arguments(request: &Request) -> bool {
     let body = request.json();
+    if request.dialect() == Dialect::Anthropic {
+        return anthropic::is_refused(&body);
+    }
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let calls = messages.iter().filter_map(|m| m["tool_calls"].as_array());
     calls.flatten().any(|call| {

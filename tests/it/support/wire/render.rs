@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Dialect, Reply, Request};
+use super::{Dialect, Reply, Request, anthropic};
 
 /// A turn as pieces of a body: one event each where it is streamed.
 pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
@@ -11,6 +11,8 @@ pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
         (Dialect::Openai, false) => vec![openai_whole(request, reply).to_string()],
         (Dialect::Gemini, true) => gemini(reply),
         (Dialect::Gemini, false) => vec![gemini_whole(reply).to_string()],
+        (Dialect::Anthropic, true) => anthropic::stream(request, reply),
+        (Dialect::Anthropic, false) => vec![anthropic::whole(request, reply).to_string()],
     }
 }
 
@@ -22,6 +24,7 @@ pub(super) fn more(request: &Request) -> String {
         Dialect::Gemini => {
             event(&json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}))
         }
+        Dialect::Anthropic => anthropic::more(&text),
     }
 }
 
@@ -30,7 +33,7 @@ fn event(value: &Value) -> String {
 }
 
 /// Splits a text into pieces of at most `len` characters.
-fn split(text: &str, len: usize) -> Vec<String> {
+pub(super) fn split(text: &str, len: usize) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     chars
         .chunks(len)
@@ -38,7 +41,7 @@ fn split(text: &str, len: usize) -> Vec<String> {
         .collect()
 }
 
-fn split_at(text: &str, at: &[usize]) -> Vec<String> {
+pub(super) fn split_at(text: &str, at: &[usize]) -> Vec<String> {
     let mut from = 0;
     let mut out = Vec::new();
     for to in at.iter().copied().chain([text.len()]) {

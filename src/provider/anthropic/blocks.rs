@@ -1,0 +1,330 @@
+//! Content blocks put together of their events.
+//!
+//! A block is kept as the server wrote it. Where deltas made it, its members are those of its start with the gathered
+//! ones set; members we do not know stay. A call's `input` is the concatenated text if that is JSON, and else that text
+//! as a JSON string, which says truly what came and which `history` never sends.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::super::ProviderError;
+use super::super::client::{New, malformed};
+use crate::event::DeltaPart;
+use crate::model::{CallIx, ReplyCall, TurnIx};
+
+/// Most blocks of one reply.
+const MAX_BLOCKS: usize = 2000;
+
+type Members = IndexMap<String, Box<RawValue>>;
+
+/// The blocks of one reply, in the order they began.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    turn: TurnIx,
+    all: Vec<Block>,
+    calls: u16,
+}
+
+#[derive(Debug)]
+struct Block {
+    /// The server's key for it: not a position.
+    index: u64,
+    kind: String,
+    /// As it began.
+    start: Box<RawValue>,
+    id: String,
+    name: String,
+    /// What the start held: text, thinking, or a call's input.
+    given: String,
+    /// What deltas brought of the same.
+    came: Option<String>,
+    signature: Option<String>,
+    citations: Vec<Value>,
+    /// Which of the reply's calls it is.
+    call: Option<CallIx>,
+}
+
+/// A block's own fields, as far as we read them.
+#[derive(Debug, Default, serde::Deserialize)]
+struct Start<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+}
+
+impl<'a> Start<'a> {
+    /// Of a kind that we do not read, the kind alone.
+    fn of(raw: &'a RawValue) -> Result<Self, ProviderError> {
+        #[derive(serde::Deserialize)]
+        struct Kind {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        let fault = |_| malformed("it holds a block that is none", raw.get());
+        let Kind { kind } = serde_json::from_str(raw.get()).map_err(fault)?;
+        if !["text", "thinking", "tool_use"].contains(&kind.as_str()) {
+            return Ok(Self {
+                kind,
+                ..Self::default()
+            });
+        }
+        serde_json::from_str(raw.get()).map_err(fault)
+    }
+}
+
+impl Blocks {
+    pub(super) fn new(turn: TurnIx) -> Self {
+        Self {
+            turn,
+            all: Vec::new(),
+            calls: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// A block begins.
+    pub(super) fn start(
+        &mut self,
+        index: u64,
+        raw: &RawValue,
+        new: &mut New,
+    ) -> Result<(), ProviderError> {
+        let start = Start::of(raw)?;
+        let id = start.id.unwrap_or_default();
+        let known = self.all.iter().rev().find(|block| block.index == index);
+        // Told twice, as some gateways do.
+        let again = |b: &Block| b.kind == start.kind && b.id == id && b.came.is_none();
+        if known.is_some_and(again) {
+            return Ok(());
+        }
+        if self.all.len() >= MAX_BLOCKS {
+            return Err(ProviderError::Malformed(format!(
+                "it holds more than {MAX_BLOCKS} blocks"
+            )));
+        }
+        let mut call = None;
+        let name = start.name.unwrap_or_default();
+        if start.kind == "tool_use" {
+            if name.is_empty() {
+                return Err(malformed("a call names no function", raw.get()));
+            }
+            call = Some(CallIx(self.calls));
+            self.calls = self.calls.saturating_add(1);
+        }
+        let given = match start.kind.as_str() {
+            "text" => start.text.unwrap_or_default(),
+            "thinking" => start.thinking.unwrap_or_default(),
+            "tool_use" => start.input.map(arguments).unwrap_or_default(),
+            _ => String::new(),
+        };
+        let part = match start.kind.as_str() {
+            "text" => Some(DeltaPart::Text),
+            "thinking" => Some(DeltaPart::Thought),
+            _ => None,
+        };
+        if let Some(part) = part.filter(|_| !given.is_empty()) {
+            new.push((part, given.clone()));
+        }
+        self.all.push(Block {
+            index,
+            kind: start.kind,
+            start: raw.to_owned(),
+            id,
+            name,
+            given,
+            came: None,
+            signature: None,
+            citations: Vec::new(),
+            call,
+        });
+        Ok(())
+    }
+
+    /// More of a block. Kinds of deltas we do not know change nothing.
+    pub(super) fn delta(
+        &mut self,
+        index: u64,
+        delta: &Value,
+        new: &mut New,
+    ) -> Result<(), ProviderError> {
+        let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("type");
+        let (of, more) = match kind {
+            "text_delta" => ("text", text("text")),
+            "thinking_delta" => ("thinking", text("thinking")),
+            "signature_delta" => ("thinking", text("signature")),
+            "citations_delta" => ("text", ""),
+            "input_json_delta" => ("tool_use", text("partial_json")),
+            _ => return Ok(()),
+        };
+        if !self.all.iter().any(|block| block.index == index) {
+            // A server that leaves out the start of a text.
+            let start = to_raw_value(&serde_json::json!({"type": of, of: ""}));
+            let start = start.expect("a map of strings is JSON");
+            self.start(index, &start, new)?;
+        }
+        let block = self.all.iter_mut().rfind(|block| block.index == index);
+        let Some(block) = block else { return Ok(()) };
+        if of != block.kind && !(of == "tool_use" && block.kind.ends_with("_tool_use")) {
+            let what = format!("a {kind} for a block of kind {}", block.kind);
+            return Err(malformed(&what, &delta.to_string()));
+        }
+        match kind {
+            "signature_delta" => block.signature = Some(more.to_owned()),
+            "citations_delta" => block.citations.extend(delta.get("citation").cloned()),
+            _ => {
+                let came = block.came.get_or_insert_default();
+                came.push_str(more);
+                let part = match (of, block.call) {
+                    ("text", _) => Some(DeltaPart::Text),
+                    ("thinking", _) => Some(DeltaPart::Thought),
+                    (_, call) => call.map(DeltaPart::Args),
+                };
+                if let Some(part) = part.filter(|_| !more.is_empty()) {
+                    new.push((part, more.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes: calls whose arguments came with their start, or never, are told; ids are made for those that
+    /// have none of their own, or answers would have nothing to refer to.
+    pub(super) fn close(&mut self, new: &mut New) {
+        let mut ids = HashSet::new();
+        for block in self.all.iter_mut().filter(|block| block.call.is_some()) {
+            let Some(ix) = block.call else { continue };
+            if block.came.as_ref().is_none_or(String::is_empty) {
+                if block.given.is_empty() {
+                    "{}".clone_into(&mut block.given);
+                }
+                block.came = None;
+                new.push((DeltaPart::Args(ix), block.given.clone()));
+            }
+            if block.id.is_empty() || ids.contains(&block.id) {
+                block.id = format!("call_{}_{}", self.turn.0, ix.0);
+            }
+            ids.insert(block.id.clone());
+        }
+    }
+
+    /// All text of a kind.
+    pub(super) fn said(&self, kind: &str) -> String {
+        let all = self.all.iter().filter(|block| block.kind == kind);
+        all.flat_map(|block| [Some(&block.given), block.came.as_ref()])
+            .flatten()
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// Our reading of the calls.
+    pub(super) fn calls(&self) -> Vec<ReplyCall> {
+        let calls = self.all.iter().filter(|block| block.call.is_some());
+        let calls = calls.map(|block| ReplyCall {
+            id: block.id.clone(),
+            name: block.name.clone(),
+            raw: block.arguments().to_owned(),
+        });
+        calls.collect()
+    }
+
+    /// The blocks as they go back. A text of nothing but space is left out: the service refuses it.
+    pub(super) fn native(&self) -> Vec<Arc<RawValue>> {
+        let told = self.all.iter().filter(|block| !block.is_blank());
+        told.map(|block| Arc::from(block.native())).collect()
+    }
+}
+
+impl Block {
+    fn is_blank(&self) -> bool {
+        let came = self.came.as_deref().unwrap_or_default();
+        self.kind == "text" && self.given.trim().is_empty() && came.trim().is_empty()
+    }
+
+    fn arguments(&self) -> &str {
+        self.came.as_deref().unwrap_or(&self.given)
+    }
+
+    fn native(&self) -> Box<RawValue> {
+        let Ok(mut members) = serde_json::from_str::<Members>(self.start.get()) else {
+            return self.start.clone();
+        };
+        let mut changed = false;
+        let mut set = |key: &str, value: Box<RawValue>| {
+            let same = members.get(key).is_some_and(|v| v.get() == value.get());
+            if !same {
+                members.insert(key.to_owned(), value);
+                changed = true;
+            }
+        };
+        let whole = |came: &str| string(&[self.given.as_str(), came].concat());
+        match (self.kind.as_str(), &self.came) {
+            ("text", Some(came)) => set("text", whole(came)),
+            ("thinking", Some(came)) => set("thinking", whole(came)),
+            (kind, Some(came)) if kind.ends_with("tool_use") => set("input", json_or_text(came)),
+            ("tool_use", None) if self.lacks_input() => set("input", json_or_text("{}")),
+            _ => {}
+        }
+        if let Some(signature) = &self.signature {
+            set("signature", string(signature));
+        }
+        if !self.citations.is_empty() {
+            let all = to_raw_value(&self.citations);
+            set("citations", all.expect("JSON values can be written"));
+        }
+        if self.call.is_some() {
+            let id = members_id(self.start.get());
+            if id.as_deref() != Some(self.id.as_str()) {
+                set("id", string(&self.id));
+            }
+        }
+        if !changed {
+            return self.start.clone();
+        }
+        to_raw_value(&members).expect("JSON members make a JSON object")
+    }
+
+    fn lacks_input(&self) -> bool {
+        let start: Result<Start<'_>, _> = serde_json::from_str(self.start.get());
+        start.is_ok_and(|start| start.input.is_none())
+    }
+}
+
+fn members_id(start: &str) -> Option<String> {
+    serde_json::from_str::<Start<'_>>(start).ok()?.id
+}
+
+/// A call's arguments as they stand in a whole block: an object nobody wrote anything into is none yet.
+fn arguments(input: &RawValue) -> String {
+    match serde_json::from_str::<Value>(input.get()) {
+        Ok(Value::Object(map)) if map.is_empty() => String::new(),
+        Ok(Value::Null) => String::new(),
+        // Some gateways quote the object.
+        Ok(Value::String(text)) => text,
+        _ => input.get().to_owned(),
+    }
+}
+
+fn string(text: &str) -> Box<RawValue> {
+    to_raw_value(text).expect("a string is JSON")
+}
+
+fn json_or_text(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.trim().to_owned()).unwrap_or_else(|_| string(text))
+}

@@ -1,0 +1,136 @@
+//! The history as messages. What the model said goes back as its own content blocks, byte for byte and in order: a
+//! thinking block is signed, and the service refuses a turn that lost or changed one.
+//!
+//! **The exception** is the `input` of a `tool_use` that is no JSON object (it was cut, or streamed without checks): the
+//! canonical form stands in its place, `view.calls[i].raw`, or `{}` where that is no object either. Only those bytes
+//! change.
+//!
+//! What the user says in a row stands in one message, answers to calls first: the protocol wants turns to alternate.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::ProviderError;
+use super::super::body::{json as text_of, opening, paragraphs, unpaired};
+use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+
+/// A message in the making.
+struct Message {
+    role: &'static str,
+    content: Vec<String>,
+}
+
+/// The instructions, and the messages. Instructions of the first item are `system`; later ones keep their place, as text
+/// of the user. `nudge` is said last.
+pub(super) fn messages(
+    config: &JudgeConfig,
+    history: &[Item],
+    nudge: Option<&str>,
+) -> Result<(Option<String>, Vec<String>), ProviderError> {
+    let first = opening(config, history);
+    let mut system: Option<String> = None;
+    let mut all: Vec<Message> = Vec::with_capacity(history.len());
+    let mut said: &Reply = &Reply::default();
+    for (at, item) in history.iter().enumerate() {
+        match item {
+            Item::User(blocks) => {
+                let blocks = paragraphs(first.as_ref().filter(|_| at == 0).unwrap_or(blocks));
+                for block in blocks {
+                    match block {
+                        Block::System(text) if at == 0 => match &mut system {
+                            Some(all) => {
+                                all.push_str("\n\n");
+                                all.push_str(&text);
+                            }
+                            None => system = Some(text),
+                        },
+                        Block::System(text) | Block::Text(text) => {
+                            add(&mut all, "user", text_block(&text))
+                        }
+                    }
+                }
+            }
+            Item::Model { native, view } => {
+                said = view;
+                let mut calls = view.calls.iter().map(|call| call.raw.as_str());
+                for block in native {
+                    add(&mut all, "assistant", sent_back(block, &mut calls));
+                }
+            }
+            Item::Answers(answers) => {
+                if answers.len() != said.calls.len() {
+                    return Err(unpaired(answers.len(), said.calls.len()));
+                }
+                for (answer, call) in answers.iter().zip(&said.calls) {
+                    add(&mut all, "user", result_block(&call.id, answer));
+                }
+            }
+        }
+    }
+    if let Some(nudge) = nudge {
+        add(&mut all, "user", text_block(nudge));
+    }
+    let written = all.into_iter().map(|message| {
+        let content = message.content.join(",");
+        format!(r#"{{"role":"{}","content":[{content}]}}"#, message.role)
+    });
+    Ok((system, written.collect()))
+}
+
+fn add(all: &mut Vec<Message>, role: &'static str, block: String) {
+    match all.last_mut() {
+        Some(last) if last.role == role => last.content.push(block),
+        _ => all.push(Message {
+            role,
+            content: vec![block],
+        }),
+    }
+}
+
+fn text_block(text: &str) -> String {
+    text_of(&json!({"type": "text", "text": text}))
+}
+
+fn result_block(id: &str, answer: &Answer) -> String {
+    let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": answer.text});
+    if answer.is_error {
+        block["is_error"] = Value::Bool(true);
+    }
+    text_of(&block)
+}
+
+#[derive(Deserialize)]
+struct Used<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    /// `null` is something that stands there; only a missing key is none.
+    #[serde(borrow, default, deserialize_with = "present")]
+    input: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// A block as it goes back. `calls` are the canonical arguments of the calls from here on.
+fn sent_back<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'v str>) -> String {
+    let text = block.get();
+    let Ok(used) = serde_json::from_str::<Used<'_>>(text) else {
+        return text.to_owned();
+    };
+    if used.kind != "tool_use" {
+        return text.to_owned();
+    }
+    let canonical = calls.next().filter(|c| is_object(c)).unwrap_or("{}");
+    let Some(input) = used.input.map(RawValue::get).filter(|i| !is_object(i)) else {
+        return text.to_owned();
+    };
+    // `input` borrows from `text`, so this is its place there.
+    let from = input.as_ptr() as usize - text.as_ptr() as usize;
+    [&text[..from], canonical, &text[from + input.len()..]].concat()
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}

@@ -1,0 +1,379 @@
+//! Reads a message, streamed or whole, from Anthropic and from servers that nearly speak its protocol.
+//!
+//! A streamed message is complete with `message_stop` after a stop reason, and never before: anything else is
+//! [`ProviderError::Cut`].
+//!
+//! Tolerated (each seen in the field): `index` is a key, and a block may begin before the one before it stopped; a block's
+//! stop may be missing; `tool_use` without `input` or id; `message_start` twice, or with content already in it; pings,
+//! events and deltas of kinds we do not know; errors in Anthropic's shape and OpenAI's, in a frame or outside SSE; a
+//! message in one JSON document although a stream was asked for.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::client::{New, Progress, Reader, cut, in_stream, malformed};
+use super::super::frames::Frame;
+use super::super::retry::CAPPED;
+use super::super::{Finished, ProviderError};
+use super::blocks::Blocks;
+use crate::model::{Reply, StopReason, TurnIx, Usage};
+
+/// Gathers one message.
+#[derive(Debug)]
+pub(super) struct MessagesReader {
+    blocks: Blocks,
+    /// Content that came with the start, by position; a block that begins in its place replaces it.
+    prefilled: Vec<Option<Box<RawValue>>>,
+    stop: Option<String>,
+    /// What a refusal says of itself.
+    details: Option<Value>,
+    usage: Tally,
+    events: usize,
+    done: bool,
+    /// The first line that was no frame, to explain a reply that is none.
+    stray: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    index: Option<u64>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    #[serde(borrow)]
+    content_block: Option<&'a RawValue>,
+    delta: Option<Value>,
+    usage: Option<Value>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Option<Vec<&'a RawValue>>,
+    stop_reason: Option<String>,
+    stop_details: Option<Value>,
+    usage: Option<Value>,
+    error: Option<Value>,
+}
+
+/// Figures as they came; later ones replace earlier ones, absent ones nothing.
+#[derive(Debug, Default)]
+struct Tally {
+    input: Option<u64>,
+    written: Option<u64>,
+    cached: Option<u64>,
+    output: Option<u64>,
+    thinking: Option<u64>,
+}
+
+impl Tally {
+    fn add(&mut self, usage: &Value) {
+        let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+        let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
+        keep(&mut self.input, number("/input_tokens"));
+        keep(&mut self.written, number("/cache_creation_input_tokens"));
+        keep(&mut self.cached, number("/cache_read_input_tokens"));
+        keep(&mut self.output, number("/output_tokens"));
+        keep(
+            &mut self.thinking,
+            number("/output_tokens_details/thinking_tokens"),
+        );
+    }
+
+    /// `input_tokens` leaves out what the cache took and gave; ours holds it.
+    fn read(&self) -> Option<Usage> {
+        let cache = self
+            .written
+            .unwrap_or(0)
+            .saturating_add(self.cached.unwrap_or(0));
+        let usage = Usage {
+            input: self.input.map(|input| input.saturating_add(cache)),
+            output: self.output,
+            cached: self.cached,
+            thinking: self.thinking,
+            calls: 1,
+        };
+        (usage.input.is_some() || usage.output.is_some()).then_some(usage)
+    }
+}
+
+impl MessagesReader {
+    pub(super) fn new(turn: TurnIx) -> Self {
+        Self {
+            blocks: Blocks::new(turn),
+            prefilled: Vec::new(),
+            stop: None,
+            details: None,
+            usage: Tally::default(),
+            events: 0,
+            done: false,
+            stray: None,
+        }
+    }
+
+    fn event(&mut self, name: &str, text: &str, new: &mut New) -> Result<(), ProviderError> {
+        let event: Event<'_> = serde_json::from_str(text).map_err(|_| not_ours(name, text))?;
+        let kind = event.kind.as_deref().unwrap_or(name);
+        if let Some(error) = event.error.filter(|error| !error.is_null()) {
+            return Err(reported(error));
+        }
+        if kind == "error" {
+            let said: Value = serde_json::from_str(text).unwrap_or_default();
+            return Err(reported(said));
+        }
+        self.events += 1;
+        let at = |what: &str| {
+            let index = event.index;
+            index.ok_or_else(|| malformed(&format!("a {what} without its index"), text))
+        };
+        match kind {
+            "message_start" => {
+                let Some(message) = event.message else {
+                    return Ok(());
+                };
+                self.envelope(&message);
+                if self.blocks.is_empty() && self.prefilled.is_empty() {
+                    let content = message.content.into_iter().flatten();
+                    self.prefilled = content.map(|raw| Some(raw.to_owned())).collect();
+                }
+            }
+            "content_block_start" => {
+                let index = at(kind)?;
+                let raw = event
+                    .content_block
+                    .ok_or_else(|| malformed("a block begins without a block", text))?;
+                for before in 0..index.min(self.prefilled.len() as u64) {
+                    self.continue_prefilled(before, new)?;
+                }
+                self.replace_prefilled(index);
+                self.blocks.start(index, raw, new)?;
+            }
+            "content_block_delta" => {
+                let index = at(kind)?;
+                self.continue_prefilled(index, new)?;
+                let delta = event.delta.unwrap_or_default();
+                self.blocks.delta(index, &delta, new)?;
+            }
+            "message_delta" => {
+                if let Some(usage) = &event.usage {
+                    self.usage.add(usage);
+                }
+                let delta = event.delta.unwrap_or_default();
+                let stop = delta.get("stop_reason").and_then(Value::as_str);
+                self.stop = stop.map(str::to_owned).or(self.stop.take());
+                let details = delta.get("stop_details").filter(|d| d.is_object());
+                self.details = details.cloned().or(self.details.take());
+            }
+            "message_stop" => {
+                for index in 0..self.prefilled.len() as u64 {
+                    self.continue_prefilled(index, new)?;
+                }
+                self.blocks.close(new);
+                self.done = true;
+            }
+            // A whole message where a stream was asked for.
+            "message" if self.events == 1 => self.message(text, new)?,
+            // `ping`, `content_block_stop`, and what later versions bring.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn envelope(&mut self, message: &Message<'_>) {
+        if let Some(usage) = &message.usage {
+            self.usage.add(usage);
+        }
+        self.stop = message.stop_reason.clone().or(self.stop.take());
+        let details = message.stop_details.clone().filter(Value::is_object);
+        self.details = details.or(self.details.take());
+    }
+
+    fn replace_prefilled(&mut self, index: u64) {
+        let place = usize::try_from(index).ok();
+        if let Some(held) = place.and_then(|at| self.prefilled.get_mut(at)) {
+            *held = None;
+        }
+    }
+
+    /// Content that came with the start is content where nothing began in its place.
+    fn continue_prefilled(&mut self, index: u64, new: &mut New) -> Result<(), ProviderError> {
+        let place = usize::try_from(index).ok();
+        let held = place.and_then(|at| self.prefilled.get_mut(at)?.take());
+        match held {
+            Some(raw) => self.blocks.start(index, &raw, new),
+            None => Ok(()),
+        }
+    }
+
+    fn message(&mut self, text: &str, new: &mut New) -> Result<(), ProviderError> {
+        let message: Message<'_> = serde_json::from_str(text)
+            .map_err(|_| malformed("it is no message of Anthropic's", text))?;
+        if let Some(error) = message.error.as_ref().filter(|error| !error.is_null()) {
+            return Err(reported(error.clone()));
+        }
+        if message.content.is_none() && message.stop_reason.is_none() {
+            return Err(malformed("it is no message of Anthropic's", text));
+        }
+        self.envelope(&message);
+        for (index, raw) in (0..).zip(message.content.into_iter().flatten()) {
+            self.blocks.start(index, raw, new)?;
+        }
+        self.blocks.close(new);
+        self.events += 1;
+        self.done = true;
+        Ok(())
+    }
+
+    fn stop(&self, reason: &str, calls: bool) -> Result<StopReason, ProviderError> {
+        Ok(match reason {
+            "max_tokens" => StopReason::Length,
+            "model_context_window_exceeded" => {
+                // As a token limit it is an end without a verdict; unlike one, no other limit helps.
+                return Err(cut(format!(
+                    "{CAPPED}what is left of the model's context window ({reason})"
+                )));
+            }
+            "refusal" => StopReason::Refused(self.refusal()),
+            "pause_turn" => {
+                return Err(ProviderError::InStream {
+                    message: "the model paused its turn for a tool of the server's (pause_turn), and judges have none"
+                        .to_owned(),
+                    retryable: false,
+                });
+            }
+            "end_turn" | "tool_use" | "stop_sequence" if calls => StopReason::ToolCalls,
+            "end_turn" | "stop_sequence" => StopReason::Stop,
+            other => StopReason::Other(other.to_owned()),
+        })
+    }
+
+    /// `refusal (cyber): why`.
+    fn refusal(&self) -> String {
+        let word = |key: &str| self.details.as_ref()?.get(key)?.as_str();
+        let mut text = "refusal".to_owned();
+        if let Some(category) = word("category") {
+            text.push_str(&format!(" ({category})"));
+        }
+        if let Some(why) = word("explanation") {
+            text.push_str(": ");
+            text.push_str(why);
+        }
+        text
+    }
+}
+
+/// An error inside a reply, by the types that Anthropic has; what is of another shape is read as any server's.
+fn reported(error: Value) -> ProviderError {
+    let kind = error.get("type").and_then(Value::as_str);
+    let known = match kind {
+        Some("overloaded_error" | "rate_limit_error" | "api_error" | "timeout_error") => Some(true),
+        Some(
+            "invalid_request_error"
+            | "authentication_error"
+            | "billing_error"
+            | "permission_error"
+            | "not_found_error"
+            | "conflict_error"
+            | "request_too_large",
+        ) => Some(false),
+        _ => None,
+    };
+    match (in_stream(error), known) {
+        (ProviderError::InStream { message, .. }, Some(retryable)) => {
+            ProviderError::InStream { message, retryable }
+        }
+        (other, _) => other,
+    }
+}
+
+/// An event that cannot be read: an error of another shape, or nothing of this protocol.
+fn not_ours(name: &str, text: &str) -> ProviderError {
+    match serde_json::from_str::<Value>(text) {
+        Ok(said) if name == "error" || said.get("type").is_some_and(|kind| kind == "error") => {
+            reported(said)
+        }
+        Err(_) if name == "error" => reported(text.into()),
+        _ => malformed("an event is none of Anthropic Messages'", text),
+    }
+}
+
+impl Reader for MessagesReader {
+    fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError> {
+        match frame {
+            Frame::Event {
+                name,
+                data,
+                complete,
+            } => {
+                let data = data.trim();
+                if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
+                    return Err(cut("it ended inside an event"));
+                }
+                // The one is no part of this protocol, but gateways send it; the other keeps a connection alive.
+                if data != "[DONE]" && !data.is_empty() {
+                    self.event(&name, data, new)?;
+                }
+            }
+            Frame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+                Ok(Value::Object(mut map)) if map.get("error").is_some_and(|e| !e.is_null()) => {
+                    return Err(reported(map.remove("error").unwrap_or_default()));
+                }
+                Ok(Value::Object(map)) if map.contains_key("content") && self.events == 0 => {
+                    self.message(&text, new)?;
+                }
+                _ if !complete => return Err(cut("it ended inside a line that is no event")),
+                _ => {
+                    self.stray.get_or_insert(text);
+                }
+            },
+        }
+        Ok(if self.done {
+            Progress::Done
+        } else {
+            Progress::More
+        })
+    }
+
+    fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError> {
+        match serde_json::from_str::<&RawValue>(body) {
+            Err(error) if error.is_eof() => Err(cut("it ended inside its JSON")),
+            _ => self.message(body, new),
+        }
+    }
+
+    fn end(self: Box<Self>) -> Result<Finished, ProviderError> {
+        if !self.done {
+            return Err(match &self.stray {
+                Some(stray) if self.events == 0 => malformed("it holds no events", stray),
+                _ if self.events == 0 => cut("it is empty"),
+                _ => cut("it ended without message_stop"),
+            });
+        }
+        let Some(reason) = &self.stop else {
+            return Err(cut("it ended without a stop reason"));
+        };
+        let calls = self.blocks.calls();
+        let stop = self.stop(reason, !calls.is_empty())?;
+        let usage = self.usage.read().unwrap_or(Usage {
+            calls: 1,
+            ..Usage::default()
+        });
+        Ok(Finished {
+            native: self.blocks.native(),
+            reply: Reply {
+                text: self.blocks.said("text"),
+                thought: self.blocks.said("thinking"),
+                calls,
+                stop,
+            },
+            usage,
+        })
+    }
+
+    fn billed(&self) -> Option<Usage> {
+        self.usage.read()
+    }
+}

@@ -1,0 +1,374 @@
+use serde_json::value::RawValue;
+
+use super::super::testing::{body, decl, opening};
+use super::*;
+use crate::model::{Answer, Block, Item, ProviderKind, Reply, ReplyCall};
+
+fn config() -> JudgeConfig {
+    let mut config = JudgeConfig::new("j", ProviderKind::Anthropic);
+    config.model = "claude-sonnet-4-5".to_owned();
+    config
+}
+
+fn messages(config: &JudgeConfig) -> Messages {
+    Messages::new(config).expect("a good configuration")
+}
+
+fn pieces_of(config: &JudgeConfig, history: &[Item], omit: &Omit) -> Vec<Arc<str>> {
+    let turn = TurnRequest {
+        history,
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    messages(config).pieces(&turn, omit).expect("a body")
+}
+
+fn text_of(config: &JudgeConfig, omit: &Omit) -> String {
+    pieces_of(config, &[], omit).concat()
+}
+
+#[test]
+fn a_judge_without_tools_sends_no_tool_key() {
+    let text = body(&messages(&config()), &opening(), &[], Choice::NoTools);
+    assert_eq!(
+        text,
+        r#"{"model":"claude-sonnet-4-5","system":"You judge.","messages":[{"role":"user","content":[{"type":"text","text":"Judge \"this\"."}]}],"temperature":0.0,"max_tokens":4096,"stream":true}"#
+    );
+    let schema = Choice::Schema(json!({"type": "object"}));
+    let text = body(
+        &messages(&config()),
+        &opening(),
+        &[decl("fetch_url")],
+        schema,
+    );
+    assert!(!text.contains("tool"), "{text}");
+    assert!(text.contains(
+        r#""output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}"#
+    ));
+}
+
+#[test]
+fn a_function_is_forced_where_the_model_does_not_think_first() {
+    let tools = [decl("fetch_url"), decl("submit_verdict")];
+    let only = || Choice::Only("submit_verdict".to_owned());
+    let sent = |config: &JudgeConfig, choice: Choice| -> Value {
+        let text = body(&messages(config), &opening(), &tools, choice);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let free = sent(&config(), Choice::Auto);
+    assert_eq!(free.get("tool_choice"), None);
+    assert_eq!(
+        free["tools"][0],
+        json!({"name": "fetch_url", "description": "does fetch_url", "input_schema": tools[0].schema})
+    );
+    let forced = sent(&config(), only());
+    assert_eq!(
+        forced["tool_choice"],
+        json!({"type": "tool", "name": "submit_verdict"})
+    );
+    assert_eq!(forced["tools"].as_array().map(Vec::len), Some(2));
+    // A model that thinks is told in words, and has nothing else to call.
+    let mut thinking = config();
+    thinking.reasoning = Some("low".to_owned());
+    let told = sent(&thinking, only());
+    assert_eq!(told.get("tool_choice"), None);
+    assert_eq!(told["tools"][0]["name"], "submit_verdict");
+    assert_eq!(told["tools"].as_array().map(Vec::len), Some(1));
+    let content = &told["messages"][0]["content"];
+    assert!(
+        content[1]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("`submit_verdict`")),
+        "{content}"
+    );
+    assert_eq!(sent(&thinking, Choice::Auto)["tools"], free["tools"]);
+}
+
+#[test]
+fn a_refused_forced_call_is_asked_for_in_words() {
+    let message =
+        "invalid_request_error: Thinking may not be enabled when tool_choice forces tool use.";
+    let named = super::super::refusal::named(&PARAMS, message);
+    assert_eq!(named.map(|param| param.setting), Some("tool_choice"));
+    let both = "invalid_request_error: `temperature` may only be set to 1 when thinking is enabled";
+    let named = super::super::refusal::named(&PARAMS, both);
+    assert_eq!(named.map(|param| param.setting), Some("temperature"));
+    let tools = [decl("submit_verdict")];
+    let turn = TurnRequest {
+        history: &opening(),
+        tools: &tools,
+        choice: Choice::Only("submit_verdict".to_owned()),
+    };
+    let omit = Omit {
+        refused: vec!["tool_choice"],
+        ..Omit::default()
+    };
+    let body = messages(&config()).pieces(&turn, &omit).expect("a body");
+    let text = body.concat();
+    assert!(!text.contains("tool_choice"), "{text}");
+    assert!(text.contains("This is your last turn"), "{text}");
+}
+
+#[test]
+fn reasoning_is_said_as_the_model_understands_it() {
+    let said = |model: &str, effort: &str, limit: Option<u32>| {
+        let mut config = config();
+        model.clone_into(&mut config.model);
+        config.reasoning = Some(effort.to_owned());
+        config.max_output_tokens = limit;
+        let dialect = Messages::new(&config).map_err(|error| error.to_string())?;
+        let omit = Omit {
+            known: super::super::caps::of(&config).1,
+            ..Omit::default()
+        };
+        let turn = TurnRequest {
+            history: &[],
+            tools: &[],
+            choice: Choice::NoTools,
+        };
+        let body = dialect.pieces(&turn, &omit).expect("a body").concat();
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        Ok::<_, String>((
+            body["thinking"].clone(),
+            body["output_config"].clone(),
+            body["max_tokens"].clone(),
+        ))
+    };
+    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let adaptive = json!({"type": "adaptive"});
+    let shown = json!({"type": "adaptive", "display": "summarized"});
+    let null = Value::Null;
+    let high = json!({"effort": "high"});
+    let cases = [
+        (
+            "claude-sonnet-4-5",
+            "low",
+            Some(4096),
+            &budget(1024),
+            &null,
+            4096,
+        ),
+        (
+            "claude-sonnet-4-5",
+            "high",
+            Some(4096),
+            &budget(2048),
+            &null,
+            4096,
+        ),
+        (
+            "claude-sonnet-4-5",
+            "high",
+            None,
+            &budget(8192),
+            &null,
+            16_384,
+        ),
+        (
+            "claude-sonnet-4-5",
+            "3000",
+            Some(4096),
+            &budget(3000),
+            &null,
+            4096,
+        ),
+        ("claude-sonnet-4-5", "none", Some(4096), &null, &null, 4096),
+        (
+            "claude-sonnet-4-6",
+            "high",
+            Some(900),
+            &adaptive,
+            &high,
+            900,
+        ),
+        ("claude-opus-5", "high", None, &shown, &high, 16_384),
+        (
+            "claude-opus-5",
+            "off",
+            None,
+            &json!({"type": "disabled"}),
+            &null,
+            16_384,
+        ),
+        (
+            "claude-3-5-haiku-latest",
+            "high",
+            Some(900),
+            &null,
+            &null,
+            900,
+        ),
+        ("tinyllama", "low", None, &budget(1024), &null, 8192),
+    ];
+    for (model, effort, limit, thinking, output, most) in cases {
+        let got = said(model, effort, limit).expect(model);
+        let expected = (thinking.clone(), output.clone(), json!(most));
+        assert_eq!(got, expected, "{model} {effort}");
+    }
+    for (model, effort, limit, why) in [
+        ("claude-sonnet-4-5", "low", 2000, "at least 2048"),
+        (
+            "claude-sonnet-4-5",
+            "5000",
+            4096,
+            "less than max_output_tokens (4096)",
+        ),
+        ("claude-opus-5", "5000", 8000, "write low, medium"),
+    ] {
+        let refused = said(model, effort, Some(limit)).expect_err("no room");
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn settings_merge_and_what_is_refused_goes() {
+    let mut config = config();
+    config.model = "claude-sonnet-4-6".to_owned();
+    config.reasoning = Some("low".to_owned());
+    config.seed = Some(7);
+    config.stream = false;
+    config.extra_body = Some(json!({"metadata": {"user_id": "u"}, "output_config": {"x": 1}}));
+    assert_eq!(
+        text_of(&config, &Omit::default()),
+        r#"{"model":"claude-sonnet-4-6","messages":[],"thinking":{"type":"adaptive"},"output_config":{"effort":"low","x":1},"temperature":0.0,"max_tokens":4096,"stream":false,"metadata":{"user_id":"u"}}"#
+    );
+    let omit = Omit {
+        refused: vec!["temperature", OUTPUT, "reasoning"],
+        ..Omit::default()
+    };
+    assert_eq!(
+        text_of(&config, &omit),
+        r#"{"model":"claude-sonnet-4-6","messages":[],"max_tokens":4096,"stream":false,"metadata":{"user_id":"u"}}"#
+    );
+    for owned in ["system", "messages", "tools", "tool_choice"] {
+        config.extra_body = Some(json!({owned: 1}));
+        assert!(Messages::new(&config).is_err(), "{owned}");
+    }
+}
+
+#[test]
+fn the_address_is_the_base_and_the_path() {
+    let url = |base: Option<&str>| {
+        let mut config = config();
+        config.base_url = base.map(str::to_owned);
+        Messages::new(&config).map(|messages| messages.endpoint.url)
+    };
+    for (base, expected) in [
+        (None, "https://api.anthropic.com/v1/messages"),
+        (Some("http://h:8080"), "http://h:8080/v1/messages"),
+        (Some("http://h/v1/"), "http://h/v1/messages"),
+        (Some("http://h/v2"), "http://h/v2/messages"),
+        (Some("http://h/anthropic"), "http://h/anthropic/v1/messages"),
+        (Some("http://h/v1/messages"), "http://h/v1/messages"),
+    ] {
+        assert_eq!(url(base).expect("good"), expected);
+    }
+    assert!(url(Some("h:8080")).is_err());
+}
+
+#[test]
+fn elsewhere_the_version_stands_in_the_body_and_the_model_in_the_address() {
+    let vertex = Endpoint {
+        url: "https://v/claude:streamRawPredict".to_owned(),
+        key_header: ("authorization", "Bearer "),
+        version: None,
+        version_in_body: Some("vertex-2023-10-16"),
+    };
+    let there = Messages::at(&config(), vertex).expect("good");
+    let text = body(&there, &[], &[], Choice::NoTools);
+    assert!(
+        text.starts_with(r#"{"anthropic_version":"vertex-2023-10-16","messages""#),
+        "{text}"
+    );
+    assert!(!text.contains("claude"), "{text}");
+    assert_eq!(there.headers(), []);
+    assert_eq!(
+        messages(&config()).headers(),
+        [("anthropic-version", "2023-06-01")]
+    );
+}
+
+fn raw(text: &str) -> Arc<RawValue> {
+    Arc::from(RawValue::from_string(text.to_owned()).expect("JSON"))
+}
+
+fn said(native: &[&str], calls: &[(&str, &str)]) -> Item {
+    let calls = calls.iter().map(|(id, raw)| ReplyCall {
+        id: (*id).to_owned(),
+        name: "f".to_owned(),
+        raw: (*raw).to_owned(),
+    });
+    Item::Model {
+        native: native.iter().map(|text| raw(text)).collect(),
+        view: Reply {
+            calls: calls.collect(),
+            ..Reply::default()
+        },
+    }
+}
+
+#[test]
+fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_message() {
+    let native = [
+        r#"{ "type":"thinking", "thinking":"hm\u00e9","signature":"S+/=" }"#,
+        r#"{"type":"redacted_thinking","data":"AA=="}"#,
+        r#"{"type":"server_thing","n":1.50}"#,
+        r#"{"type":"tool_use","id":"t1","name":"f","input":{ "n": 1.50 },"caller":{"x":1}}"#,
+        r#"{"type":"tool_use","id":"t2","name":"f","input":{}}"#,
+    ];
+    let mut history = opening();
+    history.push(said(&native, &[("t1", r#"{"n":1.5}"#), ("t2", "{}")]));
+    history.push(Item::Answers(vec![
+        Answer::ok("page"),
+        Answer::error("no such page"),
+    ]));
+    history.push(Item::User(vec![Block::System("Conclude.".to_owned())]));
+    let pieces = pieces_of(&config(), &history, &Omit::default());
+    assert_eq!(
+        &*pieces[2],
+        format!(
+            r#",{{"role":"assistant","content":[{}]}}"#,
+            native.join(",")
+        )
+    );
+    assert_eq!(
+        &*pieces[3],
+        r#",{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"page"},{"type":"tool_result","tool_use_id":"t2","content":"Error: no such page","is_error":true},{"type":"text","text":"Conclude."}]}"#
+    );
+    history.push(Item::Answers(vec![Answer::ok("one")]));
+    let turn = TurnRequest {
+        history: &history,
+        tools: &[],
+        choice: Choice::NoTools,
+    };
+    let refused = messages(&config()).pieces(&turn, &Omit::default());
+    assert!(matches!(refused, Err(ProviderError::Request(_))));
+}
+
+#[test]
+fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
+    // (as it stands in the block, what the judge made of it, what is sent)
+    let cases = [
+        (r#""{\"a\": 1""#, r#"{"a":1}"#, r#"{"a":1}"#),
+        (r#""{\"a\": 1""#, r#"{"a": 1"#, "{}"),
+        ("null", "", "{}"),
+        ("[1]", "[1]", "{}"),
+        (r#"{"a": 1e400}"#, r#"{"b":1}"#, r#"{"a": 1e400}"#),
+    ];
+    for (written, canonical, sent) in cases {
+        let block =
+            |input: &str| format!(r#"{{"type":"tool_use", "id":"t2","input":{input},"name":"f"}}"#);
+        let signed = r#"{"type":"thinking","thinking":"input","signature":"s"}"#;
+        let first = r#"{"type":"tool_use","id":"t1","name":"f","input":{}}"#;
+        let history = [
+            said(
+                &[signed, first, &block(written)],
+                &[("t1", r#"{"x":1}"#), ("t2", canonical)],
+            ),
+            Item::Answers(vec![Answer::ok("a"), Answer::ok("b")]),
+        ];
+        let text = pieces_of(&config(), &history, &Omit::default()).concat();
+        let whole = [signed, first, &block(sent)].join(",");
+        assert!(text.contains(&whole), "{written}: {text}");
+    }
+}

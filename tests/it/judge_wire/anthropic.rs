@@ -1,0 +1,149 @@
+//! No fault of a server that speaks Anthropic Messages becomes a number (reliability.md 4.3, A1).
+
+use super::*;
+
+impl Bench {
+    /// Judges, with every wait for another attempt over at once.
+    async fn judge_impatiently(&self) -> CellResult {
+        let (to, mut facts) = mpsc::channel::<Envelope>(10_000);
+        let cx = CallCx {
+            out: Emitter::new(
+                to,
+                Arc::new(MemoryBlobs::default()),
+                Arc::new(Redactor::default()),
+            ),
+            clock: Arc::new(self.clock.clone()),
+            cancel: self.cancel.clone(),
+            cell: CellIx(0),
+            turn: TurnIx(0),
+        };
+        let ask = ask();
+        let mut judging = self.engine.judge(&ask, &cx);
+        loop {
+            tokio::select! {
+                biased;
+                Some(envelope) = facts.recv() => {
+                    let fact = match envelope.kind {
+                        Kind::Turn { fact, .. } => fact,
+                        _ => continue,
+                    };
+                    if let TurnFact::AttemptFailed { retry_in: Some(wait), .. } = fact {
+                        self.clock.advance(wait);
+                    }
+                }
+                result = &mut judging => return result,
+            }
+        }
+    }
+}
+
+/// What a server may do instead of judging: a name, and the reply.
+fn faults() -> Vec<(String, Reply)> {
+    let good = || Reply::text(verdict(true).to_string());
+    let mut all: Vec<(String, Reply)> = Vec::new();
+    for status in [
+        307, 400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529,
+    ] {
+        all.push((format!("status {status}"), Reply::status(status)));
+    }
+    for at in [0, 1, 60, 200, 300, 400, 500, 700, 900, 1100] {
+        all.push((format!("broken at byte {at}"), good().cut_at(at)));
+        all.push((format!("ended at byte {at}"), good().end_at(at)));
+    }
+    for reason in [
+        "",
+        "max_tokens",
+        "refusal",
+        "pause_turn",
+        "model_context_window_exceeded",
+    ] {
+        all.push((format!("stop reason `{reason}`"), good().finish(reason)));
+    }
+    for kind in [
+        "overloaded_error",
+        "api_error",
+        "rate_limit_error",
+        "invalid_request_error",
+        "brand_new_error",
+    ] {
+        let error = json!({"type": kind, "message": "boom"});
+        all.push((format!("{kind} in the stream"), good().then_error(error)));
+    }
+    let raw = |text: &str| Reply::raw(text);
+    for (name, reply) in [
+        ("no message_stop", good().no_done()),
+        ("half an event", good().then_malformed()),
+        ("a page", raw("<html>hello</html>\n")),
+        ("nothing", raw("")),
+        ("an error with 200", raw(r#"{"error":{"message":"boom"}}"#)),
+        ("no JSON", raw("data: nonsense\n\n")),
+        (
+            "a call nobody offered",
+            Reply::call("submit_verdict", verdict(true)),
+        ),
+    ] {
+        all.push((name.to_owned(), reply));
+    }
+    for text in [
+        "",
+        "PASS",
+        "{}",
+        "[]",
+        r#"{"passed": "yes", "score": 1}"#,
+        r#"{"passed": true, "score": NaN}"#,
+        r#"{"passed": true, "score": 7}"#,
+        r#"{"passed": true, "passed": false, "score": 1}"#,
+        r#"{"reasoning": "good", "score": "high"}"#,
+        r#"{"reasoning": "it is good"}"#,
+        r#"{"passed": true, "score": 1.0"#,
+        r#"{"passed": true, "score": 1} {"passed": false, "score": 0}"#,
+    ] {
+        all.push((format!("the text `{text}`"), Reply::text(text)));
+    }
+    all
+}
+
+#[tokio::test]
+async fn no_fault_becomes_a_number() {
+    let faults = faults();
+    assert!(faults.len() >= 60, "{}", faults.len());
+    for (what, reply) in faults {
+        let bench = Bench::new(Dialect::Anthropic, false, vec![reply; 4]);
+        let result = bench.judge_impatiently().await;
+        assert!(
+            result.outcome.is_error() && result.score.is_none() && result.verdict.is_none(),
+            "{what}: {result:?}"
+        );
+        assert!(result.error.is_some(), "{what}");
+    }
+    let good = Bench::new(
+        Dialect::Anthropic,
+        false,
+        vec![Reply::text(verdict(true).to_string())],
+    );
+    assert_eq!(good.judge_impatiently().await.outcome, Outcome::Pass);
+}
+
+#[tokio::test]
+async fn a_fault_after_a_tool_turn_is_no_number_either() {
+    for reply in [
+        Reply::call("submit_verdict", verdict(true)).finish("max_tokens"),
+        Reply::call("submit_verdict", verdict(true)).finish("refusal"),
+        Reply::call("submit_verdict", verdict(true)).no_done(),
+        Reply::raw_call(
+            "submit_verdict",
+            r#"{"reasoning": "fine", "passed": true, "score": 1"#,
+        ),
+        Reply::raw_call("submit_verdict", ""),
+    ] {
+        let page = Reply::call("fetch_url", json!({"url": "https://releases.example"}));
+        let script = [vec![page], vec![reply.clone(); 4]].concat();
+        let result = Bench::new(Dialect::Anthropic, true, script)
+            .judge_impatiently()
+            .await;
+        assert!(
+            result.outcome.is_error() && result.score.is_none(),
+            "{reply:?}: {result:?}"
+        );
+    }
+}
