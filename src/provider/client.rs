@@ -3,6 +3,8 @@
 //! Owns headers, the reading loop, what a failure means, and what was learned of the model's settings. The dialect
 //! writes bodies and reads frames. The key enters the headers and the redactor and no other place.
 
+mod posting;
+
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,14 +16,12 @@ use super::refusal::{self, Param};
 use super::retry::{self, CAPPED};
 use super::{Body, Caps, Finished, Provider, ProviderError, TurnRequest};
 use crate::clock::Fut;
-use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Kind, Redactor};
+use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
 use crate::model::{JudgeConfig, KeySource, TurnIx, Usage};
-use crate::net::{ModelClient, NetError, ReplyLimits, Response};
+use crate::net::{ModelClient, NetError, Response};
 
 /// Longest error body that is read, in bytes; the text shown of it is far shorter.
 const MAX_ERROR_BODY: usize = 256 << 10;
-/// The header that names the Google Cloud project to bill.
-const QUOTA_PROJECT: &str = "x-goog-user-project";
 
 /// What differs between protocols.
 pub(super) trait Dialect: Send + Sync {
@@ -172,26 +172,6 @@ impl Client {
         }
     }
 
-    /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
-    pub(super) fn with_tokens(mut self, tokens: Arc<Tokens>) -> Self {
-        let has = |headers: &[(String, String)], name: &str| {
-            headers
-                .iter()
-                .any(|(own, _)| own.eq_ignore_ascii_case(name))
-        };
-        if let Some(project) = tokens.credentials().quota_project()
-            && !has(&self.headers, QUOTA_PROJECT)
-        {
-            self.headers
-                .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
-        }
-        self.redactor.learn(tokens.credentials().secrets());
-        if !has(&self.headers, "authorization") {
-            self.tokens = Some(tokens);
-        }
-        self
-    }
-
     fn learned(&self) -> std::sync::MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,9 +204,9 @@ impl Client {
             };
             if read.is_ok()
                 && let Some(member) = reader.goes_on()
-                && let Some(longer) = with_member(&body.text(), &member)
+                && let Some(longer) = posting::with_member(&body.text(), &member)
             {
-                note(
+                posting::note(
                     cx,
                     "the server ended its reply in the middle; asking for the rest of it",
                 )
@@ -238,70 +218,6 @@ impl Client {
             return read
                 .and_then(|()| reader.end())
                 .map_err(|error| self.told(error, billed));
-        }
-    }
-
-    /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
-    async fn post(&self, body: &str, cx: &CallCx) -> Result<Response, ProviderError> {
-        let Some(tokens) = &self.tokens else {
-            return self.post_with(None, body, cx).await;
-        };
-        let token = self.token(tokens, None, cx).await?;
-        let response = self.post_with(Some(&token), body, cx).await?;
-        if response.status != 401 {
-            return Ok(response);
-        }
-        drop(response);
-        let fresh = self.token(tokens, Some(&token), cx).await?;
-        note(
-            cx,
-            "the server refused the access token (401); asking again with a fresh one",
-        )
-        .await;
-        self.post_with(Some(&fresh), body, cx).await
-    }
-
-    /// A token, known to every redactor before it is used.
-    async fn token(
-        &self,
-        tokens: &Tokens,
-        refused: Option<&str>,
-        cx: &CallCx,
-    ) -> Result<Arc<str>, ProviderError> {
-        let log = cx.out.redactor();
-        log.learn(tokens.credentials().secrets());
-        let token = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-            token = tokens.get(refused) => token?,
-        };
-        log.learn([&*token]);
-        self.redactor.learn([&*token]);
-        Ok(token)
-    }
-
-    async fn post_with(
-        &self,
-        token: Option<&str>,
-        body: &str,
-        cx: &CallCx,
-    ) -> Result<Response, ProviderError> {
-        let bytes = body.as_bytes().to_vec();
-        let limits = ReplyLimits::default();
-        let signed: Vec<(String, String)>;
-        let headers = match token {
-            None => &self.headers,
-            Some(token) => {
-                let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
-                signed = [self.headers.as_slice(), &[bearer]].concat();
-                &signed
-            }
-        };
-        let posting = self.http.post(self.dialect.url(), headers, bytes, limits);
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            response = posting => response.map_err(|error| self.unreachable(&error)),
         }
     }
 
@@ -481,23 +397,6 @@ impl Provider for Client {
         }
         Some(shorter)
     }
-}
-
-/// Tells what happened inside one attempt.
-async fn note(cx: &CallCx, text: &str) {
-    let (cell, text) = (Some(cx.cell), text.to_owned());
-    cx.out.send(Kind::Note { cell, text }).await;
-}
-
-/// The body with one more member; `None` where it is no object (a person may have edited it).
-fn with_member(body: &str, member: &str) -> Option<String> {
-    let open = body.trim_end().strip_suffix('}')?;
-    let comma = if open.trim_end().ends_with('{') {
-        ""
-    } else {
-        ","
-    };
-    Some(format!("{open}{comma}{member}}}"))
 }
 
 /// The next piece of the body; what was gathered goes out while nothing comes.

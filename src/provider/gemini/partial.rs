@@ -84,7 +84,7 @@ impl Open {
             let path = piece.json_path.as_deref().unwrap_or("$");
             let misfit = || malformed("a piece of a call's arguments does not fit", path);
             let steps = steps(path).ok_or_else(misfit)?;
-            let place = place(&mut self.args, &steps).ok_or_else(misfit)?;
+            let place = place(&mut self.args, &steps).map_err(|_| misfit())?;
             let value = match (piece.string_value, piece.number_value, piece.bool_value) {
                 (Some(more), ..) => match place {
                     Some(Value::String(text)) => {
@@ -172,22 +172,25 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// What stands at a path: `Some(None)` where nothing does yet, `None` where nothing can.
-fn place<'v>(root: &'v mut Value, steps: &[Step<'_>]) -> Option<Option<&'v mut Value>> {
+/// A path leads through what is no mapping or list.
+struct Misfit;
+
+/// What stands at a path; `None` where nothing does yet.
+fn place<'v>(root: &'v mut Value, steps: &[Step<'_>]) -> Result<Option<&'v mut Value>, Misfit> {
     let mut at = root;
     for step in steps {
         let next = match (step, at) {
             (Step::Key(key), Value::Object(map)) => map.get_mut(*key),
             (Step::Index(index), Value::Array(items)) => items.get_mut(*index),
             (_, Value::Null) => None,
-            _ => return None,
+            _ => return Err(Misfit),
         };
         match next {
             Some(next) => at = next,
-            None => return Some(None),
+            None => return Ok(None),
         }
     }
-    Some(Some(at))
+    Ok(Some(at))
 }
 
 /// Puts a value at a path, making what leads there. Lists grow one by one: a far index would be memory for nothing.

@@ -1,5 +1,8 @@
 //! Vertex AI and Google's credentials: tokens are asked for once, kept, replaced, and written nowhere.
 
+mod claude;
+mod secrets;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +16,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::bench::{asked, decl};
-use crate::cli::{self, POLITE};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
 /// A key made for these tests; it opens nothing. (ring signs with RSA but makes no keys.)
@@ -479,89 +481,4 @@ async fn a_reply_that_stops_in_the_middle_is_asked_for_its_rest() {
         "{error:?}"
     );
     assert_eq!(bench.requests("enerateContent").len(), 4);
-}
-
-/// Everything a run leaves behind, and everything it prints, holds neither token nor key.
-#[test]
-fn no_credential_is_written_anywhere() {
-    for kind in ["service_account", "authorized_user"] {
-        let server = cloud(|request, given| {
-            let line = KEY.lines().next().unwrap_or_default();
-            let leak = format!("{} {REFRESH} {SECRET} {line} {given}", bearer(request));
-            if given == 1 && request.number < 2 {
-                return Reply::status(401).body(json!({"error": {"message": leak}}).to_string());
-            }
-            let verdict = json!({"reasoning": leak, "passed": true, "score": 0.9});
-            Reply::verdict(verdict).thinking(leak).piece_len(7)
-        });
-        let bench = cli::Bench::new();
-        let file = match kind {
-            "service_account" => account(&server),
-            _ => user(&server),
-        };
-        let path = bench.write(".secret/adc.json", &file);
-        bench.workspace(
-            &format!(
-                "judge: v\njudges:\n  v: {{ provider: vertex, base_url: '{}', model: m, project: p, location: global }}\n",
-                server.base_url()
-            ),
-            POLITE,
-        );
-        let command = |args: &[&str]| {
-            let mut command = bench.command(args);
-            command.env("GOOGLE_APPLICATION_CREDENTIALS", &path);
-            command.output().expect("the program runs")
-        };
-        let run = command(&["run", "--format", "jsonl"]);
-        let checked = command(&["check"]);
-        let listed = command(&["judges"]);
-        let mut all = Vec::new();
-        for output in [&run, &checked, &listed] {
-            all.extend([cli::text(&output.stdout), cli::text(&output.stderr)]);
-        }
-        assert!(all[0].contains("\"passed\":true"), "{kind}: {all:#?}");
-        assert!(all[2].contains("can be read by others"), "{all:#?}");
-        assert!(all[4].contains("in global, project p") && all[4].contains("adc.json"));
-        for entry in walkdir::WalkDir::new(bench.path()) {
-            let entry = entry.expect("readable");
-            if entry.file_type().is_file() && entry.path() != path {
-                let bytes = std::fs::read(entry.path()).expect("readable");
-                all.push(String::from_utf8_lossy(&bytes).into_owned());
-            }
-        }
-        assert!(
-            all.iter().any(|text| text.contains("[redacted]")),
-            "it was there to be found"
-        );
-        for text in &all {
-            let line = KEY.lines().next().expect("a line");
-            // A stream cuts a token into pieces of 7; none of 12 letters of it is left.
-            for secret in ["ya29.canary-t", "refresh-canary", SECRET, line] {
-                assert!(!text.contains(secret), "{kind}: {secret} in {text}");
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn claude_answers_on_vertex_in_its_own_dialect() {
-    let reply = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"I am Claude."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}"#;
-    let server = cloud(move |_, _| Reply::raw(reply));
-    let credentials = Credentials::parse(&user(&server), "adc.json").expect("a user's file");
-    let bench = Bench::with(server, credentials, |config| {
-        "claude-sonnet-4-5@20250929".clone_into(&mut config.model);
-        config.stream = false;
-    });
-    let finished = bench.send().await.expect("a reply");
-    assert_eq!(finished.reply.text, "I am Claude.");
-    let request = &bench.requests("rawPredict")[0];
-    assert_eq!(
-        request.path,
-        "/v1/projects/p-1/locations/europe-west4/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict"
-    );
-    assert_eq!(bearer(request), format!("Bearer {}", token(1)));
-    assert_eq!(request.header("anthropic-version"), None);
-    let body = request.json();
-    assert_eq!(body["anthropic_version"], "vertex-2023-10-16");
-    assert_eq!(body.get("model"), None);
 }
