@@ -138,9 +138,15 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     for rubric in &workspace.rubrics {
         out.push_str(&in_lines(rubric));
     }
+    for opened in workspace::model_configs(workspace, &cx.env) {
+        let _infallible = writeln!(out, "{opened}");
+    }
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
             let _infallible = writeln!(out, "{why}");
+        }
+        if let Some((_, Some(open))) = workspace::google_source(judge, &cx.env) {
+            let _infallible = writeln!(out, "{open}");
         }
     }
     out.push_str(&examples(&tried));

@@ -19,6 +19,7 @@ use crate::workspace;
 pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     let workspace = open(place.workspace.as_deref(), cx)?.workspace;
     let mut out = String::new();
+    let configs = workspace::model_configs(&workspace, &cx.env);
     for (name, judge) in &workspace.judges {
         let default = if workspace.judge.as_deref() == Some(name) {
             "  (default)"
@@ -32,6 +33,13 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         if let Some(url) = &judge.base_url {
             let _infallible = writeln!(out, "    at {url}");
         }
+        if let Some(location) = &judge.location {
+            let project = judge.project.as_deref().unwrap_or("the credentials' own");
+            let _infallible = writeln!(out, "    in {location}, project {project}");
+        }
+        if let Some(file) = configs.iter().find(|opened| opened.judge == *name) {
+            let _infallible = writeln!(out, "    opened from {}", file.path.display());
+        }
         let key = match &judge.key {
             KeySource::None => "no key".to_owned(),
             KeySource::Env(var) if cx.env.get(var).is_some() => {
@@ -40,8 +48,11 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             KeySource::Env(var) => format!("key from {var}, which is NOT set"),
             KeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
             KeySource::File(path) => format!("key from {}", path.display()),
-            KeySource::Google(Some(path)) => format!("Google credentials from {}", path.display()),
-            KeySource::Google(None) => "Google credentials as gcloud has them".to_owned(),
+            KeySource::Google(_) => {
+                let found = workspace::google_source(judge, &cx.env);
+                let (from, _) = found.unwrap_or_default();
+                format!("Google credentials from {from}")
+            }
         };
         let tools: Vec<&str> = judge.tools.iter().map(|t| t.name.as_str()).collect();
         let tools = if tools.is_empty() {

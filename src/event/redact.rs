@@ -1,6 +1,7 @@
 //! Takes secrets out of text before it leaves the emitter: nothing downstream ever holds one.
 
 use std::fmt::Write as _;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -13,58 +14,80 @@ const SHORTEST: usize = 6;
 /// Knows the secrets of a run and replaces them, in the spellings in which they travel: raw, JSON-escaped (also with
 /// `\/` and `\u002f`, as some servers write them, and once more inside a JSON string) and percent-encoded. ASCII case
 /// does not count, so that `%2F` and `%2f` are one.
-#[derive(Debug, Default)]
-pub struct Redactor {
+///
+/// What is secret may be known only later (a token that was fetched): [`Redactor::learn`] it before it is used.
+#[derive(Default)]
+pub struct Redactor(RwLock<Known>);
+
+/// The secrets so far. Never shown, not even for debugging.
+#[derive(Default)]
+struct Known {
+    secrets: Vec<String>,
     find: Option<AhoCorasick>,
     needles: Vec<String>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
 }
 
 impl Redactor {
     /// A redactor for these secrets; ones under 6 characters are ignored.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
-        let mut needles = Vec::new();
-        for secret in secrets {
-            let secret = secret.trim();
-            if secret.len() < SHORTEST {
-                continue;
-            }
-            for spelling in spellings(secret) {
-                // A text that holds it may itself be escaped on its way out.
-                for needle in [json(&spelling), spelling] {
-                    if !needles.contains(&needle) {
-                        needles.push(needle);
-                    }
+        let redactor = Self::default();
+        redactor.learn(secrets);
+        redactor
+    }
+
+    /// Takes further secrets; known ones cost a look.
+    pub fn learn<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) {
+        let mut new: Vec<&str> = Vec::new();
+        {
+            let known = self.known();
+            for secret in secrets {
+                let secret = secret.trim();
+                let is_new = !known.secrets.iter().any(|s| s == secret) && !new.contains(&secret);
+                if secret.len() >= SHORTEST && is_new {
+                    new.push(secret);
                 }
             }
         }
-        let find = (!needles.is_empty()).then(|| {
-            AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .ascii_case_insensitive(true)
-                .build(&needles)
-                .expect("a few short needles always build")
-        });
-        Self { find, needles }
+        if !new.is_empty() {
+            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            known.learn(&new);
+        }
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text without secrets, or `None` where it holds none.
     pub fn redact(&self, text: &str) -> Option<String> {
-        let find = self.find.as_ref()?;
+        let known = self.known();
+        let find = known.find.as_ref()?;
         find.is_match(text)
-            .then(|| find.replace_all(text, &vec![REDACTED; self.needles.len()]))
+            .then(|| find.replace_all(text, &vec![REDACTED; known.needles.len()]))
     }
 
     /// As [`Redactor::redact`], for bytes.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let find = self.find.as_ref()?;
+        let known = self.known();
+        let find = known.find.as_ref()?;
         find.is_match(bytes)
-            .then(|| find.replace_all_bytes(bytes, &vec![REDACTED.as_bytes(); self.needles.len()]))
+            .then(|| find.replace_all_bytes(bytes, &vec![REDACTED.as_bytes(); known.needles.len()]))
+    }
+
+    fn knows_nothing(&self) -> bool {
+        self.known().find.is_none()
     }
 
     /// How many bytes at the end of `text` could be the beginning of a secret.
     fn unsure(&self, text: &str) -> usize {
         let mut longest = 0;
-        for needle in &self.needles {
+        for needle in &self.known().needles {
             for len in (longest + 1..needle.len().min(text.len() + 1)).rev() {
                 if needle.is_char_boundary(len)
                     && text.is_char_boundary(text.len() - len)
@@ -76,6 +99,28 @@ impl Redactor {
             }
         }
         longest
+    }
+}
+
+impl Known {
+    fn learn(&mut self, secrets: &[&str]) {
+        for secret in secrets {
+            self.secrets.push((*secret).to_owned());
+            for spelling in spellings(secret) {
+                // A text that holds it may itself be escaped on its way out.
+                for needle in [json(&spelling), spelling] {
+                    if !self.needles.contains(&needle) {
+                        self.needles.push(needle);
+                    }
+                }
+            }
+        }
+        let find = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
+            .build(&self.needles)
+            .expect("a few needles always build");
+        self.find = Some(find);
     }
 }
 
@@ -128,7 +173,7 @@ pub struct StreamRedactor {
 impl StreamRedactor {
     /// Takes a chunk and returns what is safe to pass on.
     pub fn push(&mut self, redactor: &Redactor, chunk: &str) -> String {
-        if redactor.find.is_none() {
+        if self.held.is_empty() && redactor.knows_nothing() {
             return chunk.to_owned();
         }
         self.held.push_str(chunk);
@@ -199,6 +244,18 @@ mod tests {
     #[test]
     fn short_texts_are_no_secrets() {
         assert_eq!(Redactor::new(["abc", ""]).redact("abcabc"), None);
+    }
+
+    #[test]
+    fn a_secret_learned_later_goes_too() {
+        let redactor = Redactor::new(["sk-first-1"]);
+        assert_eq!(redactor.redact("ya29.later"), None);
+        redactor.learn(["ya29.later", "sk-first-1", "abc"]);
+        assert_eq!(
+            redactor.redact("sk-first-1 ya29.later abc").as_deref(),
+            Some("[redacted] [redacted] abc")
+        );
+        assert!(!format!("{redactor:?}").contains("later"));
     }
 
     proptest! {

@@ -80,9 +80,9 @@ impl Trace<'_> {
             memory.session.reply(&finished);
             match &finished.reply.stop {
                 StopReason::Length => {
-                    let why = "the reply hit its token limit before it was complete";
+                    let why = finished.ran_out();
                     return Err(self
-                        .unparsed(&cx, Outcome::Truncated, why, &finished.reply)
+                        .unparsed(&cx, Outcome::Truncated, &why, &finished.reply)
                         .await);
                 }
                 StopReason::Refused(word) => {

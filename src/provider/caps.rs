@@ -77,13 +77,22 @@ const fn family(provider: ProviderKind) -> ProviderKind {
 
 /// What the judge's model takes, and which of the judge's settings it does not.
 pub(super) fn of(config: &JudgeConfig) -> (Caps, Vec<&'static str>) {
-    if config.provider == ProviderKind::Anthropic {
+    // Vertex AI serves other vendors' models in their own dialects.
+    let on_vertex = config.provider == ProviderKind::Vertex;
+    if config.provider == ProviderKind::Anthropic
+        || on_vertex && super::vertex::is_claude(&config.model)
+    {
         return claude::of(config);
     }
     let model = config.model.rsplit('/').next().unwrap_or_default();
+    let provider = if on_vertex {
+        ProviderKind::Gemini
+    } else {
+        config.provider
+    };
     let rows: Vec<&Family> = TABLE
         .iter()
-        .filter(|row| row.provider == family(config.provider) && model.starts_with(row.prefix))
+        .filter(|row| row.provider == family(provider) && model.starts_with(row.prefix))
         .collect();
     let exception = rows.iter().find(|row| row.lacks.is_empty());
     let lacks = |what: &str| {
@@ -154,6 +163,12 @@ mod tests {
                 true,
             ),
             (ProviderKind::Gemini, "o3", &[], true),
+            (
+                ProviderKind::Vertex,
+                "publishers/google/models/gemini-2.0-flash",
+                &["reasoning"],
+                true,
+            ),
         ];
         for (provider, model, dropped, schema) in cases {
             let mut config = JudgeConfig::new("j", *provider);

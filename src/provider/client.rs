@@ -4,6 +4,7 @@
 //! writes bodies and reads frames. The key enters the headers and the redactor and no other place.
 
 mod fault;
+mod posting;
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -12,13 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 
 use super::frames::{Frame, FrameError, Framer};
+use super::google::Tokens;
 use super::refusal::{self, Param};
 use super::retry::{self, CAPPED, OVERDUE};
 use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
 use crate::model::{CellIx, JudgeConfig, KeySource, Millis, TurnIx, Usage, is_loopback_url};
-use crate::net::{ModelClient, NetError, ReplyLimits, Response};
+use crate::net::{ModelClient, NetError, Response};
 
 /// Longest time a reply may take from the sending of its request to its end, whatever comes on the way: a server that
 /// only says it is alive does not answer.
@@ -50,6 +52,11 @@ pub(super) trait Reader: Send {
     fn frame(&mut self, frame: Frame, new: &mut New) -> Result<Progress, ProviderError>;
     /// Takes the body of a reply that was not streamed.
     fn whole(&mut self, body: &str, new: &mut New) -> Result<(), ProviderError>;
+    /// The server ended its reply in the middle and is to be asked for the rest: the member to add to the request's
+    /// body, as JSON (`"key":value`). What comes next is added to what came. Asked once a reply ended.
+    fn goes_on(&mut self) -> Option<String> {
+        None
+    }
     /// The stream has ended where it should, as far as HTTP knows.
     fn end(self: Box<Self>) -> Result<Finished, ProviderError>;
     /// What the server has said so far that it costs.
@@ -106,6 +113,8 @@ pub(super) struct Client {
     /// Where no key is sent: why, for a server that wants one.
     keyless: Option<String>,
     redactor: Redactor,
+    /// In the place of a key.
+    tokens: Option<Arc<Tokens>>,
     http: ModelClient,
     learned: Mutex<Learned>,
     max_attempts: u8,
@@ -162,6 +171,7 @@ impl Client {
             exchanges: Mutex::default(),
             keyless,
             redactor: Redactor::new(secrets),
+            tokens: None,
             stream: config.stream,
             dialect,
             caps,
@@ -223,36 +233,34 @@ impl Client {
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<(), ProviderError> {
-        let bytes = body.text().into_bytes();
-        let mut limits = ReplyLimits::default();
-        if !self.stream {
-            // All of it comes at once, when all of it is written.
-            limits.first_byte = FIRST_BYTE_WHOLE;
-        }
-        let posting = self
-            .http
-            .post(self.dialect.url(), &self.headers, bytes, limits);
-        let response = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
-            response = posting => response,
-        };
-        let mut response = response.map_err(|error| self.unreachable(&error, told))?;
-        self.note_head(&response, told, cx);
-        if !(200..300).contains(&response.status) {
-            return Err(self.refused(response, cx, told).await);
-        }
-        let coding = response.header("content-encoding").unwrap_or("identity");
-        if !coding.eq_ignore_ascii_case("identity") {
-            let coding = refusal::cut(coding);
-            return Err(ProviderError::Malformed(format!(
-                "it is compressed ({coding}), which was not asked for"
-            )));
-        }
-        if self.stream {
-            self.stream(&mut response, reader, told, cx, deltas).await
-        } else {
-            self.whole(&mut response, reader, told, cx, deltas).await
+        let mut text = body.text();
+        loop {
+            let mut response = self.post(&text, told, cx).await?;
+            self.note_head(&response, told, cx);
+            if !(200..300).contains(&response.status) {
+                return Err(self.refused(response, cx, told).await);
+            }
+            let coding = response.header("content-encoding").unwrap_or("identity");
+            if !coding.eq_ignore_ascii_case("identity") {
+                let coding = refusal::cut(coding);
+                return Err(ProviderError::Malformed(format!(
+                    "it is compressed ({coding}), which was not asked for"
+                )));
+            }
+            if self.stream {
+                self.stream(&mut response, reader, told, cx, deltas).await?;
+            } else {
+                self.whole(&mut response, reader, told, cx, deltas).await?;
+            }
+            let rest = reader.goes_on();
+            let Some(longer) =
+                rest.and_then(|member| posting::with_member(&body.text(), &member))
+            else {
+                return Ok(());
+            };
+            let why = "the server ended its reply in the middle; asking for the rest of it";
+            posting::note(cx, why).await;
+            text = longer;
         }
     }
 

@@ -22,12 +22,14 @@ mod frames;
 #[cfg(test)]
 mod frames_cases;
 mod gemini;
+pub mod google;
 mod openai;
 mod refusal;
 mod responses;
 pub mod retry;
 #[cfg(test)]
 mod testing;
+mod vertex;
 
 use std::sync::Arc;
 
@@ -179,6 +181,26 @@ pub struct Finished {
     pub usage: Usage,
 }
 
+impl Finished {
+    /// Why a reply that hit its token limit is none.
+    pub fn ran_out(&self) -> String {
+        let why = "the reply hit its token limit before it was complete";
+        let silent = self.reply.text.trim().is_empty() && self.reply.calls.is_empty();
+        let thinking = self.usage.thinking.filter(|tokens| *tokens > 0);
+        match thinking {
+            Some(tokens) if silent => format!(
+                "{why}: thinking took all of it ({tokens} tokens) and no answer was written; raise \
+                 max_output_tokens or lower `reasoning`"
+            ),
+            _ if silent && !self.reply.thought.is_empty() => format!(
+                "{why}: thinking took all of it and no answer was written; raise max_output_tokens or lower \
+                 `reasoning`"
+            ),
+            _ => why.to_owned(),
+        }
+    }
+}
+
 /// Why an attempt, or all of them, failed.
 #[derive(Debug, Clone, Error)]
 pub enum ProviderError {
@@ -250,17 +272,40 @@ pub fn build(
     key: Option<&str>,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
+    let client = client(config, &Auth::Key(key), clock)?;
+    Ok(Arc::new(client))
+}
+
+/// As [`build`], for a judge that Google's credentials speak for: each request carries an access token.
+pub fn build_with_tokens(
+    config: &JudgeConfig,
+    tokens: &Arc<google::Tokens>,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Provider>, ProviderError> {
+    let auth = Auth::Google(tokens.credentials().project());
+    let client = client(config, &auth, clock)?;
+    Ok(Arc::new(client.with_tokens(Arc::clone(tokens))))
+}
+
+/// What speaks for a judge.
+enum Auth<'a> {
+    /// A key, or nothing.
+    Key(Option<&'a str>),
+    /// Access tokens, made of credentials that belong to this project.
+    Google(Option<&'a str>),
+}
+
+fn client(
+    config: &JudgeConfig,
+    auth: &Auth<'_>,
+    clock: Arc<dyn Clock>,
+) -> Result<client::Client, ProviderError> {
     let dialect: Box<dyn client::Dialect> = match config.provider {
         ProviderKind::Openai => Box::new(openai::Chat::new(config)?),
         ProviderKind::Gemini => Box::new(gemini::Generate::new(config)?),
         ProviderKind::OpenaiResponses => Box::new(responses::Responses::new(config)?),
         ProviderKind::Anthropic => Box::new(anthropic::Messages::new(config)?),
-        kind @ ProviderKind::Vertex => {
-            return Err(ProviderError::Request(format!(
-                "provider `{}` is not in this version yet; use openai or gemini",
-                kind.as_str()
-            )));
-        }
+        ProviderKind::Vertex => vertex::dialect(config, auth)?,
         ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
             Box::new(decisions::Decisions::new(config)?)
         }
@@ -273,12 +318,14 @@ pub fn build(
     };
     let (caps, known) = caps::of(config);
     let http = ModelClient::new(clock);
+    let key = match auth {
+        Auth::Key(key) => *key,
+        Auth::Google(_) => None,
+    };
     let unary = config.provider.is_decisions();
     let config = &JudgeConfig {
         stream: config.stream && !unary,
         ..config.clone()
     };
-    Ok(Arc::new(client::Client::new(
-        dialect, caps, known, config, key, http,
-    )))
+    Ok(client::Client::new(dialect, caps, known, config, key, http))
 }

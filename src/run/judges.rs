@@ -14,10 +14,10 @@ use crate::event::{Dropped, JudgeSpec};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl};
-use crate::provider::{self, Provider};
+use crate::provider::{self, Provider, google::Tokens};
 use crate::record::RunStore;
 use crate::tools::{self, ToolDeps, ToolSet};
-use crate::workspace::{Env, resolve_key};
+use crate::workspace::{Env, google_credentials, resolve_key};
 
 /// What judges are built with.
 pub(super) struct Parts<'p> {
@@ -45,6 +45,9 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
     let mut secrets = Vec::new();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
+        if let Ok(Some(credentials)) = google_credentials(config, env) {
+            secrets.extend(credentials.secrets().into_iter().map(str::to_owned));
+        }
         for (name, value) in &config.headers {
             if looks_secret(name) {
                 // `Bearer x`: the scheme is no secret.
@@ -220,9 +223,19 @@ fn engine<'m>(
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
     let pace = parts.paces.of(config, key.as_deref());
+    // One for all models of a judge. Where nothing is sent, nothing speaks for it.
+    let credentials = match key {
+        None => google_credentials(config, parts.env)?,
+        Some(_) => None,
+    };
+    let tokens = credentials.map(|found| Tokens::new(found, Arc::clone(parts.clock)));
     let provider = |config: &JudgeConfig| -> Result<Arc<dyn Provider>, String> {
-        let built = provider::build(config, key.as_deref(), Arc::clone(parts.clock))
-            .map_err(|error| format!("judge {}: {error}", config.name))?;
+        let clock = Arc::clone(parts.clock);
+        let built = match &tokens {
+            Some(tokens) => provider::build_with_tokens(config, tokens, clock),
+            None => provider::build(config, key.as_deref(), clock),
+        };
+        let built = built.map_err(|error| format!("judge {}: {error}", config.name))?;
         Ok(Arc::new(Paced {
             inner: built,
             pace: Arc::clone(&pace),

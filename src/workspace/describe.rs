@@ -62,7 +62,7 @@ fn judge() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "provider": {"enum": ["gemini", "openai", "rules", "replay"]},
+            "provider": {"enum": ["gemini", "vertex", "openai", "anthropic", "rules", "replay"]},
             "model": text("The model's name."),
             "base_url": text("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
             "api_key_env": {"type": ["string", "null"], "description": "The variable that holds the key; null: no key. Never a key here."},
@@ -99,10 +99,13 @@ fn judge() -> Value {
             "requests_per_minute": {"type": "integer", "minimum": 1},
             "run": text("For replay: the run whose recorded traces answer."),
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
+            "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
+            "location": text("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
+            "credentials_file": text("For vertex: a service account's key or gcloud's user file; found as Google's libraries do by default."),
         },
         "required": ["provider"],
         "additionalProperties": false,
-        "if": {"properties": {"provider": {"enum": ["gemini", "openai"]}}},
+        "if": {"properties": {"provider": {"enum": ["gemini", "vertex", "openai", "anthropic"]}}},
         "then": {"required": ["model"]},
     })
 }

@@ -1,12 +1,19 @@
 //! An evalbench model config opened as a judge: `generator`, `vertex_model`, `base_prompt`, `tools` …
 //!
-//! There unknown keys are ignored; here they are ignored too, and told.
+//! There unknown keys are ignored; here they are ignored too, and told. `${VAR}` in a value is the environment's, as
+//! there. Where evalbench has a default that says how much is asked, ours is the same.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::google::{EVALBENCH_PROJECT, EVALBENCH_REGION};
 use super::judges::{self, JudgeCx};
-use crate::diag::yaml::{Doc, Fields, Problems};
-use crate::model::{JudgeConfig, KeySource, ProviderKind};
+use super::{Env, Workspace, paths};
+use crate::diag::yaml::{self, Doc, Fields, Problems};
+use crate::model::{JudgeConfig, KeySource, Millis, ProviderKind, pointer_step};
 
 const KNOWN: &[&str] = &[
     "generator",
@@ -16,28 +23,111 @@ const KNOWN: &[&str] = &[
     "execs_per_minute",
     "max_attempts",
     "max_tokens",
+    "prompt_timeout_seconds",
     "gcp_project_id",
     "gcp_region",
 ];
 
-/// The judge of a model config. As evalbench does with a key, Gemini is asked through its own API.
+/// Requests a minute where a config does not say: evalbench's default, and what its quotas were planned for.
+const PER_MINUTE: u32 = 60;
+/// Most attempts that a judge may have.
+const MOST_ATTEMPTS: i64 = 20;
+const API_KEY: &str = "GEMINI_API_KEY";
+
+/// Generators that run an agent or a database's own model: what evalbench tests, not what it judges with.
+const UNDER_TEST: &[&str] = &[
+    "gemini_cli",
+    "claude_code",
+    "codex_cli",
+    "agy_cli",
+    "mcp_tools",
+    "agent_runtime",
+    "querydata",
+    "query_data_api",
+    "grpc_proxy",
+    "agent_grpc_proxy",
+    "alloydb_ai_nl",
+    "data_engineering_agent",
+];
+
+/// Puts the environment's values in the place of `${VAR}`. A variable that is not set is a problem.
+pub(super) fn fill_in(doc: &mut Doc, env: &Env, problems: &Problems) {
+    let mut value = std::mem::take(&mut doc.value);
+    fill(&mut value, "", env, &mut |at, name| {
+        let message = format!("${{{name}}} is not set in the environment");
+        problems.error(doc.span(at), "variable", message);
+    });
+    doc.value = value;
+}
+
+fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str)) {
+    match value {
+        Value::String(text) if text.contains("${") => {
+            let filled = filled(text, env, &mut |name| unset(at, name));
+            // A value that is nothing but a variable is what the variable holds: a number where it holds one.
+            let alone = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
+            let number = filled.parse::<i64>().ok().filter(|_| alone);
+            *value = number.map_or(Value::String(filled), Value::from);
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                fill(item, &format!("{at}/{index}"), env, unset);
+            }
+        }
+        Value::Object(map) => {
+            for (key, item) in map.iter_mut() {
+                fill(item, &format!("{at}/{}", pointer_step(key)), env, unset);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let name = after.split_once('}').map(|(name, _)| name);
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        match name.filter(|name| is_name(name)) {
+            Some(name) => {
+                match env.get(name) {
+                    Some(held) => out.push_str(held),
+                    None => unset(name),
+                }
+                rest = &after[name.len() + 1..];
+            }
+            None => {
+                out.push_str("${");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The judge of a model config. As evalbench does: Gemini is asked on Vertex AI where a project and a region are known,
+/// else through its own API with a key.
 pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>) -> JudgeConfig {
     let mut fields = Fields::of(doc, "", problems);
     let mut judge = JudgeConfig::new(name, ProviderKind::Gemini);
-    judge.key = KeySource::Env("GEMINI_API_KEY".to_owned());
+    judge.key = KeySource::Env(API_KEY.to_owned());
     if fields.is_mapping() && !fields.has("generator") {
         fields.error_here("missing", "a model config needs a `generator`");
     }
+    let or_env = |written: Option<String>, name: &str| {
+        written.or_else(|| cx.env.get(name).map(str::to_owned))
+    };
+    let project = or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT);
+    let region = or_env(fields.text("gcp_region"), EVALBENCH_REGION);
     match fields.text("generator").as_deref() {
-        Some("gcp_vertex_gemini") => fields.warning(
-            "generator",
-            "not-yet",
-            "Vertex AI is not in this version yet: the model is asked through the Gemini API with GEMINI_API_KEY, and gcp_project_id and gcp_region are not used",
-        ),
-        Some(other) => {
-            let message = format!("generator `{other}` is not read here; `gcp_vertex_gemini` is");
-            fields.error("generator", "not-yet", message);
-        }
+        Some("gcp_vertex_gemini") => gemini(&fields, &mut judge, (project, region), cx),
+        Some("gcp_vertex_claude") => claude(&fields, &mut judge, (project, region)),
+        Some(other) => fields.error("generator", "not-yet", other_generator(other)),
         None => {}
     }
     if fields.is_mapping() && !fields.has("vertex_model") {
@@ -48,16 +138,15 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
     judge.tools = judges::tools(&mut fields, cx);
     judge.requests_per_minute = fields
         .integer("execs_per_minute", 1..=i64::from(u32::MAX))
-        .and_then(|n| u32::try_from(n).ok());
+        .and_then(|n| u32::try_from(n).ok())
+        .or(Some(PER_MINUTE));
     if let Some(n) = fields.integer("max_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
-    if fields.integer("max_attempts", 1..=100).is_some() {
-        fields.warning(
-            "max_attempts",
-            "no-effect",
-            "max_attempts is not used: dicta has its own retries",
-        );
+    judge.max_attempts = attempts(&mut fields);
+    let limit = |x: f64| x > 0.0 && x <= 86_400.0;
+    if let Some(secs) = fields.number("prompt_timeout_seconds", "more than 0", limit) {
+        judge.timeout = Millis::from_secs_f64(secs);
     }
     let ignored: Vec<&str> = match &doc.value {
         Value::Object(map) => map
@@ -72,4 +161,146 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
         problems.warning(doc.key_span(&fields.pointer(first)), "unknown-key", message);
     }
     judge
+}
+
+fn attempts(fields: &mut Fields<'_>) -> Option<u8> {
+    let written = fields.integer("max_attempts", 1..=1000)?;
+    if written > MOST_ATTEMPTS {
+        let message = format!("{MOST_ATTEMPTS} attempts are made at most, not {written}");
+        fields.warning("max_attempts", "no-effect", message);
+    }
+    u8::try_from(written.min(MOST_ATTEMPTS)).ok()
+}
+
+type Place = (Option<String>, Option<String>);
+
+fn gemini(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place, cx: &JudgeCx<'_>) {
+    let has_key = cx.env.get(API_KEY).is_some();
+    let missing = match place {
+        (Some(project), Some(region)) => {
+            on_vertex(judge, project, region);
+            return;
+        }
+        (Some(_), None) => format!("gcp_region (or {EVALBENCH_REGION}) is missing"),
+        (None, Some(_)) => format!("gcp_project_id (or {EVALBENCH_PROJECT}) is missing"),
+        (None, None) if has_key => return,
+        (None, None) => format!(
+            "there is neither gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION}) \
+             for Vertex AI nor {API_KEY} for the Gemini API"
+        ),
+    };
+    let message = if has_key {
+        format!("{missing} for Vertex AI: the model is asked through the Gemini API")
+    } else {
+        format!("the model cannot be asked: {missing}")
+    };
+    fields.warning("generator", "credentials", message);
+}
+
+fn claude(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place) {
+    let (Some(project), Some(region)) = place else {
+        let message = format!(
+            "Claude on Vertex AI needs gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION})"
+        );
+        fields.error("generator", "credentials", message);
+        return;
+    };
+    on_vertex(judge, project, region);
+}
+
+fn on_vertex(judge: &mut JudgeConfig, project: String, region: String) {
+    judge.provider = ProviderKind::Vertex;
+    judge.key = KeySource::Google(None);
+    judge.project = Some(project);
+    judge.location = Some(region);
+}
+
+fn other_generator(name: &str) -> String {
+    match name {
+        "noop" | "noop_agent" => format!(
+            "generator `{name}` asks no model; name `rules` (built in) instead, or a judge with `provider: replay`"
+        ),
+        _ if UNDER_TEST.contains(&name) => format!(
+            "generator `{name}` is something evalbench tests, no judge; name a model config with \
+             `gcp_vertex_gemini`, or write a judge with `provider:` gemini, vertex, openai or anthropic"
+        ),
+        _ => format!(
+            "generator `{name}` is not known; `gcp_vertex_gemini` and `gcp_vertex_claude` are, or write a judge \
+             with `provider:` gemini, vertex, openai or anthropic"
+        ),
+    }
+}
+
+/// A model config of a workspace, and what it became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The judge's name.
+    pub judge: String,
+    /// The file, relative to the workspace where inside it.
+    pub path: PathBuf,
+    /// The judge in a few words.
+    pub became: String,
+}
+
+impl fmt::Display for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            judge,
+            path,
+            became,
+        } = self;
+        write!(
+            f,
+            "{}: evalbench model config, judge `{judge}`: {became}",
+            path.display()
+        )
+    }
+}
+
+/// The judges of a workspace that are evalbench's model configs, by name.
+pub fn model_configs(workspace: &Workspace, env: &Env) -> Vec<Opened> {
+    let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for rubric in &workspace.rubrics {
+        files.extend(rubric.judges.clone());
+    }
+    let config = workspace
+        .files
+        .iter()
+        .find(|(path, _)| path == Path::new(super::CONFIG));
+    let config = config.and_then(|(path, text)| yaml::read(text, path).ok());
+    let judges = config.as_ref().and_then(|doc| doc.value.get("judges"));
+    for (name, judge) in judges.and_then(Value::as_object).into_iter().flatten() {
+        if let Some(written) = judge.as_str() {
+            let path = paths::resolve(&workspace.root, written, env);
+            files.insert(name.clone(), paths::shown(&workspace.root, &path));
+        }
+    }
+    let opened = files.into_iter().filter_map(|(name, path)| {
+        let became = in_words(workspace.judges.get(&name)?);
+        Some(Opened {
+            judge: name,
+            path,
+            became,
+        })
+    });
+    opened.collect()
+}
+
+fn in_words(judge: &JudgeConfig) -> String {
+    let mut words = match (&judge.project, &judge.location) {
+        (Some(project), Some(location)) => {
+            format!(
+                "{} on Vertex AI, {location}, project {project}",
+                judge.model
+            )
+        }
+        _ => format!("{} through the Gemini API with {API_KEY}", judge.model),
+    };
+    if let Some(n) = judge.requests_per_minute {
+        words.push_str(&format!(", at most {n} requests a minute"));
+    }
+    if let Some(n) = judge.max_attempts {
+        words.push_str(&format!(", at most {n} attempts"));
+    }
+    words
 }

@@ -163,19 +163,6 @@ fn model(
     provider: Option<ProviderKind>,
     cx: &JudgeCx<'_>,
 ) {
-    if matches!(
-        provider,
-        Some(ProviderKind::Vertex)
-    ) {
-        let name = PROVIDERS
-            .iter()
-            .find(|(_, p)| Some(*p) == provider)
-            .map_or("", |(name, _)| name);
-        let message = format!(
-            "provider `{name}` is not in this version yet; `openai`, `gemini` and `anthropic` are"
-        );
-        fields.error("provider", "not-yet", message);
-    }
     if provider.is_some() && fields.is_mapping() && !fields.has("model") {
         fields.error_here("missing", format!("judge `{}` needs a `model`", judge.name));
     }

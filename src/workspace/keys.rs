@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Env, files};
+use super::{Env, files, google};
 use crate::diag::yaml::Doc;
 use crate::model::{JudgeConfig, KeySource, pointer_step};
 
@@ -13,9 +13,11 @@ use crate::model::{JudgeConfig, KeySource, pointer_step};
 const MAX_KEY_FILE: u64 = 64 << 10;
 
 /// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
+/// Google's credentials are no key; but that they are there, and can be read, is seen to here too.
 pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
     match &judge.key {
-        KeySource::None | KeySource::Google(_) => Ok(None),
+        KeySource::None => Ok(None),
+        KeySource::Google(_) => google::google_credentials(judge, env).map(|_| None),
         KeySource::EnvIfSet(name) => env.get(name).map(|key| clean(key, name, judge)).transpose(),
         KeySource::Env(name) => match env.get(name) {
             Some(key) => clean(key, name, judge).map(Some),

@@ -352,6 +352,7 @@ impl Loader<'_> {
         };
         config.source = masked;
         let own = Problems::of(&config);
+        evalbench::fill_in(&mut config, self.env, &own);
         let cx = JudgeCx {
             root: self.root,
             env: self.env,

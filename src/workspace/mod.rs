@@ -11,6 +11,7 @@ mod describe;
 mod evalbench;
 mod files;
 mod globs;
+mod google;
 mod init;
 mod judges;
 mod keys;
@@ -36,6 +37,8 @@ use crate::rubric::Rubric;
 
 pub use beside::Beside;
 pub use describe::{event_schema, json_schema, transcript_schema};
+pub use evalbench::{Opened, model_configs};
+pub use google::{google_credentials, google_source};
 pub use init::init;
 pub use keys::resolve_key;
 pub use load::load;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 
+mod evalbench;
 mod forms;
 mod of_judges;
 
@@ -331,7 +332,7 @@ fn the_problems_of_all_files_come_at_once() {
         folder.problems(),
         [
             "dicta.yaml:4:8: unknown judge `nobody`; known: b, rules",
-            "b.yaml:1:12: generator `gcp_vertex_claude` is not read here; `gcp_vertex_gemini` is",
+            "b.yaml:1:12: Claude on Vertex AI needs gcp_project_id and gcp_region (or EVAL_GCP_PROJECT_ID and EVAL_GCP_PROJECT_REGION)",
             "rubrics/b.yaml:1:5: the rubric id `same` is used by rubrics/a.yaml too",
             "rubrics/c.yaml:2:19: unknown type `regexx`; did you mean `regex`?",
             "rubrics/a.yaml:2:8: unknown judge `ruels`; did you mean `rules`?",

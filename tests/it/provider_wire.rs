@@ -8,6 +8,7 @@ mod leftovers;
 mod matrix;
 mod responses;
 mod retries;
+mod vertex;
 
 use std::sync::Arc;
 
@@ -310,10 +311,7 @@ async fn a_users_headers_are_sent_and_their_values_hidden() {
 
 #[test]
 fn a_provider_of_a_later_version_says_so() {
-    for (kind, name) in [
-        (ProviderKind::OpenaiResponses, "openai-responses"),
-        (ProviderKind::Vertex, "vertex"),
-    ] {
+    for (kind, name) in [(ProviderKind::OpenaiResponses, "openai-responses")] {
         let config = JudgeConfig::new("j", kind);
         let built = provider::build(&config, None, Arc::new(FakeClock::new()));
         assert_eq!(

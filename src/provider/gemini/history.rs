@@ -1,13 +1,17 @@
 //! The history as contents. What the model said goes back as its own parts, in order, never merged and never touched:
-//! a thought signature belongs to the part it came on, and the service refuses a turn that lost one.
+//! a thought signature belongs to the part it came on, and the service refuses a turn that lost one. What another
+//! service's model said has no parts of ours: it is written anew, with the mark that Google gives for such history.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::super::ProviderError;
 use super::super::body::{json as text_of, opening, paragraphs, unpaired};
-use crate::model::{Answer, Block, Item, JudgeConfig};
+use crate::model::{Answer, Block, Item, JudgeConfig, Reply, ReplyCall};
 
 /// The instructions, and one element for each history item that says something.
 ///
@@ -43,6 +47,14 @@ pub(super) fn contents(
                     all.push(text_of(&json!({"role": "user", "parts": parts})));
                 }
             }
+            Item::Model { native, view } if is_foreign(native, view) => {
+                let called = |call: &ReplyCall| Called {
+                    name: call.name.clone(),
+                    id: None,
+                };
+                calls = view.calls.iter().map(called).collect();
+                all.extend(rewritten(view));
+            }
             Item::Model { native, .. } => {
                 calls = native.iter().filter_map(|part| called(part)).collect();
                 let parts: Vec<&str> = native.iter().map(|part| part.get()).collect();
@@ -64,6 +76,43 @@ pub(super) fn contents(
     Ok((system, all))
 }
 
+/// What is accepted in the place of a signature for a call that a Gemini model did not make.
+const NOT_SIGNED: &str = "skip_thought_signature_validator";
+
+/// Whether a turn is none of this dialect's: other services' items say what they are in keys that a part never has.
+fn is_foreign(native: &[Arc<RawValue>], view: &Reply) -> bool {
+    #[derive(Deserialize)]
+    struct Other {
+        role: Option<IgnoredAny>,
+        #[serde(rename = "type")]
+        kind: Option<IgnoredAny>,
+    }
+    let is_other = |item: &Arc<RawValue>| {
+        let item: Result<Other, _> = serde_json::from_str(item.get());
+        item.map_or(true, |item| item.role.is_some() || item.kind.is_some())
+    };
+    let says_something = !view.text.is_empty() || !view.calls.is_empty();
+    native.iter().any(is_other) || native.is_empty() && says_something
+}
+
+/// A foreign turn as contents: its text and its calls, the first of them marked.
+fn rewritten(view: &Reply) -> Option<String> {
+    let mut parts = Vec::new();
+    if !view.text.is_empty() {
+        parts.push(json!({"text": view.text}));
+    }
+    for (at, call) in view.calls.iter().enumerate() {
+        // Arguments that were no object could not be run either.
+        let args: Map<String, Value> = serde_json::from_str(&call.raw).unwrap_or_default();
+        let mut part = json!({"functionCall": {"name": call.name, "args": args}});
+        if at == 0 {
+            part["thoughtSignature"] = json!(NOT_SIGNED);
+        }
+        parts.push(part);
+    }
+    (!parts.is_empty()).then(|| text_of(&json!({"role": "model", "parts": parts})))
+}
+
 /// A native function call: what its response must repeat.
 #[derive(Debug, Deserialize)]
 struct Called {
@@ -78,7 +127,11 @@ fn called(part: &RawValue) -> Option<Called> {
         #[serde(rename = "functionCall")]
         call: Option<Called>,
     }
-    serde_json::from_str::<Part>(part.get()).ok()?.call
+    let call = serde_json::from_str::<Part>(part.get()).ok()?.call?;
+    Some(Called {
+        id: call.id.filter(|id| !id.is_empty()),
+        ..call
+    })
 }
 
 /// All answers to one model turn stand in one user content, in call order.

@@ -1,10 +1,12 @@
-//! Gemini API: `generateContent` and its stream.
+//! Gemini API: `generateContent` and its stream; Vertex AI speaks it too, at other addresses.
 //!
 //! `base_url` + `/v1beta/models/{model}:streamGenerateContent?alt=sse` (a base that ends in its version keeps it),
 //! `x-goog-api-key`. Format: Google's REST reference and captures of the service. A function is never forced together
 //! with a JSON reply type: the server refuses the pair, and [`Choice`] cannot spell it.
 
+mod finish;
 mod history;
+mod partial;
 mod stream;
 
 use std::sync::Arc;
@@ -100,13 +102,20 @@ impl Generate {
             named if named.contains('/') => named.clone(),
             bare => format!("models/{bare}"),
         };
+        url.set_path(&format!("{path}{version}/{model}"));
+        Self::at(config, url)
+    }
+
+    /// For the model at this address (Vertex AI has its own).
+    pub(super) fn at(config: &JudgeConfig, mut url: url::Url) -> Result<Self, ProviderError> {
         let method = if config.stream {
             url.query_pairs_mut().append_pair("alt", "sse");
             "streamGenerateContent"
         } else {
             "generateContent"
         };
-        url.set_path(&format!("{path}{version}/{model}:{method}"));
+        let path = url.path().to_owned();
+        url.set_path(&format!("{path}:{method}"));
         Ok(Self {
             url: url.into(),
             tools: Declared::default(),
@@ -228,5 +237,7 @@ impl Dialect for Generate {
     }
 }
 
+#[cfg(test)]
+mod more_tests;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! The stream ends at the end of the body and nowhere else: older replies carry `finishReason` on every frame, so the
 //! last one counts. A reply without any is [`ProviderError::Cut`]. After some frames the body may go on with a bare
-//! JSON error outside SSE; that is an error, not an end.
+//! JSON error outside SSE; that is an error, not an end. A reply that ends in `CONTINUATION` is asked for its rest.
 
 use std::sync::Arc;
 
@@ -13,11 +13,15 @@ use serde_json::value::RawValue;
 use super::super::client::{New, Progress, Reader, cut, in_stream, malformed};
 use super::super::frames::Frame;
 use super::super::{Finished, ProviderError};
+use super::finish;
+use super::partial::{Open, PartialArg};
 use crate::event::DeltaPart;
-use crate::model::{CallIx, Reply, ReplyCall, StopReason, TurnIx, Usage};
+use crate::model::{CallIx, Reply, ReplyCall, TurnIx, Usage};
 
 /// Most calls of one reply.
 const MAX_CALLS: usize = 1000;
+/// How often a reply's rest is asked for.
+const MAX_ROUNDS: usize = 3;
 
 /// Gathers one reply.
 #[derive(Debug)]
@@ -29,8 +33,14 @@ pub(super) struct GenerateReader {
     finish_message: Option<String>,
     blocked: Option<String>,
     usage: Option<Usage>,
+    /// Of the replies before, where this is the rest of one.
+    before: Option<Usage>,
     frames: usize,
     stray: Option<String>,
+    /// A call whose arguments are still coming.
+    open: Option<Open>,
+    continuation: Option<String>,
+    rounds: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,6 +61,7 @@ struct Candidate<'a> {
     content: Option<Content<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
+    continuation_token: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,11 +80,15 @@ struct Part<'a> {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Call<'a> {
     id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
     args: Option<&'a RawValue>,
+    /// Vertex AI streams arguments piece by piece, where it is asked to.
+    partial_args: Option<Vec<PartialArg>>,
+    will_continue: Option<bool>,
 }
 
 impl GenerateReader {
@@ -86,8 +101,12 @@ impl GenerateReader {
             finish_message: None,
             blocked: None,
             usage: None,
+            before: None,
             frames: 0,
             stray: None,
+            open: None,
+            continuation: None,
+            rounds: 0,
         }
     }
 
@@ -101,9 +120,8 @@ impl GenerateReader {
         if let Some(error) = chunk.error {
             return Err(in_stream(error));
         }
-        let reason = |feedback: &Value| Some(feedback.get("blockReason")?.as_str()?.to_owned());
-        if let Some(reason) = chunk.prompt_feedback.as_ref().and_then(reason) {
-            self.blocked = Some(reason);
+        if let Some(why) = chunk.prompt_feedback.as_ref().and_then(finish::blocked) {
+            self.blocked = Some(why);
         }
         let candidates = chunk.candidates.into_iter().flatten();
         let first = candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0);
@@ -114,7 +132,11 @@ impl GenerateReader {
         for raw in parts.into_iter().flatten() {
             self.part(raw, new)?;
         }
-        self.finish = candidate.finish_reason.or(self.finish.take());
+        let finish = candidate
+            .finish_reason
+            .filter(|reason| finish::is_one(reason));
+        self.finish = finish.or(self.finish.take());
+        self.continuation = candidate.continuation_token.or(self.continuation.take());
         self.finish_message = candidate.finish_message.or(self.finish_message.take());
         Ok(())
     }
@@ -137,7 +159,17 @@ impl GenerateReader {
             // It says nothing and carries nothing, and some models refuse an empty text when it comes back.
             return Ok(());
         }
-        self.native.push(Arc::from(raw.to_owned()));
+        match part.function_call {
+            Some(call) if call.name.is_none() && self.open.is_some() => {
+                return self.more_of_call(call, raw, new);
+            }
+            Some(call) => {
+                self.close(new)?;
+                self.native.push(Arc::from(raw.to_owned()));
+                self.call(call, raw, new)?;
+            }
+            None => self.native.push(Arc::from(raw.to_owned())),
+        }
         if let Some(text) = part.text {
             let (part, all) = if part.thought == Some(true) {
                 (DeltaPart::Thought, &mut self.reply.thought)
@@ -147,12 +179,10 @@ impl GenerateReader {
             all.push_str(&text);
             new.push((part, text));
         }
-        if let Some(call) = part.function_call {
-            self.call(call, raw, new)?;
-        }
         Ok(())
     }
 
+    /// A call: whole, or its beginning. Its part was added to `native` already.
     fn call(&mut self, call: Call<'_>, raw: &RawValue, new: &mut New) -> Result<(), ProviderError> {
         let at = self.reply.calls.len();
         let Some(name) = call.name else {
@@ -164,34 +194,70 @@ impl GenerateReader {
             )));
         }
         let args = call.args.map_or("{}", RawValue::get);
+        let id = call.id.filter(|id| !id.is_empty());
+        // One that a call before has too names neither; what goes back is what came, in the native part.
+        let id = id.filter(|id| self.reply.calls.iter().all(|other| other.id != *id));
         self.reply.calls.push(ReplyCall {
-            id: call
-                .id
-                .filter(|id| !id.is_empty())
-                .unwrap_or_else(|| format!("call_{}_{at}", self.turn.0)),
+            id: id.unwrap_or_else(|| format!("call_{}_{at}", self.turn.0)),
             name,
             raw: args.to_owned(),
         });
-        let ix = CallIx(u16::try_from(at).unwrap_or(u16::MAX));
-        new.push((DeltaPart::Args(ix), args.to_owned()));
+        if call.will_continue == Some(true) || call.partial_args.is_some() {
+            let mut open = Open::new(self.native.len() - 1, at, args, raw)?;
+            open.add(call.partial_args.unwrap_or_default())?;
+            self.open = Some(open);
+            if call.will_continue != Some(true) {
+                self.close(new)?;
+            }
+            return Ok(());
+        }
+        new.push((DeltaPart::Args(call_ix(at)), args.to_owned()));
         Ok(())
     }
 
-    fn stop(&self, finish: &str) -> StopReason {
-        let told = || match &self.finish_message {
-            Some(message) => format!("{finish}: {message}"),
-            None => finish.to_owned(),
+    /// A part without a name while a call is open: more of its arguments, or its end.
+    fn more_of_call(
+        &mut self,
+        call: Call<'_>,
+        raw: &RawValue,
+        new: &mut New,
+    ) -> Result<(), ProviderError> {
+        if let Some(open) = &mut self.open {
+            open.add(call.partial_args.unwrap_or_default())?;
+            open.keep_beside(raw)?;
+        }
+        if call.will_continue == Some(true) {
+            return Ok(());
+        }
+        self.close(new)
+    }
+
+    /// The open call is complete. Its closing part may never come: the next call or the end of the reply close it too.
+    fn close(&mut self, new: &mut New) -> Result<(), ProviderError> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
         };
-        match finish {
-            // aimock says FUNCTION_CALL where the service says STOP.
-            "STOP" | "FUNCTION_CALL" if !self.reply.calls.is_empty() => StopReason::ToolCalls,
-            "STOP" => StopReason::Stop,
-            "MAX_TOKENS" => StopReason::Length,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "MODEL_ARMOR" => StopReason::Refused(told()),
-            _ => StopReason::Other(told()),
+        let (args, part) = open.close()?;
+        if let Some(native) = self.native.get_mut(open.native_at) {
+            *native = part;
+        }
+        if let Some(call) = self.reply.calls.get_mut(open.call_at) {
+            call.raw.clone_from(&args);
+        }
+        new.push((DeltaPart::Args(call_ix(open.call_at)), args));
+        Ok(())
+    }
+
+    fn used(&self) -> Option<Usage> {
+        match (self.before, self.usage) {
+            (Some(before), Some(usage)) => Some(before.plus(usage)),
+            (before, usage) => before.or(usage),
         }
     }
+}
+
+fn call_ix(at: usize) -> CallIx {
+    CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
 /// Whether a text part holds nothing but its text.
@@ -231,11 +297,30 @@ impl Reader for GenerateReader {
         }
     }
 
-    fn end(self: Box<Self>) -> Result<Finished, ProviderError> {
-        let stop = match (&self.finish, &self.blocked) {
-            (Some(finish), _) => self.stop(finish),
-            (None, Some(reason)) => {
-                StopReason::Refused(format!("the prompt was blocked: {reason}"))
+    fn goes_on(&mut self) -> Option<String> {
+        if self.finish.as_deref() != Some(finish::GOES_ON) || self.rounds >= MAX_ROUNDS {
+            return None;
+        }
+        let token = self.continuation.take()?;
+        self.rounds += 1;
+        self.finish = None;
+        self.finish_message = None;
+        let once = Usage {
+            calls: 1,
+            ..Usage::default()
+        };
+        let usage = self.usage.take().unwrap_or(once);
+        self.before = Some(self.before.map_or(usage, |before| before.plus(usage)));
+        Some(format!("\"continuationToken\":{}", Value::from(token)))
+    }
+
+    fn end(mut self: Box<Self>) -> Result<Finished, ProviderError> {
+        self.close(&mut New::new())?;
+        let stop = match (&self.blocked, &self.finish) {
+            (Some(why), _) => finish::refused_prompt(why),
+            (None, Some(finish)) => {
+                let has_calls = !self.reply.calls.is_empty();
+                finish::read(finish, self.finish_message.as_deref(), has_calls)?
             }
             (None, None) => {
                 return Err(match &self.stray {
@@ -245,7 +330,7 @@ impl Reader for GenerateReader {
                 });
             }
         };
-        let usage = self.usage.unwrap_or(Usage {
+        let usage = self.used().unwrap_or(Usage {
             calls: 1,
             ..Usage::default()
         });
@@ -257,7 +342,7 @@ impl Reader for GenerateReader {
     }
 
     fn billed(&self) -> Option<Usage> {
-        self.usage
+        self.used()
     }
 }
 

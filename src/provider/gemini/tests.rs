@@ -293,10 +293,6 @@ fn stop_reasons_are_told_apart() {
     assert_eq!(stop("STOP"), StopReason::Stop);
     assert_eq!(stop("MAX_TOKENS"), StopReason::Length);
     assert_eq!(stop("SAFETY"), StopReason::Refused("SAFETY".into()));
-    assert_eq!(
-        stop("MALFORMED_FUNCTION_CALL"),
-        StopReason::Other("MALFORMED_FUNCTION_CALL".into())
-    );
     let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"JAILBREAK\"}}\n\n";
     assert_eq!(
         finished(blocked).reply.stop,

@@ -1,6 +1,6 @@
 //! The keys of a judge that few write: Vertex AI's own, finer limits, and how the transcript is shown.
 
-use super::super::paths;
+use super::super::{google, paths};
 use super::JudgeCx;
 use crate::diag::yaml::Fields;
 use crate::model::{JudgeConfig, KeySource, ProviderKind, TranscriptMode};
@@ -31,16 +31,48 @@ fn vertex(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     let file = fields.text("credentials_file");
     if judge.provider == ProviderKind::Vertex {
         if judge.key == KeySource::None {
-            judge.key = KeySource::Google(file.map(|file| paths::resolve(cx.root, &file, cx.env)));
-        } else if file.is_some() {
-            let message = "credentials_file and an API key cannot both be given";
-            fields.error("credentials_file", "value", message);
+            let file = file.map(|file| paths::resolve(cx.root, &file, cx.env));
+            if let Some(why) = file.as_deref().and_then(google::too_open) {
+                fields.warning("credentials_file", "permissions", why);
+            }
+            judge.key = KeySource::Google(file);
+            place(fields, judge, cx);
+        } else {
+            with_key(fields, file.is_some());
         }
         return;
     }
     for key in ["project", "location", "credentials_file"] {
         if fields.has(key) {
             fields.error(key, "value", format!("{key} is for `provider: vertex`"));
+        }
+    }
+}
+
+/// Where the file does not say the place, the environment does. The project may also be the credentials' own, which are
+/// read when they are needed.
+fn place(fields: &Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
+    judge.project = judge.project.take().or_else(|| google::project(cx.env));
+    judge.location = judge.location.take().or_else(|| google::location(cx.env));
+    if judge.location.is_none() && !fields.has("location") {
+        fields.error_here(
+            "missing",
+            format!("judge `{}`: {}", judge.name, google::no_location()),
+        );
+    }
+}
+
+/// An API key (Vertex AI's "express mode") belongs to a project of its own, and is asked for at one place.
+fn with_key(fields: &Fields<'_>, has_file: bool) {
+    if has_file {
+        let message = "credentials_file and an API key cannot both be given";
+        fields.error("credentials_file", "value", message);
+    }
+    for key in ["project", "location"] {
+        if fields.has(key) {
+            let message =
+                format!("{key} is not used: with an API key, Vertex AI takes the key's own");
+            fields.warning(key, "no-effect", message);
         }
     }
 }

@@ -238,31 +238,63 @@ fn a_judge_of_probabilities_takes_no_key_that_means_nothing_to_it() {
 }
 
 #[test]
-fn an_evalbench_model_config_opens_as_it_is() {
-    let folder = config("judges:\n  house: judges/gemini.yaml\n");
-    folder.write(
-        "judges/gemini.yaml",
-        "generator: gcp_vertex_gemini\nvertex_model: gemini-2.5-pro\nbase_prompt: \"\"\nexecs_per_minute: 5\nmax_attempts: 3\ngcp_project_id: my-project\ngcp_region: us-central1\ntools:\n  - fetch_url\nextra_key: 1\n",
+fn a_judge_on_vertex_takes_its_place_from_the_file_or_the_environment() {
+    let folder = config(
+        "judges:
+  here: {provider: vertex, model: m, project: p, location: eu, credentials_file: sa.json}
+  there: {provider: vertex, model: m}
+  key: {provider: vertex, model: m, api_key_env: VERTEX_KEY, location: eu}
+",
     );
-    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let expected = JudgeConfig {
-        model: "gemini-2.5-pro".to_owned(),
-        key: KeySource::Env("GEMINI_API_KEY".to_owned()),
-        tools: vec![ToolUse {
-            name: "fetch_url".to_owned(),
-            settings: IndexMap::new(),
-        }],
-        requests_per_minute: Some(5),
-        ..JudgeConfig::new("house", ProviderKind::Gemini)
+    let env = |pairs: &[(&str, &str)]| {
+        let mut env = data();
+        let own = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        env.0.extend(own);
+        env
     };
-    assert_eq!(workspace.judges["house"], expected);
+    let load = |env: &Env| load(&folder.root(), env, &FakeCatalog::new());
+    let workspace = load(&env(&[
+        ("GOOGLE_CLOUD_PROJECT", "of-google"),
+        ("EVAL_GCP_PROJECT_ID", "of-evalbench"),
+        ("GOOGLE_CLOUD_REGION", "us-west1"),
+        ("EVAL_GCP_PROJECT_REGION", "us-east1"),
+    ]))
+    .unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let place = |name: &str| {
+        let judge = &workspace.judges[name];
+        (
+            judge.key.clone(),
+            judge.project.clone(),
+            judge.location.clone(),
+        )
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let file = folder.root().join("sa.json");
+    assert_eq!(
+        place("here"),
+        (KeySource::Google(Some(file)), text("p"), text("eu"))
+    );
+    assert_eq!(
+        place("there"),
+        (KeySource::Google(None), text("of-google"), text("us-west1"))
+    );
+    assert_eq!(place("key").0, KeySource::Env("VERTEX_KEY".to_owned()));
     assert_eq!(
         lines(&workspace.warnings),
-        [
-            "judges/gemini.yaml:1:1: Vertex AI is not in this version yet: the model is asked through the Gemini API with GEMINI_API_KEY, and gcp_project_id and gcp_region are not used",
-            "judges/gemini.yaml:5:1: max_attempts is not used: dicta has its own retries",
-            "judges/gemini.yaml:10:1: not used here: extra_key",
-        ]
+        ["dicta.yaml:6:62: location is not used: with an API key, Vertex AI takes the key's own"]
     );
-    assert_eq!(workspace.files.len(), 3);
+    let evalbench = env(&[("EVAL_GCP_PROJECT_REGION", "us-east1")]);
+    let workspace = load(&evalbench).unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let there = &workspace.judges["there"];
+    assert_eq!(
+        (&there.project, &there.location),
+        (&None, &text("us-east1"))
+    );
+    let problems = load(&env(&[])).expect_err("no location");
+    assert_eq!(
+        lines(&problems)[0],
+        "dicta.yaml:5:3: judge `there`: Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or GOOGLE_CLOUD_LOCATION or GOOGLE_CLOUD_REGION or EVAL_GCP_PROJECT_REGION"
+    );
 }

@@ -1,0 +1,126 @@
+//! Sends a body with whatever speaks for the judge: its key stands in the headers already, an access token of Google's is
+//! fetched first, and fetched anew once where the server refuses it.
+
+use std::sync::Arc;
+
+use super::{Client, FIRST_BYTE_WHOLE};
+use crate::event::{CallCx, Kind};
+use crate::net::{ReplyLimits, Response};
+use crate::provider::google::Tokens;
+use crate::provider::{ProviderError, Told};
+
+/// The header that names the Google Cloud project to bill.
+const QUOTA_PROJECT: &str = "x-goog-user-project";
+
+impl Client {
+    /// Sends Google's access tokens in the place of a key, unless the user's own headers carry one.
+    pub(in crate::provider) fn with_tokens(mut self, tokens: Arc<Tokens>) -> Self {
+        let has = |headers: &[(String, String)], name: &str| {
+            headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        if let Some(project) = tokens.credentials().quota_project()
+            && !has(&self.headers, QUOTA_PROJECT)
+        {
+            self.headers
+                .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
+        }
+        self.redactor.learn(tokens.credentials().secrets());
+        if !has(&self.headers, "authorization") {
+            self.tokens = Some(tokens);
+        }
+        self
+    }
+
+    /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
+    pub(super) async fn post(
+        &self,
+        body: &str,
+        told: &mut Told,
+        cx: &CallCx,
+    ) -> Result<Response, ProviderError> {
+        let Some(tokens) = &self.tokens else {
+            return self.post_with(None, body, told, cx).await;
+        };
+        let token = self.token(tokens, None, cx).await?;
+        let response = self.post_with(Some(&token), body, told, cx).await?;
+        if response.status != 401 {
+            return Ok(response);
+        }
+        drop(response);
+        let fresh = self.token(tokens, Some(&token), cx).await?;
+        note(
+            cx,
+            "the server refused the access token (401); asking again with a fresh one",
+        )
+        .await;
+        self.post_with(Some(&fresh), body, told, cx).await
+    }
+
+    /// A token, known to every redactor before it is used.
+    async fn token(
+        &self,
+        tokens: &Tokens,
+        refused: Option<&str>,
+        cx: &CallCx,
+    ) -> Result<Arc<str>, ProviderError> {
+        let log = cx.out.redactor();
+        log.learn(tokens.credentials().secrets());
+        let token = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+            token = tokens.get(refused) => token?,
+        };
+        log.learn([&*token]);
+        self.redactor.learn([&*token]);
+        Ok(token)
+    }
+
+    async fn post_with(
+        &self,
+        token: Option<&str>,
+        body: &str,
+        told: &mut Told,
+        cx: &CallCx,
+    ) -> Result<Response, ProviderError> {
+        let bytes = body.as_bytes().to_vec();
+        let mut limits = ReplyLimits::default();
+        if !self.stream {
+            // All of it comes at once, when all of it is written.
+            limits.first_byte = FIRST_BYTE_WHOLE;
+        }
+        let signed: Vec<(String, String)>;
+        let headers = match token {
+            None => &self.headers,
+            Some(token) => {
+                let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
+                signed = [self.headers.as_slice(), &[bearer]].concat();
+                &signed
+            }
+        };
+        let posting = self.http.post(self.dialect.url(), headers, bytes, limits);
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            response = posting => response.map_err(|error| self.unreachable(&error, told)),
+        }
+    }
+}
+
+/// Tells what happened inside one attempt.
+pub(super) async fn note(cx: &CallCx, text: &str) {
+    let (cell, text) = (Some(cx.cell), text.to_owned());
+    cx.out.send(Kind::Note { cell, text }).await;
+}
+
+/// The body with one more member; `None` where it is no object (a person may have edited it).
+pub(super) fn with_member(body: &str, member: &str) -> Option<String> {
+    let open = body.trim_end().strip_suffix('}')?;
+    let comma = if open.trim_end().ends_with('{') {
+        ""
+    } else {
+        ","
+    };
+    Some(format!("{open}{comma}{member}}}"))
+}

@@ -1,0 +1,286 @@
+//! Vertex AI: where it answers. What is said there is said in the model's own dialect.
+//!
+//! `https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…`;
+//! `global` has no prefix, `us` and `eu` have hosts of their own. With an API key ("express mode") there is no project in
+//! the path. Claude answers `rawPredict` and `streamRawPredict` there. Format: Google's REST reference and its Python SDK.
+
+use super::client::Dialect;
+use super::{Auth, ProviderError, anthropic, body, gemini};
+use crate::model::JudgeConfig;
+
+const VERSION: &str = "v1beta1";
+/// As Anthropic's own SDK asks there.
+const CLAUDE_API: &str = "v1";
+/// Anthropic's dialect as Vertex AI speaks it; stands in the body, and the model in the address alone.
+const CLAUDE_VERSION: &str = "vertex-2023-10-16";
+
+/// The dialect of a judge on Vertex AI.
+pub(super) fn dialect(
+    config: &JudgeConfig,
+    auth: &Auth<'_>,
+) -> Result<Box<dyn Dialect>, ProviderError> {
+    let mut url = model_url(config, auth)?;
+    if !is_claude(&config.model) {
+        return Ok(Box::new(gemini::Generate::at(config, url)?));
+    }
+    let method = if config.stream {
+        "streamRawPredict"
+    } else {
+        "rawPredict"
+    };
+    let path = format!("{}:{method}", url.path());
+    url.set_path(&path);
+    let endpoint = anthropic::Endpoint {
+        url: url.into(),
+        // Express mode is for Google's own models; should that change, its key travels as theirs does.
+        key_header: ("x-goog-api-key", ""),
+        version: None,
+        version_in_body: Some(CLAUDE_VERSION),
+    };
+    Ok(Box::new(anthropic::Messages::at(config, endpoint)?))
+}
+
+/// Whether Vertex AI serves this model in Anthropic's dialect.
+pub(super) fn is_claude(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    model.contains("publishers/anthropic/")
+        || model.starts_with("anthropic/")
+        || name.starts_with("claude")
+}
+
+/// The model's address, without the method.
+fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, ProviderError> {
+    let refused = |why: String| ProviderError::Request(format!("judge `{}`: {why}", config.name));
+    let location = config.location.as_deref();
+    let place = match auth {
+        Auth::Key(_) => None,
+        Auth::Google(own) => {
+            let project = config.project.as_deref().or(*own).ok_or_else(|| {
+                refused(
+                    "Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT".to_owned(),
+                )
+            })?;
+            let location = location.ok_or_else(|| {
+                refused(
+                    "Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or \
+                     GOOGLE_CLOUD_LOCATION"
+                        .to_owned(),
+                )
+            })?;
+            Some((project, location))
+        }
+    };
+    if let Some((project, location)) = place {
+        for (what, word) in [("project", project), ("location", location)] {
+            if !is_word(what, word) {
+                return Err(refused(format!(
+                    "`{word}` is no name of a Google Cloud {what}"
+                )));
+            }
+        }
+    }
+    let mut url = body::base(config, &host(place.map(|(_, location)| location)))?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    let version = match path.rsplit('/').next() {
+        Some(last) if gemini::is_version(last) => String::new(),
+        _ if is_claude(&config.model) => format!("/{CLAUDE_API}"),
+        _ => format!("/{VERSION}"),
+    };
+    let model = model_path(&config.model);
+    let place = match place {
+        Some((project, location)) if !model.starts_with("projects/") => {
+            format!("/projects/{project}/locations/{location}")
+        }
+        _ => String::new(),
+    };
+    url.set_path(&format!("{path}{version}{place}/{model}"));
+    Ok(url)
+}
+
+fn host(location: Option<&str>) -> String {
+    match location {
+        None | Some("global") => "https://aiplatform.googleapis.com".to_owned(),
+        Some(region @ ("us" | "eu")) => format!("https://aiplatform.{region}.rep.googleapis.com"),
+        Some(region) => format!("https://{region}-aiplatform.googleapis.com"),
+    }
+}
+
+/// A model as a resource: Google's own by its bare name, another publisher's, a tuned one's endpoint.
+fn model_path(model: &str) -> String {
+    let parts: Vec<&str> = model.split('/').collect();
+    match parts[..] {
+        ["publishers" | "endpoints" | "projects", ..] => model.to_owned(),
+        [name] if is_claude(name) => format!("publishers/anthropic/models/{name}"),
+        ["models", name] | [name] => format!("publishers/google/models/{name}"),
+        [publisher, name] => format!("publishers/{publisher}/models/{name}"),
+        _ => model.to_owned(),
+    }
+}
+
+/// What may stand in a host and a path without changing where they lead.
+fn is_word(what: &str, text: &str) -> bool {
+    // `example.com:project` is how old projects of a domain are named.
+    let more = |c: char| what == "project" && matches!(c, '_' | '.' | ':');
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || more(c);
+    !text.is_empty() && text.len() <= 100 && text.chars().all(allowed) && !text.contains("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+    use crate::provider::client::Omit;
+    use crate::provider::testing::opening;
+    use crate::provider::{Choice, TurnRequest};
+
+    fn config(model: &str, location: Option<&str>) -> JudgeConfig {
+        JudgeConfig {
+            model: model.to_owned(),
+            project: Some("p-1".to_owned()),
+            location: location.map(str::to_owned),
+            ..JudgeConfig::new("j", ProviderKind::Vertex)
+        }
+    }
+
+    fn url(config: &JudgeConfig, auth: &Auth<'_>) -> String {
+        dialect(config, auth).map_or_else(|e| e.to_string(), |d| d.url().to_owned())
+    }
+
+    #[test]
+    fn every_location_has_its_host() {
+        let rows = [
+            ("us-central1", "us-central1-aiplatform.googleapis.com"),
+            ("global", "aiplatform.googleapis.com"),
+            ("us", "aiplatform.us.rep.googleapis.com"),
+            ("eu", "aiplatform.eu.rep.googleapis.com"),
+        ];
+        for (location, host) in rows {
+            assert_eq!(
+                url(
+                    &config("gemini-2.5-pro", Some(location)),
+                    &Auth::Google(None)
+                ),
+                format!(
+                    "https://{host}/v1beta1/projects/p-1/locations/{location}/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_model_is_named_in_many_ways() {
+        let at = "https://aiplatform.googleapis.com/v1beta1";
+        let place = format!("{at}/projects/p-1/locations/global");
+        let rows = [
+            ("models/m", format!("{place}/publishers/google/models/m")),
+            (
+                "meta/llama",
+                format!("{place}/publishers/meta/models/llama"),
+            ),
+            (
+                "publishers/a/models/m",
+                format!("{place}/publishers/a/models/m"),
+            ),
+            ("endpoints/12", format!("{place}/endpoints/12")),
+            (
+                "projects/9/locations/global/endpoints/12",
+                format!("{at}/projects/9/locations/global/endpoints/12"),
+            ),
+        ];
+        for (model, expected) in rows {
+            let mut config = config(model, Some("global"));
+            config.stream = false;
+            let expected = format!("{expected}:generateContent");
+            assert_eq!(url(&config, &Auth::Google(None)), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_key_needs_no_project_and_a_base_url_wins() {
+        let mut config = config("m", None);
+        config.stream = false;
+        assert_eq!(
+            url(&config, &Auth::Key(Some("k"))),
+            "https://aiplatform.googleapis.com/v1beta1/publishers/google/models/m:generateContent"
+        );
+        config.location = Some("global".to_owned());
+        for (base, version) in [("http://h:1", "/v1beta1"), ("http://h:1/v1/", "/v1")] {
+            config.base_url = Some(base.to_owned());
+            assert_eq!(
+                url(&config, &Auth::Google(Some("other"))),
+                format!(
+                    "http://h:1{version}/projects/p-1/locations/global/publishers/google/models/m:generateContent"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_leads_elsewhere_is_named() {
+        let mut nowhere = config("m", None);
+        assert_eq!(
+            url(&nowhere, &Auth::Google(None)),
+            "judge `j`: Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or GOOGLE_CLOUD_LOCATION"
+        );
+        nowhere.location = Some("global".to_owned());
+        nowhere.project = None;
+        assert_eq!(
+            url(&nowhere, &Auth::Google(None)),
+            "judge `j`: Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT"
+        );
+        assert!(url(&nowhere, &Auth::Google(Some("own"))).contains("/projects/own/"));
+        for evil in ["evil.example/#", "a@b", "a/../b", "a?b", "", ".."] {
+            let told = url(&config("m", Some(evil)), &Auth::Google(None));
+            assert!(
+                told.ends_with("is no name of a Google Cloud location"),
+                "{told}"
+            );
+            let mut other = config("m", Some("global"));
+            other.project = None;
+            assert!(!url(&other, &Auth::Google(Some(evil))).starts_with("https:"));
+        }
+    }
+
+    #[test]
+    fn claude_is_told_apart() {
+        for model in [
+            "claude-sonnet-4-5@20250929",
+            "anthropic/claude-x",
+            "publishers/anthropic/models/x",
+        ] {
+            assert!(is_claude(model), "{model}");
+        }
+        assert!(!is_claude("gemini-2.5-pro"));
+    }
+
+    #[test]
+    fn claude_is_spoken_to_in_its_own_dialect() {
+        let mut config = config("claude-sonnet-4-5@20250929", Some("us-east5"));
+        let at = "https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5@20250929";
+        assert_eq!(
+            url(&config, &Auth::Google(None)),
+            format!("{at}:streamRawPredict")
+        );
+        config.stream = false;
+        assert_eq!(
+            url(&config, &Auth::Google(None)),
+            format!("{at}:rawPredict")
+        );
+        let claude = dialect(&config, &Auth::Google(None)).expect("a dialect");
+        assert_eq!(claude.headers(), []);
+        let turn = TurnRequest {
+            history: &opening(),
+            tools: &[],
+            choice: Choice::NoTools,
+        };
+        let body = claude
+            .pieces(&turn, &Omit::default())
+            .expect("a body")
+            .concat();
+        assert!(
+            body.starts_with(r#"{"anthropic_version":"vertex-2023-10-16","#),
+            "{body}"
+        );
+        assert!(!body.contains(r#""model""#), "{body}");
+    }
+}

@@ -1,0 +1,219 @@
+//! Google credentials: where they are found, in the order in which Google's own libraries look, and which project and
+//! location a judge on Vertex AI means. What a file holds is the provider's to read.
+
+use std::path::{Path, PathBuf};
+
+use super::{Env, files};
+use crate::model::{JudgeConfig, KeySource};
+use crate::provider::google::Credentials;
+
+/// A credentials file is short.
+const MAX_FILE: u64 = 64 << 10;
+
+/// Variables that name a project: Google's, then evalbench's.
+const PROJECT: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", EVALBENCH_PROJECT];
+/// Variables that name a location.
+const LOCATION: [&str; 3] = [
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_REGION",
+    EVALBENCH_REGION,
+];
+pub(super) const EVALBENCH_PROJECT: &str = "EVAL_GCP_PROJECT_ID";
+pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
+
+/// The project that the environment names.
+pub(super) fn project(env: &Env) -> Option<String> {
+    PROJECT
+        .iter()
+        .find_map(|name| env.get(name))
+        .map(str::to_owned)
+}
+
+/// The location that the environment names.
+pub(super) fn location(env: &Env) -> Option<String> {
+    LOCATION
+        .iter()
+        .find_map(|name| env.get(name))
+        .map(str::to_owned)
+}
+
+/// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
+/// there is a metadata server shows when a token is asked for.
+pub fn google_credentials(judge: &JudgeConfig, env: &Env) -> Result<Option<Credentials>, String> {
+    let KeySource::Google(named) = &judge.key else {
+        return Ok(None);
+    };
+    let told = |why: String| format!("judge `{}`: {why}", judge.name);
+    let found = match find(named.as_deref(), env) {
+        None => Credentials::of_metadata_server(env.get("GCE_METADATA_HOST")),
+        Some((path, from)) => {
+            let from = format!("{} ({from})", path.display());
+            let text = files::read_text(&path, MAX_FILE)
+                .map_err(|why| told(format!("the Google credentials {from}: the file {why}")))?;
+            Credentials::parse(&text, &from).map_err(told)?
+        }
+    };
+    let credentials = found.billing(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
+    if judge.project.is_none() && credentials.project().is_none() {
+        return Err(told(format!(
+            "Vertex AI needs a project: set `project`, or {}",
+            PROJECT.join(" or ")
+        )));
+    }
+    if judge.location.is_none() {
+        return Err(told(no_location()));
+    }
+    Ok(Some(credentials))
+}
+
+/// What a judge without a location is told.
+pub(super) fn no_location() -> String {
+    format!(
+        "Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or {}",
+        LOCATION.join(" or ")
+    )
+}
+
+/// Where a judge's credentials come from, in a few words; and what is to be said of the file.
+pub fn google_source(judge: &JudgeConfig, env: &Env) -> Option<(String, Option<String>)> {
+    let KeySource::Google(named) = &judge.key else {
+        return None;
+    };
+    Some(match find(named.as_deref(), env) {
+        None => (
+            "the metadata server, if this machine has one".to_owned(),
+            None,
+        ),
+        Some((path, from)) => (format!("{} ({from})", path.display()), too_open(&path)),
+    })
+}
+
+/// The file, and who names it. One that is named is meant, whether or not it is there; gcloud's own only where it is.
+fn find(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
+    const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+    if let Some(path) = named {
+        return Some((path.to_owned(), "credentials_file"));
+    }
+    if let Some(path) = env.get(VARIABLE) {
+        return Some((PathBuf::from(path), VARIABLE));
+    }
+    let folder = match (env.get("CLOUDSDK_CONFIG"), env.get("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, Some(home)) => Path::new(home).join(".config/gcloud"),
+        (None, None) => return None,
+    };
+    let path = folder.join("application_default_credentials.json");
+    path.exists().then_some((path, "gcloud's"))
+}
+
+/// A file that others can read is worth a word; tools that write such files do not all keep them close.
+pub(super) fn too_open(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = path.metadata().ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        format!(
+            "the Google credentials {} can be read by others (mode {mode:03o}): chmod 600 them",
+            path.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn judge(file: Option<PathBuf>) -> JudgeConfig {
+        JudgeConfig {
+            key: KeySource::Google(file),
+            location: Some("global".to_owned()),
+            ..JudgeConfig::new("v", ProviderKind::Vertex)
+        }
+    }
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+        Env(pairs.iter().map(own).collect())
+    }
+
+    /// A user's file; its client's name tells files apart.
+    fn write(path: &Path, project: &str) {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        let text = format!(
+            r#"{{"type":"authorized_user","client_id":"c","client_secret":"client-secret","refresh_token":"refresh-token","project_id":"{project}","quota_project_id":"q"}}"#
+        );
+        fs::write(path, text).expect("written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("mode");
+    }
+
+    fn found(judge: &JudgeConfig, env: &Env) -> String {
+        match google_credentials(judge, env) {
+            Ok(credentials) => credentials
+                .and_then(|c| c.project().map(str::to_owned))
+                .unwrap_or_default(),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn credentials_are_found_where_googles_libraries_find_them() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| dir.path().join(name);
+        let adc = "application_default_credentials.json";
+        write(&at("named.json"), "of-key");
+        write(&at("variable.json"), "of-variable");
+        write(&at("sdk").join(adc), "of-sdk");
+        write(&at("home/.config/gcloud").join(adc), "of-home");
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let (variable, sdk, home) = (text(at("variable.json")), text(at("sdk")), text(at("home")));
+        let all = [
+            ("GOOGLE_APPLICATION_CREDENTIALS", variable.as_str()),
+            ("CLOUDSDK_CONFIG", sdk.as_str()),
+            ("HOME", home.as_str()),
+        ];
+        let named = judge(Some(at("named.json")));
+        assert_eq!(found(&named, &env(&all)), "of-key");
+        assert_eq!(found(&judge(None), &env(&all)), "of-variable");
+        assert_eq!(found(&judge(None), &env(&all[1..])), "of-sdk");
+        assert_eq!(found(&judge(None), &env(&all[2..])), "of-home");
+        let mut placed = judge(None);
+        placed.project = Some("p".to_owned());
+        let machine = google_credentials(&placed, &env(&[("GCE_METADATA_HOST", "h:1")]));
+        assert!(format!("{machine:?}").contains("the metadata server h:1"));
+        let none = google_credentials(&JudgeConfig::new("g", ProviderKind::Gemini), &env(&all));
+        assert!(matches!(none, Ok(None)));
+        let billed = google_credentials(&named, &env(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]));
+        assert_eq!(
+            billed.expect("good").expect("some").quota_project(),
+            Some("other")
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("key.json");
+        let gone = found(&judge(Some(path.clone())), &Env::default());
+        assert!(
+            gone.ends_with("(credentials_file): the file does not exist"),
+            "{gone}"
+        );
+        assert_eq!(
+            found(&judge(None), &Env::default()),
+            "judge `v`: Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT or EVAL_GCP_PROJECT_ID"
+        );
+        write(&path, "p");
+        let mut nowhere = judge(Some(path.clone()));
+        nowhere.location = None;
+        assert!(found(&nowhere, &Env::default()).contains("needs a location"));
+        assert_eq!(
+            google_source(&judge(Some(path.clone())), &Env::default()).and_then(|s| s.1),
+            None
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
+        let open = google_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
+        assert!(open.is_some_and(|why| why.ends_with("(mode 644): chmod 600 them")));
+    }
+}
