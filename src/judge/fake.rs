@@ -334,6 +334,7 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                                 crate::event::Source::Frozen { .. } => "frozen",
                                 crate::event::Source::SameTrace { .. } => "same trace",
                                 crate::event::Source::ByHand => "by hand",
+                                crate::event::Source::Transcript => "transcript",
                             };
                             format!(
                                 "answered {source}{}",

@@ -13,6 +13,7 @@
 mod budget;
 mod calls;
 mod citations;
+mod contradiction;
 mod deadline;
 mod engine;
 mod evidence;
@@ -21,11 +22,14 @@ mod gate;
 mod marker;
 mod meter;
 mod parts;
+mod pieces;
 mod prompt;
 pub mod rules;
 mod seen;
+mod summary;
 mod trace;
 mod verdict;
+mod window;
 
 #[cfg(test)]
 mod fake;

@@ -79,6 +79,7 @@ fn frame() -> Frame<'static> {
         tools: &[],
         max_turns: 5,
         secret: &SECRET,
+        summary: None,
     }
 }
 

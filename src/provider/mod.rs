@@ -23,6 +23,7 @@ mod responses;
 pub mod retry;
 #[cfg(test)]
 mod testing;
+mod window;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use attempts::call;
+pub use window::window;
 
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Dropped};
