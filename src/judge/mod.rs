@@ -45,5 +45,6 @@ pub use form::Form;
 pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
 pub use marker::{Marker, Secret};
 pub use parts::PartsForm;
+pub use pieces::book_of;
 pub use prompt::{Frame, Prompt, render};
 pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};

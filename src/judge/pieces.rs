@@ -6,11 +6,21 @@
 use std::collections::HashMap;
 
 use super::marker::safe_name;
-use crate::model::{Message, Part, Role, is_invisible};
-use crate::tools::reading::Leaf;
+use crate::model::{Message, Part, Role, Transcript, is_invisible};
+use crate::tools::reading::{Book, Leaf};
 
 /// Raw parts of unknown kinds are shown up to this many characters.
 const OTHER_MAX: usize = 2000;
+
+/// A whole transcript as the reading tools have it outside a trace: delimited by angles alone, since no judge relies on
+/// it.
+pub fn book_of(transcript: &Transcript<'_>) -> Book {
+    Book {
+        leaves: of(&transcript.messages, None, false),
+        messages: transcript.messages.len(),
+        frame: ("<<<".to_owned(), ">>>".to_owned()),
+    }
+}
 
 /// The pieces of the messages, in order. `output` is the message to be judged, where it is one.
 pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bool) -> Vec<Leaf> {

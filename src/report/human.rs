@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
+use super::flags::flags;
 use crate::model::{Millis, Outcome, Votes, counted, visible};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.
@@ -106,11 +107,8 @@ impl<'w> Human<'w> {
                 visible(&citation.source, false)
             ))?;
         }
-        if let Some(why) = &verdict.contradiction {
-            self.under(&format!(
-                "the reason seems to contradict the verdict: {}",
-                visible(why, false)
-            ))?;
+        for flag in flags(verdict) {
+            self.under(&visible(&flag, false))?;
         }
         Ok(())
     }

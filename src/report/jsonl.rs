@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
-use crate::model::{Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
+use crate::model::{Change, Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
 
 /// Writes JSON lines.
 pub struct Jsonl<'w> {
@@ -93,6 +93,8 @@ struct ResultLine<'a> {
     error: Option<&'a str>,
     citations: &'a [Citation],
     parts: &'a [VerdictPart],
+    contradiction: Option<&'a str>,
+    repaired: &'a [Change],
     usage: Option<UsageLine>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -120,6 +122,11 @@ impl<'a> ResultLine<'a> {
             error: result.error.as_deref(),
             citations: result.verdict.as_deref().map_or(&[], |v| &v.citations),
             parts: result.verdict.as_deref().map_or(&[], |v| &v.parts),
+            contradiction: result
+                .verdict
+                .as_deref()
+                .and_then(|v| v.contradiction.as_deref()),
+            repaired: result.verdict.as_deref().map_or(&[], |v| &v.repaired),
             usage: result.usage.map(UsageLine::of),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,
