@@ -77,9 +77,7 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
     match (&args.transcript, is_reading(&args.name)) {
         (Some(at), true) => {
             let book = Arc::new(book_of(&transcript_at(at)?));
-            return Ok(ToolSet {
-                tools: over(&book),
-            });
+            return Ok(ToolSet { tools: over(&book) });
         }
         (None, true) => {
             return Err(Trouble::usage(format!(
@@ -129,7 +127,10 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
             (Path::new(file), Some(id))
         }
         // An id may hold colons: `t.jsonl:t:3`.
-        _ if !whole.exists() => match at.match_indices(':').find(|(cut, _)| Path::new(&at[..*cut]).exists()) {
+        _ if !whole.exists() => match at
+            .match_indices(':')
+            .find(|(cut, _)| Path::new(&at[..*cut]).exists())
+        {
             Some((cut, _)) => (Path::new(&at[..cut]), Some(&at[cut + 1..])),
             None => (whole, None),
         },

@@ -86,14 +86,17 @@ fn pattern(text: &str) -> Regex {
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?sx) ```.*?(?:```|\z) | `[^`\n]*` | "[^"]{0,600}" | “[^”]{0,600}” | „[^“”]{0,600}[“”] | «[^»]{0,600}» | ‘[^’]{0,600}’
-        | (?m:^\s*>.*$)"#,
+        | (?m:^\s*>[^\n]*$)"#,
     )
 });
-static SINGLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(^|[\s(\[:])'[^'\n]{1,300}'($|[\s.,;:!?)\]])"));
+static SINGLE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(^|[\s(\[:])'[^'\n]{1,300}'($|[\s.,;:!?)\]])"));
 
 /// A remark after the conclusion.
 static REMARK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$")
+    pattern(
+        r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$",
+    )
 });
 
 /// The last sentence, quotations taken out; a remark about the score is passed over.
@@ -129,7 +132,11 @@ fn end_of_sentence(text: &str) -> Option<usize> {
             _ => false,
         };
         let end = at + c.len_utf8();
-        if ends && !text[end..].trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
+        if ends
+            && !text[end..]
+                .trim_matches(|c: char| !c.is_alphanumeric())
+                .is_empty()
+        {
             return Some(end);
         }
     }
@@ -153,7 +160,11 @@ static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A plain negation written short, written out.
-static SHORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(do|does|did|is|are|was|were|has|have)n['’]t\b"));
+static SHORT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(do|does|did|is|are|was|were|has|have)n['’]t\b"));
+
+static STATED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\bstated\s(criteria|criterion|requirements?|conditions?)\b"));
 
 /// What is judged.
 const WHOLE: &str = r"(?:the|this|that|its)\s(?:(?:final|overall|whole|entire|judged|given|provided|above|submitted|(?:agent|assistant|model|bot)(?:['’]s)?)\s){0,3}(?:answer|response|reply|output|conversation|transcript|session|submission|agent|assistant|model|bot)";
@@ -169,28 +180,55 @@ const ENDS: &str = r"\s*(?:[.!;,:)*_]|$|\b(?:because|since|as|given|and|in\sfull
 
 const ADVERB: &str = r"(?:(?:also|therefore|thus|clearly|fully|indeed|then|completely|entirely|plainly|simply|hence|consequently|in\sfact)\s)?";
 
+/// Alternatives, case aside.
+fn any_of(alternatives: &[String]) -> Regex {
+    pattern(&format!("(?i){}", alternatives.join("|")))
+}
+
+/// A verdict is named.
+const VERDICT: &str =
+    r"\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{0,4}";
+
 static FAILS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        r"(?i)\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}\
-         |\b(?:{OPENS})?(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:fails|failed|(?:does|did)\snot\spass|is\sa\sfail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS}\
-         |(?:^|{OPENS}|,\s)(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled){ENDS}\
-         |(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?|conditions?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}\
-         |\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{{0,4}}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing)?|not\spass(?:ed)?)){ENDS}"
-    ))
+    any_of(&[
+        format!(
+            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
+        ),
+        format!(
+            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:fails|failed|(?:does|did)\snot\spass|is\sa\sfail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS}"
+        ),
+        format!(
+            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled){ENDS}"
+        ),
+        format!(
+            r"(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?|conditions?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}"
+        ),
+        format!(
+            r"{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
+        ),
+    ])
 });
 
 static PASSES: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        r"(?i)\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}\
-         |\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:passes|passed|is\sa\s(?:clear\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS}\
-         |(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}\
-         |\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{{0,4}}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"
-    ))
+    any_of(&[
+        format!(
+            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
+        ),
+        format!(
+            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:passes|passed|is\sa\s(?:clear\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS}"
+        ),
+        format!(
+            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
+        ),
+        format!(r"{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"),
+    ])
 });
 
 /// What a sentence plainly says of the verdict.
 fn says(sentence: &str) -> Option<Says> {
     let sentence = SHORT.replace_all(sentence, "$1 not");
+    // Here nobody states anything.
+    let sentence = STATED.replace_all(&sentence, "$1");
     if HEDGED.is_match(&sentence) {
         return None;
     }

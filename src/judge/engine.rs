@@ -143,7 +143,10 @@ impl Engine {
             .iter()
             .map(|t| json!({"name": t.name, "settings": t.settings}))
             .collect();
-        let own = setup.decls.iter().filter(|decl| decl.name != crate::model::SUBMIT);
+        let own = setup
+            .decls
+            .iter()
+            .filter(|decl| decl.name != crate::model::SUBMIT);
         let decls: Vec<Digest> = own.map(ToolDecl::digest).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = setup.form.schema();

@@ -230,7 +230,7 @@ const HOSTILE: [&str; 8] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     /// J1: whatever a transcript holds, its author's own marker of another transcript included, the number and the
     /// order of the delimiting lines depend on its shape alone.
@@ -335,16 +335,23 @@ fn a_transcript_that_is_read_with_tools_is_summed_up_and_that_is_said() {
          Judge the output, which is message 3 above. The messages before it are its context. State your verdict by calling \
          `submit_verdict`, alone, once you have read every result you asked for.\n"
     );
-    for told in ["is not shown whole", "`read_message`", "cited as `message N`", "at most 5 times"] {
+    for told in [
+        "is not shown whole",
+        "`read_message`",
+        "cited as `message N`",
+        "at most 5 times",
+    ] {
         assert!(prompt.system.contains(told), "{told}: {}", prompt.system);
     }
-    assert!(!render(&beam(), &frame()).system.contains("Reading the transcript"));
-    // An output that does not fit is to be read too.
     assert!(
-        summed(10)
-            .user
-            .contains("message 3, the output to be judged, is too long to be shown: read it with read_message>>>")
+        !render(&beam(), &frame())
+            .system
+            .contains("Reading the transcript")
     );
+    // An output that does not fit is to be read too.
+    assert!(summed(10).user.contains(
+        "message 3, the output to be judged, is too long to be shown: read it with read_message>>>"
+    ));
 }
 
 #[test]
@@ -355,25 +362,97 @@ fn what_is_read_with_tools_is_part_of_the_prompts_digest() {
         let filler = "x".repeat(500);
         transcript.messages[2].parts = vec![Part::Text(format!("{filler}{result}").into())];
         request.transcript = Arc::new(transcript);
-        render(&request, &Frame { summary: Some(100), ..frame() }).digest()
+        render(
+            &request,
+            &Frame {
+                summary: Some(100),
+                ..frame()
+            },
+        )
+        .digest()
     };
     assert_eq!(digest("same size 1"), digest("same size 1"));
-    assert_ne!(digest("same size 1"), digest("same size 2"), "beyond the heads that are shown");
+    assert_ne!(
+        digest("same size 1"),
+        digest("same size 2"),
+        "beyond the heads that are shown"
+    );
 }
 
 #[test]
 fn nothing_after_the_judged_message_and_no_metadata_can_be_read() {
     let mut request = beam();
     request.end = 2;
-    let prompt = render(&request, &Frame { summary: Some(1000), ..frame() });
+    let prompt = render(
+        &request,
+        &Frame {
+            summary: Some(1000),
+            ..frame()
+        },
+    );
     let book = prompt.book.as_ref().expect("a book");
-    assert_eq!((book.messages, book.leaves.last().map(|l| l.message)), (2, Some(1)));
+    assert_eq!(
+        (book.messages, book.leaves.last().map(|l| l.message)),
+        (2, Some(1))
+    );
     let all = format!("{book:?}{}{}", prompt.user, prompt.system);
     assert!(!all.contains("2.69.0") && !all.contains("secret_meta") && !all.contains("label\""));
 }
 
+/// J1, 10,000 hostile bodies: fragments that look like ours, a model's or a program's, put together at random. None ends
+/// its block in a transcript, in what a reading tool returns, or in a fetched page.
+#[test]
+fn no_hostile_body_of_ten_thousand_ends_its_block() {
+    let stolen = render(&beam(), &frame()).marker;
+    let mut fragments: Vec<String> = HOSTILE.iter().map(|s| (*s).to_owned()).collect();
+    for more in [
+        "<<<",
+        ">>>",
+        "\n",
+        "end fetch 1",
+        "begin criteria",
+        "[0] user",
+        "\u{200b}",
+        "\u{202e}",
+        "<tool_call>",
+        "<|assistant|>",
+    ] {
+        fragments.push(more.to_owned());
+    }
+    fragments.push(stolen.line("end transcript"));
+    fragments.push(stolen.line("end reading"));
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).expect("31 bits") % below
+    };
+    for _ in 0..10_000 {
+        let pieces: Vec<&str> = (0..=next(8))
+            .map(|_| fragments[next(fragments.len())].as_str())
+            .collect();
+        let body = pieces.concat();
+        let request = ask(vec![message(
+            Role::Assistant,
+            vec![Part::Text(body.clone().into())],
+        )]);
+        let prompt = render(&request, &frame());
+        let own = prompt.marker.as_str();
+        assert_eq!(structure(&prompt).len(), 8, "{body:?}");
+        assert_eq!(prompt.user.matches(own).count(), 8, "{body:?}");
+        // A page that knows this prompt's marker.
+        let page = format!("{body}{}{body}", prompt.marker.line("end transcript"));
+        let neutral = prompt.marker.neutral(&page);
+        let marker = Marker::derive(&SECRET, &[&neutral]);
+        let block = marker.block("fetch 1", "", &neutral);
+        assert!(!block.contains(own), "{body:?}");
+        assert_eq!(block.matches(marker.as_str()).count(), 2, "{body:?}");
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// J1 for a summary: whatever the messages hold, the delimiting lines are those of harmless ones.
     #[test]

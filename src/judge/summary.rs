@@ -34,9 +34,7 @@ pub(super) fn of(
     _ = writeln!(text, "size: {bytes} bytes in all");
     let mut roles: IndexMap<String, usize> = IndexMap::new();
     for message in messages {
-        *roles
-            .entry(safe_name(message.role.as_str()))
-            .or_default() += 1;
+        *roles.entry(safe_name(message.role.as_str())).or_default() += 1;
     }
     _ = writeln!(text, "messages by role: {}", counted(roles));
     // Names come from what is shown, so that calls that are left out stay out.
@@ -87,7 +85,9 @@ pub(super) fn of(
         let label = format!(": message {n} alone, whole");
         all.push_str(&marker.block("transcript", &label, &judged));
     } else {
-        let label = format!("message {n}, the output to be judged, is too long to be shown: read it with {READ_MESSAGE}");
+        let label = format!(
+            "message {n}, the output to be judged, is too long to be shown: read it with {READ_MESSAGE}"
+        );
         all.push_str(&marker.line(&label));
     }
     all

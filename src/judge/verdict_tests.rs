@@ -207,9 +207,15 @@ fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
         assert_eq!((read.passed, read.score), (Some(passed), Some(score)));
     }
     // Where a bound decides, a low score may be the good one.
-    let bound = Form { scored: true, ..PLAIN };
+    let bound = Form {
+        scored: true,
+        ..PLAIN
+    };
     let json = r#"{"reasoning":"No slur.","passed":true,"score":0}"#;
-    assert_eq!(read_object(json, &bound).expect("a verdict").contradiction, None);
+    assert_eq!(
+        read_object(json, &bound).expect("a verdict").contradiction,
+        None
+    );
 }
 
 proptest! {

@@ -87,12 +87,7 @@ pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
 }
 
 /// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.
-pub(super) fn fits(
-    prompt: &Prompt,
-    decls: &[ToolDecl],
-    config: &JudgeConfig,
-    window: u64,
-) -> bool {
+pub(super) fn fits(prompt: &Prompt, decls: &[ToolDecl], config: &JudgeConfig, window: u64) -> bool {
     let told: u64 = decls
         .iter()
         .map(|decl| tokens(&decl.description) + tokens(&decl.schema.to_string()))
@@ -122,7 +117,10 @@ mod tests {
         // (text, tokens as the vendors' tokenizers count them, the higher of two)
         for (text, counted) in [
             ("The quick brown fox jumps over the lazy dog.", 10),
-            (r#"{"url":"https://beam.apache.org/get-started/downloads/"}"#, 18),
+            (
+                r#"{"url":"https://beam.apache.org/get-started/downloads/"}"#,
+                18,
+            ),
             ("今天天气很好，我们去公园散步。", 19),
             ("Привет, как дела сегодня?", 12),
             ("fn main() { println!(\"{}\", 42); }", 14),
@@ -140,7 +138,11 @@ mod tests {
         assert_eq!(shows(&config, "m"), Shows::Whole, "nothing is known of m");
         config.context_window = Some(8000);
         assert_eq!(shows(&config, "m"), Shows::IfItFits(8000));
-        assert_eq!(shows(&config, "gpt-4o"), Shows::IfItFits(128_000), "its own window");
+        assert_eq!(
+            shows(&config, "gpt-4o"),
+            Shows::IfItFits(128_000),
+            "its own window"
+        );
         config.transcript = TranscriptMode::Tools;
         assert_eq!(shows(&config, "m"), Shows::Summary(2000));
         config.context_window = None;

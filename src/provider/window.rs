@@ -39,8 +39,9 @@ pub fn window(provider: ProviderKind, model: &str) -> Option<u64> {
     let name = model.rsplit('/').next().unwrap_or_default();
     // `gpt-4` is no word for `gpt-42`; `gpt-5.1`, `gpt-5-mini` and `claude-3-5-sonnet@20240620` are of their family.
     let of = |prefix: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit() || c.is_alphabetic()))
+        name.strip_prefix(prefix).is_some_and(|rest| {
+            !rest.starts_with(|c: char| c.is_ascii_digit() || c.is_alphabetic())
+        })
     };
     TABLE
         .iter()
@@ -61,7 +62,10 @@ mod tests {
             ("gpt-4.1-nano", Some(1_047_576)),
             ("openai/gpt-5.1", Some(272_000)),
             ("gemini-2.5-pro", Some(1_048_576)),
-            ("publishers/google/models/gemini-1.5-pro-002", Some(2_097_152)),
+            (
+                "publishers/google/models/gemini-1.5-pro-002",
+                Some(2_097_152),
+            ),
             ("claude-opus-4-5@20251101", Some(200_000)),
             ("gpt-42", None),
             ("gpt-oss:20b", None),

@@ -59,7 +59,10 @@ mod tests {
         let verdict = Verdict {
             citations: vec![cited("there", true), cited("invented", false)],
             contradiction: Some("it says both".to_owned()),
-            repaired: vec![change("/passed", "kept the last of two"), change("", "read the JSON inside a text")],
+            repaired: vec![
+                change("/passed", "kept the last of two"),
+                change("", "read the JSON inside a text"),
+            ],
             ..Verdict::default()
         };
         assert_eq!(

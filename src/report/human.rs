@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::flags::flags;
 use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
-use super::flags::flags;
 use crate::model::{Millis, Outcome, Votes, counted, visible};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.

@@ -85,7 +85,10 @@ fn only_a_plain_last_sentence_says_anything() {
         let read = last_sentence(reason).and_then(|last| says(&last));
         assert_eq!(read, *expected, "{reason:?}");
         for passed in [true, false] {
-            let opposite = matches!((expected, passed), (Some(Fails), true) | (Some(Passes), false));
+            let opposite = matches!(
+                (expected, passed),
+                (Some(Fails), true) | (Some(Passes), false)
+            );
             assert_eq!(in_reason(reason, passed).is_some(), opposite, "{reason:?}");
         }
     }
@@ -95,7 +98,9 @@ fn only_a_plain_last_sentence_says_anything() {
 fn the_flag_quotes_the_sentence() {
     assert_eq!(
         in_reason("It names 2.60. Therefore it fails.", true).as_deref(),
-        Some("the verdict is passed, but the reason ends by saying that it fails: “Therefore it fails.”")
+        Some(
+            "the verdict is passed, but the reason ends by saying that it fails: “Therefore it fails.”"
+        )
     );
 }
 
@@ -107,10 +112,15 @@ fn a_part_against_its_own_reason_is_named_by_its_number() {
         met,
         count: None,
     };
-    let parts = [part(true, "It does."), part(true, "No. The criterion is not met.")];
+    let parts = [
+        part(true, "It does."),
+        part(true, "No. The criterion is not met."),
+    ];
     assert_eq!(
         in_parts(&parts).as_deref(),
-        Some("part 2 is met, but its reason ends by saying that it fails: “The criterion is not met.”")
+        Some(
+            "part 2 is met, but its reason ends by saying that it fails: “The criterion is not met.”"
+        )
     );
     assert_eq!(in_parts(&parts[..1]), None);
 }
@@ -128,7 +138,11 @@ fn only_the_ends_of_the_scale_contradict() {
         (false, 0.0, (0.0, 1.0), false),
         (true, 1.0, (1.0, 1.0), false),
     ] {
-        assert_eq!(in_score(passed, score, bounds).is_some(), flagged, "{passed} {score} {bounds:?}");
+        assert_eq!(
+            in_score(passed, score, bounds).is_some(),
+            flagged,
+            "{passed} {score} {bounds:?}"
+        );
     }
 }
 

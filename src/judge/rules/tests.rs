@@ -164,7 +164,8 @@ fn the_newest_version_of_a_page() {
                 form: Form::default(),
                 tools: &[],
                 max_turns: 1,
-                secret: &crate::judge::Secret::new([0; 32]), summary: None,
+                secret: &crate::judge::Secret::new([0; 32]),
+                summary: None,
             },
         );
         let material = Material::read(&prompt.user).expect("a marker");

@@ -27,7 +27,9 @@ pub(super) fn answer(book: &Book, asked: &Asked) -> Answer {
             .rfind('\n')
             .map_or(0, |at| at + 1);
         lines.truncate(end);
-        lines.push_str(&book.line("the other parts of this message are not listed; read_message reads them"));
+        lines.push_str(
+            &book.line("the other parts of this message are not listed; read_message reads them"),
+        );
         cut = true;
     }
     let bytes = lines.len();

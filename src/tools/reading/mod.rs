@@ -124,7 +124,11 @@ fn quoted(text: &str, max: usize) -> String {
         short.extend(word.chars().take(max));
     }
     let cut: String = short.chars().take(max).collect();
-    let dots = if more || cut.len() < short.len() { "…" } else { "" };
+    let dots = if more || cut.len() < short.len() {
+        "…"
+    } else {
+        ""
+    };
     format!("{}{dots}", json_string(&cut))
 }
 
@@ -255,7 +259,11 @@ impl Asked {
     fn read(args: &RawJson) -> Result<Self, String> {
         let mut value: Value =
             serde_json::from_str(args.get()).map_err(|error| error.to_string())?;
-        for field in value.as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
+        for field in value
+            .as_object_mut()
+            .into_iter()
+            .flat_map(|map| map.values_mut())
+        {
             if let Some(number) = field.as_f64().filter(|_| !field.is_u64()) {
                 // Numbers past the end saturate, and what they ask for is said not to be there.
                 *field = json!(number as u64);

@@ -24,13 +24,16 @@ pub(super) fn answer(book: &Book, asked: &Asked) -> Answer {
         at = ends;
         // A part without text is shown where the reader passes it.
         let passed = ends < asked.from || (ends == asked.from && ends > begins);
-        if passed || (given >= limit && begins < ends) {
+        if passed {
             continue;
+        }
+        if given >= limit && begins < ends {
+            break;
         }
         let start = leaf.text.floor_char_boundary(next.saturating_sub(begins));
         let mut stop = leaf
             .text
-            .floor_char_boundary((start + (limit - given)).min(leaf.text.len()));
+            .floor_char_boundary((start + limit.saturating_sub(given)).min(leaf.text.len()));
         if stop == start && start < leaf.text.len() {
             // At least one character, so that going on goes on.
             stop = leaf.text.ceil_char_boundary(start + 1);

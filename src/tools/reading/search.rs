@@ -74,8 +74,12 @@ pub(super) async fn answer(book: &Book, asked: &Asked, cx: &CallCx) -> Answer {
         for leaf in book.of(message) {
             let mut at = 0;
             while at < leaf.text.len() {
-                let end = leaf.text.floor_char_boundary((at + SLICE).min(leaf.text.len()));
-                let slice_ends = leaf.text.floor_char_boundary((end + OVERLAP).min(leaf.text.len()));
+                let end = leaf
+                    .text
+                    .floor_char_boundary((at + SLICE).min(leaf.text.len()));
+                let slice_ends = leaf
+                    .text
+                    .floor_char_boundary((end + OVERLAP).min(leaf.text.len()));
                 for place in pattern.find_iter(&leaf.text[at..slice_ends]) {
                     // What begins in the overlap belongs to the next slice.
                     if at + place.start() >= end {
@@ -105,7 +109,10 @@ pub(super) async fn answer(book: &Book, asked: &Asked, cx: &CallCx) -> Answer {
         }
         let more = of_one - found.shown_of_one;
         if more > 0 {
-            let _infallible = writeln!(found.lines, "[{message}] and {more} more places in this message");
+            let _infallible = writeln!(
+                found.lines,
+                "[{message}] and {more} more places in this message"
+            );
         }
         found.shown_of_one = 0;
         message += 1;

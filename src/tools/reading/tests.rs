@@ -85,7 +85,12 @@ async fn a_message_is_read_part_by_part_and_page_by_page() {
         whole.expect("an answer").text,
         "<<<m [1] assistant calls search (c1)>>>\nsearch({\"q\":\"beam\"})\n<<<m [1] assistant>>>\nLet me look.\n"
     );
-    let page = ask(&beam(), READ_MESSAGE, r#"{"message":1,"from":15,"limit":8}"#).await;
+    let page = ask(
+        &beam(),
+        READ_MESSAGE,
+        r#"{"message":1,"from":15,"limit":8}"#,
+    )
+    .await;
     let page = page.expect("an answer");
     assert_eq!((page.bytes, page.truncated), (8, true));
     assert_eq!(
@@ -106,69 +111,129 @@ async fn places_are_found_by_text_and_by_pattern() {
         "<<<m 1 place found>>>\n[3] assistant, byte 0: \"Use 2.69.0.\"\n"
     );
     for (args, count) in [
-        (r#"{"query":"use 2.69","match_case":true}"#, "no place found"),
+        (
+            r#"{"query":"use 2.69","match_case":true}"#,
+            "no place found",
+        ),
         (r#"{"query":"[a-z]+\\?"}"#, "no place found"),
         (r#"{"query":"[a-z]+\\?","regex":true}"#, "1 place found"),
-        (r#"{"query":"e","from":1,"limit":1}"#, "5 places found"),
+        (r#"{"query":"e","from":1,"limit":1}"#, "4 places found"),
         (r#"{"query":"^use","regex":true}"#, "1 place found"),
     ] {
-        let text = ask(&beam(), SEARCH_TRANSCRIPT, args).await.expect("an answer").text;
-        assert!(text.starts_with(&format!("<<<m {count}>>>\n")), "{args}: {text}");
+        let text = ask(&beam(), SEARCH_TRANSCRIPT, args)
+            .await
+            .expect("an answer")
+            .text;
+        assert!(
+            text.starts_with(&format!("<<<m {count}>>>\n")),
+            "{args}: {text}"
+        );
     }
     // The second part's places count on from the first's, as `read_message` does.
     let text = ask(&beam(), SEARCH_TRANSCRIPT, r#"{"query":"look"}"#).await;
-    assert!(text.expect("an answer").text.contains("[1] assistant, byte 27: "));
+    assert!(
+        text.expect("an answer")
+            .text
+            .contains("[1] assistant, byte 27: ")
+    );
 }
 
 #[tokio::test]
 async fn one_message_full_of_places_does_not_hide_the_others() {
-    let book = book(vec![leaf(0, "user", &"x ".repeat(50)), leaf(1, "user", "x")], 2);
-    let text = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"x"}"#).await.expect("an answer").text;
+    let book = book(
+        vec![leaf(0, "user", &"x ".repeat(50)), leaf(1, "user", "x")],
+        2,
+    );
+    let text = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"x"}"#)
+        .await
+        .expect("an answer")
+        .text;
     assert!(text.starts_with("<<<m 51 places found>>>\n"), "{text}");
-    assert!(text.contains("[0] and 45 more places in this message\n[1] user, byte 0: \"x\"\n"), "{text}");
+    assert!(
+        text.contains("[0] and 45 more places in this message\n[1] user, byte 0: \"x\"\n"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn a_place_across_two_slices_is_found_once() {
     let text = format!("{}needle{}", "a".repeat(search::SLICE - 3), "b".repeat(10));
     let book = book(vec![leaf(0, "user", &text)], 1);
-    let found = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"needle"}"#).await.expect("an answer");
-    assert!(found.text.starts_with("<<<m 1 place found>>>\n"), "{}", found.text);
+    let found = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"needle"}"#)
+        .await
+        .expect("an answer");
+    assert!(
+        found.text.starts_with("<<<m 1 place found>>>\n"),
+        "{}",
+        found.text
+    );
     assert_eq!(found.bytes, text.len() as u64);
 }
 
 #[tokio::test]
 async fn what_cannot_be_answered_is_refused_with_what_can() {
     for (name, args, why) in [
-        (READ_MESSAGE, r#"{"message":4}"#, "there is no message 4: messages are numbered 0 to 3"),
+        (
+            READ_MESSAGE,
+            r#"{"message":4}"#,
+            "there is no message 4: messages are numbered 0 to 3",
+        ),
         (READ_MESSAGE, r#"{"message":1e30}"#, "there is no message"),
         (READ_MESSAGE, r#"{"message":-1}"#, "message"),
         (READ_MESSAGE, r#"{"message":0.5}"#, "message"),
         (READ_MESSAGE, r#"{"message":"0"}"#, "message"),
-        (READ_MESSAGE, r#"{"message":3,"from":11}"#, "message 3 ends before byte 11: it has 11 bytes"),
+        (
+            READ_MESSAGE,
+            r#"{"message":3,"from":11}"#,
+            "message 3 ends before byte 11: it has 11 bytes",
+        ),
         (READ_MESSAGE, r#"{"message":3,"limit":999999}"#, "limit"),
         (READ_MESSAGE, "{}", "message"),
-        (READ_MESSAGE, r#"{"message":0,"path":"/etc/passwd"}"#, "path"),
+        (
+            READ_MESSAGE,
+            r#"{"message":0,"path":"/etc/passwd"}"#,
+            "path",
+        ),
         (LIST_MESSAGES, r#"{"from":4}"#, "there is no message 4"),
         (SEARCH_TRANSCRIPT, r#"{"query":""}"#, "query"),
-        (SEARCH_TRANSCRIPT, r#"{"query":"(","regex":true}"#, "no regular expression"),
-        (SEARCH_TRANSCRIPT, r#"{"query":"a*","regex":true}"#, "finds the empty text everywhere"),
-        (SEARCH_TRANSCRIPT, r#"{"query":"(\\w{100}){100}","regex":true}"#, "the pattern is too large"),
+        (
+            SEARCH_TRANSCRIPT,
+            r#"{"query":"(","regex":true}"#,
+            "no regular expression",
+        ),
+        (
+            SEARCH_TRANSCRIPT,
+            r#"{"query":"a*","regex":true}"#,
+            "finds the empty text everywhere",
+        ),
+        (
+            SEARCH_TRANSCRIPT,
+            r#"{"query":"(\\w{100}){100}","regex":true}"#,
+            "the pattern is too large",
+        ),
     ] {
         let refused = ask(&beam(), name, args).await.expect_err(args);
-        assert!(refused.starts_with("Error") && refused.contains(why), "{args}: {refused}");
+        assert!(
+            refused.starts_with("Error") && refused.contains(why),
+            "{args}: {refused}"
+        );
     }
     let empty = book(Vec::new(), 0);
     assert!(ask(&empty, LIST_MESSAGES, "{}").await.is_ok());
-    let refused = ask(&empty, READ_MESSAGE, r#"{"message":0}"#).await.expect_err("none");
-    assert!(refused.contains("the transcript holds no messages"), "{refused}");
+    let refused = ask(&empty, READ_MESSAGE, r#"{"message":0}"#)
+        .await
+        .expect_err("none");
+    assert!(
+        refused.contains("the transcript holds no messages"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn answers_are_bounded_whatever_the_transcript_holds() {
     let long = "é\u{200b}\"\n".repeat(100_000);
-    let mut leaves: Vec<Leaf> = (0..3000).map(|_| leaf(0, "user", &long[..400])).collect();
-    leaves.extend((1..3000).map(|n| leaf(n, "user", &long[..4000])));
+    let mut leaves: Vec<Leaf> = (0..3000).map(|_| leaf(0, "user", &long[..420])).collect();
+    leaves.extend((1..3000).map(|n| leaf(n, "user", &long[..3500])));
     leaves.push(leaf(3000, "user", &long));
     let book = book(leaves, 3001);
     for (name, args) in [
@@ -179,7 +244,11 @@ async fn answers_are_bounded_whatever_the_transcript_holds() {
     ] {
         let answer = ask(&book, name, args).await.expect("an answer");
         assert!(answer.truncated, "{name}");
-        assert!(answer.text.len() < 2 * ANSWER_MAX, "{name}: {}", answer.text.len());
+        assert!(
+            answer.text.len() < 2 * ANSWER_MAX,
+            "{name}: {}",
+            answer.text.len()
+        );
     }
 }
 
@@ -189,14 +258,22 @@ async fn all_of(book: &Arc<Book>, message: usize, limit: usize) -> String {
     for _ in 0..10_000 {
         let args = json!({"message": message, "from": from, "limit": limit}).to_string();
         let answer = ask(book, READ_MESSAGE, &args).await.expect("an answer");
-        for line in answer.text.split_inclusive('\n').filter(|line| !line.starts_with("<<<m ")) {
+        for line in answer
+            .text
+            .split_inclusive('\n')
+            .filter(|line| !line.starts_with("<<<m "))
+        {
             text.push_str(line.trim_end_matches('\n'));
         }
         if !answer.truncated {
             return text;
         }
         let (_, rest) = answer.text.rsplit_once("from: ").expect("how to go on");
-        from = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a byte");
+        from = rest
+            .split(' ')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .expect("a byte");
     }
     panic!("the pages do not end");
 }

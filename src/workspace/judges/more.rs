@@ -36,7 +36,9 @@ pub(super) fn reading(
     let reads = named.is_some() || judge.transcript == TranscriptMode::Tools;
     if let Some(tool) = named {
         let message = match provider {
-            Some(ProviderKind::Rules) => Some("`rules` reads the whole prompt and no tool of this kind"),
+            Some(ProviderKind::Rules) => {
+                Some("`rules` reads the whole prompt and no tool of this kind")
+            }
             _ if judge.transcript == TranscriptMode::Whole => {
                 Some("`transcript: whole` shows all there is to read; leave one of the two out")
             }
@@ -59,7 +61,11 @@ pub(super) fn reading(
         }
         _ => return,
     };
-    let key = if fields.has("max_turns") { "max_turns" } else { "transcript" };
+    let key = if fields.has("max_turns") {
+        "max_turns"
+    } else {
+        "transcript"
+    };
     fields.warning(key, "no-effect", message);
 }
 
