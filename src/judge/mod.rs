@@ -10,6 +10,7 @@
 //!                                    └──────────────────── answers, in call order ◄──────────────────────────────────┘
 //! ```
 
+mod answers;
 mod budget;
 mod calls;
 mod citations;
