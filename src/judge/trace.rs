@@ -17,8 +17,7 @@ use crate::event::{CallCx, Handled, Kind, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT;
 use crate::model::{
-    Answer, Block, CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict,
-    VerdictMode,
+    Block, CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{self, Body, Finished, ProviderError, TurnRequest};
 use crate::tools::{Seen, prepare_call};

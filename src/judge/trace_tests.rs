@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Millis, Prices, RawJson, RunId};
+use crate::model::{Answer, Millis, Prices, RawJson, RunId};
 use crate::provider::{Choice, ProviderError};
 use crate::tools::Tool as _;
 
