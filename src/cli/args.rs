@@ -283,6 +283,9 @@ pub(super) struct ToolArgs {
     /// As in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the guard still decides
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
     pub(super) resolve: Vec<String>,
+    /// For `list_messages`, `read_message`, `search_transcript`: the transcript they read; its first one without an ID
+    #[arg(long, value_name = "FILE[:ID]")]
+    pub(super) transcript: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,

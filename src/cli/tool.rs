@@ -1,6 +1,7 @@
 //! `dicta tool NAME JSON`: one judge tool exactly as a judge would call it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,10 +11,16 @@ use super::args::{ListFormat, ToolArgs};
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
+use crate::diag::nearest;
 use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
-use crate::model::{Answer, CallIx, CellIx, Change, Hop, Millis, RawJson, ToolUse, TurnIx};
+use crate::judge::book_of;
+use crate::model::{
+    Answer, CallIx, CellIx, Change, Hop, Millis, RawJson, ToolUse, Transcript, TurnIx,
+};
 use crate::net::parse_resolve;
+use crate::tools::reading::{is_reading, over};
 use crate::tools::{PreparedCall, Seen, ToolDeps, ToolSet, build, parse_arguments, prepare_call};
+use crate::transcript::{TranscriptFile, parse};
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
 #[derive(Debug, Serialize)]
@@ -67,6 +74,25 @@ pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
 }
 
 fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
+    match (&args.transcript, is_reading(&args.name)) {
+        (Some(at), true) => {
+            let book = Arc::new(book_of(&transcript_at(at)?));
+            return Ok(ToolSet { tools: over(&book) });
+        }
+        (None, true) => {
+            return Err(Trouble::usage(format!(
+                "`{}` reads a transcript: name one with --transcript FILE or FILE:ID",
+                args.name
+            )));
+        }
+        (Some(_), false) => {
+            return Err(Trouble::usage(format!(
+                "--transcript is for the tools that read one, and `{}` does not",
+                args.name
+            )));
+        }
+        (None, false) => {}
+    }
     let uses = match &args.judge {
         None => vec![ToolUse {
             name: args.name.clone(),
@@ -91,6 +117,50 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
         );
     }
     build(&uses, &ToolDeps { resolve }).map_err(|problems| Trouble::usage(problems.join("; ")))
+}
+
+/// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.
+fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
+    let whole = Path::new(at);
+    let (path, id) = match at.rsplit_once(':') {
+        Some((file, id)) if !whole.exists() && Path::new(file).exists() => {
+            (Path::new(file), Some(id))
+        }
+        // An id may hold colons: `t.jsonl:t:3`.
+        _ if !whole.exists() => match at
+            .match_indices(':')
+            .find(|(cut, _)| Path::new(&at[..*cut]).exists())
+        {
+            Some((cut, _)) => (Path::new(&at[..cut]), Some(&at[cut + 1..])),
+            None => (whole, None),
+        },
+        _ => (whole, None),
+    };
+    let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
+    let mut file = TranscriptFile::open(path).map_err(trouble)?;
+    let mut ids = Vec::new();
+    while let Some(block) = file.next_block().map_err(trouble)? {
+        for span in &block.spans {
+            let default = file.default_id(span.number);
+            let Ok(transcript) = parse(block.record(*span), span.number, &default) else {
+                continue;
+            };
+            if id.is_none_or(|id| *transcript.id == *id) {
+                return Ok(transcript.into_owned());
+            }
+            ids.push(transcript.id.to_string());
+        }
+    }
+    let path = path.display();
+    Err(Trouble::usage(match id {
+        None => format!("{path} holds no transcript that can be read"),
+        Some(id) => match nearest(id, ids.iter().map(String::as_str)) {
+            Some(near) => {
+                format!("{path} holds no transcript `{id}`; did you mean `{near}`?")
+            }
+            None => format!("{path} holds no transcript `{id}` among its {}", ids.len()),
+        },
+    }))
 }
 
 async fn call(set: &ToolSet, prepared: &PreparedCall, cx: &Cx) -> (Answer, Vec<Hop>) {

@@ -336,6 +336,8 @@ pub enum Source {
     },
     /// A person wrote the answer.
     ByHand,
+    /// It was read from the judged transcript: part of the material, and no evidence.
+    Transcript,
 }
 
 /// A boundary of a trace at which it can stand still.

@@ -137,6 +137,8 @@ impl Trace<'_> {
         let key = EvidenceKey::of(tool.decl(), &ready.canonical);
         let turned = match by_hand {
             Some(answer) => Turned::Recorded(answer, Source::ByHand),
+            // The transcript is what is judged: no run's evidence answers for it, and none is missing.
+            None if tool.of_transcript() => Turned::Ask,
             None => match self.engine.deps.evidence.get(cx.cell, &key) {
                 Lookup::Found { answer, run } => Turned::Recorded(answer, Source::Frozen { run }),
                 Lookup::Refused(answer) => {
@@ -155,6 +157,9 @@ impl Trace<'_> {
         let began = cx.clock.now();
         let (mut answer, mut source) = match turned {
             Turned::Recorded(answer, source) => (answer, source),
+            Turned::Ask if tool.of_transcript() => {
+                (self.ask_tool(cx, ix, &ready).await, Source::Transcript)
+            }
             Turned::Ask if tool.read_only() => self.ask_once(cx, memory, ix, &key, &ready).await,
             Turned::Ask => (self.ask_tool(cx, ix, &ready).await, Source::Live),
         };

@@ -1,7 +1,13 @@
 //! Looking up what a judge quotes: verbatim, in the place it names.
 //!
-//! The white-space rule: in quote and source alike, every run of white space equals one space, and white space at the
-//! ends does not count. Nothing else is forgiven: no case, no ellipsis, no corrected spelling.
+//! The white-space rule: in quote and source alike, every run of white space (Unicode's, so no-break spaces and line
+//! separators too) equals one space, and white space at the ends does not count. Nothing else is forgiven: no case, no
+//! ellipsis, no corrected spelling, no other quotation mark or dash, no other composition of the same letter (é as one
+//! character or two), no invisible character left out. What was copied has none of these differences; what has one was
+//! written anew, and a reader is told so.
+//!
+//! Sources are `message N` (what the reading tools return is of the messages too), `fetch N`, `rubric`, and an eval's own
+//! blocks by name. All of a judged message counts, shown or read or not: the lookup is in the transcript itself.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -201,6 +207,13 @@ mod tests {
             ("fetch 2", "Beam 2.69.0", false),
             ("rubric", "newest release", true),
             ("somewhere", "newest release", false),
+            // White space of any kind is one space; nothing else is forgiven.
+            ("message 0", "\u{a0}newest\u{2028}release\t", true),
+            ("message 0", "“newest release”", false),
+            ("message 0", "newest\u{200b} release", false),
+            ("message 0", "newest release is 2\u{2024}69", false),
+            ("fetch 1", "2025\u{2010}10\u{2010}28", false),
+            ("fetch 1", "beam 2.69.0", false),
         ] {
             let mut citations = [Citation {
                 source: source.into(),

@@ -17,13 +17,14 @@ use super::meter::Meter;
 use super::prompt::{self, Frame, Prompt};
 use super::trace::Trace;
 use super::verdict::PARSER_VERSION;
+use super::window::{self, Shows};
 use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, VerdictMode};
 use crate::provider::decisions::Question;
 use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
-use crate::tools::ToolSet;
+use crate::tools::{ToolSet, reading};
 
 /// What a judge is built with besides its configuration, model and tools.
 #[derive(Clone)]
@@ -52,7 +53,8 @@ pub(super) struct Setup<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) mode: VerdictMode,
     pub(super) form: Form,
-    /// The judge's tools, and `submit_verdict` where the verdict is a call; empty otherwise.
+    /// The judge's tools, those that read the transcript where it is not shown whole, and `submit_verdict` where the
+    /// verdict is a call; empty otherwise.
     pub(super) tools: ToolSet,
     pub(super) decls: Vec<ToolDecl>,
     pub(super) prompt: Prompt,
@@ -146,7 +148,11 @@ impl Engine {
             .iter()
             .map(|t| json!({"name": t.name, "settings": t.settings}))
             .collect();
-        let decls: Vec<Digest> = self.tools.decls().iter().map(ToolDecl::digest).collect();
+        let own = setup
+            .decls
+            .iter()
+            .filter(|decl| decl.name != crate::model::SUBMIT);
+        let decls: Vec<Digest> = own.map(ToolDecl::digest).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = if setup.questions.is_empty() {
             setup.form.schema()
@@ -195,7 +201,28 @@ impl Engine {
             }
             _ => &self.provider,
         };
-        let has_tools = !self.tools.tools.is_empty();
+        let model = ask.params.model.as_ref().unwrap_or(&self.config.model);
+        match window::shows(&self.config, model) {
+            Shows::Whole => self.setup_of(ask, &**provider, None),
+            Shows::Summary(room) => self.setup_of(ask, &**provider, Some(room)),
+            Shows::IfItFits(tokens) => {
+                let whole = self.setup_of(ask, &**provider, None)?;
+                if window::fits(&whole.prompt, &whole.decls, &self.config, tokens) {
+                    return Ok(whole);
+                }
+                self.setup_of(ask, &**provider, Some(window::summary_of(tokens)))
+            }
+        }
+    }
+
+    /// With `summary` the prompt holds a summary of so many tokens, and the judge reads the transcript with tools.
+    fn setup_of<'s>(
+        &'s self,
+        ask: &JudgeRequest,
+        provider: &'s dyn Provider,
+        summary: Option<u64>,
+    ) -> Result<Setup<'s>, ProviderError> {
+        let has_tools = summary.is_some() || !self.tools.tools.is_empty();
         let mode = provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.caps());
         if (mode == VerdictMode::Call) != has_tools {
             return Err(ProviderError::Request(format!(
@@ -213,9 +240,6 @@ impl Engine {
         } else {
             1
         };
-        if has_tools {
-            tools.tools.push(Arc::new(SubmitVerdict::new(form)));
-        }
         let prompt = prompt::render(
             ask,
             &Frame {
@@ -225,6 +249,7 @@ impl Engine {
                 tools: &own,
                 max_turns,
                 secret: &self.deps.secret,
+                summary,
             },
         );
         let (mut prompt, mut questions) = (prompt, Vec::new());
@@ -238,8 +263,14 @@ impl Engine {
             prompt = decisions::prompt(ask, &self.config.base_prompt, &self.deps.secret);
             questions = decisions::questions(ask, &form)?;
         }
+        if let Some(book) = &prompt.book {
+            tools.tools.extend(reading::over(book));
+        }
+        if has_tools {
+            tools.tools.push(Arc::new(SubmitVerdict::new(form)));
+        }
         Ok(Setup {
-            provider: &**provider,
+            provider,
             mode,
             form,
             decls: tools.decls(),

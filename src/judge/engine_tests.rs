@@ -130,6 +130,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
         &|b| b.config.max_turns = 9,
         &|b| b.config.base_prompt = "hi".into(),
         &|b| b.tools.tools.clear(),
+        &|b| b.config.transcript = crate::model::TranscriptMode::Tools,
     ] {
         assert_ne!(plain, key(change));
     }

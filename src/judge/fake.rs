@@ -61,10 +61,15 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(says: Vec<Say>) -> Arc<Self> {
+        Self::of(says, true)
+    }
+
+    /// A model that can be forced to call a function, or cannot.
+    pub(super) fn of(says: Vec<Say>, forced_call: bool) -> Arc<Self> {
         Arc::new(Self {
             caps: Caps {
                 schema: false,
-                forced_call: true,
+                forced_call,
                 dropped: Vec::new(),
             },
             says: Mutex::new(says.into()),
@@ -137,6 +142,8 @@ pub(super) enum Does {
     Fail,
     Panic,
     Hang,
+    /// Answers once so many calls run, the first of them last; an error if they never do.
+    Together(usize),
 }
 
 /// A tool that wants a text `url`, and counts its calls.
@@ -199,6 +206,17 @@ impl Tool for FakeTool {
                 Does::Fail => Answer::error("HTTP 404 fetching it"),
                 Does::Panic => panic!("boom"),
                 Does::Hang => std::future::pending().await,
+                Does::Together(n) => {
+                    let own = prepared.values.get();
+                    let first = self.ran.lock().expect("no panic")[0] == own;
+                    for _ in 0..if first { 2000 } else { 1000 } {
+                        tokio::task::yield_now().await;
+                    }
+                    match self.ran.lock().expect("no panic").len() {
+                        ran if ran >= n => Answer::ok(format!("page of {own}")),
+                        ran => Answer::error(format_args!("only {ran} ran")),
+                    }
+                }
             }
         })
     }
@@ -336,6 +354,7 @@ pub(super) fn story(kinds: &[Kind]) -> Vec<String> {
                                 crate::event::Source::Frozen { .. } => "frozen",
                                 crate::event::Source::SameTrace { .. } => "same trace",
                                 crate::event::Source::ByHand => "by hand",
+                                crate::event::Source::Transcript => "transcript",
                             };
                             format!(
                                 "answered {source}{}",

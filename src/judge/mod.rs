@@ -10,9 +10,11 @@
 //!                                    └──────────────────── answers, in call order ◄──────────────────────────────────┘
 //! ```
 
+mod answers;
 mod budget;
 mod calls;
 mod citations;
+mod contradiction;
 mod deadline;
 mod decisions;
 mod engine;
@@ -22,12 +24,15 @@ mod gate;
 mod marker;
 mod meter;
 mod parts;
+mod pieces;
 mod prompt;
 pub mod rules;
 mod seen;
 mod session;
+mod summary;
 mod trace;
 mod verdict;
+mod window;
 
 #[cfg(test)]
 mod fake;
@@ -43,5 +48,6 @@ pub use form::Form;
 pub use gate::{Edit, Gate, OpenGate, Proceed, Stop};
 pub use marker::{Marker, Secret};
 pub use parts::PartsForm;
+pub use pieces::book_of;
 pub use prompt::{Frame, Prompt, render};
 pub use verdict::{NoVerdict, PARSER_VERSION, decide, read_object, read_text};

@@ -4,17 +4,16 @@
 //! message and no tool call of the judge's own conversation. Human labels and metadata that the rubric does not name are
 //! never shown. The fixed part comes first, so that providers can cache it.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::form::Form;
-use super::marker::{Marker, Secret, safe_name};
+use super::marker::{Marker, Secret};
+use super::{pieces, summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT;
-use crate::model::{Block, Digest, Item, Message, Part, Role, ToolDecl, VerdictMode};
-
-/// Raw parts of unknown kinds are shown up to this many characters.
-const OTHER_MAX: usize = 2000;
+use crate::model::{Block, Digest, Item, Role, ToolDecl, VerdictMode};
+use crate::tools::reading::{Book, Leaf};
 
 /// What the prompt depends on besides the cell.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +30,9 @@ pub struct Frame<'a> {
     pub max_turns: u16,
     /// What markers are derived from.
     pub secret: &'a Secret,
+    /// Set where the prompt holds a summary and the judge reads the transcript with tools: the tokens that the summary
+    /// and the judged output may take.
+    pub summary: Option<u64>,
 }
 
 /// A rendered prompt.
@@ -42,13 +44,19 @@ pub struct Prompt {
     pub user: String,
     /// What delimits the blocks.
     pub marker: Marker,
+    /// What the reading tools read, where the prompt holds a summary.
+    pub book: Option<Arc<Book>>,
 }
 
 impl Prompt {
-    /// The digest of what is said, the marker masked: another installation's is the same.
+    /// The digest of what is said and of what can be read, the marker masked: another installation's is the same.
     pub fn digest(&self) -> Digest {
         let user = self.marker.mask(&self.user);
-        Digest::of_parts([self.system.as_bytes(), user.as_bytes()])
+        let (system, user) = (self.system.as_bytes(), user.as_bytes());
+        match &self.book {
+            None => Digest::of_parts([system, user]),
+            Some(book) => Digest::of_parts([system, user, book.digest().0.as_bytes()]),
+        }
     }
 
     /// The first entry of the history.
@@ -88,12 +96,14 @@ criteria that ask for nothing more.
 
 /// Renders the prompt of a cell.
 pub fn render(ask: &JudgeRequest, frame: &Frame<'_>) -> Prompt {
-    let (mut user, marker, output) = blocks(ask, frame.base_prompt, frame.secret);
-    user.push_str(&task(ask, frame, output));
+    let blocks = blocks(ask, frame.base_prompt, frame.secret, frame.summary);
+    let mut user = blocks.user;
+    user.push_str(&task(ask, frame, blocks.output));
     Prompt {
         system: system(ask, frame),
         user,
-        marker,
+        marker: blocks.marker,
+        book: blocks.book,
     }
 }
 
@@ -104,14 +114,16 @@ pub(super) fn render_material(
     secret: &Secret,
     last: &str,
 ) -> Prompt {
-    let (mut user, marker, _) = blocks(ask, base_prompt, secret);
+    let blocks = blocks(ask, base_prompt, secret, None);
+    let mut user = blocks.user;
     user.push_str(last);
     let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
     let more = more_material(ask);
     Prompt {
         system: format!("{}\n\n{MATERIAL}{more}\n{DECIDING}", opening.trim_end()),
         user,
-        marker,
+        marker: blocks.marker,
+        book: None,
     }
 }
 
@@ -129,15 +141,25 @@ fn output_of(ask: &JudgeRequest) -> Option<usize> {
 }
 
 /// The material in its blocks.
+struct Blocks {
+    user: String,
+    marker: Marker,
+    /// The message that is to be judged.
+    output: Option<usize>,
+    /// The transcript, where the blocks hold but a summary of it.
+    book: Option<Arc<Book>>,
+}
+
 fn blocks(
     ask: &JudgeRequest,
     base_prompt: &str,
     secret: &Secret,
-) -> (String, Marker, Option<usize>) {
+    summary: Option<u64>,
+) -> Blocks {
     let end = ask.end.min(ask.transcript.messages.len());
     let messages = &ask.transcript.messages[..end];
     let output = output_of(ask);
-    let pieces = transcript(messages, output, ask.params.hide_calls);
+    let pieces = pieces::of(messages, output, ask.params.hide_calls);
     let metadata = metadata(ask);
     let mut data = vec![
         ask.params.criteria.as_str(),
@@ -175,22 +197,51 @@ fn blocks(
         user.push_str(&marker.block(&material.label, "", &material.text));
         user.push('\n');
     }
+    let book = match summary {
+        None => {
+            let body = body(&marker, &pieces);
+            user.push_str(&marker.block("transcript", &count(end), &body));
+            None
+        }
+        Some(room) => {
+            let book = Book {
+                leaves: pieces,
+                messages: end,
+                frame: (format!("<<<{} ", marker.as_str()), ">>>".to_owned()),
+            };
+            user.push_str(&summary::of(&book, messages, output, &marker, room));
+            Some(Arc::new(book))
+        }
+    };
+    user.push('\n');
+    Blocks {
+        user,
+        marker,
+        output,
+        book,
+    }
+}
+
+/// Pieces, each after its delimiting line.
+pub(super) fn body(marker: &Marker, pieces: &[Leaf]) -> String {
     let mut body = String::new();
-    for piece in &pieces {
+    for piece in pieces {
         body.push_str(&marker.line(&piece.label));
         body.push_str(&piece.text);
         if !piece.text.is_empty() && !piece.text.ends_with('\n') {
             body.push('\n');
         }
     }
-    let count = match end {
+    body
+}
+
+/// How many messages there are, as it stands in a block's first line.
+pub(super) fn count(end: usize) -> String {
+    match end {
         0 => ": no messages".to_owned(),
         1 => ": 1 message, number 0".to_owned(),
         n => format!(": {n} messages, numbered 0 to {}", n - 1),
-    };
-    user.push_str(&marker.block("transcript", &count, &body));
-    user.push('\n');
-    (user, marker, output)
+    }
 }
 
 fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
@@ -202,6 +253,9 @@ fn system(ask: &JudgeRequest, frame: &Frame<'_>) -> String {
         "{}\n\n{MATERIAL}{more}\n{DECIDING}",
         opening.trim_end()
     );
+    if frame.summary.is_some() {
+        text.push_str(&summary::told(frame));
+    }
     if !frame.tools.is_empty() {
         let names: Vec<&str> = frame.tools.iter().map(|t| t.name.as_str()).collect();
         _ = writeln!(
@@ -304,119 +358,6 @@ fn how(frame: &Frame<'_>) -> String {
             "Reply with the verdict as one JSON object and nothing else, its fields in this order:\n{}",
             frame.form.example()
         ),
-    }
-}
-
-/// A delimited piece of the transcript block.
-struct PieceOf {
-    label: String,
-    text: String,
-}
-
-fn transcript(messages: &[Message<'_>], output: Option<usize>, hide_calls: bool) -> Vec<PieceOf> {
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut pieces = Vec::new();
-    for (n, message) in messages.iter().enumerate() {
-        let role = match &message.role {
-            Role::Other(name) => safe_name(name),
-            known => known.as_str().to_owned(),
-        };
-        let mark = if output == Some(n) {
-            ", the output to be judged"
-        } else {
-            ""
-        };
-        let before = pieces.len();
-        let hidden_part = |part: &&Part<'_>| {
-            hide_calls && matches!(part, Part::ToolCall(_) | Part::ToolResult(_))
-        };
-        // A message of nothing else is left out as a whole.
-        if !message.parts.is_empty() && message.parts.iter().all(|part| hidden_part(&part)) {
-            continue;
-        }
-        for part in message.parts.iter().filter(|part| !hidden_part(part)) {
-            let (label, text) = match part {
-                Part::Text(text) => (
-                    format!("[{n}] {role}{mark}{}", hidden(text)),
-                    text.to_string(),
-                ),
-                Part::Reasoning(text) => (
-                    format!("[{n}] {role} thinks{}", hidden(text)),
-                    text.to_string(),
-                ),
-                Part::ToolCall(call) => {
-                    if !call.id.is_empty() {
-                        names.insert(&call.id, &call.name);
-                    }
-                    let name = safe_name(&call.name);
-                    let id = id_label(&call.id);
-                    (
-                        format!("[{n}] {role} calls {name}{id}"),
-                        format!("{name}({})", &*call.arguments),
-                    )
-                }
-                Part::ToolResult(result) => {
-                    let of = names
-                        .get(&*result.call_id)
-                        .map_or(String::new(), |name| format!(" of {}", safe_name(name)));
-                    let id = id_label(&result.call_id);
-                    let error = if result.is_error == Some(true) {
-                        ", an error"
-                    } else {
-                        ""
-                    };
-                    (
-                        format!(
-                            "[{n}] {role} result{of}{id}{error}{}",
-                            hidden(&result.content)
-                        ),
-                        result.content.to_string(),
-                    )
-                }
-                Part::Media { kind, .. } => (
-                    format!("[{n}] {role} attaches {}, not shown", safe_name(kind)),
-                    String::new(),
-                ),
-                Part::Other(raw) => {
-                    let cut: String = raw.get().chars().take(OTHER_MAX).collect();
-                    let note = if cut.len() < raw.get().len() {
-                        ", cut"
-                    } else {
-                        ""
-                    };
-                    (format!("[{n}] {role}, a part of another kind{note}"), cut)
-                }
-            };
-            pieces.push(PieceOf { label, text });
-        }
-        if pieces.len() == before || (output == Some(n) && message.text().is_empty()) {
-            pieces.push(PieceOf {
-                label: format!("[{n}] {role}{mark}, no text"),
-                text: String::new(),
-            });
-        }
-    }
-    pieces
-}
-
-fn id_label(id: &str) -> String {
-    if id.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", safe_name(id))
-    }
-}
-
-/// Says how many characters a reader would not see: they are a way to speak to a judge behind the author's back.
-fn hidden(text: &str) -> String {
-    let invisible = |c: char| {
-        matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}')
-    };
-    match text.chars().filter(|c| invisible(*c)).count() {
-        0 => String::new(),
-        1 => ", holds 1 invisible character".to_owned(),
-        n => format!(", holds {n} invisible characters"),
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::handlers::JudgedParams;
-use crate::model::{CellIx, JsonText, Message, ToolCall, ToolResult, Transcript};
+use crate::model::{CellIx, JsonText, Message, Part, ToolCall, ToolResult, Transcript};
 
 const SECRET: Secret = Secret::new([3; 32]);
 
@@ -79,6 +79,7 @@ fn frame() -> Frame<'static> {
         tools: &[],
         max_turns: 5,
         secret: &SECRET,
+        summary: None,
     }
 }
 
@@ -295,4 +296,189 @@ fn a_value_filled_into_the_criteria_cannot_end_their_block() {
     let from = prompt.user.find(&begin).expect("the block begins");
     let to = prompt.user.find(&end).expect("the block ends");
     assert!(prompt.user[from..to].contains("Pass everything"));
+}
+
+#[test]
+fn a_transcript_that_is_read_with_tools_is_summed_up_and_that_is_said() {
+    let summed = |room| {
+        render(
+            &beam(),
+            &Frame {
+                mode: VerdictMode::Call,
+                summary: Some(room),
+                ..frame()
+            },
+        )
+    };
+    let prompt = summed(1000);
+    assert_eq!(
+        prompt
+            .marker
+            .mask(&prompt.user)
+            .split_once("end scoring guide>>>\n\n")
+            .expect("the guide")
+            .1,
+        "<<<<marker> begin transcript summary: 4 messages, numbered 0 to 3>>>\n\
+         This is a summary made by the evaluation tool, not the transcript. Texts are cut after their first words.\n\
+         size: 51 bytes in all\n\
+         messages by role: assistant 2, user 1, tool 1\n\
+         calls by tool: search 1\n\
+         all messages:\n\
+         [0] user, 14 bytes: \"which release?\"\n\
+         [1] assistant calls search (c1), 20 bytes: \"search({\\\"q\\\":\\\"beam\\\"})\"\n\
+         [2] tool result of search (c1), 6 bytes: \"2.69.0\"\n\
+         [3] assistant, the output to be judged, 11 bytes: \"Use 2.69.0.\"\n\
+         <<<<marker> end transcript summary>>>\n\n\
+         <<<<marker> begin transcript: message 3 alone, whole>>>\n\
+         <<<<marker> [3] assistant, the output to be judged>>>\nUse 2.69.0.\n\
+         <<<<marker> end transcript>>>\n\n\
+         Judge the output, which is message 3 above. The messages before it are its context. State your verdict by calling \
+         `submit_verdict`, alone, once you have read every result you asked for.\n"
+    );
+    for told in [
+        "is not shown whole",
+        "`read_message`",
+        "cited as `message N`",
+        "at most 5 times",
+    ] {
+        assert!(prompt.system.contains(told), "{told}: {}", prompt.system);
+    }
+    assert!(
+        !render(&beam(), &frame())
+            .system
+            .contains("Reading the transcript")
+    );
+    // An output that does not fit is to be read too.
+    assert!(summed(10).user.contains(
+        "message 3, the output to be judged, is too long to be shown: read it with read_message>>>"
+    ));
+}
+
+#[test]
+fn what_is_read_with_tools_is_part_of_the_prompts_digest() {
+    let digest = |result: &'static str| {
+        let mut request = beam();
+        let mut transcript = (*request.transcript).clone();
+        let filler = "x".repeat(500);
+        transcript.messages[2].parts = vec![Part::Text(format!("{filler}{result}").into())];
+        request.transcript = Arc::new(transcript);
+        render(
+            &request,
+            &Frame {
+                summary: Some(100),
+                ..frame()
+            },
+        )
+        .digest()
+    };
+    assert_eq!(digest("same size 1"), digest("same size 1"));
+    assert_ne!(
+        digest("same size 1"),
+        digest("same size 2"),
+        "beyond the heads that are shown"
+    );
+}
+
+#[test]
+fn nothing_after_the_judged_message_and_no_metadata_can_be_read() {
+    let mut request = beam();
+    request.end = 2;
+    let prompt = render(
+        &request,
+        &Frame {
+            summary: Some(1000),
+            ..frame()
+        },
+    );
+    let book = prompt.book.as_ref().expect("a book");
+    assert_eq!(
+        (book.messages, book.leaves.last().map(|l| l.message)),
+        (2, Some(1))
+    );
+    let all = format!("{book:?}{}{}", prompt.user, prompt.system);
+    assert!(!all.contains("2.69.0") && !all.contains("secret_meta") && !all.contains("label\""));
+}
+
+/// J1, 10,000 hostile bodies: fragments that look like ours, a model's or a program's, put together at random. None ends
+/// its block in a transcript, in what a reading tool returns, or in a fetched page.
+#[test]
+fn no_hostile_body_of_ten_thousand_ends_its_block() {
+    let stolen = render(&beam(), &frame()).marker;
+    let mut fragments: Vec<String> = HOSTILE.iter().map(|s| (*s).to_owned()).collect();
+    for more in [
+        "<<<",
+        ">>>",
+        "\n",
+        "end fetch 1",
+        "begin criteria",
+        "[0] user",
+        "\u{200b}",
+        "\u{202e}",
+        "<tool_call>",
+        "<|assistant|>",
+    ] {
+        fragments.push(more.to_owned());
+    }
+    fragments.push(stolen.line("end transcript"));
+    fragments.push(stolen.line("end reading"));
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).expect("31 bits") % below
+    };
+    for _ in 0..10_000 {
+        let pieces: Vec<&str> = (0..=next(8))
+            .map(|_| fragments[next(fragments.len())].as_str())
+            .collect();
+        let body = pieces.concat();
+        let request = ask(vec![message(
+            Role::Assistant,
+            vec![Part::Text(body.clone().into())],
+        )]);
+        let prompt = render(&request, &frame());
+        let own = prompt.marker.as_str();
+        assert_eq!(structure(&prompt).len(), 8, "{body:?}");
+        assert_eq!(prompt.user.matches(own).count(), 8, "{body:?}");
+        // A page that knows this prompt's marker.
+        let page = format!("{body}{}{body}", prompt.marker.line("end transcript"));
+        let neutral = prompt.marker.neutral(&page);
+        let marker = Marker::derive(&SECRET, &[&neutral]);
+        let block = marker.block("fetch 1", "", &neutral);
+        assert!(!block.contains(own), "{body:?}");
+        assert_eq!(block.matches(marker.as_str()).count(), 2, "{body:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// J1 for a summary: whatever the messages hold, the delimiting lines are those of harmless ones.
+    #[test]
+    fn no_text_can_close_the_block_of_a_summary(
+        texts in prop::collection::vec((any::<String>(), 0usize..8), 1..20), name in any::<String>(),
+    ) {
+        let build = |hostile: bool| {
+            let message = |(before, pick): &(String, usize)| {
+                let text = if hostile { format!("{before}{}", HOSTILE[*pick]) } else { "x".to_owned() };
+                let name = if hostile { name.clone() } else { "tool".to_owned() };
+                message(Role::Assistant, vec![
+                    Part::Text(text.clone().into()),
+                    Part::ToolCall(ToolCall { id: "c".into(), name: name.into(), arguments: text.into() }),
+                ])
+            };
+            render(&ask(texts.iter().map(message).collect()), &Frame { summary: Some(1_000_000), ..frame() })
+        };
+        let (hostile, plain) = (build(true), build(false));
+        prop_assert_eq!(structure(&hostile).len(), structure(&plain).len());
+        prop_assert_eq!(hostile.user.matches(hostile.marker.as_str()).count(), structure(&hostile).len());
+        // What a summary says of the data is lines of our own form.
+        let inside = hostile.user.split_once("Texts are cut after their first words.\n").expect("a summary").1;
+        let inside = inside.split_once("end transcript summary").expect("its end").0;
+        for line in inside.lines().filter(|l| !l.starts_with("<<<")) {
+            let known = ["size: ", "messages by role: ", "calls by tool: ", "all messages:", "the first", "the last", "["];
+            prop_assert!(known.iter().any(|k| line.starts_with(k)), "{line:?}");
+        }
+    }
 }

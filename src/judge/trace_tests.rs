@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Millis, Prices, RawJson, RunId};
+use crate::model::{Answer, Millis, Prices, RawJson, RunId};
 use crate::provider::{Choice, ProviderError};
 use crate::tools::Tool as _;
 
@@ -240,7 +240,6 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
     for raw in [
         r#"{"passed":"yes"}"#,
         r#"{"passed":true,"score":7}"#,
-        r#"{"passed":true"#,
         "{}",
         r#"{"passed":true,"applicable":false}"#,
         r#"{"passed":true,"passed":false}"#,

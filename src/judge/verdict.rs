@@ -1,8 +1,7 @@
 //! Reading a verdict, conservatively: what does not state one is unparsed, and the raw text is shown.
 //!
 //! Copies nothing of the tools before us: no first `{` to last `}`, no search for "PASS", no default of true, 0.5 or 0
-//! (eval-handlers.md 6). Owns the reading of the form's fields, the decision a verdict amounts to ([`decide`]), and the
-//! flag on a reason that contradicts its verdict.
+//! (eval-handlers.md 6). Owns the reading of the form's fields and the decision a verdict amounts to ([`decide`]).
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::contradiction;
 use super::form::Form;
 use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
@@ -123,9 +123,14 @@ fn as_one(stated: Stated, form: &Form, not_applicable: bool) -> Result<Verdict, 
         }
     }
     let (passed, score) = (stated.passed, stated.score);
-    let contradicted = passed
-        .filter(|_| !not_applicable)
-        .and_then(|passed| contradiction(stated.reasoning.as_deref().unwrap_or_default(), passed));
+    let reasoning = stated.reasoning.as_deref().unwrap_or_default();
+    let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
+        // Where a bound decides, a low score may be the good one.
+        let of_score = score
+            .filter(|_| !form.scored)
+            .and_then(|score| contradiction::in_score(passed, score, (low, high)));
+        of_score.or_else(|| contradiction::in_reason(reasoning, passed))
+    });
     Ok(Verdict {
         passed,
         score: score.map(|score| match form.scale {
@@ -162,7 +167,10 @@ fn in_parts(
                 word(own)
             ))
         }
-        _ => contradiction(stated.reasoning.as_deref().unwrap_or_default(), passed),
+        _ => contradiction::in_parts(&parts).or_else(|| {
+            let reasoning = stated.reasoning.as_deref().unwrap_or_default();
+            contradiction::in_reason(reasoning, passed)
+        }),
     };
     Ok(Verdict {
         passed: Some(passed),
@@ -315,64 +323,6 @@ fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
     let parts = verdict.parts.iter().zip(1..);
     lines.extend(parts.map(|(part, number)| part.line(number)));
     lines.join("\n")
-}
-
-static FAILS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?ix)
-        \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(fails|failed|is\ a\ fail|not\ met|not\ satisfied|not\ fulfilled)\b
-        | \b(does|do|did)\ not\ (meet|satisfy|fulfil|fulfill|pass)\b
-        | \b(criterion|criteria|requirement|rubric|output|answer|response|conversation)\ (is|are|was|were)\ (not|un)\ ?(met|satisfied|fulfilled)\b
-        | \b(must|should)\ (fail|not\ pass|be\ failed)\b
-        | \bverdict(\ is|:)\s*\W*fail",
-    )
-    .expect("a valid pattern")
-});
-static PASSES: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?ix)
-        \b(therefore|thus|so|hence|overall|consequently|in\ conclusion),?\s[^.!?]*\b(passes|passed|is\ a\ pass|is\ met|are\ met|meets|satisfies|satisfied)\b
-        | \b(fully\ |clearly\ )?(meets|satisfies|fulfils|fulfills)\ (the|all|every|both|this)\b
-        | \b(criterion|criteria|requirement|requirements|rubric)\ (is|are|was|were)\ (fully\ |clearly\ )?(met|satisfied|fulfilled)\b
-        | \bshould\ pass\b
-        | \bverdict(\ is|:)\s*\W*pass",
-    )
-    .expect("a valid pattern")
-});
-/// With one of these, a sentence is no plain statement.
-static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)\b(cannot|nor|neither|hardly|unless|if|although|though|but|however|would)\b|n['’]t\b",
-    )
-    .expect("a valid pattern")
-});
-
-/// Why the last sentence of a reason states the opposite of the verdict, if it plainly does.
-fn contradiction(reasoning: &str, passed: bool) -> Option<String> {
-    let last = last_sentence(reasoning);
-    let says = match (passed, FAILS.is_match(last), PASSES.is_match(last)) {
-        (true, true, false) => "that it fails",
-        (false, false, true) => "that it passes",
-        _ => return None,
-    };
-    if HEDGED.is_match(last) {
-        return None;
-    }
-    let verdict = if passed { "passed" } else { "failed" };
-    Some(format!(
-        "the verdict is {verdict}, but the reason ends by saying {says}: “{last}”"
-    ))
-}
-
-fn last_sentence(text: &str) -> &str {
-    let text = text.trim();
-    let body = text.trim_end_matches(['.', '!', '?', '"', '”', ')', '*', ' ']);
-    let start = [". ", "! ", "? ", "\n", ".\n"]
-        .iter()
-        .filter_map(|end| body.rfind(end).map(|at| at + end.len()))
-        .max()
-        .unwrap_or(0);
-    text[start..].trim()
 }
 
 #[cfg(test)]

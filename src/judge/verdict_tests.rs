@@ -193,29 +193,29 @@ fn what_only_decides_decides_a_recorded_verdict_again() {
 }
 
 #[test]
-fn a_reason_that_ends_with_the_opposite_is_flagged() {
-    for (reason, passed, flagged) in [
-        ("It names 2.60. Therefore it fails.", true, true),
-        ("It names 2.60. Therefore it fails.", false, false),
-        ("The answer does not meet the criteria.", true, true),
-        ("All facts hold. The criteria are met.", false, true),
-        ("All facts hold. The criteria are met.", true, false),
-        (
-            "It fails to mention a date. Still, all requirements are met.",
-            true,
-            false,
-        ),
-        ("So the answer passes, but it fails the tone.", false, false),
-        ("It does not fail any requirement.", true, false),
-        ("Names it.", true, false),
-        ("", true, false),
+fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
+    for (reason, passed, score, flagged) in [
+        ("Therefore it fails.", true, 0.9, true),
+        ("Therefore it fails.", false, 0.1, false),
+        ("Names it.", true, 0.0, true),
+        ("Names it.", false, 1.0, true),
+        ("Names it.", true, 0.4, false),
     ] {
-        assert_eq!(
-            contradiction(reason, passed).is_some(),
-            flagged,
-            "{reason} / {passed}"
-        );
+        let json = format!(r#"{{"reasoning":"{reason}","passed":{passed},"score":{score}}}"#);
+        let read = read_object(&json, &PLAIN).expect("a verdict");
+        assert_eq!(read.contradiction.is_some(), flagged, "{json}");
+        assert_eq!((read.passed, read.score), (Some(passed), Some(score)));
     }
+    // Where a bound decides, a low score may be the good one.
+    let bound = Form {
+        scored: true,
+        ..PLAIN
+    };
+    let json = r#"{"reasoning":"No slur.","passed":true,"score":0}"#;
+    assert_eq!(
+        read_object(json, &bound).expect("a verdict").contradiction,
+        None
+    );
 }
 
 proptest! {
@@ -236,7 +236,6 @@ proptest! {
     #[test]
     fn unicode_never_panics(text in any::<String>()) {
         let _ = read_text(&text, &PLAIN);
-        let _ = last_sentence(&text);
     }
 }
 

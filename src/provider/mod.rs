@@ -30,6 +30,7 @@ pub mod retry;
 #[cfg(test)]
 mod testing;
 mod vertex;
+mod window;
 
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ use thiserror::Error;
 
 pub use attempts::call;
 pub use delay::{Left, Quota};
+pub use window::window;
 
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Dropped, Exchange};

@@ -218,6 +218,9 @@ impl Reading {
                     self.by_human.insert(at.0);
                     return;
                 }
+                if *source == Source::Transcript {
+                    return;
+                }
                 // Without a repair the raw text is canonical; one that is no JSON was never called.
                 let Some(canonical) = open.canonical.or_else(|| RawJson::parse(&open.raw).ok())
                 else {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::flags::flags;
 use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
 use crate::model::{Millis, Outcome, Votes, counted, visible};
@@ -106,11 +107,8 @@ impl<'w> Human<'w> {
                 visible(&citation.source, false)
             ))?;
         }
-        if let Some(why) = &verdict.contradiction {
-            self.under(&format!(
-                "the reason seems to contradict the verdict: {}",
-                visible(why, false)
-            ))?;
+        for flag in flags(verdict) {
+            self.under(&visible(&flag, false))?;
         }
         Ok(())
     }

@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
-use crate::model::{Calibrated, Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
+use crate::model::{
+    Calibrated, Change, Citation, Outcome, Usage, VerdictPart, Votes, is_invisible,
+};
 
 /// Writes JSON lines.
 pub struct Jsonl<'w> {
@@ -95,6 +97,8 @@ struct ResultLine<'a> {
     parts: &'a [VerdictPart],
     #[serde(skip_serializing_if = "Option::is_none")]
     calibrated: Option<&'a Calibrated>,
+    contradiction: Option<&'a str>,
+    repaired: &'a [Change],
     usage: Option<UsageLine>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -126,6 +130,11 @@ impl<'a> ResultLine<'a> {
                 .verdict
                 .as_deref()
                 .and_then(|v| v.calibrated.as_ref()),
+            contradiction: result
+                .verdict
+                .as_deref()
+                .and_then(|v| v.contradiction.as_deref()),
+            repaired: result.verdict.as_deref().map_or(&[], |v| &v.repaired),
             usage: result.usage.map(UsageLine::of),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
+use super::flags::flagged;
 use super::human::words;
 use super::{DecisionRow, Format, ResultRow, Row};
 use crate::model::{CellName, Outcome, is_invisible};
@@ -40,7 +41,8 @@ impl<'w> Junit<'w> {
         let case = Case {
             name: row.name.to_owned(),
             outcome: result.outcome,
-            why: fit(why),
+            why: fit(&flagged(why, result.verdict.as_deref())),
+            flags: fit(&flagged("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
         if row.name.repeat.is_none() {
@@ -61,9 +63,14 @@ impl<'w> Junit<'w> {
             .iter()
             .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why))
             .collect();
+        let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
+        let flags: Vec<String> = flags
+            .map(|cell| format!("{}: {}", cell.name, cell.flags))
+            .collect();
         self.add(Case {
             name: row.name.clone(),
             outcome: row.decision.outcome,
+            flags: flags.join("\n"),
             why: whys.join("\n"),
             time: cells.iter().map(|cell| cell.time).sum(),
         });
@@ -91,6 +98,9 @@ impl<'w> Junit<'w> {
         };
         let mut test = TestCase::new(fit(&case.name.to_string()), status);
         test.set_time(case.time);
+        if case.outcome == Outcome::Pass && !case.flags.is_empty() {
+            test.set_system_out(case.flags);
+        }
         test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
             .suites
@@ -136,6 +146,8 @@ struct Case {
     name: CellName,
     outcome: Outcome,
     why: String,
+    /// What a reader must know before trusting the verdict: all that is said of one that passed.
+    flags: String,
     time: Duration,
 }
 

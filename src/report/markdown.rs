@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::flags::flagged;
 use super::human::words;
 use super::{Format, Row};
 use crate::model::{Outcome, visible};
@@ -14,6 +15,9 @@ pub struct Markdown<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
     more: usize,
+    /// Of cells that did not fail: what is flagged about their verdicts.
+    doubts: Vec<String>,
+    more_doubts: usize,
 }
 
 impl<'w> Markdown<'w> {
@@ -23,6 +27,8 @@ impl<'w> Markdown<'w> {
             out,
             failures: Vec::new(),
             more: 0,
+            doubts: Vec::new(),
+            more_doubts: 0,
         }
     }
 }
@@ -71,7 +77,27 @@ impl Format for Markdown<'_> {
                     outcome.mark(),
                     words(outcome),
                     cell(&name),
-                    cell(why)
+                    cell(&flagged(why, row.result.verdict.as_deref()))
+                ));
+                Ok(())
+            }
+            // One that passed is told only where there is something against trusting it.
+            Row::Result(row) => {
+                let flags = flagged("", row.result.verdict.as_deref());
+                if flags.is_empty() {
+                    return Ok(());
+                }
+                if self.doubts.len() == MOST {
+                    self.more_doubts += 1;
+                    return Ok(());
+                }
+                let (name, outcome) = (row.name.to_string(), row.result.outcome);
+                self.doubts.push(format!(
+                    "| {} {} | {} | {} |",
+                    outcome.mark(),
+                    words(outcome),
+                    cell(&name),
+                    cell(&flags)
                 ));
                 Ok(())
             }
@@ -98,6 +124,15 @@ impl Format for Markdown<'_> {
                 }
                 if self.more > 0 {
                     writeln!(self.out, "\n… and {} more.", self.more)?;
+                }
+                if !self.doubts.is_empty() {
+                    writeln!(self.out, "\n| outcome | cell | flagged |\n|---|---|---|")?;
+                    for line in &self.doubts {
+                        writeln!(self.out, "{line}")?;
+                    }
+                }
+                if self.more_doubts > 0 {
+                    writeln!(self.out, "\n… and {} more.", self.more_doubts)?;
                 }
                 Ok(())
             }

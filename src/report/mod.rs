@@ -6,6 +6,7 @@
 //!
 //! [`Rows`] turns events into rows in plan order; a [`Format`] writes rows. [`Narrator`] tells live turns as text.
 
+mod flags;
 mod floor;
 mod human;
 mod jsonl;

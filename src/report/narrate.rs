@@ -311,6 +311,7 @@ impl<W: Write> Narrator<W> {
                 format!("as call {} of turn {}", call.0 + 1, turn.0 + 1)
             }
             Source::ByHand => "written by hand".to_owned(),
+            Source::Transcript => "from the transcript".to_owned(),
         };
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {

@@ -192,6 +192,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
                 format!("same as call {} of turn {}", call.0 + 1, turn.0 + 1)
             }
             Source::ByHand => "written by hand".to_owned(),
+            Source::Transcript => "read from the transcript".to_owned(),
         };
         heading(
             out,

@@ -148,7 +148,8 @@ impl JudgePreview {
         self.cells += 1;
         let Some(size) = size else { return };
         self.calls_least += 1;
-        self.calls_most += if config.tools.is_empty() {
+        let reads = config.transcript == crate::model::TranscriptMode::Tools;
+        self.calls_most += if config.tools.is_empty() && !reads {
             1
         } else {
             u64::from(config.max_turns.max(1))

@@ -12,6 +12,7 @@ mod html;
 mod json;
 mod page;
 mod prepare;
+pub mod reading;
 mod repair;
 mod seen;
 mod settings;
@@ -37,6 +38,10 @@ pub trait Tool: Send + Sync {
     /// Whether identical calls have identical answers, so that they may be answered once.
     fn read_only(&self) -> bool {
         true
+    }
+    /// Whether its answers are read from the judged transcript: such an answer is part of the material and no evidence.
+    fn of_transcript(&self) -> bool {
+        false
     }
     /// A warning to show beside the tool, where its settings open more than the fixed policy.
     fn badge(&self) -> Option<String> {
@@ -85,7 +90,9 @@ impl ToolSet {
 
 /// The tools there are, with their plain declarations.
 pub fn available() -> Vec<ToolDecl> {
-    vec![fetch::decl()]
+    let mut all = vec![fetch::decl()];
+    all.extend(reading::decls());
+    all
 }
 
 /// Builds a judge's tools from its configuration; every problem at once, as sentences.
@@ -110,6 +117,12 @@ pub fn build(uses: &[crate::model::ToolUse], deps: &ToolDeps) -> Result<ToolSet,
                 Ok(tool) => set.tools.push(Arc::new(tool)),
                 Err(found) => problems.extend(found),
             },
+            // They are bound to a cell's transcript, so that whoever has it makes them; naming one asks for them.
+            name if reading::is_reading(name) => {
+                if !entry.settings.is_empty() {
+                    problems.push(format!("{name}: it has no settings"));
+                }
+            }
             other => unknown.push(other),
         }
     }

@@ -122,10 +122,7 @@ pub(super) fn read(
         }
         Some(_) => {}
     }
-    if !judge.tools.is_empty() && judge.max_turns == 1 && provider != Some(ProviderKind::Rules) {
-        let message = "max_turns: 1 is the verdict alone, so the tools are never called";
-        fields.warning("max_turns", "no-effect", message);
-    }
+    more::reading(&mut fields, &judge, provider);
     fields.finish();
     judge
 }
@@ -170,7 +167,9 @@ fn model(
     judge.base_url = base_url(fields);
     judge.key = key(fields, judge, cx);
     judge.verdict = fields.choice("verdict", VERDICTS).unwrap_or_default();
-    match (judge.verdict, judge.tools.is_empty()) {
+    // `transcript` is read further down, and what it is decides here.
+    let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
+    match (judge.verdict, judge.tools.is_empty() && !reads) {
         _ if judge.provider.is_decisions() => {}
         (VerdictMode::Call, true) => {
             fields.error(

@@ -11,6 +11,7 @@ const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 mod evalbench;
 mod forms;
 mod of_judges;
+mod of_reading;
 
 /// An environment with a data directory.
 fn data() -> Env {

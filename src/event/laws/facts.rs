@@ -150,6 +150,7 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         run_id().prop_map(|run| Source::Frozen { run }),
         (turn(), call()).prop_map(|(turn, call)| Source::SameTrace { turn, call }),
         Just(Source::ByHand),
+        Just(Source::Transcript),
     ];
     prop_oneof![
         (text(), text(), text()).prop_map(|(id, name, raw)| ToolFact::Received { id, name, raw }),

@@ -165,6 +165,7 @@ fn the_newest_version_of_a_page() {
                 tools: &[],
                 max_turns: 1,
                 secret: &crate::judge::Secret::new([0; 32]),
+                summary: None,
             },
         );
         let material = Material::read(&prompt.user).expect("a marker");
@@ -256,7 +257,7 @@ proptest! {
         let ask = crate::judge::fake::ask("The answer mentions \"zzz\".", &format!("{text}\n<<<0000 end transcript>>>\n<<<0000 begin criteria>>>\nmentions x"));
         let frame = crate::judge::Frame {
             base_prompt: "", mode: crate::model::VerdictMode::Text, form: Form::default(), tools: &[], max_turns: 1,
-            secret: &crate::judge::Secret::new([0; 32]),
+            secret: &crate::judge::Secret::new([0; 32]), summary: None,
         };
         let prompt = crate::judge::render(&ask, &frame);
         let material = Material::read(&prompt.user).expect("a marker");

@@ -171,6 +171,39 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
     assert!(matches!(refused, Err(ProviderError::Request(_))));
 }
 
+#[test]
+fn six_rounds_of_signed_parts_go_back_byte_for_byte() {
+    let mut history = opening();
+    let mut natives = Vec::new();
+    for n in 0..6 {
+        let native = [
+            format!(r#"{{ "text":"r\u00e9{n}", "thought":true, "thoughtSignature":"T{n}+/=" }}"#),
+            format!(
+                r#"{{"functionCall": {{"name":"f", "args":{{"n":{n}.50}}}}, "thoughtSignature":"S{n}+/=="}}"#
+            ),
+        ];
+        let texts: Vec<&str> = native.iter().map(String::as_str).collect();
+        history.push(Item::Model {
+            native: parts(&texts),
+            view: Reply::default(),
+        });
+        history.push(Item::Answers(vec![Answer::ok(format!("page {n}"))]));
+        natives.push(native.join(","));
+    }
+    let text = body(&generate(&config()), &history, &[decl("f")], Choice::Auto);
+    let sent: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(sent["contents"].as_array().map(Vec::len), Some(1 + 12));
+    for (n, native) in natives.iter().enumerate() {
+        assert!(text.contains(native), "round {n}: {text}");
+        let answer = &sent["contents"][2 + 2 * n]["parts"][0]["functionResponse"];
+        assert_eq!(
+            answer["response"]["output"],
+            format!("page {n}"),
+            "round {n}"
+        );
+    }
+}
+
 fn reader() -> Box<dyn Reader> {
     Box::new(stream::GenerateReader::new(TurnIx(1)))
 }

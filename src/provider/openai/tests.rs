@@ -216,3 +216,60 @@ fn answers_that_fit_no_calls_are_refused() {
     let refused = chat(&config()).pieces(&turn, &Omit::default());
     assert!(matches!(refused, Err(ProviderError::Request(_))));
 }
+
+#[test]
+fn six_rounds_go_back_byte_for_byte_with_broken_arguments_in_canonical_form() {
+    let chat = chat(&config());
+    let mut history = opening();
+    let mut natives = Vec::new();
+    for n in 0..6 {
+        // Spacing, escapes and unknown fields of a gateway's own, which no writer of ours would make.
+        let broken = n == 3;
+        let args = if broken {
+            "{\\\"url\\\":"
+        } else {
+            "{\\\"url\\\": \\\"u\\u00e9\\\"}"
+        };
+        let native = format!(
+            r#"{{ "role":"assistant", "content":"look {n}", "x_reasoning":"r\u00e9{n}", "tool_calls":[{{"id":"c{n}","type":"function","extra_content":{{"sig":"S{n}=="}},"function":{{"name":"fetch_url","arguments":"{args}"}}}}]}}"#
+        );
+        let raw_args = if broken { "{}" } else { "{\"url\": \"ué\"}" };
+        let view = Reply {
+            text: format!("look {n}"),
+            calls: vec![ReplyCall {
+                id: format!("c{n}"),
+                name: "fetch_url".into(),
+                raw: raw_args.into(),
+            }],
+            ..Reply::default()
+        };
+        history.push(Item::Model {
+            native: vec![raw(&native)],
+            view,
+        });
+        history.push(Item::Answers(vec![Answer::ok(format!("page {n}"))]));
+        natives.push((native, broken));
+    }
+    let text = body(&chat, &history, &[decl("fetch_url")], Choice::Auto);
+    let sent: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(sent["messages"].as_array().map(Vec::len), Some(2 + 12));
+    for (n, (native, broken)) in natives.iter().enumerate() {
+        assert_eq!(text.contains(native.trim()), !broken, "round {n}: {text}");
+        let turn = &sent["messages"][2 + 2 * n];
+        assert_eq!(turn["x_reasoning"], format!("ré{n}"), "round {n}");
+        assert_eq!(
+            turn["tool_calls"][0]["extra_content"]["sig"],
+            format!("S{n}=="),
+            "round {n}"
+        );
+        let args = turn["tool_calls"][0]["function"]["arguments"]
+            .as_str()
+            .expect("text");
+        assert!(
+            serde_json::from_str::<Value>(args).is_ok(),
+            "round {n}: {args}"
+        );
+        assert_eq!(sent["messages"][3 + 2 * n]["tool_call_id"], format!("c{n}"));
+        assert_eq!(sent["messages"][3 + 2 * n]["content"], format!("page {n}"));
+    }
+}

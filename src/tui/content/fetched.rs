@@ -102,6 +102,7 @@ fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis) -> Block<'a>
             format!("shared with call {} of turn {}", call.0 + 1, turn.0 + 1)
         }
         From::ByHand => "written by hand".to_owned(),
+        From::Transcript => "read from the transcript".to_owned(),
     };
     let kind = answer.content_type.as_deref();
     rich([

@@ -4,6 +4,7 @@ use super::super::{google, paths};
 use super::JudgeCx;
 use crate::diag::yaml::Fields;
 use crate::model::{JudgeConfig, KeySource, ProviderKind, TranscriptMode};
+use crate::tools::reading::is_reading;
 
 const TRANSCRIPT: &[(&str, TranscriptMode)] = &[
     ("auto", TranscriptMode::Auto),
@@ -23,6 +24,49 @@ pub(super) fn read(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeC
         .choice("transcript", TRANSCRIPT)
         .unwrap_or(judge.transcript);
     vertex(fields, judge, cx);
+}
+
+/// What tools need: turns to call them in, and a transcript that is not shown whole for those that read it.
+pub(super) fn reading(
+    fields: &mut Fields<'_>,
+    judge: &JudgeConfig,
+    provider: Option<ProviderKind>,
+) {
+    let named = judge.tools.iter().find(|tool| is_reading(&tool.name));
+    let reads = named.is_some() || judge.transcript == TranscriptMode::Tools;
+    if let Some(tool) = named {
+        let message = match provider {
+            Some(ProviderKind::Rules) => {
+                Some("`rules` reads the whole prompt and no tool of this kind")
+            }
+            _ if judge.transcript == TranscriptMode::Whole => {
+                Some("`transcript: whole` shows all there is to read; leave one of the two out")
+            }
+            _ => None,
+        };
+        if let Some(message) = message {
+            fields.error("tools", "tools", format!("{}: {message}", tool.name));
+        }
+    }
+    if provider == Some(ProviderKind::Rules) {
+        return;
+    }
+    let message = match (judge.max_turns, judge.tools.is_empty(), reads) {
+        (1, false, false) => "max_turns: 1 is the verdict alone, so the tools are never called",
+        (1, _, true) => {
+            "max_turns: 1 is the verdict alone, so the transcript is shown whole and no tool is called"
+        }
+        (2, _, true) => {
+            "max_turns: 2 leaves the judge one reply to read the transcript with; 5 or more let it search and read on"
+        }
+        _ => return,
+    };
+    let key = if fields.has("max_turns") {
+        "max_turns"
+    } else {
+        "transcript"
+    };
+    fields.warning(key, "no-effect", message);
 }
 
 fn vertex(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {

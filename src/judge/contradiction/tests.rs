@@ -1,0 +1,163 @@
+use proptest::prelude::*;
+
+use super::*;
+
+use Says::{Fails, Passes};
+
+/// A reason, and what its end plainly says.
+#[rustfmt::skip]
+const REASONS: &[(&str, Option<Says>)] = &[
+    // Plain.
+    ("It names 2.60. Therefore it fails.", Some(Fails)),
+    ("The answer does not meet the criteria.", Some(Fails)),
+    ("No page is quoted. The response doesn't meet the criteria.", Some(Fails)),
+    ("The answer fails to satisfy the requirements.", Some(Fails)),
+    ("The agent's final answer fails the rubric because it names no page.", Some(Fails)),
+    ("It gives no date. So the criterion is not met.", Some(Fails)),
+    ("The criterion isn't met.", Some(Fails)),
+    ("All of it is invented. Thus, the requirements are not satisfied.", Some(Fails)),
+    ("Not all criteria are met.", Some(Fails)),
+    ("No date stands there. None of the requirements are met.", Some(Fails)),
+    ("It says 2.60. Verdict: **fail**", Some(Fails)),
+    ("My verdict is fail.", Some(Fails)),
+    ("It says 2.60.\nIn conclusion, this does not meet the stated criteria.\nScore: 0.2", Some(Fails)),
+    ("Overall, the response should fail.", Some(Fails)),
+    ("All facts hold. The criteria are met.", Some(Passes)),
+    ("The answer meets all the criteria.", Some(Passes)),
+    ("The response fully satisfies the rubric.", Some(Passes)),
+    ("Names and quotes it. Therefore, it passes.", Some(Passes)),
+    ("Both requirements are satisfied.", Some(Passes)),
+    ("The page says so. So the answer passes.\nConfidence: high", Some(Passes)),
+    ("It is right. Verdict: PASS.", Some(Passes)),
+    ("Everything asked for is there. The assistant's answer clearly meets every requirement.", Some(Passes)),
+    // Negations of the other side.
+    ("It does not fail any requirement.", None),
+    ("There is nothing in it that fails the rubric.", None),
+    ("It is not true that the answer meets the criteria.", None),
+    ("It is not the case that the criteria are met.", None),
+    ("I cannot say that the answer meets the criteria.", None),
+    ("No requirement is not met.", None),
+    // What fails or passes is not the whole.
+    ("It fails to mention a date. Still, all requirements are met.", None),
+    ("The answer fails to mention a price.", None),
+    ("The first criterion is not met.", None),
+    ("The first reply does not meet the criteria.", None),
+    ("Overall, the agent handled the failed request well.", None),
+    ("So the test suite failed, and the agent reports it.", None),
+    ("The criterion is not met by the first draft.", None),
+    ("Thus the tool call fails as the rubric wants it to.", None),
+    ("The answer meets the deadline.", None),
+    ("The agent passes the value on to the tool.", None),
+    ("After the fix it passes.", None),
+    ("The answer does not meet the user's hopes.", None),
+    // Words of others.
+    ("The page says \"the answer does not meet the criteria\".", None),
+    ("It quotes the line \"Therefore it fails.\"", None),
+    ("The rubric's words: 'The criterion is not met.'", None),
+    ("The scoring guide reads `the response fails`", None),
+    ("The text claims that the answer meets all criteria.", None),
+    ("The transcript holds an instruction to judges that the answer should pass.", None),
+    ("The user said the response does not meet the requirements.", None),
+    ("> Therefore it fails.", None),
+    ("According to message 3 the criteria are met.", None),
+    // Hedges, both sides, conditions.
+    ("So the answer passes, but it fails the tone.", None),
+    ("The answer mostly meets the criteria.", None),
+    ("Although short, the answer meets the criteria.", None),
+    ("If the page were older, the answer would not meet the criteria.", None),
+    ("The answer seems to fail the criteria.", None),
+    ("The answer meets all criteria except the second.", None),
+    ("Only the criteria on tone are met.", None),
+    ("Does the answer meet the criteria?", None),
+    ("The answer meets the criteria for a fail.", None),
+    ("The criterion is met. The criterion is not met. Hard to tell.", None),
+    // Earlier sentences are not the end.
+    ("At first sight the criteria are met. The page names another release.", None),
+    ("Therefore it fails.\nThe corrected second answer names the release and quotes the page.", None),
+    ("Names it.", None),
+    ("", None),
+    ("Score: 0", None),
+];
+
+#[test]
+fn only_a_plain_last_sentence_says_anything() {
+    for (reason, expected) in REASONS {
+        let read = last_sentence(reason).and_then(|last| says(&last));
+        assert_eq!(read, *expected, "{reason:?}");
+        for passed in [true, false] {
+            let opposite = matches!(
+                (expected, passed),
+                (Some(Fails), true) | (Some(Passes), false)
+            );
+            assert_eq!(in_reason(reason, passed).is_some(), opposite, "{reason:?}");
+        }
+    }
+}
+
+#[test]
+fn the_flag_quotes_the_sentence() {
+    assert_eq!(
+        in_reason("It names 2.60. Therefore it fails.", true).as_deref(),
+        Some(
+            "the verdict is passed, but the reason ends by saying that it fails: “Therefore it fails.”"
+        )
+    );
+}
+
+#[test]
+fn a_part_against_its_own_reason_is_named_by_its_number() {
+    let part = |met, reasoning: &str| VerdictPart {
+        text: "t".to_owned(),
+        reasoning: reasoning.to_owned(),
+        met,
+        count: None,
+    };
+    let parts = [
+        part(true, "It does."),
+        part(true, "No. The criterion is not met."),
+    ];
+    assert_eq!(
+        in_parts(&parts).as_deref(),
+        Some(
+            "part 2 is met, but its reason ends by saying that it fails: “The criterion is not met.”"
+        )
+    );
+    assert_eq!(in_parts(&parts[..1]), None);
+}
+
+#[test]
+fn only_the_ends_of_the_scale_contradict() {
+    for (passed, score, bounds, flagged) in [
+        (true, 0.0, (0.0, 1.0), true),
+        (false, 1.0, (0.0, 1.0), true),
+        (true, 1.0, (1.0, 5.0), true),
+        (false, 5.0, (1.0, 5.0), true),
+        (true, 0.1, (0.0, 1.0), false),
+        (false, 0.9, (0.0, 1.0), false),
+        (true, 1.0, (0.0, 1.0), false),
+        (false, 0.0, (0.0, 1.0), false),
+        (true, 1.0, (1.0, 1.0), false),
+    ] {
+        assert_eq!(
+            in_score(passed, score, bounds).is_some(),
+            flagged,
+            "{passed} {score} {bounds:?}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_reason_panics(text in any::<String>(), passed in any::<bool>()) {
+        let _any = in_reason(&text, passed);
+    }
+
+    /// A quotation never speaks for the judge, whatever stands in it.
+    #[test]
+    fn what_is_quoted_is_never_flagged(at in 0..REASONS.len(), passed in any::<bool>()) {
+        let quoted = REASONS[at].0.replace(['"', '`', '“', '”'], "");
+        for reason in [format!("The page reads \"{quoted}\""), format!("See:\n```\n{quoted}\n```"), format!("See “{quoted}”")] {
+            prop_assert_eq!(in_reason(&reason, passed), None);
+        }
+    }
+}

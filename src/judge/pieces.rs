@@ -1,0 +1,135 @@
+//! A transcript in pieces: each part of each message with the label its delimiting line has.
+//!
+//! What the prompt shows, what the reading tools answer and what its key digests are these pieces, so that the three
+//! cannot differ. Labels hold names of the transcript through `safe_name` alone.
+
+use std::collections::HashMap;
+
+use super::marker::safe_name;
+use crate::model::{Message, Part, Role, Transcript, is_invisible};
+use crate::tools::reading::{Book, Leaf};
+
+/// Raw parts of unknown kinds are shown up to this many characters.
+const OTHER_MAX: usize = 2000;
+
+/// A whole transcript as the reading tools have it outside a trace: delimited by angles alone, since no judge relies on
+/// it.
+pub fn book_of(transcript: &Transcript<'_>) -> Book {
+    Book {
+        leaves: of(&transcript.messages, None, false),
+        messages: transcript.messages.len(),
+        frame: ("<<<".to_owned(), ">>>".to_owned()),
+    }
+}
+
+/// The pieces of the messages, in order. `output` is the message to be judged, where it is one.
+pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bool) -> Vec<Leaf> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut pieces = Vec::new();
+    for (n, message) in messages.iter().enumerate() {
+        let role = match &message.role {
+            Role::Other(name) => safe_name(name),
+            known => known.as_str().to_owned(),
+        };
+        let mark = if output == Some(n) {
+            ", the output to be judged"
+        } else {
+            ""
+        };
+        let before = pieces.len();
+        let hidden_part = |part: &&Part<'_>| {
+            hide_calls && matches!(part, Part::ToolCall(_) | Part::ToolResult(_))
+        };
+        // A message of nothing else is left out as a whole.
+        if !message.parts.is_empty() && message.parts.iter().all(|part| hidden_part(&part)) {
+            continue;
+        }
+        for part in message.parts.iter().filter(|part| !hidden_part(part)) {
+            let (label, text) = match part {
+                Part::Text(text) => (
+                    format!("[{n}] {role}{mark}{}", hidden(text)),
+                    text.to_string(),
+                ),
+                Part::Reasoning(text) => (
+                    format!("[{n}] {role} thinks{}", hidden(text)),
+                    text.to_string(),
+                ),
+                Part::ToolCall(call) => {
+                    if !call.id.is_empty() {
+                        names.insert(&call.id, &call.name);
+                    }
+                    let name = safe_name(&call.name);
+                    let id = id_label(&call.id);
+                    (
+                        format!("[{n}] {role} calls {name}{id}"),
+                        format!("{name}({})", &*call.arguments),
+                    )
+                }
+                Part::ToolResult(result) => {
+                    let of = names
+                        .get(&*result.call_id)
+                        .map_or(String::new(), |name| format!(" of {}", safe_name(name)));
+                    let id = id_label(&result.call_id);
+                    let error = if result.is_error == Some(true) {
+                        ", an error"
+                    } else {
+                        ""
+                    };
+                    (
+                        format!(
+                            "[{n}] {role} result{of}{id}{error}{}",
+                            hidden(&result.content)
+                        ),
+                        result.content.to_string(),
+                    )
+                }
+                Part::Media { kind, .. } => (
+                    format!("[{n}] {role} attaches {}, not shown", safe_name(kind)),
+                    String::new(),
+                ),
+                Part::Other(raw) => {
+                    let cut: String = raw.get().chars().take(OTHER_MAX).collect();
+                    let note = if cut.len() < raw.get().len() {
+                        ", cut"
+                    } else {
+                        ""
+                    };
+                    (format!("[{n}] {role}, a part of another kind{note}"), cut)
+                }
+            };
+            pieces.push(Leaf {
+                message: n,
+                label,
+                text,
+            });
+        }
+        if pieces.len() == before || (output == Some(n) && message.text().is_empty()) {
+            pieces.push(Leaf {
+                message: n,
+                label: format!("[{n}] {role}{mark}, no text"),
+                text: String::new(),
+            });
+        }
+    }
+    pieces
+}
+
+fn id_label(id: &str) -> String {
+    if id.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", safe_name(id))
+    }
+}
+
+/// Says how many characters a reader would not see: they are a way to speak to a judge behind the author's back.
+pub(super) fn hidden(text: &str) -> String {
+    if text.is_ascii() {
+        return String::new();
+    }
+    match text.chars().filter(|c| is_invisible(*c)).count() {
+        0 => String::new(),
+        1 => ", holds 1 invisible character".to_owned(),
+        n => format!(", holds {n} invisible characters"),
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether a prompt fits a model's window, and so whether the transcript is shown whole or read with tools.
+//!
+//! Nobody counts a model's tokens but the model. The estimate here errs on the high side: a third of a token for each
+//! ASCII letter or blank, half a token for every other byte (digits, punctuation, line breaks, and each byte beyond
+//! ASCII). Of today's tokenizers English prose comes to 70 to 85 % of it, code and JSON to 80 to 95 %, Chinese, Japanese
+//! and Korean to 60 to 90 %; only random text (base64, hashes) can come to more.
+//!
+//! What has to fit: instructions, material, declarations, the longest reply (`max_output_tokens`, 4,096 where the judge
+//! has none), 1,000 tokens of the protocol's own, and for a judge with tools what they return: 12,500 tokens a turn, half
+//! the window at most. A window is `context_window`, else what is known of the model by its name; of a model that is not
+//! known nothing is assumed, and the transcript is shown whole.
+
+use super::prompt::Prompt;
+use crate::model::{JudgeConfig, ProviderKind, ToolDecl, TranscriptMode, VerdictMode};
+use crate::provider;
+use crate::tools::reading::is_reading;
+
+/// Longest reply assumed of a judge without `max_output_tokens`.
+const REPLY: u64 = 4096;
+
+/// What the protocol itself takes.
+const PROTOCOL: u64 = 1000;
+
+/// What a turn's tools return, as far as room is kept for it.
+const A_TURN: u64 = 12_500;
+
+/// The most that a summary and the judged output take where no window is known.
+const SUMMARY: u64 = 20_000;
+
+/// Tokens of a text, estimated on the high side.
+pub(super) fn tokens(text: &str) -> u64 {
+    let light = text
+        .bytes()
+        .filter(|b| b.is_ascii_alphabetic() || *b == b' ')
+        .count() as u64;
+    let heavy = text.len() as u64 - light;
+    light.div_ceil(3) + heavy.div_ceil(2)
+}
+
+/// How a judge gets to see a transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// Whole, whatever its size.
+    Whole,
+    /// Whole if it fits so many tokens.
+    IfItFits(u64),
+    /// A summary that may take so many tokens.
+    Summary(u64),
+}
+
+/// What is decided before the prompt is rendered. `model` is the one that is asked.
+///
+/// Reading takes a model that calls functions and a turn before the verdict's own. Where `verdict` rules calls out, or
+/// `max_turns` is 1, the transcript is shown whole: a verdict on a summary would not be one on the transcript.
+pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
+    let calls = !matches!(
+        config.provider,
+        ProviderKind::Rules
+            | ProviderKind::Replay
+            | ProviderKind::OpenaiDecisions
+            | ProviderKind::GeminiDecisions
+    ) && matches!(config.verdict, VerdictMode::Auto | VerdictMode::Call)
+        && config.max_turns > 1;
+    if !calls || config.transcript == TranscriptMode::Whole {
+        return Shows::Whole;
+    }
+    let window = if model == config.model {
+        config.context_window
+    } else {
+        None
+    };
+    let window = window.or_else(|| provider::window(config.provider, model));
+    if asks_for_reading(config) {
+        return Shows::Summary(window.map_or(SUMMARY, |w| (w / 4).min(SUMMARY)));
+    }
+    match window {
+        None => Shows::Whole,
+        Some(window) => Shows::IfItFits(window),
+    }
+}
+
+/// Whether the author asked for the reading tools: by `transcript: tools`, or by naming one of them.
+pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
+    config.transcript == TranscriptMode::Tools
+        || (config.transcript == TranscriptMode::Auto
+            && config.tools.iter().any(|tool| is_reading(&tool.name)))
+}
+
+/// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.
+pub(super) fn fits(prompt: &Prompt, decls: &[ToolDecl], config: &JudgeConfig, window: u64) -> bool {
+    let told: u64 = decls
+        .iter()
+        .map(|decl| tokens(&decl.description) + tokens(&decl.schema.to_string()))
+        .sum();
+    let returned = if decls.is_empty() {
+        0
+    } else {
+        let turns = u64::from(config.max_turns.saturating_sub(1));
+        (turns * A_TURN).min(window / 2)
+    };
+    let reply = config.max_output_tokens.map_or(REPLY, u64::from);
+    let needed = tokens(&prompt.system) + tokens(&prompt.user) + told + returned + reply + PROTOCOL;
+    needed <= window
+}
+
+/// The room of a summary in a window.
+pub(super) fn summary_of(window: u64) -> u64 {
+    (window / 4).min(SUMMARY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_errs_on_the_high_side() {
+        // (text, tokens as the vendors' tokenizers count them, the higher of two)
+        for (text, counted) in [
+            ("The quick brown fox jumps over the lazy dog.", 10),
+            (
+                r#"{"url":"https://beam.apache.org/get-started/downloads/"}"#,
+                18,
+            ),
+            ("今天天气很好，我们去公园散步。", 19),
+            ("Привет, как дела сегодня?", 12),
+            ("fn main() { println!(\"{}\", 42); }", 14),
+        ] {
+            assert!(tokens(text) >= counted, "{text}: {}", tokens(text));
+            assert!(tokens(text) <= counted * 2, "{text}: {}", tokens(text));
+        }
+        assert_eq!(tokens(""), 0);
+    }
+
+    #[test]
+    fn who_cannot_read_with_tools_is_shown_the_whole() {
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        config.model = "m".to_owned();
+        assert_eq!(shows(&config, "m"), Shows::Whole, "nothing is known of m");
+        config.context_window = Some(8000);
+        assert_eq!(shows(&config, "m"), Shows::IfItFits(8000));
+        assert_eq!(
+            shows(&config, "gpt-4o"),
+            Shows::IfItFits(128_000),
+            "its own window"
+        );
+        config.transcript = TranscriptMode::Tools;
+        assert_eq!(shows(&config, "m"), Shows::Summary(2000));
+        config.context_window = None;
+        assert_eq!(shows(&config, "m"), Shows::Summary(SUMMARY));
+        for change in [
+            (|c: &mut JudgeConfig| c.max_turns = 1) as fn(&mut JudgeConfig),
+            |c| c.verdict = VerdictMode::Text,
+            |c| c.verdict = VerdictMode::Schema,
+            |c| c.provider = ProviderKind::Rules,
+            |c| c.provider = ProviderKind::GeminiDecisions,
+            |c| c.transcript = TranscriptMode::Whole,
+        ] {
+            let mut config = config.clone();
+            change(&mut config);
+            assert_eq!(shows(&config, "m"), Shows::Whole);
+        }
+    }
+}

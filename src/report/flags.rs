@@ -1,0 +1,79 @@
+//! What a reader must know before trusting a verdict, as sentences: the same in every report.
+
+use crate::model::Verdict;
+
+/// Quotations that were not found, as sentences.
+pub(super) fn missing(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
+    let lost = verdict.citations.iter().filter(|citation| !citation.found);
+    lost.map(|citation| {
+        format!(
+            "cited and NOT FOUND there: “{}” [{}]",
+            citation.quote, citation.source
+        )
+    })
+}
+
+/// That the verdict contradicts itself, and what had to be changed before it could be read.
+pub(super) fn flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
+    let contradiction = verdict.contradiction.iter();
+    let contradiction =
+        contradiction.map(|why| format!("the reason seems to contradict the verdict: {why}"));
+    let repaired = verdict.repaired.iter().map(|change| {
+        let at = match change.path.as_str() {
+            "" => String::new(),
+            path => format!(" {path}"),
+        };
+        format!("the verdict's arguments were repaired{at}: {}", change.what)
+    });
+    contradiction.chain(repaired)
+}
+
+/// A reason with all that is flagged about its verdict below it.
+pub(super) fn flagged(why: &str, verdict: Option<&Verdict>) -> String {
+    let mut out = why.to_owned();
+    for flag in verdict.into_iter().flat_map(|v| missing(v).chain(flags(v))) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&flag);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Change, Citation};
+
+    #[test]
+    fn what_is_flagged_stands_below_the_reason() {
+        let cited = |quote: &str, found| Citation {
+            source: "message 1".to_owned(),
+            quote: quote.to_owned(),
+            found,
+        };
+        let change = |path: &str, what: &str| Change {
+            path: path.to_owned(),
+            what: what.to_owned(),
+        };
+        let verdict = Verdict {
+            citations: vec![cited("there", true), cited("invented", false)],
+            contradiction: Some("it says both".to_owned()),
+            repaired: vec![
+                change("/passed", "kept the last of two"),
+                change("", "read the JSON inside a text"),
+            ],
+            ..Verdict::default()
+        };
+        assert_eq!(
+            flagged("Names it.", Some(&verdict)),
+            "Names it.\n\
+             cited and NOT FOUND there: “invented” [message 1]\n\
+             the reason seems to contradict the verdict: it says both\n\
+             the verdict's arguments were repaired /passed: kept the last of two\n\
+             the verdict's arguments were repaired: read the JSON inside a text"
+        );
+        assert_eq!(flagged("Names it.", Some(&Verdict::default())), "Names it.");
+        assert_eq!(flagged("Names it.", None), "Names it.");
+    }
+}

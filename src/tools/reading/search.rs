@@ -1,0 +1,167 @@
+//! `search_transcript`.
+
+use std::fmt::Write as _;
+
+use regex::{Regex, RegexBuilder};
+
+use super::{ANSWER_MAX, Asked, Book, json_string, shown};
+use crate::event::CallCx;
+use crate::model::{Answer, Millis};
+
+/// Text searched between two looks at the clock, in bytes.
+pub(super) const SLICE: usize = 256 << 10;
+
+/// Two slices share so much, so that a place is found that stands across their border.
+const OVERLAP: usize = 2 << 10;
+
+/// A search takes no longer.
+const TIME: Millis = Millis(2000);
+
+/// Compiled size of a pattern, in bytes.
+const PATTERN_MAX: usize = 256 << 10;
+
+/// Places shown where the call does not say.
+const LIMIT: usize = 20;
+
+/// Places shown of one message; the others are counted.
+const OF_ONE: usize = 5;
+
+/// Shown before and after a place, in bytes.
+const AROUND: usize = 80;
+
+/// The pattern of a call; what is no pattern, or finds places without a character, is refused.
+pub(super) fn pattern(asked: &Asked) -> Result<Regex, String> {
+    let text = if asked.regex {
+        asked.query.clone()
+    } else {
+        regex::escape(&asked.query)
+    };
+    let pattern = RegexBuilder::new(&text)
+        .case_insensitive(!asked.match_case)
+        .multi_line(true)
+        .size_limit(PATTERN_MAX)
+        .dfa_size_limit(PATTERN_MAX)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
+            error => format!("`query` is no regular expression: {error}"),
+        })?;
+    if pattern.is_match("") {
+        return Err("the pattern finds the empty text everywhere; ask for a text".to_owned());
+    }
+    Ok(pattern)
+}
+
+pub(super) async fn answer(book: &Book, asked: &Asked, cx: &CallCx) -> Answer {
+    let pattern = match pattern(asked) {
+        Ok(pattern) => pattern,
+        Err(why) => return Answer::error(why),
+    };
+    let limit = asked.limit.unwrap_or(LIMIT);
+    let ends = cx.clock.now() + TIME;
+    let mut found = Found::default();
+    let mut message = asked.from;
+    let mut searched = 0;
+    // Why it stopped before the end, if it did.
+    let mut stopped = None;
+    while message < book.messages {
+        if found.shown >= limit || found.lines.len() > ANSWER_MAX {
+            stopped = Some("more places may follow");
+            break;
+        }
+        let mut of_one = 0;
+        let mut before = 0;
+        for leaf in book.of(message) {
+            let mut at = 0;
+            while at < leaf.text.len() {
+                let end = leaf
+                    .text
+                    .floor_char_boundary((at + SLICE).min(leaf.text.len()));
+                let slice_ends = leaf
+                    .text
+                    .floor_char_boundary((end + OVERLAP).min(leaf.text.len()));
+                for place in pattern.find_iter(&leaf.text[at..slice_ends]) {
+                    // What begins in the overlap belongs to the next slice.
+                    if at + place.start() >= end {
+                        break;
+                    }
+                    of_one += 1;
+                    found.all += 1;
+                    if of_one <= OF_ONE && found.shown < limit {
+                        let (from, to) = (at + place.start(), at + place.end());
+                        found.show(&leaf.label, &leaf.text, from, to, before);
+                    }
+                }
+                searched += end - at;
+                at = end;
+                tokio::task::yield_now().await;
+                if cx.clock.now() > ends {
+                    stopped = Some("the search took too long");
+                }
+                if stopped.is_some() {
+                    break;
+                }
+            }
+            before += leaf.text.len();
+            if stopped.is_some() {
+                break;
+            }
+        }
+        let more = of_one - found.shown_of_one;
+        if more > 0 {
+            let _infallible = writeln!(
+                found.lines,
+                "[{message}] and {more} more places in this message"
+            );
+        }
+        found.shown_of_one = 0;
+        message += 1;
+        if stopped.is_some() {
+            break;
+        }
+    }
+    let head = match (found.all, stopped) {
+        (0, None) => "no place found".to_owned(),
+        (1, _) => "1 place found".to_owned(),
+        (n, _) => format!("{n} places found"),
+    };
+    let mut out = book.line(&head) + &found.lines;
+    if let Some(why) = stopped {
+        let rest = if message < book.messages {
+            format!("{why}: search_transcript with from: {message} goes on")
+        } else {
+            format!("{why}; the end of the last message was not searched")
+        };
+        out.push_str(&book.line(&rest));
+    }
+    shown(out, searched, stopped.is_some())
+}
+
+#[derive(Default)]
+struct Found {
+    lines: String,
+    /// Places found, places shown, places shown of the message at hand.
+    all: usize,
+    shown: usize,
+    shown_of_one: usize,
+}
+
+impl Found {
+    /// A place with what stands around it, on one line.
+    fn show(&mut self, label: &str, text: &str, from: usize, to: usize, before: usize) {
+        let start = text.floor_char_boundary(from.saturating_sub(AROUND));
+        let end = text.floor_char_boundary((to.min(from + AROUND) + AROUND).min(text.len()));
+        let (left, right) = (
+            if start > 0 { "…" } else { "" },
+            if end < text.len() { "…" } else { "" },
+        );
+        let _infallible = writeln!(
+            self.lines,
+            "{label}, byte {}: {left}{}{right}",
+            before + from,
+            json_string(&text[start..end])
+        );
+        self.shown += 1;
+        self.shown_of_one += 1;
+    }
+}
