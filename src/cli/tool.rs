@@ -90,7 +90,14 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
             parse_resolve(text).map_err(|why| Trouble::usage(format!("--resolve: {why}")))?,
         );
     }
-    build(&uses, &ToolDeps { resolve }).map_err(|problems| Trouble::usage(problems.join("; ")))
+    build(
+        &uses,
+        &ToolDeps {
+            resolve,
+            ..ToolDeps::default()
+        },
+    )
+    .map_err(|problems| Trouble::usage(problems.join("; ")))
 }
 
 async fn call(set: &ToolSet, prepared: &PreparedCall, cx: &Cx) -> (Answer, Vec<Hop>) {

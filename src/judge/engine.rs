@@ -105,6 +105,11 @@ impl Engine {
         })
     }
 
+    /// The form in which a cell's verdict is asked for.
+    pub fn verdict_mode(&self, ask: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
+        Ok(self.setup(ask)?.mode)
+    }
+
     /// The prompt of a cell.
     pub fn prompt(&self, ask: &JudgeRequest) -> Result<Prompt, ProviderError> {
         Ok(self.setup(ask)?.prompt)

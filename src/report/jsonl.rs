@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
-use crate::model::{Citation, Outcome, Usage, VerdictPart, Votes, is_invisible};
+use crate::model::{Citation, Outcome, RunId, Usage, VerdictPart, Votes, is_invisible};
 
 /// Writes JSON lines.
 pub struct Jsonl<'w> {
@@ -242,11 +242,16 @@ struct SummaryLine<'a> {
     usage: UsageLine,
     cost_usd: Option<f64>,
     duration_ms: u64,
+    /// Whose evidence answered tool calls; with how many it answered, and did not. Null: live.
+    frozen: Option<&'a [RunId]>,
+    frozen_answers: Option<u64>,
+    frozen_misses: Option<u64>,
 }
 
 impl<'a> SummaryLine<'a> {
     fn of(summary: &'a Summary) -> Self {
         let count = |outcome| summary.count(outcome);
+        let frozen = summary.frozen.as_ref();
         Self {
             r#type: "summary",
             run: &summary.run,
@@ -270,6 +275,9 @@ impl<'a> SummaryLine<'a> {
             usage: UsageLine::of(summary.usage),
             cost_usd: summary.cost_usd,
             duration_ms: summary.duration_ms,
+            frozen: frozen.map(|frozen| frozen.runs.as_slice()),
+            frozen_answers: frozen.map(|_| summary.frozen_answers),
+            frozen_misses: frozen.map(|_| summary.frozen_misses),
         }
     }
 }
