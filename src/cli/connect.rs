@@ -161,8 +161,12 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
     let result = contact.result.as_ref().unwrap_or(&nothing);
     let well = is_well(contact);
     let took = result.duration_ms;
+    let attempts = match contact.attempts.saturating_sub(contact.turns) {
+        0 | 1 => String::new(),
+        n => format!(", {n} attempts failed"),
+    };
     facts.push(match (well, contact.reached) {
-        (true, _) => ("✓", format!("answered in {took}")),
+        (true, _) => ("✓", format!("answered in {took}{attempts}")),
         (false, true) => (
             "✗",
             format!(
@@ -170,7 +174,7 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
                 words(result.outcome)
             ),
         ),
-        (false, false) => ("✗", format!("not reached ({took})")),
+        (false, false) => ("✗", format!("not reached ({took}{attempts})")),
     });
     if let Some(why) = result.error.as_ref().filter(|_| !well) {
         facts.push(("why", why.clone()));
@@ -206,9 +210,18 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
     }
     // The last failure is the error that is told above.
     let retried = contact.failures.len().saturating_sub(usize::from(!well));
-    for failure in contact.failures.iter().take(retried) {
-        facts.push(("retried", failure.clone()));
-    }
+    let why = result.error.as_deref().unwrap_or_default();
+    let mut failures: Vec<&str> = contact.failures[..retried]
+        .iter()
+        .map(String::as_str)
+        .collect();
+    failures.dedup();
+    failures.retain(|failure| *failure != why);
+    facts.extend(
+        failures
+            .into_iter()
+            .map(|failure| ("retried", failure.to_owned())),
+    );
     facts.push(("billed", billed(result)));
     facts
 }

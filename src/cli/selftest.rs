@@ -97,7 +97,7 @@ fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
     if cached > 0 {
         let _infallible = write!(out, "; {cached} of {cells} known from past runs");
     }
-    if calls == 0 {
+    if base.calls_most + attacks.calls_most == 0 {
         out.push_str("; no model is called");
         return out;
     }

@@ -6,19 +6,16 @@
 //! answers a word and reaches nothing.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::bench::Judged;
-use super::core::{Core, Numbers};
-use super::schedule::ask;
 use super::start::prepare;
-use super::tally::Tally;
-use super::window::Window;
 use super::{CachePolicy, RunOptions};
 use crate::clock::{Clock, Fut};
 use crate::event::{
@@ -27,8 +24,8 @@ use crate::event::{
 };
 use crate::handlers::Registry;
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, ProviderKind, RawJson, Rejection,
-    SUBMIT, ToolDecl, Transcript, VerdictMode,
+    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, ProviderKind, RawJson,
+    Rejection, ToolDecl, Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
 use crate::tools::{Prepared, Seen, Tool, ToolDeps};
@@ -160,35 +157,28 @@ async fn one(
     };
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<Envelope>(256);
-    let core = Core {
-        bench: Arc::new(prepared.bench),
-        emitter: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
-        clock: Arc::clone(clock),
-        cancel: cancel.child_token(),
-        budget: prepared.budget,
-        permits: prepared.permits,
-        tally: Tally::default(),
-        window: Window::default(),
-        numbers: Numbers::default(),
-        limit: None,
-        failure: Mutex::default(),
-    };
     let transcript = judged()?;
-    let of = Judged {
-        eval: 0,
-        message: None,
-        judge: 0,
-        repeat: 1,
-    };
-    if let Some(engine) = core.bench.seat(0).and_then(|seat| seat.engine.as_ref())
-        && let Ok(request) = core.bench.plan.request(&transcript, 0, None, None)
-    {
+    let asked = "the built-in question is asked of nobody";
+    let seat = prepared.bench.seat(0).ok_or(asked)?;
+    let request = prepared.bench.plan.request(&transcript, 0, None, None);
+    let request = request.map_err(|settled| settled.explanation)?;
+    if let Some(engine) = &seat.engine {
         contact.form = engine.verdict_mode(&request).ok();
     }
+    let cx = CallCx {
+        out: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
+        clock: Arc::clone(clock),
+        cancel: cancel.child_token(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    };
     let asking = async {
-        let result = ask(&core, &transcript, of, 0, CellIx(0)).await;
+        let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+        let result = judging.await.unwrap_or_else(|_| {
+            CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
+        });
         // The channel closes with it.
-        drop(core);
+        drop(cx);
         result
     };
     let listening = async {
@@ -334,7 +324,6 @@ impl Tool for Echo {
     }
 
     fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
-        debug_assert_ne!(self.0.name, SUBMIT, "a name of its own");
         Ok(Prepared {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),

@@ -176,7 +176,14 @@ pub(super) fn of_workspace(
         ));
     }
     let mut all = Vec::new();
+    let mut taken = std::collections::HashSet::new();
     for (of, (_, id, record, answer, evals)) in drawn.into_iter().enumerate() {
+        // Ids may repeat in a workspace; cases are told apart by theirs.
+        let id = if taken.insert(id.clone()) {
+            id
+        } else {
+            format!("{id}+{of}")
+        };
         all.push(Base {
             id: format!("{id}+hollow"),
             of,

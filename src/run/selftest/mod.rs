@@ -59,7 +59,7 @@ pub struct Stage {
     pub options: RunOptions,
     cases: Vec<Case>,
     /// The transcripts; gone with the stage. The run keeps its own copies.
-    _file: Option<NamedTempFile>,
+    _file: NamedTempFile,
 }
 
 impl Stage {
@@ -260,7 +260,7 @@ impl SelfTest {
             workspace: Arc::new(workspace),
             options,
             cases,
-            _file: Some(file),
+            _file: file,
         })
     }
 
