@@ -13,7 +13,7 @@ use super::workspace::open;
 use super::{Cx, runtime};
 use crate::event::{Kind, RunState};
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, counted};
+use crate::model::{JudgeConfig, Millis, RunId, counted};
 use crate::report::words;
 use crate::run::selftest::{Card, FamilyRow, Played, SelfTest, Stage, Wanted};
 use crate::run::{self, CachePolicy, Preview, RunError};
@@ -86,7 +86,7 @@ fn preview(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Preview, Troub
 fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
     let of = |preview: &Preview| preview.judges.get(judge).cloned().unwrap_or_default();
     let (base, attacks) = (of(first), of(then));
-    let cells = base.cells + attacks.cells;
+    let questions = base.cells + attacks.cells;
     let cached = base.cached + attacks.cached;
     let calls = base.calls_least + base.at_most_more + attacks.calls_least;
     let mut out = format!(
@@ -95,7 +95,7 @@ fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
         attacks.cells
     );
     if cached > 0 {
-        let _infallible = write!(out, "; {cached} of {cells} known from past runs");
+        let _infallible = write!(out, "; {cached} of {questions} known from past runs");
     }
     if base.calls_most + attacks.calls_most == 0 {
         out.push_str("; no model is called");
@@ -121,7 +121,7 @@ async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Tro
     let clock = Arc::clone(&cx.clock);
     let mut handle = run::start(workspace, registry, &cx.env, clock, options).map_err(trouble)?;
     let run = handle.run.clone();
-    let mut state = RunState::default();
+    let mut played = RunState::default();
     let mut signalled = None;
     loop {
         tokio::select! {
@@ -142,7 +142,7 @@ async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Tro
                     }
                     // What was said in between is recorded, and not needed here.
                     if !matches!(event.kind, Kind::Turn { .. } | Kind::Tool { .. }) {
-                        state.apply(event);
+                        played.apply(event);
                     }
                 }
             }
@@ -152,7 +152,7 @@ async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Tro
         return Err(Trouble::stopped(code, run.letters()));
     }
     match handle.join.await {
-        Ok(Ok(_)) => Ok(Played { run, state }),
+        Ok(Ok(_)) => Ok(Played { run, state: played }),
         Ok(Err(RunError::Record(error))) => Err(Trouble::recording(&error)),
         Ok(Err(error)) => Err(trouble(error)),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -207,7 +207,7 @@ fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Strin
             let _infallible = writeln!(out, "  dicta show {} '{cell}'", run.letters());
         }
     }
-    let runs: Vec<&str> = card.runs.iter().map(|run| run.letters()).collect();
+    let runs: Vec<&str> = card.runs.iter().map(RunId::letters).collect();
     let cost = match card.cost_usd {
         Some(usd) if usd > 0.0 => format!(", ${usd:.4}"),
         Some(_) => ", free".to_owned(),

@@ -248,15 +248,15 @@ impl RunState {
     }
 
     /// Marks a call that frozen evidence had no answer for.
-    fn missed(&mut self, cell: CellIx, turn: TurnIx, call: CallIx, fact: &ToolFact) {
+    fn missed(&mut self, of: CellIx, turn: TurnIx, nth: CallIx, fact: &ToolFact) {
         let Some(header) = self.header.as_ref().filter(|header| fact.is_a_miss(header)) else {
             return;
         };
-        let trace = self.cells.get_mut(cell.index()).map(|cell| &mut cell.trace);
-        let turn = trace.and_then(|trace| trace.get_mut(usize::from(turn.0)));
-        let call = turn.and_then(|turn| turn.calls.get_mut(usize::from(call.0)));
-        if let Some(call) = call {
-            call.missed = header.has_evidence_for(&call.name);
+        let trace = self.cells.get_mut(of.index()).map(|cell| &mut cell.trace);
+        let made = trace.and_then(|trace| trace.get_mut(usize::from(turn.0)));
+        let made = made.and_then(|turn| turn.calls.get_mut(usize::from(nth.0)));
+        if let Some(made) = made {
+            made.missed = header.has_evidence_for(&made.name);
         }
     }
 

@@ -146,7 +146,7 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
         ("provider", true, |c| c.provider = ProviderKind::Gemini),
         ("model", true, |c| c.model = "n".into()),
         ("base_url", true, |c| {
-            c.base_url = Some("http://h/v1".into())
+            c.base_url = Some("http://h/v1".into());
         }),
         ("key", false, |c| c.key = KeySource::Google(None)),
         ("tools", true, |c| {
@@ -156,16 +156,16 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
             });
         }),
         ("max_turns", true, |c| c.max_turns = 9),
-        ("verdict", true, |c| c.verdict = VerdictMode::Text),
+        ("verdict", true, |c| c.verdict = VerdictMode::Schema),
         ("temperature", true, |c| c.temperature = Some(0.5)),
         ("max_output_tokens", true, |c| c.max_output_tokens = Some(7)),
         ("reasoning", true, |c| c.reasoning = Some("high".into())),
         ("seed", true, |c| c.seed = Some(7)),
         ("headers", true, |c| {
-            drop(c.headers.insert("x-route".into(), "b".into()))
+            drop(c.headers.insert("x-route".into(), "b".into()));
         }),
         ("extra_body", true, |c| {
-            c.extra_body = Some(json!({"top_p": 0.5}))
+            c.extra_body = Some(json!({"top_p": 0.5}));
         }),
         ("timeout", false, |c| c.timeout = Millis(1)),
         ("prices", false, |c| {
@@ -179,7 +179,7 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
         ("stream", false, |c| c.stream = false),
         ("base_prompt", true, |c| c.base_prompt = "hi".into()),
         ("requests_per_minute", false, |c| {
-            c.requests_per_minute = Some(1)
+            c.requests_per_minute = Some(1);
         }),
         // A replay has no key at all.
         ("run", false, |c| c.run = Some("kvqa".into())),
@@ -187,7 +187,7 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
         ("project", false, |c| c.project = Some("p".into())),
         ("location", true, |c| c.location = Some("eu".into())),
         ("tokens_per_minute", false, |c| {
-            c.tokens_per_minute = Some(1)
+            c.tokens_per_minute = Some(1);
         }),
         ("max_attempts", false, |c| c.max_attempts = Some(1)),
         // Only by what it does to the prompt, which is in the key.

@@ -137,13 +137,13 @@ impl FrozenEvidence {
     /// Evidence of `run`. Of several answers to one call the first that is no error stands, else the first.
     pub fn new(run: RunId, calls: Vec<(EvidenceKey, Answer)>, miss: MissPolicy) -> Self {
         let mut evidence = Self {
-            run: run.clone(),
+            run,
             more: 0,
             answers: HashMap::with_capacity(calls.len()),
             miss,
             used: LiveEvidence::default(),
         };
-        evidence.take_in(&run, calls);
+        evidence.take_in(&evidence.run.clone(), calls);
         evidence
     }
 

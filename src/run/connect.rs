@@ -191,6 +191,12 @@ async fn one(
     };
     let (result, ()) = tokio::join!(asking, listening);
     contact.result = Some(result);
+    // What the server taught us that its model does not take is left out from now on.
+    if let Some(engine) = &seat.engine
+        && let Ok(body) = engine.first_body(&request)
+    {
+        contact.leave_out(&body.dropped);
+    }
     Ok(contact)
 }
 

@@ -145,8 +145,8 @@ pub(super) fn count(
             }
         };
         if !scored {
-            let outcome = cells.iter().map(|(_, result)| result.outcome);
-            let outcome = outcome.filter(|o| o.passed().is_none()).next_back();
+            let mut outcomes = cells.iter().map(|(_, result)| result.outcome);
+            let outcome = outcomes.rfind(|outcome| outcome.passed().is_none());
             let outcome = outcome.unwrap_or(Outcome::Cancelled);
             match row.without.iter_mut().find(|(known, _)| *known == outcome) {
                 Some((_, n)) => *n += 1,
