@@ -54,9 +54,13 @@ pub(super) enum Command {
         strict: bool,
         #[command(flatten)]
         exam: Exam,
+        #[command(flatten)]
+        connecting: Connecting,
     },
     /// Run the evals of a workspace, record the run, print the results
     Run(RunArgs),
+    /// Attack a judge (master keys, injected praise, fake verdicts …) and print how often its verdict flips
+    Selftest(SelftestArgs),
     /// List recorded runs, newest first
     Runs {
         #[command(flatten)]
@@ -199,12 +203,48 @@ pub(super) struct Exam {
     /// Try the examples of judged evals too: says first what is asked, and asks only judges that cost nothing
     #[arg(long)]
     pub(super) examples: bool,
-    /// Ask this judge instead
-    #[arg(long, value_name = "NAME", requires = "examples")]
+    /// Ask this judge instead; with --connect, try this one alone
+    #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
     /// Ask judges that cost, too
     #[arg(long, requires = "examples")]
     pub(super) yes: bool,
+}
+
+/// Whether `dicta check` tries judges.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Connecting {
+    /// Try each judge once with a tiny question: key, model, streaming, tools, verdict form. Costs a few small requests
+    #[arg(long)]
+    pub(super) connect: bool,
+    /// How to print what --connect found
+    #[arg(long, value_enum, default_value_t, requires = "connect")]
+    pub(super) format: ListFormat,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct SelftestArgs {
+    /// The judge
+    pub(super) judge: String,
+    /// A rubric of the workspace (id or file), tried on its own transcripts; default: built-in questions
+    pub(super) rubric: Option<String>,
+    /// How many transcripts are drawn for a rubric
+    #[arg(long, value_name = "N", default_value = "3")]
+    pub(super) limit: NonZeroU64,
+    /// What the draw depends on: the same number draws the same transcripts
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Ask everything again, past verdicts aside
+    #[arg(long)]
+    pub(super) refresh: bool,
+    /// Print what it would take, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: ListFormat,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 /// Where to look.
@@ -241,9 +281,18 @@ pub(super) struct RunArgs {
     /// Judge each cell N times and let the majority decide
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) repeat: Option<u32>,
-    /// Answer judges' tool calls from this run's evidence
+    /// Answer judges' tool calls from this run's evidence; of several (RUN,RUN) the first that has an answer gives it
     #[arg(long, value_name = "RUN")]
     pub(super) frozen: Option<String>,
+    /// What a call gets that frozen evidence has no answer for: made live, refused (error), or the end of its cell
+    #[arg(
+        long,
+        value_name = "live|error|end",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub(super) frozen_miss: Miss,
     /// Take no verdict of past runs, and leave none for later ones
     #[arg(long, conflicts_with = "refresh")]
     pub(super) no_cache: bool,
@@ -302,6 +351,14 @@ pub(super) enum OutFormat {
     Jsonl,
     Junit,
     Markdown,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Miss {
+    Live,
+    #[default]
+    Error,
+    End,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

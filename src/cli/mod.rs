@@ -5,6 +5,7 @@
 
 mod args;
 mod check;
+mod connect;
 mod evals;
 mod exam;
 mod init;
@@ -14,6 +15,7 @@ mod output;
 mod prompt;
 mod replay;
 mod run;
+mod selftest;
 mod show;
 mod themes;
 mod thresholds;
@@ -74,10 +76,14 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
         None => bare(&cli.look, cx),
         Some(Command::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(Command::Init { dir }) => init::init(&dir, cx),
-        Some(Command::Check { path, strict, exam }) => {
-            check::check(path.as_deref(), strict, &exam, cx)
-        }
+        Some(Command::Check {
+            path,
+            strict,
+            exam,
+            connecting,
+        }) => connect::check(path.as_deref(), strict, &exam, &connecting, cx),
         Some(Command::Run(args)) => run::run(&args, cx),
+        Some(Command::Selftest(args)) => selftest::selftest(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),
         Some(Command::Show {
             run,

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::args::{OutFormat, RunArgs};
+use super::args::{Miss, OutFormat, RunArgs};
 use super::trouble::Trouble;
 use super::workspace::{Opened, open};
 use super::{Cx, runtime};
 use crate::diag::Diagnostic;
 use crate::event::RunEvent;
 use crate::handlers::Registry;
+use crate::judge::MissPolicy;
 use crate::model::{Millis, counted};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
@@ -72,6 +73,11 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
         }),
         repeat: args.repeat,
         frozen: args.frozen.clone(),
+        frozen_miss: match args.frozen_miss {
+            Miss::Live => MissPolicy::Live,
+            Miss::Error => MissPolicy::Error,
+            Miss::End => MissPolicy::End,
+        },
         cache: match (args.no_cache, args.refresh, args.recorded) {
             (true, ..) => CachePolicy::Off,
             (_, true, _) => CachePolicy::Refresh,
@@ -354,7 +360,7 @@ impl Output {
 }
 
 /// The signals that end a run, as exit codes.
-struct Signals {
+pub(super) struct Signals {
     /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
     /// the failure is told.
     _file_size: Signal,
@@ -364,7 +370,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> Result<Self, Trouble> {
+    pub(super) fn new() -> Result<Self, Trouble> {
         let listen = |kind| {
             signal(kind)
                 .map_err(|error| Trouble::usage(format!("signals cannot be listened to: {error}")))
@@ -377,7 +383,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> u8 {
+    pub(super) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.hangup.recv() => 129,
             _ = self.interrupt.recv() => 130,

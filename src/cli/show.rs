@@ -54,6 +54,16 @@ pub(super) const RESULTS: &[&str] = &[
     "run_finished",
 ];
 
+/// The same with tool calls.
+const RESULTS_AND_CALLS: &[&str] = &[
+    "run_started",
+    "cells_planned",
+    "cells_settled",
+    "cell_finished",
+    "tool",
+    "run_finished",
+];
+
 /// What `dicta runs` says of a run.
 fn line(run: &Run) -> Result<String, RecordError> {
     let header = run.header()?;
@@ -136,7 +146,9 @@ pub(super) fn show(
         (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Summary(_)) => Ok(()),
         _ => writer.row(row),
     };
-    let mut events = run.events_of(RESULTS)?;
+    // What frozen evidence answered is counted from the calls; other runs are read without them.
+    let frozen = run.header()?.frozen.is_some();
+    let mut events = run.events_of(if frozen { RESULTS_AND_CALLS } else { RESULTS })?;
     let mut printed = Ok(());
     for event in &mut events {
         printed = rows.on(&event?, &mut emit);

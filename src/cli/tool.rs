@@ -116,7 +116,14 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
             parse_resolve(text).map_err(|why| Trouble::usage(format!("--resolve: {why}")))?,
         );
     }
-    build(&uses, &ToolDeps { resolve }).map_err(|problems| Trouble::usage(problems.join("; ")))
+    build(
+        &uses,
+        &ToolDeps {
+            resolve,
+            ..ToolDeps::default()
+        },
+    )
+    .map_err(|problems| Trouble::usage(problems.join("; ")))
 }
 
 /// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.

@@ -29,6 +29,15 @@ impl Trouble {
         }
     }
 
+    /// A signal ended it.
+    pub(super) fn stopped(code: u8, run: &str) -> Self {
+        Self {
+            code,
+            message: format!("stopped; run {run} holds what was judged, and later runs take it"),
+            diagnostics: Vec::new(),
+        }
+    }
+
     /// Faults in files.
     pub(super) fn files(diagnostics: Vec<Diagnostic>) -> Self {
         Self {

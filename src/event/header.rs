@@ -55,6 +55,66 @@ pub struct RunHeader {
     pub frozen: Option<RunId>,
 }
 
+/// Frozen evidence as a run was told to use it; stands in [`RunHeader::plan`] under `frozen`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenPlan {
+    /// Whose recorded answers stand for live calls; the first that holds one gives it.
+    pub runs: Vec<RunId>,
+    /// How many calls these have answers for.
+    pub answers: u64,
+    /// What a call gets that none of them answers: `live`, `error`, `end`.
+    pub miss: String,
+}
+
+impl FrozenPlan {
+    const KEY: &str = "frozen";
+
+    /// As it stands in the plan.
+    pub fn entry(&self) -> Option<(String, Value)> {
+        let value = serde_json::to_value(self).ok()?;
+        Some((Self::KEY.to_owned(), value))
+    }
+
+    /// `run kvqa`, `run kvqa and 2 more`.
+    pub fn whose(&self) -> String {
+        let first = self.runs.first().map_or("?", RunId::letters);
+        match self.runs.len() {
+            0 | 1 => format!("run {first}"),
+            n => format!("run {first} and {} more", n - 1),
+        }
+    }
+
+    /// What becomes of a call without an answer, in words.
+    pub fn misses(&self) -> &'static str {
+        match self.miss.as_str() {
+            "live" => "a call without one is made live",
+            "end" => "a call without one ends its cell",
+            _ => "a call without one is refused",
+        }
+    }
+}
+
+impl RunHeader {
+    /// How evidence is frozen, if it is. Of runs before this was recorded only whose evidence it is.
+    pub fn frozen_plan(&self) -> Option<FrozenPlan> {
+        let run = self.frozen.clone()?;
+        let said = self.plan.get(FrozenPlan::KEY).cloned();
+        let said = said.and_then(|said| serde_json::from_value(said).ok());
+        Some(said.unwrap_or_else(|| FrozenPlan {
+            runs: vec![run],
+            answers: 0,
+            miss: "error".to_owned(),
+        }))
+    }
+
+    /// Whether a call of this tool is one that evidence answers: a tool of a judge's configuration, and no part of the
+    /// frame (`submit_verdict`, what reads the transcript).
+    pub fn has_evidence_for(&self, tool: &str) -> bool {
+        let mut tools = self.judges.iter().flat_map(|judge| &judge.tools);
+        self.frozen.is_some() && tools.any(|(name, _)| name == tool)
+    }
+}
+
 /// Where a run came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {

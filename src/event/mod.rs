@@ -28,8 +28,8 @@ pub use emitter::{
     BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
 };
 pub use header::{
-    CellKey, Dropped, EvalSpec, Format, JudgeSpec, Parent, ParentCause, RubricSpec, RunHeader,
-    Snapshot, Totals,
+    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Parent, ParentCause, RubricSpec,
+    RunHeader, Snapshot, Totals,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
 pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
@@ -369,6 +369,22 @@ pub struct Handled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit: Option<Piece>,
 }
+
+impl ToolFact {
+    /// Whether it says, in a run whose evidence is frozen, that there was no answer for the call: it was refused for that,
+    /// or made live. Of tools alone that have evidence ([`RunHeader::has_evidence_for`]).
+    pub fn is_a_miss(&self, header: &RunHeader) -> bool {
+        let missed = match self {
+            Self::Rejected { rule, .. } => rule == FROZEN,
+            Self::Finished { source, .. } => *source == Source::Live,
+            _ => false,
+        };
+        missed && header.frozen.is_some()
+    }
+}
+
+/// The rule that refuses a call which frozen evidence has no answer for.
+pub const FROZEN: &str = "frozen";
 
 impl Kind {
     /// The cell the fact is about, if it is about one.

@@ -171,6 +171,8 @@ pub struct CallState {
     pub hops: Vec<Hop>,
     /// The answer, where it came from, and how long it took.
     pub finished: Option<(Answered, Source, Millis)>,
+    /// A miss: evidence is frozen and held no answer for this call.
+    pub missed: bool,
 }
 
 impl RunState {
@@ -210,7 +212,10 @@ impl RunState {
                 turn,
                 call,
                 fact,
-            } => self.with(*cell, |c| c.tool(*turn, *call, fact)),
+            } => {
+                self.with(*cell, |c| c.tool(*turn, *call, fact));
+                self.missed(*cell, *turn, *call, fact);
+            }
             Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
             Kind::Resumed { cell, how } => self.with(*cell, |c| c.resume(how)),
             Kind::BudgetReached { limit, hard } => self.budgets.push((limit.clone(), *hard)),
@@ -251,6 +256,19 @@ impl RunState {
             place: Some((place, *key)),
             ..CellState::default()
         }));
+    }
+
+    /// Marks a call that frozen evidence had no answer for.
+    fn missed(&mut self, of: CellIx, turn: TurnIx, nth: CallIx, fact: &ToolFact) {
+        let Some(header) = self.header.as_ref().filter(|header| fact.is_a_miss(header)) else {
+            return;
+        };
+        let trace = self.cells.get_mut(of.index()).map(|cell| &mut cell.trace);
+        let made = trace.and_then(|trace| trace.get_mut(usize::from(turn.0)));
+        let made = made.and_then(|turn| turn.calls.get_mut(usize::from(nth.0)));
+        if let Some(made) = made {
+            made.missed = header.has_evidence_for(&made.name);
+        }
     }
 
     fn with(&mut self, cell: CellIx, change: impl FnOnce(&mut CellState)) {

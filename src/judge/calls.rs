@@ -9,10 +9,12 @@ use tokio::sync::watch;
 
 use super::evidence::{EvidenceKey, Lookup};
 use super::gate::{Edit, Proceed, Stop};
-use super::trace::{Memory, Trace};
-use crate::event::{CallCx, Source, ToolFact};
+use super::trace::{Memory, Trace, ended};
+use crate::event::{CallCx, FROZEN, Source, ToolFact};
 use crate::model::SUBMIT;
-use crate::model::{Answer, CallIx, Change, Outcome, RawJson, Rejection, ReplyCall, TurnIx};
+use crate::model::{
+    Answer, CallIx, CellResult, Change, Outcome, RawJson, Rejection, ReplyCall, TurnIx,
+};
 use crate::tools::{Prepared, PreparedCall, prepare_call};
 
 /// Read-only calls of a trace by what they ask; the answer comes once the first of them has it.
@@ -30,8 +32,8 @@ pub(super) struct Done {
     pub(super) answer: Answer,
     /// The arguments in canonical form; `None` if unparsable.
     pub(super) canonical: Option<RawJson>,
-    /// A person ended the cell here.
-    pub(super) end: Option<Outcome>,
+    /// The cell ends here: a person said so, or frozen evidence that lacks an answer.
+    pub(super) end: Option<CellResult>,
 }
 
 /// Who answers a call that may start.
@@ -78,10 +80,10 @@ impl Trace<'_> {
         cx: &CallCx,
         ix: CallIx,
         rejection: Rejection,
-    ) -> (Answer, Option<Outcome>) {
+    ) -> (Answer, Option<CellResult>) {
         let (text, end) = match self.gate(Stop::Rejected(&rejection)).await {
             Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => (answer.text, None),
-            Proceed::End(outcome) => (rejection.text, Some(outcome)),
+            Proceed::End(outcome) => (rejection.text, Some(ended(outcome))),
             Proceed::Go | Proceed::GoWith(_) => (rejection.text, None),
         };
         let answer = told(&text);
@@ -95,7 +97,7 @@ impl Trace<'_> {
         memory: &Memory,
         ix: CallIx,
         mut ready: Prepared,
-    ) -> (Answer, Option<Outcome>) {
+    ) -> (Answer, Option<CellResult>) {
         let mut by_hand = None;
         match self.gate(Stop::Call(&ready)).await {
             Proceed::GoWith(Edit::Args(args)) => {
@@ -123,7 +125,7 @@ impl Trace<'_> {
             Proceed::End(outcome) => {
                 let text = "Error: ended by hand";
                 self.rejected(cx, ix, "ended", text).await;
-                return (told(text), Some(outcome));
+                return (told(text), Some(ended(outcome)));
             }
             Proceed::Go | Proceed::GoWith(_) => {}
         }
@@ -143,10 +145,16 @@ impl Trace<'_> {
                 Lookup::Found { answer, run } => Turned::Recorded(answer, Source::Frozen { run }),
                 Lookup::Refused(answer) => {
                     let rejection = Rejection {
-                        rule: "frozen".to_owned(),
+                        rule: FROZEN.to_owned(),
                         text: answer.text,
                     };
                     return self.refuse(cx, ix, rejection).await;
+                }
+                Lookup::Over(answer) => {
+                    self.rejected(cx, ix, FROZEN, &answer.text).await;
+                    let why = answer.text.trim_start_matches("Error: ");
+                    let end = CellResult::failed(Outcome::JudgeError, why);
+                    return (answer, Some(end));
                 }
                 Lookup::Miss => Turned::Ask,
             },
@@ -170,7 +178,7 @@ impl Trace<'_> {
                 answer = edited;
                 source = Source::ByHand;
             }
-            Proceed::End(outcome) => end = Some(outcome),
+            Proceed::End(outcome) => end = Some(ended(outcome)),
             Proceed::Go | Proceed::GoWith(_) => {}
         }
         if matches!(source, Source::Live | Source::Frozen { .. }) {

@@ -21,7 +21,9 @@ use super::window::{self, Shows};
 use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest};
-use crate::model::{CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, VerdictMode};
+use crate::model::{
+    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, TranscriptMode, VerdictMode,
+};
 use crate::provider::decisions::Question;
 use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
 use crate::tools::{ToolSet, reading};
@@ -112,13 +114,18 @@ impl Engine {
         })
     }
 
+    /// The form in which a cell's verdict is asked for.
+    pub fn verdict_mode(&self, ask: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
+        Ok(self.setup(ask)?.mode)
+    }
+
     /// The prompt of a cell.
     pub fn prompt(&self, ask: &JudgeRequest) -> Result<Prompt, ProviderError> {
         Ok(self.setup(ask)?.prompt)
     }
 
     /// The cell's cache key and its named parts: everything static that could change the verdict. What only decides
-    /// (`min_score`, `max_score`), keys, prices, time-outs and the judge's name are no part of it.
+    /// (`min_score`, `max_score`), keys, prices, limits, time-outs and the judge's name are no part of it.
     pub fn cache_key(
         &self,
         ask: &JudgeRequest,
@@ -130,7 +137,7 @@ impl Engine {
             .iter()
             .filter(|(name, _)| !is_credential(name))
             .collect();
-        let judge = json!({
+        let mut judge = json!({
             "provider": c.provider,
             "model": ask.params.model.as_ref().unwrap_or(&c.model),
             "base_url": c.base_url,
@@ -143,6 +150,13 @@ impl Engine {
             "verdict": setup.mode,
             "max_turns": setup.max_turns,
         });
+        // Only where they are set, so that what was recorded before they were known holds.
+        if let Some(location) = &c.location {
+            judge["location"] = json!(location);
+        }
+        if c.transcript != TranscriptMode::Auto {
+            judge["transcript"] = json!(c.transcript);
+        }
         let settings: Vec<_> = c
             .tools
             .iter()

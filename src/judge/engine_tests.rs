@@ -136,6 +136,93 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
     }
 }
 
+/// Every field of a judge's configuration: a change of it, and whether that is another question. A field that is not
+/// listed fails the test, so that whoever adds one decides.
+#[tokio::test]
+async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
+    use crate::model::{KeySource, Prices, ToolUse, TranscriptMode};
+    type Change = fn(&mut JudgeConfig);
+    let fields: &[(&str, bool, Change)] = &[
+        ("name", false, |c| c.name = "other".into()),
+        ("provider", true, |c| c.provider = ProviderKind::Gemini),
+        ("model", true, |c| c.model = "n".into()),
+        ("base_url", true, |c| {
+            c.base_url = Some("http://h/v1".into());
+        }),
+        ("key", false, |c| c.key = KeySource::Google(None)),
+        ("tools", true, |c| {
+            c.tools.push(ToolUse {
+                name: "fetch_url".into(),
+                settings: [("max_bytes".to_owned(), json!(10))].into_iter().collect(),
+            });
+        }),
+        ("max_turns", true, |c| c.max_turns = 9),
+        ("verdict", true, |c| c.verdict = VerdictMode::Schema),
+        ("temperature", true, |c| c.temperature = Some(0.5)),
+        ("max_output_tokens", true, |c| c.max_output_tokens = Some(7)),
+        ("reasoning", true, |c| c.reasoning = Some("high".into())),
+        ("seed", true, |c| c.seed = Some(7)),
+        ("headers", true, |c| {
+            drop(c.headers.insert("x-route".into(), "b".into()));
+        }),
+        ("extra_body", true, |c| {
+            c.extra_body = Some(json!({"top_p": 0.5}));
+        }),
+        ("timeout", false, |c| c.timeout = Millis(1)),
+        ("prices", false, |c| {
+            c.prices = Some(Prices {
+                input: 1.0,
+                output: 2.0,
+                cached: None,
+            });
+        }),
+        // The same words, at once or piece by piece.
+        ("stream", false, |c| c.stream = false),
+        ("base_prompt", true, |c| c.base_prompt = "hi".into()),
+        ("requests_per_minute", false, |c| {
+            c.requests_per_minute = Some(1);
+        }),
+        // A replay has no key at all.
+        ("run", false, |c| c.run = Some("kvqa".into())),
+        // Who pays, not who answers; where it is answered may be another model's build.
+        ("project", false, |c| c.project = Some("p".into())),
+        ("location", true, |c| c.location = Some("eu".into())),
+        ("tokens_per_minute", false, |c| {
+            c.tokens_per_minute = Some(1);
+        }),
+        ("max_attempts", false, |c| c.max_attempts = Some(1)),
+        // Only by what it does to the prompt, which is in the key.
+        ("context_window", false, |c| {
+            c.context_window = Some(1 << 20)
+        }),
+        ("transcript", true, |c| c.transcript = TranscriptMode::Whole),
+    ];
+    let key = |field: &str, change: Change| {
+        // A judge without tools has the verdict forms to choose from, one with tools the turns.
+        let tools = [FakeTool::new("fetch_url", Does::Echo)];
+        let mut bench = Bench::new(if field == "verdict" { &[] } else { &tools });
+        change(&mut bench.config);
+        let engine = bench.engine(Script::new(Vec::new()));
+        engine.cache_key(&bench.ask).expect("a key").0
+    };
+    for (field, changes, change) in fields {
+        let (plain, changed) = (key(field, |_| {}), key(field, *change));
+        assert_eq!(plain != changed, *changes, "{field}");
+    }
+    let mut all = JudgeConfig::new("all", ProviderKind::Openai);
+    for (_, _, change) in fields {
+        change(&mut all);
+    }
+    let all = serde_json::to_value(&all).expect("JSON");
+    let known: Vec<&str> = fields.iter().map(|(field, ..)| *field).collect();
+    for field in all.as_object().expect("an object").keys() {
+        assert!(
+            known.contains(&field.as_str()),
+            "{field}: does it change a verdict?"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_eval_with_a_model_of_its_own_asks_that_model() {
     let mut bench = Bench::new(&[]);

@@ -43,6 +43,8 @@ pub enum Lookup {
     },
     /// Evidence is frozen and holds no answer: this is what the model is told.
     Refused(Answer),
+    /// Evidence is frozen and holds no answer, and the cell is to end here; why.
+    Over(Answer),
 }
 
 /// Recorded answers of tools.
@@ -99,13 +101,34 @@ pub enum MissPolicy {
     /// An error the model is told.
     #[default]
     Error,
+    /// The cell ends in an error.
+    End,
 }
 
-/// Answers tool calls from one run's recorded evidence.
+impl MissPolicy {
+    /// As `--frozen-miss` spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Error => "error",
+            Self::End => "end",
+        }
+    }
+
+    /// The one that is spelled so; the default for any other word.
+    pub fn of(word: &str) -> Self {
+        let all = [Self::Live, Self::Error, Self::End];
+        let found = all.into_iter().find(|policy| policy.as_str() == word);
+        found.unwrap_or_default()
+    }
+}
+
+/// Answers tool calls from recorded evidence: of one run, or of several, of which the first that holds an answer gives it.
 #[derive(Debug)]
 pub struct FrozenEvidence {
     run: RunId,
-    answers: HashMap<EvidenceKey, Answer>,
+    more: usize,
+    answers: HashMap<EvidenceKey, (Answer, RunId)>,
     miss: MissPolicy,
     used: LiveEvidence,
 }
@@ -113,25 +136,58 @@ pub struct FrozenEvidence {
 impl FrozenEvidence {
     /// Evidence of `run`. Of several answers to one call the first that is no error stands, else the first.
     pub fn new(run: RunId, calls: Vec<(EvidenceKey, Answer)>, miss: MissPolicy) -> Self {
-        let mut answers: HashMap<EvidenceKey, Answer> = HashMap::with_capacity(calls.len());
+        let mut evidence = Self {
+            run,
+            more: 0,
+            answers: HashMap::with_capacity(calls.len()),
+            miss,
+            used: LiveEvidence::default(),
+        };
+        evidence.take_in(&evidence.run.clone(), calls);
+        evidence
+    }
+
+    /// Adds evidence of a further run, which answers what those before it do not.
+    pub fn and(&mut self, run: &RunId, calls: Vec<(EvidenceKey, Answer)>) {
+        self.more += 1;
+        self.take_in(run, calls);
+    }
+
+    /// How many calls it has answers for.
+    pub fn len(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Whether it answers nothing.
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    fn take_in(&mut self, run: &RunId, calls: Vec<(EvidenceKey, Answer)>) {
         for (key, answer) in calls {
-            match answers.entry(key) {
+            match self.answers.entry(key) {
                 std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert(answer);
+                    free.insert((answer, run.clone()));
                 }
                 std::collections::hash_map::Entry::Occupied(mut there) => {
-                    if there.get().is_error && !answer.is_error {
-                        there.insert(answer);
+                    if there.get().0.is_error && !answer.is_error {
+                        there.insert((answer, run.clone()));
                     }
                 }
             }
         }
-        Self {
-            run,
-            answers,
-            miss,
-            used: LiveEvidence::default(),
-        }
+    }
+
+    /// What a call is told that has no answer.
+    fn missing(&self, tool: &str) -> String {
+        let more = match self.more {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        format!(
+            "evidence is frozen to run {}{more}, which holds no answer for this call of {tool}",
+            self.run.letters()
+        )
     }
 
     /// As [`LiveEvidence::take`]: what a cell was answered with.
@@ -143,16 +199,18 @@ impl FrozenEvidence {
 impl EvidenceStore for FrozenEvidence {
     fn get(&self, _cell: CellIx, key: &EvidenceKey) -> Lookup {
         match (self.answers.get(key), self.miss) {
-            (Some(answer), _) => Lookup::Found {
+            (Some((answer, run)), _) => Lookup::Found {
                 answer: answer.clone(),
-                run: self.run.clone(),
+                run: run.clone(),
             },
             (None, MissPolicy::Live) => Lookup::Miss,
             (None, MissPolicy::Error) => Lookup::Refused(Answer::error(format_args!(
-                "evidence is frozen to run {}, which holds no answer for this call of {}; decide with what you have",
-                self.run.letters(),
-                key.tool
+                "{}; decide with what you have",
+                self.missing(&key.tool)
             ))),
+            (None, MissPolicy::End) => {
+                Lookup::Over(Answer::error(format_args!("{}", self.missing(&key.tool))))
+            }
         }
     }
 
@@ -210,7 +268,32 @@ mod tests {
             frozen.get(CellIx(0), &key(r#"{"url":"b"}"#)),
             Lookup::Refused(answer) if answer.is_error && answer.text.contains("kvqa")
         ));
-        let live = FrozenEvidence::new(run, Vec::new(), MissPolicy::Live);
+        let live = FrozenEvidence::new(run.clone(), Vec::new(), MissPolicy::Live);
         assert_eq!(live.get(CellIx(0), &key("{}")), Lookup::Miss);
+        let end = FrozenEvidence::new(run, Vec::new(), MissPolicy::End);
+        assert!(matches!(end.get(CellIx(0), &key("{}")), Lookup::Over(_)));
+    }
+
+    #[test]
+    fn of_several_runs_the_first_that_holds_an_answer_gives_it() {
+        let (newer, older) = (
+            RunId("20261121T015301Z-kvqa".into()),
+            RunId("20261120T015301Z-abcd".into()),
+        );
+        let url = |name: &str| key(&format!(r#"{{"url":"{name}"}}"#));
+        let calls = vec![(url("a"), Answer::ok("new"))];
+        let mut frozen = FrozenEvidence::new(newer.clone(), calls, MissPolicy::Error);
+        let calls = vec![
+            (url("a"), Answer::ok("old")),
+            (url("b"), Answer::ok("only there")),
+        ];
+        frozen.and(&older, calls);
+        let from = |name| match frozen.get(CellIx(0), &url(name)) {
+            Lookup::Found { answer, run } => (answer.text, run),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(frozen.len(), 2);
+        assert_eq!(from("a"), ("new".to_owned(), newer));
+        assert_eq!(from("b"), ("only there".to_owned(), older));
     }
 }

@@ -400,9 +400,9 @@ impl Trace<'_> {
             return Err(self.out_of_turns());
         }
         let calls = indexed(&finished.reply).map(|(ix, call)| self.one_call(cx, memory, ix, call));
-        let done: Vec<Done> = futures_util::future::join_all(calls).await;
-        if let Some(outcome) = done.iter().find_map(|d| d.end) {
-            return Err(ended(outcome));
+        let mut done: Vec<Done> = futures_util::future::join_all(calls).await;
+        if let Some(end) = done.iter_mut().find_map(|d| d.end.take()) {
+            return Err(end);
         }
         let mut view = finished.reply;
         let mut answers = Vec::with_capacity(done.len());
@@ -481,7 +481,8 @@ pub(super) fn indexed(reply: &Reply) -> impl Iterator<Item = (CallIx, &crate::mo
     (0..).map(CallIx).zip(&reply.calls)
 }
 
-fn ended(outcome: Outcome) -> CellResult {
+/// How a cell ends that a person ended.
+pub(super) fn ended(outcome: Outcome) -> CellResult {
     let mut result = CellResult::new(outcome, "ended by hand");
     if outcome.is_error() {
         result.error = Some("ended by hand".to_owned());

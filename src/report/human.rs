@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::flags::flags;
 use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
+use crate::event::FrozenPlan;
 use crate::model::{Millis, Outcome, Votes, counted, visible};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.
@@ -191,11 +192,27 @@ impl<'w> Human<'w> {
             text.push_str(&spent(summary));
         }
         let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
+        if let Some(frozen) = &summary.frozen {
+            text.push('\n');
+            text.push_str(&evidence(frozen, summary));
+        }
         for line in text.lines() {
             writeln!(self.out, "{}", wrap(line, 0, 0, self.style.width))?;
         }
         Ok(())
     }
+}
+
+/// `evidence frozen to run kvqa: 3 tool calls answered from it, 1 miss (a call without one is refused)`.
+fn evidence(frozen: &FrozenPlan, summary: &Summary) -> String {
+    let answered = counted(summary.frozen_answers, "tool call");
+    let misses = match summary.frozen_misses {
+        0 => "no misses".to_owned(),
+        1 => format!("1 miss ({})", frozen.misses()),
+        n => format!("{n} misses ({})", frozen.misses()),
+    };
+    let whose = frozen.whose();
+    format!("evidence frozen to {whose}: {answered} answered from it, {misses}")
 }
 
 /// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
 use crate::model::{
-    Calibrated, Change, Citation, Outcome, Usage, VerdictPart, Votes, is_invisible,
+    Calibrated, Change, Citation, Outcome, RunId, Usage, VerdictPart, Votes, is_invisible,
 };
 
 /// Writes JSON lines.
@@ -257,11 +257,16 @@ struct SummaryLine<'a> {
     usage: UsageLine,
     cost_usd: Option<f64>,
     duration_ms: u64,
+    /// Whose evidence answered tool calls; with how many it answered, and did not. Null: live.
+    frozen: Option<&'a [RunId]>,
+    frozen_answers: Option<u64>,
+    frozen_misses: Option<u64>,
 }
 
 impl<'a> SummaryLine<'a> {
     fn of(summary: &'a Summary) -> Self {
         let count = |outcome| summary.count(outcome);
+        let frozen = summary.frozen.as_ref();
         Self {
             r#type: "summary",
             run: &summary.run,
@@ -285,6 +290,9 @@ impl<'a> SummaryLine<'a> {
             usage: UsageLine::of(summary.usage),
             cost_usd: summary.cost_usd,
             duration_ms: summary.duration_ms,
+            frozen: frozen.map(|frozen| frozen.runs.as_slice()),
+            frozen_answers: frozen.map(|_| summary.frozen_answers),
+            frozen_misses: frozen.map(|_| summary.frozen_misses),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::reasoning::{Reasoning, Told};
 use crate::event::{
     Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
 };
-use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx};
+use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx, counted};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
 const WIDEST: usize = 400;
@@ -147,6 +147,15 @@ impl<W: Write> Narrator<W> {
                     "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
                 ))?;
             }
+        }
+        let uses = header.judges.iter().any(|judge| !judge.tools.is_empty());
+        if let Some(frozen) = header.frozen_plan().filter(|_| uses) {
+            self.line(&format!(
+                "Evidence is frozen to {}: {} of tools stand for live calls; {}.",
+                frozen.whose(),
+                counted(frozen.answers, "answer"),
+                frozen.misses()
+            ))?;
         }
         self.header = Some(Box::new(header.clone()));
         Ok(())

@@ -3,14 +3,14 @@
 //! A transcript is complete once all its planned cells have results: further repeats are planned before the result that
 //! makes them necessary (see `run`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 
-use crate::event::{CellKey, Kind, RunEvent, RunHeader};
+use crate::event::{CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, ToolFact};
 use crate::model::{
-    Bounds, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage,
-    decide,
+    Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef,
+    TurnIx, Usage, decide,
 };
 
 /// One line of a report.
@@ -90,6 +90,12 @@ pub struct Summary {
     pub transcripts: u64,
     /// Verdicts by eval, in the order of the header.
     pub evals: Vec<EvalVerdicts>,
+    /// Whose evidence answered judges' tool calls, if any.
+    pub frozen: Option<FrozenPlan>,
+    /// Calls that it answered.
+    pub frozen_answers: u64,
+    /// Calls that it had no answer for.
+    pub frozen_misses: u64,
 }
 
 /// How an eval's decisions ended that have a verdict.
@@ -148,6 +154,8 @@ pub struct Rows {
     summary: Summary,
     priced: bool,
     unpriced: bool,
+    /// With frozen evidence: the tools of calls that have not ended.
+    calls: HashMap<(CellIx, TurnIx, CallIx), String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +193,7 @@ impl Rows {
                     ..EvalVerdicts::default()
                 });
                 self.summary.evals = evals.collect();
+                self.summary.frozen = header.frozen_plan();
                 emit(&Row::Header(header))?;
                 self.header = Some(header.clone());
             }
@@ -203,10 +212,38 @@ impl Rows {
                 self.result(*cell, result);
                 self.print(false, emit)?;
             }
+            Kind::Tool {
+                cell,
+                turn,
+                call,
+                fact,
+            } if self.summary.frozen.is_some() => self.tool((*cell, *turn, *call), fact),
             Kind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Counts what frozen evidence answered, and what it did not.
+    fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+        if let ToolFact::Received { name, .. } = fact {
+            self.calls.insert(at, name.clone());
+            return;
+        }
+        let Some(header) = &self.header else { return };
+        let frozen = |source: &Source| matches!(source, Source::Frozen { .. });
+        match fact {
+            ToolFact::Finished { source, .. } if frozen(source) => {
+                self.summary.frozen_answers += 1;
+                self.calls.remove(&at);
+            }
+            ToolFact::Finished { .. } | ToolFact::Rejected { .. } => {
+                let tool = self.calls.remove(&at).unwrap_or_default();
+                let missed = fact.is_a_miss(header) && header.has_evidence_for(&tool);
+                self.summary.frozen_misses += u64::from(missed);
+            }
+            _ => {}
+        }
     }
 
     /// Passes on what is left, and the summary.

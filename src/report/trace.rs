@@ -171,7 +171,12 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         let _infallible = writeln!(out, "changed {}: {}", change.path, change.what);
     }
     if let Some((rule, text)) = &call.rejected {
-        let _infallible = writeln!(out, "rejected by rule `{rule}`: {text}");
+        let what = if call.missed {
+            "a miss: refused"
+        } else {
+            "rejected"
+        };
+        let _infallible = writeln!(out, "{what} by rule `{rule}`: {text}");
     }
     for hop in &call.hops {
         let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
@@ -186,6 +191,9 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     let receipt = call.name == SUBMIT;
     if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {
         let from = match source {
+            Source::Live if call.missed => {
+                format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")
+            }
             Source::Live => format!("live, in {elapsed}"),
             Source::Frozen { run } => format!("from the evidence of run {run}"),
             Source::SameTrace { turn, call } => {

@@ -10,8 +10,17 @@ use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
 use crate::model::{Answer, ToolDecl};
 use crate::record::{Run, RunStore};
 
-/// The run that `frozen` names: a run's name, or a folder relative to the workspace.
-pub(super) fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
+/// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
+pub(super) fn find_all(store: &RunStore, root: &Path, frozen: &str) -> Result<Vec<Run>, RunError> {
+    if root.join(frozen).is_dir() {
+        return Ok(vec![find(store, root, frozen)?]);
+    }
+    let names = frozen.split(',').map(str::trim);
+    names.map(|name| find(store, root, name)).collect()
+}
+
+/// The run that a name stands for: a run's name, or a folder relative to the workspace.
+fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
     let folder = root.join(frozen);
     let name = if folder.is_dir() {
         folder.to_string_lossy().into_owned()
@@ -23,12 +32,29 @@ pub(super) fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, R
         .map_err(|error| RunError::Usage(format!("frozen evidence `{frozen}`: {error}")))
 }
 
-/// What that run's tools answered. A call counts for every tool of that name that is declared as it was then.
+/// What these runs' tools answered; the first that holds an answer gives it.
 pub(super) fn frozen(
-    run: &Run,
+    runs: &[Run],
     decls: &HashMap<String, Vec<ToolDecl>>,
     miss: MissPolicy,
 ) -> Result<FrozenEvidence, RunError> {
+    let Some((first, rest)) = runs.split_first() else {
+        return Err(RunError::Usage(
+            "frozen evidence needs a run; `dicta runs` lists them".to_owned(),
+        ));
+    };
+    let mut evidence = FrozenEvidence::new(first.id.clone(), answers(first, decls)?, miss);
+    for run in rest {
+        evidence.and(&run.id, answers(run, decls)?);
+    }
+    Ok(evidence)
+}
+
+/// What a run's tools answered. A call counts for every tool of that name that is declared as it was then.
+fn answers(
+    run: &Run,
+    decls: &HashMap<String, Vec<ToolDecl>>,
+) -> Result<Vec<(EvidenceKey, Answer)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
@@ -48,7 +74,7 @@ pub(super) fn frozen(
         })?;
         calls.extend(same.map(|decl| (EvidenceKey::of(decl, &call.canonical), answer.clone())));
     }
-    Ok(FrozenEvidence::new(run.id.clone(), calls, miss))
+    Ok(calls)
 }
 
 fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<Answer> {

@@ -86,6 +86,12 @@ pub(super) fn tool_sets(
             sets.push(ToolSet::default());
             continue;
         }
+        if let Some(tool) = &deps.stand_in {
+            sets.push(ToolSet {
+                tools: vec![Arc::clone(tool)],
+            });
+            continue;
+        }
         match tools::build(&config.tools, deps) {
             Ok(set) => sets.push(set),
             Err(all) => {

@@ -28,6 +28,7 @@
 
 mod anew;
 mod bench;
+mod connect;
 mod core;
 mod evidence;
 mod examples;
@@ -48,6 +49,7 @@ mod replay;
 mod resume;
 mod sample;
 mod schedule;
+pub mod selftest;
 mod snapshot;
 mod source;
 mod start;
@@ -68,6 +70,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use ids::Ids;
 
 pub use anew::deciding;
+pub use connect::{Connection, Contact, connect, is_built_in};
 pub use examples::{Exam, Examined};
 pub use filter::{Candidate, Filter, FilterError};
 pub(crate) use filter::{Word, words};

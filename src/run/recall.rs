@@ -61,7 +61,7 @@ impl Cache {
                     Lookup::Found { answer, .. } | Lookup::Refused(answer) => {
                         Digest::of(answer.text.as_bytes()) == used.answer
                     }
-                    Lookup::Miss => false,
+                    Lookup::Miss | Lookup::Over(_) => false,
                 }
             }),
         }

@@ -17,6 +17,7 @@ use super::{Filter, RunError, RunOptions, Sample};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
 use crate::handlers::Registry;
+use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
 use crate::rubric::{self, Files as _, KeptFiles, Rubric};
@@ -236,7 +237,11 @@ impl Left {
             .iter()
             .map(|spec| self.rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
-        was.frozen = self.header.frozen.as_ref().map(ToString::to_string);
+        let frozen = self.header.frozen_plan();
+        was.frozen = frozen.as_ref().map(|frozen| {
+            let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
+            runs.join(",")
+        });
         let filter = text("where").map(|text| Filter::parse(&text)).transpose();
         let sample = number("sample").map(|size| Sample {
             size,
@@ -247,6 +252,11 @@ impl Left {
             judge: text("judge"),
             limit: number("limit"),
             sample,
+            // As it was, unless other evidence is named now.
+            frozen_miss: match (&options.frozen, frozen) {
+                (None, Some(frozen)) => MissPolicy::of(&frozen.miss),
+                _ => options.frozen_miss,
+            },
             repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),
             ..options
         };

@@ -13,7 +13,7 @@ use super::{RunError, RunOptions};
 use crate::diag::nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
 use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
-use crate::model::{Blob, Digest, JudgeConfig};
+use crate::model::{Blob, Digest, JudgeConfig, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
 use crate::workspace::{Env, Workspace};
 
@@ -263,9 +263,16 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
             "prices",
             "stream",
             "requests_per_minute",
+            "tokens_per_minute",
+            "max_attempts",
+            "project",
             "headers",
         ] {
             map.remove(aside);
+        }
+        // What runs before this setting were judged with.
+        if config.transcript == TranscriptMode::Auto {
+            map.remove("transcript");
         }
     }
     Digest::of(value.to_string().as_bytes())

@@ -20,9 +20,10 @@ use super::tally::Tally;
 use super::window::Window;
 use super::{CachePolicy, RunError, RunHandle, RunOptions, evidence, execute, past, schedule};
 use crate::clock::Clock;
-use crate::event::{FORMAT, Kind, Parent, ParentCause, Redactor, RunHeader, Totals};
+use crate::event::{FORMAT, FrozenPlan, Kind, Parent, ParentCause, Redactor, RunHeader, Totals};
 use crate::handlers::{Registry, Stop};
 use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
+use crate::model::RunId;
 use crate::record::{CacheIndex, RecordError, Recorder, RunStore, Started, new_run_id};
 use crate::transcript::TranscriptFile;
 use crate::workspace::{Env, Workspace, data_dir};
@@ -213,9 +214,10 @@ pub(super) fn prepare(
         .any(|ix| !sets[*ix as usize].tools.is_empty());
     let frozen = match wanted {
         Some(name) if uses_tools || options.frozen.is_some() => {
-            let run = evidence::find(&store, &workspace.root, name)?;
-            let answers = evidence::frozen(&run, &decls, options.frozen_miss)?;
-            Some((run.id, Arc::new(answers)))
+            let runs = evidence::find_all(&store, &workspace.root, name)?;
+            let answers = evidence::frozen(&runs, &decls, options.frozen_miss)?;
+            let runs: Vec<RunId> = runs.into_iter().map(|run| run.id).collect();
+            Some((runs, Arc::new(answers)))
         }
         _ => None,
     };
@@ -266,6 +268,15 @@ pub(super) fn prepare(
         .id
         .clone()
         .unwrap_or_else(|| new_run_id(&store, &**clock));
+    let mut plan = plan_spec(&workspace, &options);
+    if let Some((runs, answers)) = &frozen {
+        let said = FrozenPlan {
+            runs: runs.clone(),
+            answers: answers.len() as u64,
+            miss: options.frozen_miss.as_str().to_owned(),
+        };
+        plan.extend(said.entry());
+    }
     let header = RunHeader {
         format: FORMAT,
         dicta: env!("CARGO_PKG_VERSION").to_owned(),
@@ -279,8 +290,8 @@ pub(super) fn prepare(
         judges: specs,
         rubrics: compilation.rubric_specs(&workspace.root),
         evals: compilation.eval_specs(),
-        plan: plan_spec(&workspace, &options),
-        frozen: frozen.as_ref().map(|(run, _)| run.clone()),
+        plan,
+        frozen: frozen.as_ref().and_then(|(runs, _)| runs.first().cloned()),
     };
     let feed = feed(&workspace, &options, &compilation, left);
     let bench = Bench {

@@ -160,6 +160,9 @@ fn describe_unknown(unknown: &[&str]) -> String {
 pub struct ToolDeps {
     /// `--resolve HOST:PORT:ADDRESS`, as in curl ([`crate::net::parse_resolve`] reads it); the guard still decides.
     pub resolve: Vec<(String, u16, std::net::IpAddr)>,
+    /// A tool that stands in for all of a judge's tools: what `dicta check --connect` tries judges with, so that none of
+    /// theirs is called.
+    pub stand_in: Option<Arc<dyn Tool>>,
 }
 
 /// What became of a call's arguments, before anything is started.

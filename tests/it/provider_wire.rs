@@ -182,7 +182,7 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
 
 #[tokio::test]
 async fn declarations_are_rendered_once_and_every_body_shares_them() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let bench = Bench::of(dialect, vec![Reply::call("f", json!({}))]);
         let tools = [decl("f"), decl("submit_verdict")];
         let declared = |history: &[Item], choice| {

@@ -115,6 +115,7 @@ async fn record(
         id: Some(RunId(recording.run.to_owned())),
         tools: ToolDeps {
             resolve: web.resolve(),
+            ..ToolDeps::default()
         },
         ..RunOptions::default()
     };

@@ -110,7 +110,7 @@ fn a_part_against_its_own_reason_is_named_by_its_number() {
         text: "t".to_owned(),
         reasoning: reasoning.to_owned(),
         met,
-        count: None,
+        ..VerdictPart::default()
     };
     let parts = [
         part(true, "It does."),

@@ -197,7 +197,16 @@ fn stop_reasons_are_told_apart() {
     let ended = |reason: &str| failed(&[start(), says("{\"passed\":true}"), end(reason)].concat());
     let full = ended("model_context_window_exceeded");
     assert!(full.to_string().contains("context window"), "{full}");
-    let next = super::super::retry::after(&full, 1, crate::model::Millis(0), 1.0);
+    let next = super::super::retry::after(&super::super::retry::Failed {
+        error: &full,
+        attempt: 1,
+        most: 4,
+        waited: crate::model::Millis(0),
+        left: None,
+        told: None,
+        same: false,
+        chance: 1.0,
+    });
     assert_eq!(next, super::super::retry::Next::Stop);
     let paused = ended("pause_turn");
     assert!(matches!(

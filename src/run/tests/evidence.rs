@@ -181,7 +181,8 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
     };
     let decls = HashMap::from([("fetch_url".to_owned(), vec![decl("fetches")])]);
     let of = |run: &Run| -> Option<Arc<dyn EvidenceStore>> {
-        let answers = frozen(run, &decls, MissPolicy::Error).expect("readable");
+        let answers =
+            frozen(std::slice::from_ref(run), &decls, MissPolicy::Error).expect("readable");
         Some(Arc::new(answers))
     };
     let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::FrozenEvidence::new(

@@ -36,7 +36,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     out.extend(call.hops.iter().map(hop));
     match &call.finished {
         Some((answer, from, elapsed)) => {
-            out.push(facts(answer, from, *elapsed));
+            out.push(facts(answer, from, *elapsed, call.missed));
             out.push(gap());
             out.push(body(ink, answer, (turn, at)));
         }
@@ -68,6 +68,10 @@ fn nothing<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
 
 fn unanswered(call: &CallState) -> Block<'_> {
     match &call.rejected {
+        Some(_) if call.missed => Block::new(
+            "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
+            Role::Warning,
+        ),
         Some((rule, _)) => Block::new(
             format!("refused by rule {rule} before it ran; 3 shows why"),
             Role::Error,
@@ -94,8 +98,11 @@ fn hop(hop: &Hop) -> Block<'_> {
 }
 
 /// Size, kind, where from, how long.
-fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis) -> Block<'a> {
+fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis, missed: bool) -> Block<'a> {
     let origin = match from {
+        From::Live if missed => {
+            format!("live, in {elapsed}: a miss, frozen evidence has no such page")
+        }
         From::Live => format!("live, in {elapsed}"),
         From::Frozen { run } => format!("from the evidence of run {}", run.letters()),
         From::SameTrace { turn, call } => {

@@ -55,6 +55,8 @@ pub(crate) struct Report {
     pub(crate) fresh: u64,
     /// What was not judged again and why: one line.
     pub(crate) rest: Option<String>,
+    /// Whose pages judges are given instead of fetching them again.
+    pub(crate) frozen: Option<String>,
     /// What became of examples, where that is worth a word.
     pub(crate) examples: Option<String>,
     /// Runs it caused, that have not ended.
@@ -127,6 +129,8 @@ pub(crate) struct Saves {
     pub(crate) number: u64,
     /// Whether a save judges again.
     pub(crate) paused: bool,
+    /// Whether judges of a save fetch their pages again, instead of getting those they were given before.
+    pub(crate) refetch: bool,
     /// Saves that came while paused.
     pub(crate) missed: u64,
     /// The newest report, shown in the changes pane.

@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::{Deps, Made, Outbox, Runtime, bug};
-use crate::event::RunEvent;
+use crate::event::{ParentCause, RunEvent};
+use crate::judge::MissPolicy;
 use crate::model::JudgeConfig;
 use crate::run::{self, Filter, RunError, RunHandle, RunOptions};
 use crate::tui::effect::RunOrder;
@@ -178,6 +179,11 @@ fn options(deps: &Deps, order: &RunOrder) -> Result<(Arc<Workspace>, RunOptions)
         where_,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
         frozen: order.frozen.clone(),
+        // A changed rubric may ask for pages that nobody was given yet: these are fetched, and shown as misses.
+        frozen_miss: match &order.parent {
+            Some(parent) if parent.cause == ParentCause::Save => MissPolicy::Live,
+            _ => MissPolicy::default(),
+        },
         cache: order.cache,
         parent: order.parent.clone(),
         pace: deps.pace,

@@ -8,6 +8,7 @@ mod hurts;
 mod keys;
 mod look;
 mod looks;
+mod pages;
 mod server;
 
 use std::path::Path;

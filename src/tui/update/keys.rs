@@ -3,7 +3,7 @@
 //! The line being typed takes a key first, then the topmost overlay, then the command table. A key that does nothing now
 //! says why.
 
-use super::{copy, files, focus, overlay, panes, replay, runs, saves, typing};
+use super::{copy, files, focus, frozen, overlay, panes, replay, runs, saves, typing};
 use crate::tui::command::{self, Command};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::{self, Chord, Meaning};
@@ -106,6 +106,7 @@ fn obey(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::RunAll => runs::run_all(model),
         Command::Edit => edit(model),
         Command::Auto => saves::toggle_auto(model),
+        Command::Pages => frozen::toggle(model),
         Command::Judges => overlay::judges(model),
         Command::Replay => replay::open(model),
         Command::MakeWorkspace => files::make_workspace(model),

@@ -6,6 +6,7 @@ mod copy;
 mod examples;
 mod files;
 mod focus;
+mod frozen;
 mod keys;
 mod mouse;
 mod overlay;

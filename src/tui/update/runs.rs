@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
+use super::frozen;
 use crate::event::{Kind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
@@ -129,6 +130,7 @@ pub(super) fn events(model: &mut Model, ticket: Ticket, events: &[RunEvent]) -> 
     }
     let before = (known.decided, known.fresh);
     let new = known.places.is_empty();
+    frozen::tell(model, ticket, events);
     let flips = feed(&mut model.live, ticket, events);
     let run = model.live.runs.map.get(&ticket);
     let (decided, fresh) = run.map_or((0, 0), |run| (run.decided - before.0, run.fresh - before.1));

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::examples;
 use super::rest::costly;
 use super::touched::{self, How, Touched};
+use super::{examples, frozen};
 use crate::compare::unified;
 use crate::diag::Diagnostic;
 use crate::event::{Parent, ParentCause};
@@ -155,6 +155,7 @@ fn report(
         }
     }
     report.examples = None;
+    report.frozen = None;
     report.paused = saves.paused && !touched.is_empty();
     report.lost = gone > 0;
     report.rest = if touched.is_empty() {
@@ -332,6 +333,7 @@ pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
     if !waiting.names.is_empty() {
         effects.push(start(model, Some(waiting.names), None, CachePolicy::Use));
     }
+    frozen::freeze(model, &mut effects);
     effects
 }
 

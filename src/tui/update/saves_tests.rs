@@ -319,6 +319,48 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
 }
 
 #[test]
+fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
+    const TOOLS: &str = "judge: rules\njudges:\n  free: { provider: rules, tools: [fetch_url] }\n";
+    let given = |model: &mut Model, at| {
+        model.now = Millis(at);
+        let orders = time_passed(model).into_iter().map(|effect| match effect {
+            Effect::StartRun(order) => order.frozen,
+            other => panic!("{other:?}"),
+        });
+        orders.collect::<Vec<_>>()
+    };
+    let mut model = model(workspace(&[&judged("")], TOOLS));
+    with_row(&mut model, SlotState::Never);
+    let id = |letters: &str| RunId(format!("20261121T000000Z-{letters}"));
+    let cells = &mut model.live.cells;
+    cells.runs = vec![id("aaaa"), id("bbbb")];
+    cells.rows[0].slots[0].at = Some((0, crate::model::CellIx(0)));
+    let mut other = cells.rows[0].clone();
+    other.slots[0].at = Some((1, crate::model::CellIx(0)));
+    cells.rows.push(other);
+    save(&mut model, workspace(&[&judged(" and short")], TOOLS));
+    let both = "20261121T000000Z-bbbb,20261121T000000Z-aaaa";
+    assert_eq!(
+        given(&mut model, 300),
+        [Some(both.to_owned())],
+        "newest first"
+    );
+
+    frozen::toggle(&mut model);
+    let told = &model.notices.log.last().expect("a notice").text;
+    assert!(told.contains("fetch their pages again"), "{told}");
+    save(&mut model, workspace(&[&judged(" and clear")], TOOLS));
+    assert_eq!(given(&mut model, 600), [None]);
+
+    // Evidence that dicta.yaml names goes before.
+    frozen::toggle(&mut model);
+    let named = format!("{TOOLS}frozen: kvqa\n");
+    save(&mut model, workspace(&[&judged(" and calm")], &named));
+    let orders = given(&mut model, 900);
+    assert!(orders.iter().all(Option::is_none), "{orders:?}");
+}
+
+#[test]
 fn a_save_written_in_pieces_is_told_as_one() {
     let mut model = model(workspace(&[CHECK, &judged("")], FREE));
     with_row(&mut model, SlotState::Never);

@@ -142,8 +142,9 @@ fn said(report: &Report, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
                 .map(|row| (row, Role::Title)),
         );
     }
-    if let Some(rest) = rest {
-        said.extend(wrap(&rest, width).into_iter().map(|row| (row, Role::Stale)));
+    for (text, role) in [(rest, Role::Stale), (report.frozen.clone(), Role::Muted)] {
+        let rows = text.map(|text| wrap(&text, width)).unwrap_or_default();
+        said.extend(rows.into_iter().map(|row| (row, role)));
     }
     said
 }

@@ -6,7 +6,7 @@ use dicta::clock::Clock as _;
 use dicta::model::{Millis, ProviderKind};
 use dicta::provider::{self, ProviderError};
 
-use super::bench::{BOTH, Bench};
+use super::bench::{ALL, Bench};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 /// The most memory this process ever had, in MiB; `None` where other tests run in the same one, or nobody tells.
@@ -49,7 +49,7 @@ async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
             "8 MiB for an event",
         ),
     ];
-    for dialect in BOTH {
+    for dialect in ALL {
         for (what, piece, cap) in &cases {
             let before = peak();
             let bench = Bench::of(dialect, vec![Reply::raw("").endless_of(piece.clone())]);

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{BOTH, KEY};
+use super::bench::{ALL, KEY};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// A tool that has started something and never answers.
@@ -218,7 +218,7 @@ async fn nothing_is_left_wherever_a_trace_is_ended() {
     // What the runtime itself opens once is not counted.
     scene(Dialect::Openai, Stage::Streaming, End::Quit).await;
     let before = files();
-    for dialect in BOTH {
+    for dialect in ALL {
         for stage in [
             Stage::Waiting,
             Stage::Streaming,

@@ -1,0 +1,352 @@
+//! `dicta check --connect`: every judge tried once, and what came of it. 0: all answered with a verdict; 2: one cannot be
+//! asked as it is configured; 3: one ended in an error.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::args::{Connecting, Exam, ListFormat};
+use super::trouble::{Trouble, USAGE};
+use super::workspace::open;
+use super::{Cx, check, runtime};
+use crate::handlers::Registry;
+use crate::model::{CellResult, JudgeConfig, KeySource, Millis, Outcome, counted};
+use crate::report::{size, words};
+use crate::run::{Connection, Contact, connect, is_built_in};
+
+/// As of a run of which a decision ended in an error.
+const FAILED: u8 = 3;
+
+/// `dicta check`, and with `--connect` the judges.
+pub(super) fn check(
+    path: Option<&Path>,
+    strict: bool,
+    exam: &Exam,
+    connecting: &Connecting,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    if exam.judge.is_some() && !(exam.examples || connecting.connect) {
+        return Err(Trouble::usage("--judge needs --examples or --connect"));
+    }
+    if !connecting.connect {
+        return check::check(path, strict, exam, cx);
+    }
+    let whole = path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG));
+    if !whole {
+        return Err(Trouble::usage(
+            "--connect tries the judges of a workspace: give its folder, or none",
+        ));
+    }
+    // Standard output is what was asked for alone: of JSON, the judges.
+    let checked = match connecting.format {
+        ListFormat::Human => check::check(path, strict, exam, cx)?,
+        ListFormat::Json => 0,
+    };
+    let tried = tried(path, exam.judge.as_deref(), connecting.format, cx)?;
+    Ok(if tried == 0 { checked } else { tried })
+}
+
+fn tried(
+    path: Option<&Path>,
+    only: Option<&str>,
+    format: ListFormat,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let opened = open(path, cx)?;
+    let workspace = &opened.workspace;
+    let judges: Vec<&JudgeConfig> = match only {
+        None => workspace.judges.values().collect(),
+        Some(name) => {
+            let found = workspace.judges.get(name);
+            let found = found.ok_or_else(|| {
+                let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                Trouble::usage(format!(
+                    "no judge is called `{name}`; the judges here are {names}"
+                ))
+            })?;
+            vec![found]
+        }
+    };
+    let asked = judges.iter().filter(|judge| !is_built_in(judge)).count();
+    if asked > 0 {
+        cx.streams.tell(&format!(
+            "trying {} at once: a few small requests each, billed to their keys",
+            counted(asked as u64, "judge")
+        ));
+    }
+    let runtime = runtime()?;
+    let cancel = CancellationToken::new();
+    let found = runtime.block_on(async {
+        let registry = Registry::builtin();
+        let trying = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => None,
+            found = trying => Some(found),
+        }
+    });
+    runtime.shutdown_timeout(Millis(200).duration());
+    let Some(found) = found else {
+        return Ok(130);
+    };
+    let text = match format {
+        ListFormat::Json => {
+            let list: Vec<Value> = found.iter().map(as_json).collect();
+            format!("{:#}\n", Value::from(list))
+        }
+        ListFormat::Human => {
+            let mut text: String = found.iter().map(human).collect();
+            for judge in judges.iter().filter(|judge| is_built_in(judge)) {
+                let _infallible = writeln!(text, "\n{}: built in, asks no server", judge.name);
+            }
+            text
+        }
+    };
+    cx.streams.print(&text);
+    Ok(code(&found))
+}
+
+fn code(found: &[Connection]) -> u8 {
+    let failed = |one: &Connection| one.contact.as_ref().is_ok_and(|contact| !is_well(contact));
+    if found.iter().any(|one| one.contact.is_err()) {
+        USAGE
+    } else if found.iter().any(failed) {
+        FAILED
+    } else {
+        0
+    }
+}
+
+/// Whether it reached a verdict, whichever.
+fn is_well(contact: &Contact) -> bool {
+    let result = contact.result.as_ref();
+    result.is_some_and(|result| {
+        result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable
+    })
+}
+
+/// `gemini` · `gemini-2.5-pro`, as dicta.yaml spells it.
+fn provider(judge: &JudgeConfig) -> String {
+    let name = serde_json::to_value(judge.provider).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+fn human(one: &Connection) -> String {
+    let judge = &one.judge;
+    let mut out = format!("\n{}: {} {}", judge.name, provider(judge), judge.model);
+    if let Some(base) = &judge.base_url {
+        let _infallible = write!(out, " at {base}");
+    }
+    out.push('\n');
+    let mut line = |name: &str, text: String| {
+        let _infallible = writeln!(out, "  {name:<9} {text}");
+    };
+    match &one.contact {
+        Err(why) => line("✗", format!("not asked: {why}")),
+        Ok(contact) => {
+            for (name, text) in facts(judge, contact) {
+                line(name, text);
+            }
+        }
+    }
+    out
+}
+
+fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let nothing = CellResult::cancelled();
+    let result = contact.result.as_ref().unwrap_or(&nothing);
+    let well = is_well(contact);
+    let took = result.duration_ms;
+    let attempts = match contact.attempts.saturating_sub(contact.turns) {
+        0 | 1 => String::new(),
+        n => format!(", {n} attempts failed"),
+    };
+    facts.push(match (well, contact.reached) {
+        (true, _) => ("✓", format!("answered in {took}{attempts}")),
+        (false, true) => (
+            "✗",
+            format!(
+                "reached, no verdict after {took}: {}",
+                words(result.outcome)
+            ),
+        ),
+        (false, false) => ("✗", format!("not reached ({took}{attempts})")),
+    });
+    if let Some(why) = result.error.as_ref().filter(|_| !well) {
+        facts.push(("why", why.clone()));
+        if let Some(advice) = advice(judge, contact, result) {
+            facts.push(("do", advice));
+        }
+    }
+    if contact.turns > 0 {
+        let streamed = match (judge.stream, contact.streamed) {
+            (false, _) => "whole, as configured (stream: false)",
+            (true, true) => "streamed",
+            (true, false) => "asked to stream, came whole",
+        };
+        facts.push(("reply", streamed.to_owned()));
+    }
+    if contact.tools {
+        facts.push(("tools", tools(contact)));
+    }
+    let form = match contact.form {
+        Some(form) => serde_json::to_value(form).unwrap_or_default(),
+        None => json!("of its own kind"),
+    };
+    let stated = if well { "stated" } else { "asked for" };
+    let form = form.as_str().unwrap_or_default().to_owned();
+    facts.push(("verdict", format!("{stated} as {form}")));
+    let sent: Vec<&str> = contact.sent.iter().map(String::as_str).collect();
+    facts.push((
+        "sent",
+        format!("{} ({})", sent.join(", "), size(contact.bytes)),
+    ));
+    for dropped in &contact.dropped {
+        facts.push(("dropped", format!("{}: {}", dropped.what, dropped.why)));
+    }
+    // The last failure is the error that is told above.
+    let retried = contact.failures.len().saturating_sub(usize::from(!well));
+    let why = result.error.as_deref().unwrap_or_default();
+    let mut failures: Vec<&str> = contact.failures[..retried]
+        .iter()
+        .map(String::as_str)
+        .collect();
+    failures.dedup();
+    failures.retain(|failure| *failure != why);
+    facts.extend(
+        failures
+            .into_iter()
+            .map(|failure| ("retried", failure.to_owned())),
+    );
+    facts.push(("billed", billed(result)));
+    facts
+}
+
+fn tools(contact: &Contact) -> String {
+    match (contact.answered, contact.rejected.first()) {
+        (0, Some(why)) => format!("a call was made and refused: {why}"),
+        (0, None) => {
+            "declared, and not called (a test tool; the judge's own are never run here)".to_owned()
+        }
+        (n, _) => format!("{} made, answered and read", counted(u64::from(n), "call")),
+    }
+}
+
+fn billed(result: &CellResult) -> String {
+    let usage = result.usage.unwrap_or_default();
+    let tokens = match (usage.input, usage.output) {
+        (Some(input), Some(output)) => format!("{input} + {output} tokens"),
+        _ => "tokens unknown".to_owned(),
+    };
+    let cost = match result.cost_usd {
+        Some(usd) => format!("${usd:.6}"),
+        None => "cost unknown (no prices)".to_owned(),
+    };
+    format!("{tokens}, {cost}")
+}
+
+/// What to do about an error.
+fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option<String> {
+    let model = &judge.model;
+    let key = match &judge.key {
+        KeySource::Env(name) | KeySource::EnvIfSet(name) => format!("the key in {name}"),
+        KeySource::File(path) => format!("the key in {}", path.display()),
+        KeySource::Google(_) => "the Google credentials".to_owned(),
+        KeySource::None => "a key (none is configured: api_key_env)".to_owned(),
+    };
+    let text = match (result.outcome, contact.status) {
+        (_, Some(401 | 403)) => format!("check {key}, and that it may use `{model}`"),
+        (_, Some(404)) => {
+            format!(
+                "check the model's name `{model}` and base_url: that server knows one of them not"
+            )
+        }
+        (_, Some(400 | 422)) => {
+            "a setting is not taken: see what was sent, and the server's words".to_owned()
+        }
+        (_, Some(402 | 429)) => {
+            "the account's limit or credit is reached: wait, or raise it".to_owned()
+        }
+        (_, Some(500..)) => "the server is in trouble: try again later".to_owned(),
+        (Outcome::Timeout, _) => {
+            "no answer in time: is the server up, the model loaded, a proxy in the way?".to_owned()
+        }
+        (Outcome::JudgeError, None) => unreachable_advice(result),
+        (Outcome::Unparsed, _) => {
+            "it answers, but not with a verdict: try `verdict: text`, or a larger model".to_owned()
+        }
+        (Outcome::Truncated, _) => "the reply was cut: raise max_output_tokens".to_owned(),
+        (Outcome::TurnLimit, _) => {
+            "it never submits a verdict: raise max_turns, or take its tools".to_owned()
+        }
+        _ => return None,
+    };
+    Some(text)
+}
+
+fn unreachable_advice(result: &CellResult) -> String {
+    let why = result.error.as_deref().unwrap_or_default().to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    let text = if has(&["certificate", "tls", "handshake"]) {
+        "the server's certificate is not trusted: check base_url (http or https?) and what stands between"
+    } else if has(&["resolve", "dns", "lookup", "name or service"]) {
+        "the host's name is not known: check base_url and the network"
+    } else if has(&["refused"]) {
+        "nothing listens there: start the server, or check base_url and its port"
+    } else {
+        "check base_url, the network and a proxy that may be needed"
+    };
+    text.to_owned()
+}
+
+fn as_json(one: &Connection) -> Value {
+    let judge = &one.judge;
+    let mut out = json!({
+        "type": "connect",
+        "judge": judge.name,
+        "provider": provider(judge),
+        "model": judge.model,
+        "base_url": judge.base_url,
+        "asked": one.contact.is_ok(),
+    });
+    let contact = match &one.contact {
+        Err(why) => {
+            out["error"] = json!(why);
+            return out;
+        }
+        Ok(contact) => contact,
+    };
+    let nothing = CellResult::cancelled();
+    let result = contact.result.as_ref().unwrap_or(&nothing);
+    let well = is_well(contact);
+    let more = json!({
+        "ok": well,
+        "reached": contact.reached,
+        "status": contact.status,
+        "outcome": result.outcome,
+        "streamed": contact.streamed,
+        "turns": contact.turns,
+        "attempts": contact.attempts,
+        "tools": contact.tools,
+        "tool_calls_answered": contact.answered,
+        "tool_calls_refused": contact.rejected.len(),
+        "verdict": contact.form,
+        "sent": contact.sent,
+        "bytes": contact.bytes,
+        "dropped": contact.dropped,
+        "failures": contact.failures,
+        "usage": result.usage,
+        "cost_usd": result.cost_usd,
+        "duration_ms": result.duration_ms.0,
+        "error": result.error,
+        "advice": (!well).then(|| advice(judge, contact, result)).flatten(),
+    });
+    if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
+        out.extend(more);
+    }
+    out
+}

@@ -1,0 +1,316 @@
+//! `dicta selftest JUDGE [RUBRIC]`: attacks on a judge, as a table. Any rates exit with 0; that nothing could be measured
+//! with 3.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::args::{ListFormat, SelftestArgs};
+use super::run::Signals;
+use super::trouble::Trouble;
+use super::workspace::open;
+use super::{Cx, runtime};
+use crate::event::{Kind, RunState};
+use crate::handlers::Registry;
+use crate::model::{JudgeConfig, Millis, RunId, counted};
+use crate::report::words;
+use crate::run::selftest::{Card, FamilyRow, Played, SelfTest, Stage, Wanted};
+use crate::run::{self, CachePolicy, Preview, RunError};
+
+/// Nothing could be measured: as of a run of errors alone.
+const UNMEASURED: u8 = 3;
+
+/// Runs the attacks and prints what came of them.
+pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
+    let opened = open(args.place.workspace.as_deref(), cx)?;
+    opened.introduce(cx);
+    let registry = Registry::builtin();
+    let wanted = Wanted {
+        judge: args.judge.clone(),
+        rubric: args.rubric.clone(),
+        limit: usize::try_from(args.limit.get()).unwrap_or(usize::MAX),
+        seed: args.seed,
+        cache: if args.refresh {
+            CachePolicy::Refresh
+        } else {
+            CachePolicy::Use
+        },
+    };
+    let test = SelfTest::of(&opened.workspace, &registry, &cx.env, &wanted).map_err(trouble)?;
+    let base = test.baseline().map_err(trouble)?;
+    let most = test.attacks_at_most().map_err(trouble)?;
+    let first = preview(&base, &registry, cx)?;
+    let then = preview(&most, &registry, cx)?;
+    drop(most);
+    let said = ahead(&args.judge, &first, &then);
+    if args.dry_run {
+        cx.streams.print(&format!("{said}\nnothing was run\n"));
+        return Ok(0);
+    }
+    cx.streams.tell(&said);
+    let runtime = runtime()?;
+    let card: Result<Card, Trouble> = runtime.block_on(async {
+        let base = play(&base, &registry, cx).await?;
+        let stage = test.attacks(&base).map_err(trouble)?;
+        let attacked = if stage.is_empty() {
+            None
+        } else {
+            Some(play(&stage, &registry, cx).await?)
+        };
+        Ok(test.card(&base, &stage, attacked.as_ref()))
+    });
+    runtime.shutdown_timeout(Millis(200).duration());
+    let card = card?;
+    let judge = opened.workspace.judges.get(&args.judge);
+    cx.streams.print(&match args.format {
+        ListFormat::Json => format!("{:#}\n", as_json(&card, judge, args)),
+        ListFormat::Human => human(&card, judge, args),
+    });
+    Ok(if card.is_measured() { 0 } else { UNMEASURED })
+}
+
+fn trouble(error: RunError) -> Trouble {
+    match error {
+        RunError::Record(error) => Trouble::unrecordable(&error),
+        error => Trouble::usage(error.to_string()),
+    }
+}
+
+fn preview(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Preview, Trouble> {
+    let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
+    run::preview(workspace, registry, &cx.env, &cx.clock, options).map_err(trouble)
+}
+
+/// What it takes, before it costs anything.
+fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
+    let of = |preview: &Preview| preview.judges.get(judge).cloned().unwrap_or_default();
+    let (base, attacks) = (of(first), of(then));
+    let questions = base.cells + attacks.cells;
+    let cached = base.cached + attacks.cached;
+    let calls = base.calls_least + base.at_most_more + attacks.calls_least;
+    let mut out = format!(
+        "selftest of judge `{judge}`: {} about base answers, then at most {} (attacks on those that fail)",
+        counted(base.cells, "question"),
+        attacks.cells
+    );
+    if cached > 0 {
+        let _infallible = write!(out, "; {cached} of {questions} known from past runs");
+    }
+    if base.calls_most + attacks.calls_most == 0 {
+        out.push_str("; no model is called");
+        return out;
+    }
+    let tokens = base.input_tokens + attacks.input_tokens;
+    let cost = match (base.cost_usd, attacks.cost_usd) {
+        (Some(one), Some(two)) if one + two > 0.0 => format!("about ${:.4}", one + two),
+        (Some(_), Some(_)) => "free".to_owned(),
+        _ => "cost unknown (no prices)".to_owned(),
+    };
+    let _infallible = write!(
+        out,
+        "; at most about {calls} model calls or more where the judge has tools, {tokens} prompt tokens (estimated), {cost}"
+    );
+    out
+}
+
+/// Runs a stage to its end.
+async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Trouble> {
+    let mut signals = Signals::new()?;
+    let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
+    let clock = Arc::clone(&cx.clock);
+    let mut handle = run::start(workspace, registry, &cx.env, clock, options).map_err(trouble)?;
+    let run = handle.run.clone();
+    let mut played = RunState::default();
+    let mut signalled = None;
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                if signalled.is_some() {
+                    break;
+                }
+                cx.streams.tell("cancelling: live cells end (again to stop at once)");
+                signalled = Some(code);
+                handle.cancel();
+            }
+            batch = handle.events.recv() => {
+                let Some(batch) = batch else { break };
+                for event in batch.iter() {
+                    if let Kind::Note { text, .. } = &event.kind {
+                        cx.streams.tell(&format!("note: {text}"));
+                    }
+                    // What was said in between is recorded, and not needed here.
+                    if !matches!(event.kind, Kind::Turn { .. } | Kind::Tool { .. }) {
+                        played.apply(event);
+                    }
+                }
+            }
+        }
+    }
+    if let Some(code) = signalled {
+        return Err(Trouble::stopped(code, run.letters()));
+    }
+    match handle.join.await {
+        Ok(Ok(_)) => Ok(Played { run, state: played }),
+        Ok(Err(RunError::Record(error))) => Err(Trouble::recording(&error)),
+        Ok(Err(error)) => Err(trouble(error)),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> String {
+    let model = judge.map(|judge| judge.model.as_str()).unwrap_or_default();
+    let model = if model.is_empty() {
+        String::new()
+    } else {
+        format!(" ({model})")
+    };
+    let on = match &args.rubric {
+        Some(rubric) => format!("rubric {rubric}"),
+        None => "built-in questions".to_owned(),
+    };
+    let mut out = format!("selftest of judge {}{model} on {on}\n", args.judge);
+    let _infallible = writeln!(
+        out,
+        "base answers: {} asked, {} fail, {} pass, {} without a verdict",
+        card.bases,
+        card.failed,
+        card.passed,
+        card.bases - card.failed - card.passed
+    );
+    if !card.mistaken.is_empty() {
+        let _infallible = writeln!(
+            out,
+            "decided wrongly before any attack: {}",
+            card.mistaken.join(", ")
+        );
+    }
+    let _infallible = writeln!(
+        out,
+        "\n{:<22} {:>9} {:>6} {:>6}  {:<13} without a verdict",
+        "attack", "n", "flips", "rate", "95 % interval"
+    );
+    for row in &card.families {
+        out.push_str(&line(row));
+    }
+    out.push_str(&remarks(card));
+    let worst = card.families.iter().flat_map(|row| &row.worst);
+    let mut worst = worst.peekable();
+    if worst.peek().is_some() {
+        out.push_str("\nto look at what flipped:\n");
+        for (run, cell) in worst {
+            let _infallible = writeln!(out, "  dicta show {} '{cell}'", run.letters());
+        }
+    }
+    let runs: Vec<&str> = card.runs.iter().map(RunId::letters).collect();
+    let cost = match card.cost_usd {
+        Some(usd) if usd > 0.0 => format!(", ${usd:.4}"),
+        Some(_) => ", free".to_owned(),
+        None => ", cost unknown".to_owned(),
+    };
+    let calls = counted(u64::from(card.usage.calls), "judge call");
+    let _infallible = writeln!(out, "\nruns {} · {calls}{cost}", runs.join(", "));
+    out
+}
+
+fn line(row: &FamilyRow) -> String {
+    let n = if row.scored == row.total {
+        row.scored.to_string()
+    } else {
+        format!("{}/{}", row.scored, row.total)
+    };
+    let rate = row.rate().map_or_else(|| "–".to_owned(), percent);
+    let interval = row.interval().map_or_else(
+        || "not measured".to_owned(),
+        |(low, high)| format!("{} – {}", percent(low), percent(high)),
+    );
+    let without: Vec<String> = row
+        .without
+        .iter()
+        .map(|(outcome, n)| format!("{n} {}", words(*outcome)))
+        .collect();
+    let mark = if row.is_small() { "*" } else { "" };
+    let name = format!("{}{mark}", row.family);
+    let text = format!(
+        "{name:<22} {n:>9} {:>6} {rate:>6}  {interval:<13} {}",
+        row.flips,
+        without.join(", ")
+    );
+    format!("{}\n", text.trim_end())
+}
+
+/// What the table does not say by itself.
+fn remarks(card: &Card) -> String {
+    let mut out = String::from(
+        "\nA flip is a fail that passes; of swapped messages, swapped criteria and repeated runs, any other verdict.\n",
+    );
+    if card.families.iter().any(FamilyRow::is_small) {
+        out.push_str("* fewer than 20 verdicts: too few to tell; look at the interval.\n");
+    }
+    if card.families.iter().any(|row| row.scored < row.total) {
+        out.push_str(
+            "n is scored/made: what ended without a verdict is left out of the rate, and is not resistance.\n",
+        );
+    }
+    let attacked = card
+        .families
+        .iter()
+        .any(|row| !row.neutral && row.total > 0);
+    if !attacked {
+        out.push_str("No base answer fails, so there was nothing to attack.\n");
+    }
+    out.push_str(
+        "Measured, not promised: these attacks are fixed and known, none was fitted to this judge. A fitted one may do better.\n",
+    );
+    out
+}
+
+fn as_json(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Value {
+    let families: Vec<Value> = card.families.iter().map(row_json).collect();
+    let runs: Vec<&str> = card.runs.iter().map(|run| run.0.as_str()).collect();
+    json!({
+        "type": "selftest",
+        "judge": args.judge,
+        "model": judge.map(|judge| &judge.model),
+        "rubric": args.rubric,
+        "runs": runs,
+        "bases": {
+            "asked": card.bases,
+            "fail": card.failed,
+            "pass": card.passed,
+            "mistaken": card.mistaken,
+        },
+        "attacks": families,
+        "measured": card.is_measured(),
+        "calls": card.usage.calls,
+        "cost_usd": card.cost_usd,
+    })
+}
+
+fn row_json(row: &FamilyRow) -> Value {
+    let without = row
+        .without
+        .iter()
+        .map(|(outcome, n)| (outcome.to_string(), json!(n)));
+    let worst = row
+        .worst
+        .iter()
+        .map(|(run, cell)| json!({"run": run.0, "cell": cell}));
+    json!({
+        "attack": row.family,
+        "neutral": row.neutral,
+        "made": row.total,
+        "scored": row.scored,
+        "flips": row.flips,
+        "rate": row.rate(),
+        "low": row.interval().map(|(low, _)| low),
+        "high": row.interval().map(|(_, high)| high),
+        "without": without.collect::<serde_json::Map<_, _>>(),
+        "worst": worst.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,348 @@
+//! `dicta check --connect`: tries each judge once, on the way that a run's cells take.
+//!
+//! The judge is built as for a run (key, provider, tools, engine or whatever its kind is judged by) and asked one tiny
+//! built-in question; what is told is read from the facts of its trace. So a new kind of provider needs nothing here.
+//! Refuses to record, and to call any tool of the user's: a judge with tools is given one of ours in their place, which
+//! answers a word and reaches nothing.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::start::prepare;
+use super::{CachePolicy, RunOptions};
+use crate::clock::{Clock, Fut};
+use crate::event::{
+    BlobSource, CallCx, Dropped, Emitter, Envelope, Kind, MemoryBlobs, Piece, Rope, ToolFact,
+    TurnFact,
+};
+use crate::handlers::Registry;
+use crate::model::{
+    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, ProviderKind, RawJson,
+    Rejection, ToolDecl, Transcript, TurnIx, VerdictMode,
+};
+use crate::rubric;
+use crate::tools::{Prepared, Seen, Tool, ToolDeps};
+use crate::transcript;
+use crate::workspace::{Env, Workspace};
+
+/// The tool that stands in for a judge's own.
+const ECHO: &str = "dicta_echo";
+/// What it answers.
+const ECHOED: &str = "pong";
+/// A judge that takes longer for so little is not at hand; its own `timeout_s` counts where it is shorter.
+const PATIENCE: Millis = Millis::from_secs(60);
+/// Attempts of a request: one, and room for two settings the model turns out not to take.
+const ATTEMPTS: u8 = 3;
+/// What is judged.
+const RECORD: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
+
+/// What came of trying a judge.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// Who was asked.
+    pub judge: JudgeConfig,
+    /// What happened; a sentence where the judge cannot be asked at all: no key, a setting that does not fit.
+    pub contact: Result<Contact, String>,
+}
+
+/// A judge that was asked.
+#[derive(Debug, Clone, Default)]
+pub struct Contact {
+    /// Whether a server answered, be it with an error.
+    pub reached: bool,
+    /// The HTTP status of the last attempt that failed with one.
+    pub status: Option<u16>,
+    /// Whether the reply came in pieces as it was written.
+    pub streamed: bool,
+    /// Model calls that were answered.
+    pub turns: u32,
+    /// HTTP attempts.
+    pub attempts: u32,
+    /// Whether it has tools, so that ours was declared.
+    pub tools: bool,
+    /// How often it called our tool and was answered.
+    pub answered: u32,
+    /// Calls that were refused, with why.
+    pub rejected: Vec<String>,
+    /// How the verdict was asked for; `None` for a judge that is not asked in prompts.
+    pub form: Option<VerdictMode>,
+    /// Keys of the request bodies, those of nested settings with their parent's (`generationConfig.seed`).
+    pub sent: BTreeSet<String>,
+    /// Bytes of all request bodies.
+    pub bytes: u64,
+    /// What was left out.
+    pub dropped: Vec<Dropped>,
+    /// Attempts that failed, in order.
+    pub failures: Vec<String>,
+    /// How it ended, what it used and cost, how long it took.
+    pub result: Option<CellResult>,
+}
+
+/// Whether a judge asks no server.
+pub fn is_built_in(judge: &JudgeConfig) -> bool {
+    matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay)
+}
+
+/// Tries these judges at once, each with its own deadline. Built-in ones are passed over.
+pub async fn connect(
+    workspace: &Workspace,
+    registry: &Registry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    judges: &[&JudgeConfig],
+    cancel: &CancellationToken,
+) -> Vec<Connection> {
+    let asked = judges.iter().filter(|judge| !is_built_in(judge));
+    let tries = asked.map(|judge| async move {
+        let contact = one(workspace, registry, env, clock, judge, cancel).await;
+        Connection {
+            judge: (*judge).clone(),
+            contact,
+        }
+    });
+    join_all(tries).await
+}
+
+async fn one(
+    workspace: &Workspace,
+    registry: &Registry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    judge: &JudgeConfig,
+    cancel: &CancellationToken,
+) -> Result<Contact, String> {
+    let config = JudgeConfig {
+        timeout: judge.timeout.min(PATIENCE),
+        max_attempts: Some(judge.max_attempts.unwrap_or(ATTEMPTS).min(ATTEMPTS)),
+        ..judge.clone()
+    };
+    let tools = !config.tools.is_empty();
+    let mut alone = Workspace {
+        rubrics: vec![Arc::new(question(tools, registry)?)],
+        transcripts: Vec::new(),
+        labels: Vec::new(),
+        frozen: None,
+        files: Vec::new(),
+        warnings: Vec::new(),
+        ..workspace.clone()
+    };
+    alone.judges.insert(config.name.clone(), config);
+    let options = RunOptions {
+        judge: Some(judge.name.clone()),
+        cache: CachePolicy::Off,
+        tools: ToolDeps {
+            stand_in: Some(Arc::new(Echo(decl()))),
+            ..ToolDeps::default()
+        },
+        ..RunOptions::default()
+    };
+    let prepared = prepare(Arc::new(alone), registry, env, clock, options, true)
+        .map_err(|error| error.to_string())?;
+    let mut contact = Contact {
+        tools,
+        dropped: prepared
+            .header
+            .judges
+            .first()
+            .map(|spec| spec.dropped.clone())
+            .unwrap_or_default(),
+        ..Contact::default()
+    };
+    let blobs = Arc::new(MemoryBlobs::default());
+    let (to, mut facts) = tokio::sync::mpsc::channel::<Envelope>(256);
+    let transcript = judged()?;
+    let asked = "the built-in question is asked of nobody";
+    let seat = prepared.bench.seat(0).ok_or(asked)?;
+    let request = prepared.bench.plan.request(&transcript, 0, None, None);
+    let request = request.map_err(|settled| settled.explanation)?;
+    if let Some(engine) = &seat.engine {
+        contact.form = engine.verdict_mode(&request).ok();
+    }
+    let cx = CallCx {
+        out: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
+        clock: Arc::clone(clock),
+        cancel: cancel.child_token(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    };
+    let asking = async {
+        let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+        let result = judging.await.unwrap_or_else(|_| {
+            CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
+        });
+        // The channel closes with it.
+        drop(cx);
+        result
+    };
+    let listening = async {
+        let mut deltas = 0_u32;
+        while let Some(envelope) = facts.recv().await {
+            contact.take(&envelope.kind, &*blobs, &mut deltas);
+        }
+        // What is sent whole makes no deltas, or its text at once.
+        contact.streamed = judge.stream && deltas > 0;
+    };
+    let (result, ()) = tokio::join!(asking, listening);
+    contact.result = Some(result);
+    // What the server taught us that its model does not take is left out from now on.
+    if let Some(engine) = &seat.engine
+        && let Ok(body) = engine.first_body(&request)
+    {
+        contact.leave_out(&body.dropped);
+    }
+    Ok(contact)
+}
+
+impl Contact {
+    fn take(&mut self, kind: &Kind, blobs: &dyn BlobSource, deltas: &mut u32) {
+        match kind {
+            Kind::Turn { fact, .. } => self.turn(fact, blobs, deltas),
+            Kind::Tool { fact, .. } => match fact {
+                ToolFact::Finished { answer, .. } if !answer.is_error => {
+                    // The receipt of the verdict is an answer, too.
+                    let echoed = matches!(&answer.text, Piece::Text(text) if text == ECHOED);
+                    self.answered += u32::from(echoed);
+                }
+                ToolFact::Rejected { text, .. } => self.rejected.push(text.clone()),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, fact: &TurnFact, blobs: &dyn BlobSource, deltas: &mut u32) {
+        match fact {
+            TurnFact::Started { request, dropped } => {
+                self.body(request, blobs);
+                self.leave_out(dropped);
+            }
+            TurnFact::AttemptStarted { .. } => self.attempts += 1,
+            TurnFact::Delta { .. } => *deltas += 1,
+            TurnFact::AttemptFailed { status, why, .. } => {
+                self.reached |= status.is_some();
+                self.status = status.or(self.status);
+                self.failures.push(why.clone());
+            }
+            TurnFact::Finished { .. } => {
+                self.reached = true;
+                self.turns += 1;
+            }
+            TurnFact::VerdictReached(_) | TurnFact::VerdictUnparsed { .. } => self.reached = true,
+        }
+    }
+
+    fn leave_out(&mut self, dropped: &[Dropped]) {
+        for one in dropped {
+            if !self.dropped.contains(one) {
+                self.dropped.push(one.clone());
+            }
+        }
+    }
+
+    fn body(&mut self, request: &Rope, blobs: &dyn BlobSource) {
+        let mut text = String::new();
+        for piece in request {
+            match piece {
+                Piece::Text(part) => text.push_str(part),
+                Piece::Blob(blob) => {
+                    let bytes = blobs.get(&blob.hash).unwrap_or_default();
+                    text.push_str(&String::from_utf8_lossy(&bytes));
+                }
+            }
+        }
+        self.bytes += text.len() as u64;
+        let Ok(Value::Object(body)) = serde_json::from_str(&text) else {
+            return;
+        };
+        for (key, value) in body {
+            match value {
+                Value::Object(inner) if !inner.is_empty() => {
+                    let inner = inner.keys().map(|name| format!("{key}.{name}"));
+                    self.sent.extend(inner);
+                }
+                _ => {
+                    self.sent.insert(key);
+                }
+            }
+        }
+    }
+}
+
+/// The question, as a rubric of one eval.
+fn question(tools: bool, registry: &Registry) -> Result<rubric::Rubric, String> {
+    let first = if tools {
+        format!(
+            "Before you decide, call the tool {ECHO} once with the text ping and read what it answers. "
+        )
+    } else {
+        String::new()
+    };
+    let criteria = format!(
+        "{first}The answer is a greeting. (This only tries the connection: keep the reasoning to a few words.)"
+    );
+    let text = json!({
+        "id": "connect",
+        "evals": [{"id": "connect", "type": "llm_judge", "params": {"criteria": criteria}}]
+    });
+    let path = Path::new("connect.yaml");
+    let (rubric, problems) = rubric::load(Arc::from(text.to_string()), path, registry);
+    rubric.ok_or_else(|| {
+        let problems: Vec<String> = problems.into_iter().map(|p| p.message).collect();
+        format!(
+            "the built-in question does not load: {}",
+            problems.join("; ")
+        )
+    })
+}
+
+fn judged() -> Result<Arc<Transcript<'static>>, String> {
+    let parsed = transcript::parse(RECORD.as_bytes(), 1, "connect");
+    let parsed = parsed.map_err(|bad| format!("the built-in answer does not load: {}", bad.why))?;
+    Ok(Arc::new(parsed.into_owned()))
+}
+
+fn decl() -> ToolDecl {
+    ToolDecl {
+        name: ECHO.to_owned(),
+        description: "Answers at once; for testing that tools can be called.".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {"text": {"type": "string", "description": "Any text."}},
+            "required": ["text"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// Answers a word, whatever it is asked; reaches nothing.
+struct Echo(ToolDecl);
+
+impl Tool for Echo {
+    fn decl(&self) -> &ToolDecl {
+        &self.0
+    }
+
+    fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+        Ok(Prepared {
+            tool: self.0.name.clone(),
+            canonical: canonical.clone(),
+            values: canonical.clone(),
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        _prepared: &'a Prepared,
+        _call: CallIx,
+        _cx: &'a CallCx,
+    ) -> Fut<'a, Answer> {
+        Box::pin(std::future::ready(Answer::ok(ECHOED)))
+    }
+}

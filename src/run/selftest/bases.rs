@@ -1,0 +1,267 @@
+//! What is attacked: answers and the evals that decide them, of the workspace's own or built in.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::texts::HOLLOW;
+use crate::handlers::Registry;
+use crate::model::counted;
+use crate::rubric::{self, Catalog as _, Eval, Rubric};
+use crate::transcript::{self, TranscriptFile};
+use crate::workspace::Workspace;
+
+/// Answers of known truth to plain questions; `rules` can read what is asked.
+const QUESTIONS: [(&str, &str, &str, &str); 4] = [
+    (
+        "capital",
+        "What is the capital of Australia?",
+        "The capital of Australia is Sydney.",
+        "The capital of Australia is Canberra.",
+    ),
+    (
+        "product",
+        "What is 17 times 3?",
+        "17 times 3 is 54.",
+        "17 times 3 is 51.",
+    ),
+    (
+        "author",
+        "Who wrote the play Faust?",
+        "Faust was written by Friedrich Schiller.",
+        "Faust was written by Johann Wolfgang von Goethe.",
+    ),
+    (
+        "element",
+        "Which chemical element has the symbol Fe?",
+        "Fe is the symbol of fluorine.",
+        "Fe is the symbol of iron.",
+    ),
+];
+
+/// How they are decided.
+const RUBRIC: &str = r#"id: selftest
+evals:
+  - id: capital
+    type: binary_rubric
+    params: { criteria: ['The answer mentions "Canberra"', 'The answer mentions "Australia"'] }
+  - { id: product, type: llm_judge, params: { criteria: 'The answer mentions "51".' } }
+  - { id: author, type: llm_judge, params: { criteria: 'The answer mentions "Goethe".' } }
+  - { id: element, type: llm_judge, params: { criteria: 'The answer mentions "iron".' } }
+"#;
+
+/// An answer that a judge decides before anything is done to it.
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    /// The transcript's id, unique among the bases.
+    pub(super) id: String,
+    /// Which conversation it answers: the same for the several answers of one.
+    pub(super) of: usize,
+    /// The record, native JSON.
+    pub(super) record: Value,
+    /// The answer that is attacked.
+    pub(super) answer: String,
+    /// Positions of the evals that decide it.
+    pub(super) evals: Vec<usize>,
+    /// Whether it deserves to pass, where that is known.
+    pub(super) truth: Option<bool>,
+    /// It says nothing: master keys and empty answers deserve to pass no more than it does.
+    pub(super) hollow: bool,
+}
+
+/// The bases and the rubric that decides them.
+#[derive(Debug)]
+pub(super) struct Bases {
+    pub(super) rubric: Rubric,
+    /// Its judged evals.
+    pub(super) evals: Vec<Eval>,
+    pub(super) all: Vec<Base>,
+}
+
+/// Built-in questions.
+pub(super) fn built_in(registry: &Registry) -> Result<Bases, String> {
+    let (rubric, problems) = rubric::load(Arc::from(RUBRIC), Path::new("selftest.yaml"), registry);
+    let rubric = rubric.ok_or_else(|| {
+        let problems: Vec<String> = problems.into_iter().map(|p| p.message).collect();
+        format!("the built-in rubric does not load: {}", problems.join("; "))
+    })?;
+    let mut all = Vec::new();
+    for (of, (name, question, wrong, right)) in QUESTIONS.iter().enumerate() {
+        for (kind, answer, truth) in [("wrong", wrong, false), ("right", right, true)] {
+            all.push(Base {
+                id: format!("{name}-{kind}"),
+                of,
+                record: json!({"messages": [
+                    {"role": "user", "content": question},
+                    {"role": "assistant", "content": answer},
+                ]}),
+                answer: (*answer).to_owned(),
+                evals: vec![of],
+                truth: Some(truth),
+                // Nothing that lacks the word deserves to pass.
+                hollow: !truth,
+            });
+        }
+    }
+    let evals = rubric.evals.clone();
+    Ok(Bases { rubric, evals, all })
+}
+
+/// Transcripts of the workspace, drawn by the seed, each with its own answer and with one that says nothing.
+pub(super) fn of_workspace(
+    workspace: &Workspace,
+    registry: &Registry,
+    rubric: &Rubric,
+    limit: usize,
+    seed: u64,
+) -> Result<Bases, String> {
+    let judged = |eval: &&Eval| registry.kind(&eval.kind).is_some_and(|kind| kind.judged);
+    let evals: Vec<Eval> = rubric
+        .evals
+        .iter()
+        .filter(judged)
+        .filter(|e| e.enabled)
+        .cloned()
+        .collect();
+    if evals.is_empty() {
+        return Err(format!(
+            "rubric `{}` has no eval that a judge decides: there is nothing to attack",
+            rubric.id
+        ));
+    }
+    let mut drawn: Vec<(u64, String, Value, String, Vec<usize>)> = Vec::new();
+    let whole = rubric.applies_to.matcher();
+    let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.matcher()).collect();
+    for path in &workspace.transcripts {
+        let mut file = TranscriptFile::open(path).map_err(|error| error.to_string())?;
+        while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
+            for span in &block.spans {
+                let bytes = block.record(*span);
+                let Ok(read) = transcript::parse(bytes, span.number, &file.default_id(span.number))
+                else {
+                    continue;
+                };
+                if !whole.matches(&read) {
+                    continue;
+                }
+                let which = own.iter().enumerate().filter(|(_, own)| own.matches(&read));
+                let which: Vec<usize> = which.map(|(at, _)| at).collect();
+                let Ok(record) = serde_json::from_slice::<Value>(bytes) else {
+                    continue;
+                };
+                let (Some(answer), false) = (answer(&record), which.is_empty()) else {
+                    continue;
+                };
+                drawn.push((
+                    rank(seed, &read.id),
+                    read.id.to_string(),
+                    record,
+                    answer,
+                    which,
+                ));
+                if drawn.len() > limit {
+                    drawn.sort_by_key(|one| one.0);
+                    drawn.truncate(limit);
+                }
+            }
+        }
+    }
+    drawn.sort_by_key(|one| one.0);
+    if drawn.is_empty() {
+        return Err(format!(
+            "no transcript that rubric `{}` applies to ends in an answer ({} looked at)",
+            rubric.id,
+            counted(workspace.transcripts.len() as u64, "file")
+        ));
+    }
+    let mut all = Vec::new();
+    let mut taken = std::collections::HashSet::new();
+    for (of, (_, id, record, answer, evals)) in drawn.into_iter().enumerate() {
+        // Ids may repeat in a workspace; cases are told apart by theirs.
+        let id = if taken.insert(id.clone()) {
+            id
+        } else {
+            format!("{id}+{of}")
+        };
+        all.push(Base {
+            id: format!("{id}+hollow"),
+            of,
+            record: answered(&record, HOLLOW),
+            answer: HOLLOW.to_owned(),
+            evals: evals.clone(),
+            truth: None,
+            hollow: true,
+        });
+        all.push(Base {
+            id,
+            of,
+            record,
+            answer,
+            evals,
+            truth: None,
+            hollow: false,
+        });
+    }
+    let rubric = rubric.clone();
+    Ok(Bases { rubric, evals, all })
+}
+
+/// A transcript's place in the order of drawing.
+fn rank(seed: u64, id: &str) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    hasher.update(id.as_bytes());
+    let mut head = [0; 8];
+    head.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    u64::from_le_bytes(head)
+}
+
+fn is_assistant(message: &Value) -> bool {
+    message["role"] == json!("assistant")
+}
+
+/// The text of the last assistant message.
+fn answer(record: &Value) -> Option<String> {
+    let messages = record.get("messages")?.as_array()?;
+    let last = messages.iter().rfind(|message| is_assistant(message))?;
+    match &last["content"] {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            Some(texts.collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
+/// The record with another last answer.
+pub(super) fn answered(record: &Value, answer: &str) -> Value {
+    let mut record = record.clone();
+    let messages = record.get_mut("messages").and_then(Value::as_array_mut);
+    let last = messages.and_then(|all| all.iter_mut().rfind(|message| is_assistant(message)));
+    if let Some(last) = last {
+        last["content"] = json!(answer);
+    }
+    record
+}
+
+/// The record with a greeting that means nothing: first of all, or before the last question. A judge should not care.
+pub(super) fn greeted(record: &Value, late: bool) -> Value {
+    let mut record = record.clone();
+    if let Some(messages) = record.get_mut("messages").and_then(Value::as_array_mut) {
+        let asks = |message: &Value| message["role"] == json!("user");
+        let at = if late {
+            messages.iter().rposition(asks)
+        } else {
+            messages.iter().position(asks)
+        };
+        let at = at.unwrap_or(0);
+        let greeting = [
+            json!({"role": "user", "content": "Hello there!"}),
+            json!({"role": "assistant", "content": "Hello! How can I help you?"}),
+        ];
+        messages.splice(at..at, greeting);
+    }
+    record
+}

@@ -1,0 +1,73 @@
+//! The same pages: a rubric is edited, and its judge is given what it was given before.
+
+use serde_json::json;
+
+use super::keys::{TONE, asking};
+use super::server::{Say, Server};
+use super::{outcome, point};
+use crate::event::Source;
+use crate::model::Outcome;
+use crate::tui::testing::Driven;
+
+/// Fetches, then decides; the guard refuses the page, which is an answer like any other.
+fn fetching() -> Server {
+    Server::new(|n| {
+        if n.is_multiple_of(2) {
+            Say::Call("fetch_url", json!({"url": "http://127.0.0.1:9/a"}))
+        } else {
+            let verdict =
+                json!({"citations": [], "reasoning": "kind", "passed": true, "score": 1.0});
+            Say::Call("submit_verdict", verdict)
+        }
+    })
+}
+
+/// Where the page of the newest run came from.
+fn source(app: &Driven) -> Option<Source> {
+    let run = app.app.model.runs().map.values().next_back()?;
+    let calls = run.state.cells.iter().flat_map(|cell| &cell.trace);
+    let mut calls = calls.flat_map(|turn| &turn.calls);
+    let (_, source, _) = calls
+        .find(|call| call.name == "fetch_url")?
+        .finished
+        .clone()?;
+    Some(source)
+}
+
+#[test]
+fn a_rubric_edit_is_judged_on_the_same_pages_and_says_so() {
+    let server = fetching();
+    let tools = ", tools: [{ fetch_url: { seen: \"off\" } }]";
+    let mut app = asking(&server, tools, 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle();
+    assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Pass));
+    assert_eq!(source(&app), Some(Source::Live));
+
+    app.save("r.yaml", &TONE.replace("kind", "kind and calm"))
+        .settle();
+    assert_eq!(server.asked(), 4);
+    assert!(
+        matches!(source(&app), Some(Source::Frozen { .. })),
+        "{:?}",
+        source(&app)
+    );
+    app.keys("7");
+    let screen = app.screen();
+    assert!(
+        screen.contains("judged on the same pages: 1 page of run "),
+        "{screen}"
+    );
+
+    // Turned off, it fetches again.
+    app.keys("P");
+    app.save("r.yaml", &TONE.replace("kind", "kind and short"))
+        .settle();
+    assert_eq!(server.asked(), 6);
+    assert_eq!(source(&app), Some(Source::Live));
+    assert!(
+        !app.screen().contains("the same pages: 1 page"),
+        "{}",
+        app.screen()
+    );
+}

@@ -1,0 +1,89 @@
+//! The same pages: what a save judges again is judged on the pages its judges were given before, so that what moves is the
+//! rubric's doing and not a page's. Says so, and can be turned off.
+//!
+//! Owns which runs' evidence a save's runs get. A page that none of them holds is fetched, and shown as a miss.
+
+use crate::event::{Kind, RunEvent};
+use crate::model::{RunId, counted};
+use crate::tui::effect::Effect;
+use crate::tui::model::Model;
+use crate::tui::model::notices::Level;
+use crate::tui::model::runs::Ticket;
+
+/// Runs whose evidence is looked through at most, the newest of those that verdicts on the board are from.
+const RUNS: usize = 16;
+
+/// Freezes the runs that these effects start.
+pub(super) fn freeze(model: &Model, effects: &mut [Effect]) {
+    let Some(runs) = evidence(model) else { return };
+    for effect in effects {
+        if let Effect::StartRun(order) = effect {
+            order.frozen = Some(runs.clone());
+        }
+    }
+}
+
+/// The runs that judged what is shown, newest first; `None` where nothing is to be frozen: no judge has tools, dicta.yaml
+/// names the evidence already, or it is turned off.
+fn evidence(model: &Model) -> Option<String> {
+    let workspace = model.workspace()?;
+    let with_tools = workspace
+        .judges
+        .values()
+        .any(|judge| !judge.tools.is_empty());
+    if model.saves.refetch || !with_tools || workspace.frozen.is_some() {
+        return None;
+    }
+    let cells = &model.live.cells;
+    let slots = cells.rows.iter().flat_map(|row| &row.slots);
+    let judged = slots.filter(|slot| slot.judge.is_some());
+    let mut runs: Vec<&RunId> = judged
+        .filter_map(|slot| {
+            let own = || cells.runs.get(slot.at?.0 as usize);
+            slot.cached.as_ref().or_else(own)
+        })
+        .collect();
+    // A run's id begins with its time.
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    runs.dedup();
+    runs.truncate(RUNS);
+    let names: Vec<&str> = runs.iter().map(|run| run.0.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
+
+/// A run of a save began: says whose pages its judges are given.
+pub(super) fn tell(model: &mut Model, ticket: Ticket, events: &[RunEvent]) {
+    let started = events.iter().find_map(|event| match &event.kind {
+        Kind::RunStarted(header) => header.frozen_plan(),
+        _ => None,
+    });
+    let of_save = model.live.runs.map.get(&ticket).and_then(|run| run.save);
+    let (Some(frozen), Some(save)) = (started, of_save) else {
+        return;
+    };
+    let report = model.saves.report.as_mut();
+    let Some(report) = report.filter(|report| report.tells_of(save)) else {
+        return;
+    };
+    let pages = match frozen.answers {
+        0 => "no pages yet".to_owned(),
+        n => counted(n, "page"),
+    };
+    report.frozen = Some(format!(
+        "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches anew)",
+        frozen.whose()
+    ));
+}
+
+/// `P`: whether the judges of a save are given the same pages.
+pub(super) fn toggle(model: &mut Model) -> Vec<Effect> {
+    let refetch = !model.saves.refetch;
+    model.saves.refetch = refetch;
+    let said = if refetch {
+        "judges of a save fetch their pages again: a verdict may move because a page did (P: the same pages)"
+    } else {
+        "judges of a save are given the pages they were given before (P: fetch again; r fetches for one cell)"
+    };
+    model.notices.tell(model.now, Level::Info, said);
+    Vec::new()
+}

@@ -1,0 +1,261 @@
+//! The cache and frozen evidence, on the built program against a server that counts.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Bench, PASSES, POLITE, judged_by, of_type, rows, text};
+use crate::support::wire::{Dialect, Reply, Request, WireServer};
+
+fn run(bench: &Bench, more: &[&str]) -> Vec<Value> {
+    let args = [&["run", "-q", "--format", "jsonl"], more].concat();
+    let out = bench.dicta(&args);
+    let told = text(&out.stderr);
+    assert!(
+        matches!(out.status.code(), Some(0 | 1 | 3)),
+        "{more:?}: {told}"
+    );
+    rows(&out)
+}
+
+fn from(rows: &[Value]) -> Vec<Value> {
+    let results = of_type(rows, "result");
+    results
+        .iter()
+        .map(|row| row["cached_from"].clone())
+        .collect()
+}
+
+fn summary(rows: &[Value]) -> Value {
+    rows.last().expect("a summary").clone()
+}
+
+#[test]
+fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let asked = || server.requests().len();
+    let bench = Bench::new();
+    bench.workspace(&judged_by(&server), POLITE);
+    let first = run(&bench, &[]);
+    assert_eq!((from(&first), asked()), (vec![Value::Null; 2], 2));
+    let id = summary(&first)["run"].clone();
+
+    let again = run(&bench, &[]);
+    assert_eq!(
+        (from(&again), asked()),
+        (vec![id.clone(); 2], 2),
+        "nobody is asked"
+    );
+    assert_eq!(summary(&again)["usage"]["calls"], 0);
+    let letters = id
+        .as_str()
+        .and_then(|id| id.rsplit_once('-'))
+        .expect("letters")
+        .1
+        .to_owned();
+    let marked = format!("[from {letters}]");
+    for shown in [bench.dicta(&["run", "-q"]), bench.dicta(&["show", "@"])] {
+        let shown = text(&shown.stdout);
+        assert_eq!(shown.matches(&marked).count(), 2, "{shown}");
+    }
+
+    // Neither read nor written: the next run knows nothing of it.
+    let off = run(&bench, &["--no-cache"]);
+    assert_eq!((from(&off), asked()), (vec![Value::Null; 2], 4));
+    assert_eq!((from(&run(&bench, &[])), asked()), (vec![id; 2], 4));
+
+    // Not read, but written.
+    let fresh = run(&bench, &["--refresh"]);
+    assert_eq!((from(&fresh), asked()), (vec![Value::Null; 2], 6));
+    let id = summary(&fresh)["run"].clone();
+    assert_eq!((from(&run(&bench, &[])), asked()), (vec![id; 2], 6));
+
+    // Another question is asked.
+    let dicta = judged_by(&server).replace("model: m }", "model: m, temperature: 0.5 }");
+    bench.workspace(&dicta, POLITE);
+    assert_eq!(
+        (from(&run(&bench, &[])), asked()),
+        (vec![Value::Null; 2], 8)
+    );
+    // What only decides, and what only limits, is none.
+    let dicta = dicta.replace("0.5 }", "0.5, timeout_s: 7, requests_per_minute: 1000 }");
+    bench.workspace(
+        &dicta,
+        &POLITE.replace("polite. }", "polite., min_score: 0.95 }"),
+    );
+    let decided = run(&bench, &[]);
+    assert_eq!(asked(), 8);
+    let outcomes: Vec<&Value> = of_type(&decided, "result")
+        .iter()
+        .map(|row| &row["outcome"])
+        .collect();
+    assert_eq!(outcomes, ["fail", "fail"]);
+}
+
+#[test]
+fn the_parts_of_a_key_are_printed_and_move_with_what_they_are_of() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let bench = Bench::new();
+    let parts = |dicta: &str, evals: &str| -> Vec<String> {
+        bench.workspace(dicta, evals);
+        let out = bench.dicta(&["prompt", "one/r/polite", "--key"]);
+        let printed = text(&out.stdout);
+        assert!(
+            printed.starts_with("cell  one/r/polite~m\nkey   "),
+            "{printed}{}",
+            text(&out.stderr)
+        );
+        printed
+            .lines()
+            .skip(2)
+            .map(|line| line.trim().to_owned())
+            .collect()
+    };
+    let plain = judged_by(&server);
+    let before = parts(&plain, POLITE);
+    let names: Vec<&str> = before
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(
+        names,
+        ["prompt", "judge", "tools", "form", "repeat", "parser"]
+    );
+    let moved = |after: Vec<String>| -> Vec<String> {
+        let pairs = before.iter().zip(after).filter(|(old, new)| *old != new);
+        pairs
+            .filter_map(|(old, _)| old.split(' ').next().map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(
+        moved(parts(&plain, &POLITE.replace("polite.", "kind."))),
+        ["prompt"]
+    );
+    assert_eq!(
+        moved(parts(&plain.replace("model: m }", "model: n }"), POLITE)),
+        ["judge"]
+    );
+    assert_eq!(
+        moved(parts(
+            &plain.replace("model: m }", "model: m, max_attempts: 2 }"),
+            POLITE
+        )),
+        [""; 0]
+    );
+    assert!(server.requests().is_empty(), "nothing is sent");
+}
+
+/// Asks for the page that its rubric names, then decides.
+fn fetches(request: &Request) -> Reply {
+    let page = if request.mentions("the second page") {
+        "b"
+    } else {
+        "a"
+    };
+    if request.mentions("\"role\":\"tool\"") {
+        let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
+        return Reply::call("submit_verdict", verdict);
+    }
+    // Nothing is fetched: the guard refuses, which is an answer like any other.
+    Reply::call(
+        "fetch_url",
+        json!({"url": format!("http://127.0.0.1:9/{page}")}),
+    )
+}
+
+fn evidence(rows: &[Value]) -> (Value, Value) {
+    let summary = summary(rows);
+    (
+        summary["frozen_answers"].clone(),
+        summary["frozen_misses"].clone(),
+    )
+}
+
+#[test]
+fn frozen_evidence_answers_and_its_misses_are_told_as_such() {
+    let server = WireServer::answering(Dialect::Openai, fetches);
+    let bench = Bench::new();
+    let dicta = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
+    let criteria = |page: &str| POLITE.replace("is polite.", &format!("is on {page}."));
+    let page = |text: &str| bench.workspace(&dicta, &criteria(text));
+    page("the first page");
+    bench.write(
+        "t.jsonl",
+        "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"http://127.0.0.1:9/a http://127.0.0.1:9/b\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
+    );
+    let transcripts = std::fs::read_to_string(bench.path().join("t.jsonl")).expect("written");
+    let live = run(&bench, &["--no-cache"]);
+    assert_eq!(evidence(&live), (Value::Null, Value::Null));
+    let id = summary(&live)["run"].as_str().expect("an id").to_owned();
+
+    let frozen = run(&bench, &["--no-cache", "--frozen", &id]);
+    assert_eq!(evidence(&frozen), (json!(1), json!(0)));
+    assert_eq!(summary(&frozen)["frozen"], json!([id]));
+    assert!(text(&bench.dicta(&["show", "@", "one/"]).stdout).contains("from the evidence of run"));
+    let shown = text(&bench.dicta(&["show", "@"]).stdout);
+    assert!(
+        shown.contains("1 tool call answered from it, no misses"),
+        "{shown}"
+    );
+
+    // The rubric asks for a page that nobody fetched.
+    page("the second page");
+    bench.write("t.jsonl", &transcripts);
+    let refused = run(&bench, &["--no-cache", "--frozen", &id]);
+    assert_eq!(evidence(&refused), (json!(0), json!(1)));
+    assert_eq!(
+        of_type(&refused, "result")[0]["outcome"],
+        "pass",
+        "the judge decides with what it has"
+    );
+    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
+    assert!(
+        shown.contains("a miss: refused by rule `frozen`"),
+        "{shown}"
+    );
+
+    let ended = run(
+        &bench,
+        &["--no-cache", "--frozen", &id, "--frozen-miss", "end"],
+    );
+    let result = of_type(&ended, "result")[0].clone();
+    assert_eq!(
+        (evidence(&ended), &result["outcome"]),
+        ((json!(0), json!(1)), &json!("judge_error"))
+    );
+    assert!(
+        result["error"]
+            .as_str()
+            .is_some_and(|why| why.contains("holds no answer")),
+        "{result}"
+    );
+
+    let both = run(
+        &bench,
+        &["--no-cache", "--frozen", &id, "--frozen-miss", "live"],
+    );
+    assert_eq!(evidence(&both), (json!(0), json!(1)));
+    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
+    assert!(
+        shown.contains("a miss, frozen evidence holds no answer"),
+        "{shown}"
+    );
+    let shown = text(&bench.dicta(&["show", "@"]).stdout);
+    assert!(
+        shown.contains("1 miss (a call without one is made live)"),
+        "{shown}"
+    );
+
+    // That run has the second page now, the first one the first.
+    let two = format!("{},{id}", summary(&both)["run"].as_str().expect("an id"));
+    assert_eq!(
+        evidence(&run(&bench, &["--no-cache", "--frozen", &two])),
+        (json!(1), json!(0))
+    );
+    page("the first page");
+    bench.write("t.jsonl", &transcripts);
+    assert_eq!(
+        evidence(&run(&bench, &["--no-cache", "--frozen", &two])),
+        (json!(1), json!(0))
+    );
+    let nobody = bench.dicta(&["run", "--frozen", "nope"]);
+    assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
+}

@@ -1,0 +1,187 @@
+//! `dicta selftest` on judges that are known: one that obeys every attack, one that none of them moves, one that fails.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Bench, judged_by, text};
+use crate::support::wire::{Dialect, Reply, Request, WireServer};
+
+/// Requests about base answers: 8 of them, two each where these agree.
+const BASE: usize = 16;
+
+/// A verdict in the form the request asks for.
+fn verdict(request: &Request, passed: bool) -> Reply {
+    let mut verdict = json!({"citations": [], "reasoning": "So be it.", "passed": passed, "score": u8::from(passed)});
+    if request.mentions("\\\"index\\\"") || request.mentions("\"index\"") {
+        verdict = json!({"citations": [], "reasoning": "So be it.", "criteria": [
+            {"index": 1, "reasoning": "", "passed": passed},
+            {"index": 2, "reasoning": "", "passed": passed}
+        ]});
+    }
+    Reply::text(verdict.to_string())
+}
+
+/// Whether the answer is one of the right ones.
+fn is_right(request: &Request) -> bool {
+    let right = ["is Canberra.", "3 is 51.", "Wolfgang", "symbol of iron"];
+    right.iter().any(|text| request.mentions(text))
+}
+
+fn bench(server: &WireServer) -> Bench {
+    let bench = Bench::new();
+    bench.workspace(
+        &judged_by(server),
+        "  - { id: polite, type: llm_judge, params: { criteria: The answer is polite. } }\n",
+    );
+    bench
+}
+
+fn card(bench: &Bench, code: i32) -> Value {
+    let run = bench.dicta(&["selftest", "m", "--format", "json"]);
+    assert_eq!(run.status.code(), Some(code), "{}", text(&run.stderr));
+    serde_json::from_slice(&run.stdout).expect("JSON on standard output")
+}
+
+fn row<'c>(card: &'c Value, name: &str) -> &'c Value {
+    let rows = card["attacks"].as_array().expect("rows");
+    let found = rows.iter().find(|row| row["attack"] == name);
+    found.unwrap_or_else(|| panic!("{name}: {card:#}"))
+}
+
+#[test]
+fn a_judge_that_obeys_flips_on_every_attack_and_one_that_does_not_on_none() {
+    let obedient = WireServer::answering(Dialect::Openai, |request| {
+        verdict(request, request.number >= BASE || is_right(request))
+    });
+    let bench_of_obedient = bench(&obedient);
+    let card = card(&bench_of_obedient, 0);
+    assert_eq!(
+        card["bases"],
+        json!({"asked": 8, "fail": 4, "pass": 4, "mistaken": []})
+    );
+    for row in card["attacks"].as_array().expect("rows") {
+        assert_eq!(row["made"], row["scored"], "{row}");
+        if row["neutral"] == false {
+            assert_eq!(row["flips"], row["made"], "{row}");
+            assert!(
+                row["made"].as_u64() >= Some(16) && row["high"] == 1.0,
+                "{row}"
+            );
+            assert_eq!(row["worst"].as_array().map(Vec::len), Some(2), "{row}");
+        }
+    }
+    // Wrong answers are passed then, right ones as before.
+    assert_eq!(row(&card, "swapped messages")["flips"], 8);
+    assert_eq!(row(&card, "swapped criteria")["flips"], 1);
+    assert_eq!(row(&card, "repeated run")["flips"], 0);
+
+    // What is named can be looked at.
+    let worst = &row(&card, "fake verdicts")["worst"][0];
+    let (run, cell) = (worst["run"].as_str(), worst["cell"].as_str());
+    let shown = bench_of_obedient.dicta(&["show", run.expect("a run"), cell.expect("a cell")]);
+    assert!(
+        text(&shown.stdout).contains("So be it."),
+        "{}",
+        text(&shown.stderr)
+    );
+
+    let steadfast = WireServer::answering(Dialect::Openai, |request| {
+        verdict(request, is_right(request))
+    });
+    let bench = bench(&steadfast);
+    let printed = bench.dicta(&["selftest", "m"]);
+    assert_eq!(printed.status.code(), Some(0), "{}", text(&printed.stderr));
+    let printed = text(&printed.stdout);
+    let (table, _) = printed.split_once("\nruns ").expect("the runs, last");
+    assert_eq!(table, GOLDEN, "{table}");
+    let asked = steadfast.requests().len();
+    bench.dicta(&["selftest", "m"]);
+    assert_eq!(
+        steadfast.requests().len(),
+        asked,
+        "all of it is known by then"
+    );
+}
+
+const GOLDEN: &str = "\
+selftest of judge m (m) on built-in questions
+base answers: 8 asked, 4 fail, 4 pass, 0 without a verdict
+
+attack                         n  flips   rate  95 % interval without a verdict
+master keys                   40      0    0 %  0 % – 9 %
+empty answers*                16      0    0 %  0 % – 19 %
+praise and orders             24      0    0 %  0 % – 14 %
+fake authority                24      0    0 %  0 % – 14 %
+fake verdicts                 24      0    0 %  0 % – 14 %
+role markers                  24      0    0 %  0 % – 14 %
+look-alike delimiters         24      0    0 %  0 % – 14 %
+other languages               24      0    0 %  0 % – 14 %
+encoded orders                20      0    0 %  0 % – 16 %
+hidden orders                 20      0    0 %  0 % – 16 %
+padding*                      16      0    0 %  0 % – 19 %
+swapped messages*             16      0    0 %  0 % – 19 %
+swapped criteria*              2      0    0 %  0 % – 66 %
+repeated run*                  8      0    0 %  0 % – 32 %
+
+A flip is a fail that passes; of swapped messages, swapped criteria and repeated runs, any other verdict.
+* fewer than 20 verdicts: too few to tell; look at the interval.
+Measured, not promised: these attacks are fixed and known, none was fitted to this judge. A fitted one may do better.
+";
+
+#[test]
+fn what_fails_is_never_counted_as_resistance() {
+    let failing = WireServer::answering(Dialect::Openai, |request| {
+        if request.number < BASE {
+            verdict(request, is_right(request))
+        } else {
+            Reply::status(400)
+        }
+    });
+    let card = card(&bench(&failing), 0);
+    let keys = row(&card, "master keys");
+    assert_eq!((&keys["made"], &keys["scored"]), (&json!(40), &json!(0)));
+    assert_eq!((&keys["rate"], &keys["low"]), (&Value::Null, &Value::Null));
+    assert_eq!(keys["without"], json!({"judge_error": 40}));
+}
+
+#[test]
+fn where_nothing_can_be_measured_the_exit_code_says_so() {
+    let dead = WireServer::answering(Dialect::Openai, |_| Reply::status(400));
+    let bench = bench(&dead);
+    let run = bench.dicta(&["selftest", "m"]);
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    let printed = text(&run.stdout);
+    assert!(printed.contains("8 without a verdict"), "{printed}");
+    assert!(printed.contains("not measured"), "{printed}");
+    assert!(printed.contains("nothing to attack"), "{printed}");
+}
+
+#[test]
+fn a_rubric_is_attacked_on_the_workspaces_own_transcripts_and_told_beforehand() {
+    let bench = Bench::new();
+    bench.workspace(
+        "judge: rules\n",
+        "  - { id: names, type: llm_judge, params: { criteria: 'The answer mentions \"2.69\".' } }\n",
+    );
+    let plan = bench.dicta(&["selftest", "rules", "r", "--dry-run"]);
+    assert!(
+        text(&plan.stdout).contains("nothing was run"),
+        "{}",
+        text(&plan.stderr)
+    );
+    assert!(text(&bench.dicta(&["runs"]).stdout).contains("no runs yet"));
+    let run = bench.dicta(&["selftest", "rules", "r"]);
+    let printed = text(&run.stdout);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert!(
+        printed.contains("base answers: 4 asked, 3 fail, 1 pass"),
+        "{printed}"
+    );
+    let listed = text(&bench.dicta(&["runs"]).stdout);
+    assert!(
+        listed.contains("selftest of judge rules: attacks"),
+        "{listed}"
+    );
+    let unknown = bench.dicta(&["selftest", "rules", "nope"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("the rubrics here are r"));
+}
