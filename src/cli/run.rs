@@ -79,6 +79,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
             _ => CachePolicy::Use,
         },
         resume: args.resume.clone(),
+        max_cost_usd: args.max_cost,
         ..RunOptions::default()
     })
 }

@@ -54,6 +54,18 @@ pub(super) const RESULTS: &[&str] = &[
     "run_finished",
 ];
 
+/// The same, and what statistics per judge and per tool are made of.
+const SHOWN: &[&str] = &[
+    "run_started",
+    "cells_planned",
+    "cells_settled",
+    "cell_finished",
+    "turn",
+    "tool",
+    "budget_reached",
+    "run_finished",
+];
+
 /// What `dicta runs` says of a run.
 fn line(run: &Run) -> Result<String, RecordError> {
     let header = run.header()?;
@@ -133,10 +145,10 @@ pub(super) fn show(
     let mut rows = Rows::default();
     let mut emit = |row: &Row<'_>| match (&selected, row) {
         (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
-        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Summary(_)) => Ok(()),
+        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Stats(_) | Row::Summary(_)) => Ok(()),
         _ => writer.row(row),
     };
-    let mut events = run.events_of(RESULTS)?;
+    let mut events = run.events_of(SHOWN)?;
     let mut printed = Ok(());
     for event in &mut events {
         printed = rows.on(&event?, &mut emit);

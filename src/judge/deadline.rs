@@ -9,6 +9,7 @@ use crate::model::Millis;
 
 /// The time a cell may still take.
 pub(super) struct Deadline {
+    limit: Millis,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     changed: Notify,
@@ -25,6 +26,7 @@ impl Deadline {
     pub(super) fn new(clock: Arc<dyn Clock>, limit: Millis) -> Self {
         let since = clock.now();
         Self {
+            limit,
             clock,
             state: Mutex::new(State {
                 left: limit,
@@ -52,6 +54,16 @@ impl Deadline {
                 None => changed.await,
             }
         }
+    }
+
+    /// How much of it is used.
+    pub(super) fn used(&self) -> Millis {
+        let state = self.lock();
+        let left = match state.paused {
+            0 => state.left.since(self.clock.now().since(state.since)),
+            _ => state.left,
+        };
+        self.limit.since(left)
     }
 
     /// Stops the time until the guard is dropped. Several may hold it.

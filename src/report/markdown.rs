@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::human::words;
+use super::stats::stat_lines;
 use super::{Format, Row};
 use crate::model::{Outcome, visible};
 
@@ -14,6 +15,7 @@ pub struct Markdown<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
     more: usize,
+    stats: Vec<String>,
 }
 
 impl<'w> Markdown<'w> {
@@ -23,6 +25,7 @@ impl<'w> Markdown<'w> {
             out,
             failures: Vec::new(),
             more: 0,
+            stats: Vec::new(),
         }
     }
 }
@@ -75,6 +78,10 @@ impl Format for Markdown<'_> {
                 ));
                 Ok(())
             }
+            Row::Stats(stats) => {
+                self.stats = stat_lines(stats);
+                Ok(())
+            }
             Row::Summary(summary) => {
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
@@ -89,6 +96,18 @@ impl Format for Markdown<'_> {
                 }
                 if summary.pending > 0 {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
+                }
+                for stop in summary.budgets.iter().filter(|stop| stop.hard) {
+                    let stop = cell(&stop.to_string());
+                    let run = &summary.run;
+                    writeln!(
+                        self.out,
+                        "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
+                    )?;
+                }
+                for (at, line) in self.stats.iter().enumerate() {
+                    let gap = if at == 0 { "\n" } else { "" };
+                    writeln!(self.out, "{gap}- {}", cell(line))?;
                 }
                 if !self.failures.is_empty() {
                     writeln!(self.out, "\n| outcome | cell | why |\n|---|---|---|")?;

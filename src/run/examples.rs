@@ -211,10 +211,11 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
-    let free = core.bench.seat(question.judge).is_none_or(|seat| seat.free);
-    if !free && let Err(reached) = core.budget.check() {
-        let why = format!("a limit was reached: {}", reached.limit);
-        return CellResult::failed(Outcome::Budget, why);
+    if let Some(seat) = core.bench.seat(question.judge)
+        && seat.is_limited()
+        && let Err(reached) = core.budget.check(seat.free)
+    {
+        return CellResult::failed(Outcome::Budget, reached.why);
     }
     let (_, _, eval) = core.bench.plan.eval(question.eval);
     let transcript = example_transcript(&eval.examples[question.nth]);

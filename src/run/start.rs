@@ -225,7 +225,12 @@ pub(super) fn prepare(
     let concurrency = options.concurrency.unwrap_or(workspace.limits.concurrency);
     let permits = Permits::new(concurrency);
     let gate = PermitGate::new(Arc::clone(&options.gate), Arc::clone(&permits));
-    let budget = Arc::new(Budget::new(workspace.limits.max_cost_usd));
+    let mut limits = workspace.limits.budgets;
+    limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
+    if sending && limits.caps_money() {
+        judges::priced(&compilation)?;
+    }
+    let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
     let names = Arc::new(Names::default());
     let parts = Parts {
         env,
