@@ -142,10 +142,10 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let estimate = self.estimate;
-        match self.sent {
-            true => self.close(estimate, true),
-            false if estimate != Took::default() => self.close(Took::default(), false),
-            false => {}
+        if self.sent {
+            self.close(estimate, true);
+        } else if estimate != Took::default() {
+            self.close(Took::default(), false);
         }
     }
 }

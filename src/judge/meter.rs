@@ -133,9 +133,10 @@ impl<'a> Meter<'a> {
     /// The bill of an attempt.
     fn bill(&self, usage: &Usage, reservation: Option<Reservation>) {
         let tokens = usage.input.zip(usage.output).map(|(i, o)| i.saturating_add(o));
-        let usd = match self.free {
-            true => Some(0.0),
-            false => self.pricing.and_then(|pricing| pricing.cost(usage)),
+        let usd = if self.free {
+            Some(0.0)
+        } else {
+            self.pricing.and_then(|pricing| pricing.cost(usage))
         };
         let mut took = Took {
             usd: usd.unwrap_or(0.0),

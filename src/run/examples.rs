@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bench::Judged;
 use super::core::{Core, Numbers};
-use super::preview::{JudgePreview, cost};
+use super::preview::JudgePreview;
 use super::schedule::ask;
 use super::snapshot::judge_of;
 use super::start::{Prepared, prepare};
@@ -144,11 +144,11 @@ impl Exam {
                 (Ok(request), Some(seat)) => (seat.size)(&request),
                 _ => None,
             };
-            judges.entry(question.judge).or_default().ask(config, size);
+            judges.entry(question.judge).or_default().ask(config, size, None);
         }
         let told = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge(at)?;
-            judge.cost_usd = cost(&judge, config);
+            judge.close(config, 1);
             Some((config.clone(), judge))
         });
         told.collect()

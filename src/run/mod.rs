@@ -32,6 +32,7 @@ mod core;
 mod evidence;
 mod examples;
 mod execute;
+mod experience;
 mod filter;
 mod ids;
 mod judges;

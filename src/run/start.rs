@@ -34,7 +34,7 @@ pub(super) struct Prepared {
     pub(super) bench: Bench,
     pub(super) feed: Box<dyn Feed>,
     pub(super) header: RunHeader,
-    store: RunStore,
+    pub(super) store: RunStore,
     pub(super) redactor: Redactor,
     pub(super) permits: Arc<Permits>,
     pub(super) budget: Arc<Budget>,
