@@ -323,7 +323,10 @@ pub(super) enum SchemaOf {
 
 /// An amount of money.
 fn usd(text: &str) -> Result<f64, String> {
-    let amount: f64 = text.trim_start_matches('$').parse().map_err(|_| "not a number".to_owned())?;
+    let amount: f64 = text
+        .trim_start_matches('$')
+        .parse()
+        .map_err(|_| "not a number".to_owned())?;
     if amount.is_finite() && amount >= 0.0 {
         Ok(amount)
     } else {

@@ -66,7 +66,10 @@ fn price(judge: &JudgeConfig) -> String {
         return "free".to_owned();
     }
     let Some(pricing) = judge.pricing() else {
-        return format!("cost unknown: no prices for {} (add `prices:`)", judge.model);
+        return format!(
+            "cost unknown: no prices for {} (add `prices:`)",
+            judge.model
+        );
     };
     let prices = pricing.prices;
     let mut text = format!("${} + ${} per million tokens", prices.input, prices.output);

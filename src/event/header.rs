@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{
-    Bill, Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, Prices, RunId, TurnIx, Usage, WallTime,
+    Bill, Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, Prices, RunId, TurnIx, Usage,
+    WallTime,
 };
 
 /// The format of an event log.

@@ -28,12 +28,12 @@ pub use emitter::{
     BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
 };
 pub use header::{
-    CellKey, Dropped, EvalSpec, Format, JudgeSpec, Listed, Parent, ParentCause, RubricSpec, RunHeader,
-    Snapshot, Totals,
+    CellKey, Dropped, EvalSpec, Format, JudgeSpec, Listed, Parent, ParentCause, RubricSpec,
+    RunHeader, Snapshot, Totals,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
-pub use stats::{BudgetStop, JudgeStats, Stats, Times, ToolStats};
 pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
+pub use stats::{BudgetStop, JudgeStats, Stats, Times, ToolStats};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Digest, Hop, Millis, RawJson, Reply, RunId,

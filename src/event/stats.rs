@@ -15,9 +15,7 @@ use std::fmt;
 use indexmap::IndexMap;
 
 use super::{CellKey, JudgeSpec, Kind, Piece, RunEvent, Source, ToolFact, TurnFact};
-use crate::model::{
-    Bill, CallIx, CellIx, CellResult, Millis, ProviderKind, SUBMIT, TurnIx, Usage,
-};
+use crate::model::{Bill, CallIx, CellIx, CellResult, Millis, ProviderKind, SUBMIT, TurnIx, Usage};
 
 /// Most distinct tool names kept: a model may call what does not exist.
 const TOOLS: usize = 256;

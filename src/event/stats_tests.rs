@@ -221,10 +221,7 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.end(CELL, |result| result.cost_usd = Some(0.25));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
-    assert_eq!(
-        run.stats.bill().to_string(),
-        "$0.2500 + unknown for 1 call"
-    );
+    assert_eq!(run.stats.bill().to_string(), "$0.2500 + unknown for 1 call");
     run.end(CellIx(1), |result| result.cost_usd = Some(0.25));
     assert_eq!(run.stats.bill().known(), Some(0.5));
 }
@@ -274,10 +271,7 @@ fn a_tools_calls_are_counted_by_how_they_ended() {
     run.tool(
         1,
         "fetch_url",
-        vec![
-            repaired(vec![change()]),
-            answer(Source::Live, true, 10),
-        ],
+        vec![repaired(vec![change()]), answer(Source::Live, true, 10)],
     );
     // Only spelled otherwise: no repair.
     run.tool(2, "fetch_url", vec![repaired(Vec::new()), rejected]);

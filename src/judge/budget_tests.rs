@@ -13,7 +13,10 @@ fn budget(run: Caps, cell: Caps) -> (Arc<Budget>, FakeClock) {
         cell,
         ..Budgets::default()
     };
-    (Arc::new(Budget::new(limits, Arc::new(clock.clone()))), clock)
+    (
+        Arc::new(Budget::new(limits, Arc::new(clock.clone()))),
+        clock,
+    )
 }
 
 fn usd(max: f64) -> Caps {

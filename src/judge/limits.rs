@@ -61,3 +61,100 @@ impl Trace<'_> {
         CellResult::failed(Outcome::TurnLimit, why)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::clock::FakeClock;
+    use crate::judge::Budget;
+    use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
+    use crate::model::{Budgets, Caps, Millis, Prices};
+    use crate::provider::{Choice, ProviderError};
+
+    fn bench(limits: Budgets) -> Bench {
+        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        bench.config.prices = Some(Prices {
+            input: 1.0,
+            output: 10.0,
+            cached: None,
+        });
+        bench.budget = Arc::new(Budget::new(limits, Arc::new(FakeClock::new())));
+        bench
+    }
+
+    fn most_calls(calls: u64) -> Caps {
+        Caps {
+            max_calls: Some(calls),
+            ..Caps::default()
+        }
+    }
+
+    fn fetch() -> Say {
+        calls(&[("fetch_url", r#"{"url":"a"}"#)])
+    }
+
+    #[tokio::test]
+    async fn near_a_limit_only_the_verdict_is_allowed_and_that_is_told() {
+        let bench = bench(Budgets {
+            cell: most_calls(2),
+            ..Budgets::default()
+        });
+        let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
+        let (result, facts) = bench.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Pass);
+        let asked = script.asked.lock().expect("no panic");
+        let choices: Vec<&Choice> = asked.iter().map(|(choice, _)| choice).collect();
+        assert_eq!(
+            choices,
+            [&Choice::Auto, &Choice::Only("submit_verdict".to_owned())]
+        );
+        let told = story(&facts);
+        assert_eq!(told.iter().filter(|t| *t == "budget reached").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_conclude_ends_in_budget() {
+        let bench = bench(Budgets {
+            cell: most_calls(2),
+            ..Budgets::default()
+        });
+        let script = Script::new(vec![fetch(), fetch()]);
+        let (result, _) = bench.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Budget);
+        let why = result.error.expect("why");
+        assert!(why.contains("asked to conclude"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
+        let mut bench = bench(Budgets {
+            run: most_calls(2),
+            ..Budgets::default()
+        });
+        bench.tools.tools.clear();
+        let busy = ProviderError::InStream {
+            message: "busy".into(),
+            retryable: true,
+        };
+        let script = Script::new(vec![Say::Error(busy)]);
+        let mut judged = Box::pin(bench.judge(&script));
+        let (result, _) = loop {
+            if let Some(judged) = (&mut judged).now_or_never() {
+                break judged;
+            }
+            bench.clock.advance(Millis(1000));
+        };
+        assert_eq!(script.bodies.lock().expect("no panic").len(), 2);
+        assert_eq!(result.outcome, Outcome::Budget, "{result:?}");
+        assert_eq!(result.usage.map(|usage| usage.calls), Some(2));
+        assert_eq!(
+            result.bill.map(|bill| bill.unknown),
+            Some(2),
+            "whether they are billed is not known"
+        );
+    }
+}

@@ -132,7 +132,10 @@ impl<'a> Meter<'a> {
 
     /// The bill of an attempt.
     fn bill(&self, usage: &Usage, reservation: Option<Reservation>) {
-        let tokens = usage.input.zip(usage.output).map(|(i, o)| i.saturating_add(o));
+        let tokens = usage
+            .input
+            .zip(usage.output)
+            .map(|(i, o)| i.saturating_add(o));
         let usd = if self.free {
             Some(0.0)
         } else {
@@ -193,10 +196,7 @@ impl<'a> Meter<'a> {
 
 /// Whether a judge's calls count against a budget: a built-in judge makes none.
 pub(super) fn is_limited(config: &JudgeConfig) -> bool {
-    !matches!(
-        config.provider,
-        ProviderKind::Rules | ProviderKind::Replay
-    )
+    !matches!(config.provider, ProviderKind::Rules | ProviderKind::Replay)
 }
 
 fn add(a: Took, b: Took) -> Took {

@@ -296,10 +296,7 @@ mod tests {
     fn a_sum_says_what_it_does_not_cover() {
         let bill = |usd, unknown| Bill { usd, unknown };
         assert_eq!(bill(0.12, 0).to_string(), "$0.1200");
-        assert_eq!(
-            bill(0.12, 2).to_string(),
-            "$0.1200 + unknown for 2 calls"
-        );
+        assert_eq!(bill(0.12, 2).to_string(), "$0.1200 + unknown for 2 calls");
         assert_eq!(bill(0.0, 1).to_string(), "cost unknown for 1 call");
         assert_eq!(Bill::NOTHING.to_string(), "free");
         assert_eq!(bill(1.0, 0).plus(bill(0.5, 3)), bill(1.5, 3));

@@ -11,7 +11,8 @@ use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
 use crate::event::{
-    Answered, BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
+    Answered, BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact,
+    TurnFact,
 };
 use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx};
 

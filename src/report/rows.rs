@@ -9,8 +9,8 @@ use indexmap::IndexMap;
 
 use crate::event::{BudgetStop, CellKey, Kind, RunEvent, RunHeader, Stats};
 use crate::model::{
-    Bill, Bounds, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef, Usage,
-    decide,
+    Bill, Bounds, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef,
+    Usage, decide,
 };
 
 /// One line of a report.

@@ -217,7 +217,10 @@ mod tests {
     #[test]
     fn a_line_has_all_its_keys() {
         let judge = serde_json::to_value(JudgeLine::of(&JudgeStats::default())).expect("JSON");
-        for key in ["calls", "repaired", "rejected", "cached", "errors", "p50_ms", "p95_ms", "bytes", "usage", "cost_usd"] {
+        for key in [
+            "calls", "repaired", "rejected", "cached", "errors", "p50_ms", "p95_ms", "bytes",
+            "usage", "cost_usd",
+        ] {
             assert!(judge.get(key).is_some(), "{key}");
         }
     }

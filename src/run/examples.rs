@@ -144,7 +144,10 @@ impl Exam {
                 (Ok(request), Some(seat)) => (seat.size)(&request),
                 _ => None,
             };
-            judges.entry(question.judge).or_default().ask(config, size, None);
+            judges
+                .entry(question.judge)
+                .or_default()
+                .ask(config, size, None);
         }
         let told = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge(at)?;

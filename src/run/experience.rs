@@ -59,7 +59,9 @@ impl Experience {
         let mut keys: HashMap<CellIx, CellKey> = HashMap::new();
         for event in run.events_of(&["run_started", "cells_planned", "cell_finished"])? {
             match event?.kind {
-                Kind::CellsPlanned { first, keys: of, .. } => {
+                Kind::CellsPlanned {
+                    first, keys: of, ..
+                } => {
                     let judged = (first.0..).map(CellIx).zip(of);
                     keys.extend(judged.filter(|(_, key)| key.judge.is_some()));
                 }

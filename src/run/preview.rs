@@ -102,7 +102,8 @@ pub fn preview(
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
-    let paid = |judge: &JudgeConfig| !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay);
+    let paid =
+        |judge: &JudgeConfig| !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay);
     let past = if configs.iter().any(|judge| paid(judge)) {
         Experience::of(&prepared.store, &prepared.workspace)
     } else {
@@ -165,7 +166,8 @@ impl Preview {
                     let size = size(bench, item, key, judge);
                     let config = configs[judge as usize];
                     let past = past.get(config, &rubric.id, &eval.id);
-                    self.judge(config).ask(config, size, past.map(|past| (key.eval, past)));
+                    self.judge(config)
+                        .ask(config, size, past.map(|past| (key.eval, past)));
                 }
                 (_, None) => {}
             }
@@ -252,7 +254,10 @@ impl JudgePreview {
         match self.from_past {
             0 => "estimated from sizes".to_owned(),
             n if n == self.calls_least => format!("from {past}"),
-            n => format!("{n} of {} from {past}, the others from sizes", self.calls_least),
+            n => format!(
+                "{n} of {} from {past}, the others from sizes",
+                self.calls_least
+            ),
         }
     }
 
@@ -305,10 +310,7 @@ mod tests {
         assert_eq!((seen.input_tokens, seen.output_tokens), (1000, REPLY));
         assert_eq!(seen.basis(), "estimated from sizes");
         assert_eq!(seen.time, None);
-        assert_eq!(
-            seen.cost_text(),
-            "about $0.0040 ($0.0040 to $0.0110)"
-        );
+        assert_eq!(seen.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
     }
 
     #[test]
@@ -330,7 +332,10 @@ mod tests {
         assert_eq!(seen.time, Some(Millis(8000)));
         seen.ask(&judge(), Some(4000), None);
         seen.close(&judge(), 2);
-        assert_eq!(seen.basis(), "4 of 5 from 2 past cells, the others from sizes");
+        assert_eq!(
+            seen.basis(),
+            "4 of 5 from 2 past cells, the others from sizes"
+        );
         assert_eq!(seen.time, None, "not of all of them");
     }
 

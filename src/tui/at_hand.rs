@@ -364,7 +364,9 @@ fn note(judge: &JudgeConfig, taken: &JudgePreview) -> String {
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),
         (false, Some(usd)) => format!(", about ${usd:.3}"),
         (false, None) => ", cost unknown (no prices)".to_owned(),
-    } + &pricing.and_then(|p| p.as_of).map_or_else(String::new, |day| format!(" (prices as of {day})"))
+    } + &pricing
+        .and_then(|p| p.as_of)
+        .map_or_else(String::new, |day| format!(" (prices as of {day})"))
 }
 
 fn thousands(number: u64) -> String {

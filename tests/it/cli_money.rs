@@ -8,7 +8,10 @@ use crate::support::wire::{Reply, WireServer};
 const PRICED: &str = "model: m, prices: { input: 1, output: 10 } }";
 
 fn outcomes(rows: &[Value]) -> Vec<&Value> {
-    of_type(rows, "result").iter().map(|r| &r["outcome"]).collect()
+    of_type(rows, "result")
+        .iter()
+        .map(|r| &r["outcome"])
+        .collect()
 }
 
 #[test]
@@ -28,7 +31,8 @@ fn a_limit_of_calls_leaves_the_rest_pending_and_the_run_goes_on_later() {
     assert_eq!(summary["budgets"][0]["max"], 1.0);
     let shown = text(&bench.dicta(&["show", "@"]).stdout);
     assert!(
-        shown.contains("stopped by the budget: max_calls: 1 calls of 1 calls taken; 1 cell not run"),
+        shown
+            .contains("stopped by the budget: max_calls: 1 calls of 1 calls taken; 1 cell not run"),
         "{shown}"
     );
     assert!(shown.contains("dicta run --resume"), "{shown}");
@@ -38,9 +42,16 @@ fn a_limit_of_calls_leaves_the_rest_pending_and_the_run_goes_on_later() {
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
     let told = rows(&resumed);
     assert_eq!(outcomes(&told), ["pass", "pass"]);
-    let cached: Vec<&Value> = of_type(&told, "result").iter().map(|r| &r["cached"]).collect();
+    let cached: Vec<&Value> = of_type(&told, "result")
+        .iter()
+        .map(|r| &r["cached"])
+        .collect();
     assert_eq!(cached, [&Value::from(true), &Value::from(false)]);
-    assert_eq!(server.requests().len(), 2, "what was judged is not asked again");
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "what was judged is not asked again"
+    );
     assert!(text(&bench.dicta(&["runs"]).stdout).contains("resume of"));
 }
 
@@ -57,8 +68,16 @@ fn resuming_asks_again_for_errors_alone() {
     assert_eq!(outcomes(&rows(&run)), ["unparsed", "pass"]);
     let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
     let told = rows(&resumed);
-    assert_eq!(outcomes(&told), ["pass", "pass"], "{}", text(&resumed.stderr));
-    let cached: Vec<&Value> = of_type(&told, "result").iter().map(|r| &r["cached"]).collect();
+    assert_eq!(
+        outcomes(&told),
+        ["pass", "pass"],
+        "{}",
+        text(&resumed.stderr)
+    );
+    let cached: Vec<&Value> = of_type(&told, "result")
+        .iter()
+        .map(|r| &r["cached"])
+        .collect();
     assert_eq!(cached, [&Value::from(false), &Value::from(true)]);
     assert_eq!(server.requests().len(), 3);
 }
@@ -69,7 +88,16 @@ fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
     let priced = judged_by(&server).replace("model: m }", PRICED);
     bench.workspace(&priced, POLITE);
-    let run = bench.dicta(&["run", "-q", "-j", "1", "--max-cost", "0", "--format", "jsonl"]);
+    let run = bench.dicta(&[
+        "run",
+        "-q",
+        "-j",
+        "1",
+        "--max-cost",
+        "0",
+        "--format",
+        "jsonl",
+    ]);
     let summary = rows(&run).pop().expect("a summary");
     assert_eq!(summary["pending"], 2);
     assert_eq!(server.requests().len(), 0, "nothing was sent");
@@ -81,7 +109,9 @@ fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
     let why = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{why}");
     assert!(
-        why.contains("judge `m`") && why.contains("price of big is not known") && why.contains("add `prices:"),
+        why.contains("judge `m`")
+            && why.contains("price of big is not known")
+            && why.contains("add `prices:"),
         "{why}"
     );
 }
@@ -123,8 +153,18 @@ fn the_end_and_show_tell_the_same_of_judges_and_tools() {
     let (ran, shown) = (rows(&run), rows(&shown));
     assert_eq!(of_type(&ran, "judge"), of_type(&shown, "judge"));
     let judge = of_type(&ran, "judge")[0];
-    assert_eq!((&judge["judge"], &judge["model"]), (&"m".into(), &"m".into()));
-    for (key, value) in [("cells", 2), ("calls", 2), ("failed", 0), ("rejected", 1), ("errors", 1), ("cached", 0)] {
+    assert_eq!(
+        (&judge["judge"], &judge["model"]),
+        (&"m".into(), &"m".into())
+    );
+    for (key, value) in [
+        ("cells", 2),
+        ("calls", 2),
+        ("failed", 0),
+        ("rejected", 1),
+        ("errors", 1),
+        ("cached", 0),
+    ] {
         assert_eq!(judge[key], value, "{key}: {judge}");
     }
     assert!(judge["p50_ms"].is_u64() && judge["p95_ms"].is_u64());
@@ -133,11 +173,18 @@ fn the_end_and_show_tell_the_same_of_judges_and_tools() {
     assert!(cost > 0.0);
     assert!((judge["cost_usd"].as_f64().expect("known") - cost).abs() < 1e-9);
     let human = text(&bench.dicta(&["show", "@"]).stdout);
-    assert!(human.contains("judge m (m): 2 cells, 0 cached, 1 error · 2 calls (0 failed)"), "{human}");
+    assert!(
+        human.contains("judge m (m): 2 cells, 0 cached, 1 error · 2 calls (0 failed)"),
+        "{human}"
+    );
 
     // A preview rests on what was seen.
     let plan = text(&bench.dicta(&["run", "--dry-run", "--refresh"]).stdout);
     assert!(plan.contains("from 2 past cells"), "{plan}");
-    let fresh = text(&bench.dicta(&["run", "--dry-run", "--refresh", "--judge", "m"]).stdout);
+    let fresh = text(
+        &bench
+            .dicta(&["run", "--dry-run", "--refresh", "--judge", "m"])
+            .stdout,
+    );
     assert!(fresh.contains("about $0."), "{fresh}");
 }

@@ -153,7 +153,10 @@ fn totals() -> impl Strategy<Value = Totals> {
                 outcomes: outcomes.into_iter().collect(),
                 usage,
                 cost_usd,
-                bill: cost_usd.map(|usd| Bill { usd, unknown: pending }),
+                bill: cost_usd.map(|usd| Bill {
+                    usd,
+                    unknown: pending,
+                }),
                 duration_ms: Millis(cells),
                 cancelled,
             },

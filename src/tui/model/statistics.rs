@@ -28,7 +28,8 @@ pub(crate) fn stopped(model: &Model) -> Option<String> {
 /// The text.
 pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
     let Some(run) = run(model) else {
-        let text = "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
+        let text =
+            "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
         return vec![Block::new(text, Role::Muted)];
     };
     let state = &run.state;
@@ -40,7 +41,9 @@ pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
     } else {
         "no end yet"
     };
-    let took = state.last.map_or_else(String::new, |(_, at)| format!(" · {at}"));
+    let took = state
+        .last
+        .map_or_else(String::new, |(_, at)| format!(" · {at}"));
     let head = format!(
         "run {name} · {stage} · {} of {} have a result{took} · {}",
         run.done,

@@ -11,11 +11,11 @@ use crate::run::{CachePolicy, Preview};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Chord;
-use crate::tui::model::{Model, statistics};
 use crate::tui::model::cells::RowId;
 use crate::tui::model::notices::Level;
 use crate::tui::model::overlay::{self, AtHand, Overlay};
 use crate::tui::model::runs::Ticket;
+use crate::tui::model::{Model, statistics};
 use crate::tui::widget::flow::Scroll;
 use crate::tui::widget::input::Input;
 

@@ -246,7 +246,7 @@ fn help_row(spec: &'static CommandSpec, model: &Model, narrow: bool) -> Row<'sta
     }
 }
 
-fn log(canvas: &mut Canvas<'_>, title: &str, told: &[Block<'_>], scroll: &flow::Scroll) {
+fn log(canvas: &mut Canvas<'_>, title: &str, told: &dyn flow::Source, scroll: &flow::Scroll) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
     // A message takes a row or two: no more room than that is taken from what lies under it.
