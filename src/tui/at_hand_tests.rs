@@ -87,7 +87,12 @@ async fn keys_in_the_environment_are_judges_and_what_is_not_read_yet_says_so() {
             "anthropic · key in ANTHROPIC_API_KEY"
         ]
     );
-    assert!(found[0].note.ends_with(" tokens, cost unknown (no prices)"));
+    let (priced, unpriced) = (&found[0].note, &found[1].note);
+    assert!(
+        priced.contains("about $0.") && priced.ends_with("(prices as of 2026-10-07)"),
+        "{priced}"
+    );
+    assert!(unpriced.ends_with(" tokens, cost unknown (no prices)"));
     assert!(found[2].judge.is_none() && found[2].note.starts_with("not in this version yet"));
     assert!(!format!("{found:?}").contains("sk-secret"));
 }
