@@ -265,7 +265,7 @@ impl Stats {
         }
     }
 
-    fn tool(&mut self, cell: CellIx, call: (TurnIx, CallIx), fact: &ToolFact) {
+    fn tool(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
         let Some(open) = self.open.get_mut(&cell) else {
             return;
         };
@@ -278,15 +278,15 @@ impl Stats {
             if name != SUBMIT && (self.tools.len() < TOOLS || self.tools.contains_key(&name)) {
                 self.tools.entry(name.clone()).or_default().calls += 1;
             }
-            open.tools.insert(call, name);
+            open.tools.insert(which, name);
             return;
         }
-        let Some(name) = open.tools.get(&call) else {
+        let Some(name) = open.tools.get(&which) else {
             return;
         };
         if name == SUBMIT {
-            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(call.0) {
-                open.rejected = Some(call.0);
+            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
+                open.rejected = Some(which.0);
                 judge.rejected += 1;
             }
             return;

@@ -104,23 +104,20 @@ impl Story {
         self.turn(to, cell, turn, finished);
     }
 
-    fn tool(&mut self, call: u16, name: &str, facts: Vec<ToolFact>) {
+    fn tool(&mut self, nth: u16, name: &str, facts: Vec<ToolFact>) {
         let received = ToolFact::Received {
             id: "c".into(),
             name: name.into(),
             raw: "{}".into(),
         };
         for fact in std::iter::once(received).chain(facts) {
-            let (cell, turn, call) = (CELL, TurnIx(0), CallIx(call));
-            self.at(
-                0,
-                Kind::Tool {
-                    cell,
-                    turn,
-                    call,
-                    fact,
-                },
-            );
+            let told = Kind::Tool {
+                cell: CELL,
+                turn: TurnIx(0),
+                call: CallIx(nth),
+                fact,
+            };
+            self.at(0, told);
         }
     }
 

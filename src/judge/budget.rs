@@ -175,12 +175,12 @@ impl Budget {
     pub async fn admit(
         self: &Arc<Self>,
         call: Call,
-        cell: CellTook,
+        so_far: CellTook,
     ) -> Result<Reservation, Reached> {
         loop {
             // Before looking, so that what is settled meanwhile is not missed.
             let settled = self.settled.notified();
-            if let Some(answer) = self.try_admit(call, cell) {
+            if let Some(answer) = self.try_admit(call, so_far) {
                 return answer;
             }
             settled.await;
@@ -191,9 +191,9 @@ impl Budget {
     fn try_admit(
         self: &Arc<Self>,
         call: Call,
-        cell: CellTook,
+        so_far: CellTook,
     ) -> Option<Result<Reservation, Reached>> {
-        if let Some(over) = over(&self.limits.cell, &cell.took, cell.elapsed, call.free) {
+        if let Some(over) = over(&self.limits.cell, &so_far.took, so_far.elapsed, call.free) {
             return Some(Err(over.reached(true, &Took::default(), true)));
         }
         if let Err(reached) = self.check(call.free) {
@@ -300,10 +300,8 @@ impl Over {
         );
         if assumed.calls > 0 && self.limit == "usd" {
             let calls = crate::model::counted(assumed.calls, "call");
-            why.push_str(&format!(
-                ", {} of it assumed for {calls} without a bill",
-                amount(assumed.usd)
-            ));
+            let usd = amount(assumed.usd);
+            why = format!("{why}, {usd} of it assumed for {calls} without a bill");
         }
         why.push(')');
         Reached {

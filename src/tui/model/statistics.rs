@@ -34,7 +34,7 @@ pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
     };
     let state = &run.state;
     let name = run.id.as_ref().map_or("?", RunId::letters);
-    let stage = if run.is_live() && model.replay.is_none() {
+    let how_far = if run.is_live() && model.replay.is_none() {
         "under way"
     } else if state.totals.is_some() {
         "ended"
@@ -45,7 +45,7 @@ pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
         .last
         .map_or_else(String::new, |(_, at)| format!(" · {at}"));
     let head = format!(
-        "run {name} · {stage} · {} of {} have a result{took} · {}",
+        "run {name} · {how_far} · {} of {} have a result{took} · {}",
         run.done,
         counted(run.planned(), "cell"),
         state.stats.bill()

@@ -360,9 +360,7 @@ fn summary(run: &Run, glyphs: &Glyphs) -> String {
     let how = if totals.cancelled { " cancelled" } else { "" };
     let mut text = format!("run {name}{how}: {}", said.join(", "));
     if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {
-        text.push_str(&format!(
-            "; stopped by the budget ({stop}): dicta run --resume {name}"
-        ));
+        text = format!("{text}; stopped by the budget ({stop}): dicta run --resume {name}");
     }
     text
 }
