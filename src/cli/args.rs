@@ -258,7 +258,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "USD", value_parser = usd)]
     pub(super) max_cost: Option<f64>,
     /// Go on with a run that was interrupted, cancelled or stopped by a budget: its verdicts are carried over as they
-    /// are; what is pending and what ended in an error of any kind (check_error, judge_error, unparsed, turn_limit,
+    /// are; what is pending and what ended in an error of any kind (`check_error`, `judge_error`, unparsed, `turn_limit`,
     /// truncated, timeout, budget, cancelled) is done again
     #[arg(long, value_name = "RUN")]
     pub(super) resume: Option<String>,

@@ -206,7 +206,6 @@ impl RunState {
             } => self.with(*cell, |c| c.tool(*turn, *call, fact)),
             Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
             Kind::Resumed { cell, how } => self.with(*cell, |c| c.resume(how)),
-            Kind::BudgetReached { cell: Some(_), .. } => {}
             Kind::BudgetReached { .. } => self.budgets.extend(BudgetStop::of(&event.kind)),
             Kind::Note { cell, text } => self.notes.push((*cell, text.clone())),
             Kind::RunFinished(totals) => self.totals = Some(totals.clone()),
