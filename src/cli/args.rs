@@ -303,7 +303,12 @@ pub(super) struct RunArgs {
     /// repeats, and ask no judge; what has no recorded verdict stays pending
     #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
     pub(super) recorded: bool,
-    /// Go on with a run that was interrupted, and try its errors again
+    /// The most that this run may cost, in USD; instead of `limits.max_cost_usd`
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    pub(super) max_cost: Option<f64>,
+    /// Go on with a run that was interrupted, cancelled or stopped by a budget: its verdicts are carried over as they
+    /// are; what is pending and what ended in an error of any kind (`check_error`, `judge_error`, unparsed, `turn_limit`,
+    /// truncated, timeout, budget, cancelled) is done again
     #[arg(long, value_name = "RUN")]
     pub(super) resume: Option<String>,
     /// Print the plan and what it would cost, and run nothing
@@ -374,6 +379,19 @@ pub(super) enum SchemaOf {
     Workspace,
     Transcript,
     Event,
+}
+
+/// An amount of money.
+fn usd(text: &str) -> Result<f64, String> {
+    let amount: f64 = text
+        .trim_start_matches('$')
+        .parse()
+        .map_err(|_| "not a number".to_owned())?;
+    if amount.is_finite() && amount >= 0.0 {
+        Ok(amount)
+    } else {
+        Err("must be 0 or more".to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::args::{ListFormat, Place, SchemaOf};
 use super::trouble::Trouble;
 use super::workspace::open;
 use crate::handlers::Registry;
-use crate::model::KeySource;
+use crate::model::{JudgeConfig, KeySource};
 use crate::report::wrap;
 use crate::rubric;
 use crate::tools::available;
@@ -60,13 +60,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         } else {
             format!("tools {}", tools.join(", "))
         };
-        let price = if judge.is_free() {
-            "free"
-        } else if judge.prices.is_some() {
-            "priced"
-        } else {
-            "price unknown"
-        };
+        let price = price(judge);
         let _infallible = writeln!(
             out,
             "    {key} · {tools} · at most {} turns · {price}\n",
@@ -75,6 +69,28 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     }
     cx.streams.print(&out);
     Ok(0)
+}
+
+/// What a million tokens cost, and who says so.
+fn price(judge: &JudgeConfig) -> String {
+    if judge.is_free() {
+        return "free".to_owned();
+    }
+    let Some(pricing) = judge.pricing() else {
+        return format!(
+            "cost unknown: no prices for {} (add `prices:`)",
+            judge.model
+        );
+    };
+    let prices = pricing.prices;
+    let mut text = format!("${} + ${} per million tokens", prices.input, prices.output);
+    if let Some(cached) = prices.cached {
+        let _infallible = write!(text, " (${cached} cached)");
+    }
+    if let Some(as_of) = pricing.as_of {
+        let _infallible = write!(text, ", dicta's own prices as of {as_of}");
+    }
+    text
 }
 
 /// Lists the tools judges can be given.

@@ -85,6 +85,7 @@ fn options(args: &RunArgs) -> Result<RunOptions, Trouble> {
             _ => CachePolicy::Use,
         },
         resume: args.resume.clone(),
+        max_cost_usd: args.max_cost,
         ..RunOptions::default()
     })
 }
@@ -215,15 +216,22 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
-    let cost = judge.cost_usd.map_or_else(
-        || "cost unknown (no prices)".to_owned(),
-        |c| format!("about ${c:.4}"),
-    );
-    let _infallible = writeln!(
+    let _infallible = write!(
         out,
-        "\n  {calls} model calls, about {} + {} tokens (estimated from prompt sizes), {cost}",
-        judge.input_tokens, judge.output_tokens
+        "\n  {calls} model calls, about {} + {} tokens ({}; {} + {} to {} + {}), {}",
+        judge.input_tokens,
+        judge.output_tokens,
+        judge.basis(),
+        judge.tokens_least.0,
+        judge.tokens_least.1,
+        judge.tokens_most.0,
+        judge.tokens_most.1,
+        judge.cost_text()
     );
+    if let Some(time) = judge.time {
+        let _infallible = write!(out, ", about {time}");
+    }
+    out.push('\n');
     out
 }
 

@@ -54,13 +54,15 @@ pub(super) const RESULTS: &[&str] = &[
     "run_finished",
 ];
 
-/// The same with tool calls.
-const RESULTS_AND_CALLS: &[&str] = &[
+/// The same, and what statistics per judge and per tool are made of.
+const SHOWN: &[&str] = &[
     "run_started",
     "cells_planned",
     "cells_settled",
     "cell_finished",
+    "turn",
     "tool",
+    "budget_reached",
     "run_finished",
 ];
 
@@ -143,12 +145,10 @@ pub(super) fn show(
     let mut rows = Rows::default();
     let mut emit = |row: &Row<'_>| match (&selected, row) {
         (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
-        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Summary(_)) => Ok(()),
+        (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Stats(_) | Row::Summary(_)) => Ok(()),
         _ => writer.row(row),
     };
-    // What frozen evidence answered is counted from the calls; other runs are read without them.
-    let frozen = run.header()?.frozen.is_some();
-    let mut events = run.events_of(if frozen { RESULTS_AND_CALLS } else { RESULTS })?;
+    let mut events = run.events_of(SHOWN)?;
     let mut printed = Ok(());
     for event in &mut events {
         printed = rows.on(&event?, &mut emit);

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{
-    Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, RunId, TurnIx, Usage, WallTime,
+    Bill, Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, Prices, RunId, TurnIx, Usage,
+    WallTime,
 };
 
 /// The format of an event log.
@@ -163,9 +164,21 @@ pub struct JudgeSpec {
     /// What the model does not take, known before the first call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,
+    /// The prices of dicta's own table that its cost is reckoned by, where its author gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<Listed>,
     /// Its tools by name, each with the digest of its declaration: with the canonical arguments, what names evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<(String, Digest)>,
+}
+
+/// Prices of the built-in table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Listed {
+    /// USD per million tokens.
+    pub prices: Prices,
+    /// The day they were read from the vendor's page.
+    pub as_of: String,
 }
 
 /// A setting that was not sent.
@@ -248,8 +261,11 @@ pub struct Totals {
     pub outcomes: IndexMap<Outcome, u64>,
     /// What judging took.
     pub usage: Usage,
-    /// USD; `None` when unknown.
+    /// USD; `None` when some of it is unknown.
     pub cost_usd: Option<f64>,
+    /// What is known of the cost where not all of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
     /// How long.
     pub duration_ms: Millis,
     /// Whether it was cancelled.

@@ -18,6 +18,7 @@ pub(crate) mod laws;
 mod redact;
 mod state;
 mod wire;
+mod stats;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
@@ -28,12 +29,13 @@ pub use emitter::{
     BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
 };
 pub use header::{
-    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Parent, ParentCause, RubricSpec,
+    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Listed, Parent, ParentCause, RubricSpec,
     RunHeader, Snapshot, Totals,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
 pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
 pub use wire::{Exchange, HeldBy};
+pub use stats::{BudgetStop, JudgeStats, Stats, Times, ToolStats};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Digest, Hop, Millis, RawJson, Reply, RunId,
@@ -127,6 +129,15 @@ pub enum Kind {
         limit: String,
         /// Hard: nothing more is sent. Soft: judges were asked to conclude.
         hard: bool,
+        /// The cell whose own limit it is, or that was asked to conclude; `None`: the run's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cell: Option<CellIx>,
+        /// The limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<f64>,
+        /// What was taken of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<f64>,
     },
     /// Something worth telling that is none of the above: a skipped record, a warning.
     Note {
@@ -396,7 +407,7 @@ impl Kind {
             | Kind::Tool { cell, .. }
             | Kind::Paused { cell, .. }
             | Kind::Resumed { cell, .. } => Some(*cell),
-            Kind::Note { cell, .. } => *cell,
+            Kind::Note { cell, .. } | Kind::BudgetReached { cell, .. } => *cell,
             _ => None,
         }
     }

@@ -4,8 +4,9 @@
 
 use indexmap::IndexMap;
 
+use super::stats::Stats;
 use super::{
-    Answered, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece, Rope, RunEvent,
+    Answered, BudgetStop, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece, Rope, RunEvent,
     RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
 };
 use crate::model::{
@@ -30,8 +31,10 @@ pub struct RunState {
     pub cells: Vec<CellState>,
     /// Sentences that stand beside the facts.
     pub notes: Vec<(Option<CellIx>, String)>,
-    /// Budgets reached: which, and whether hard.
-    pub budgets: Vec<(String, bool)>,
+    /// Limits of the run that were reached, in order.
+    pub budgets: Vec<BudgetStop>,
+    /// Per judge and per tool.
+    pub stats: Stats,
     /// How it ended; `None`: it runs, or was interrupted.
     pub totals: Option<Box<Totals>>,
     /// Events of kinds this version does not know.
@@ -188,6 +191,7 @@ impl RunState {
     /// Applies the next event.
     pub fn apply(&mut self, event: &RunEvent) {
         self.last = Some((event.seq, event.at));
+        self.stats.apply(event);
         match &event.kind {
             Kind::RunStarted(header) => self.header = Some(header.clone()),
             Kind::CellsPlanned {
@@ -218,7 +222,7 @@ impl RunState {
             }
             Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
             Kind::Resumed { cell, how } => self.with(*cell, |c| c.resume(how)),
-            Kind::BudgetReached { limit, hard } => self.budgets.push((limit.clone(), *hard)),
+            Kind::BudgetReached { .. } => self.budgets.extend(BudgetStop::of(&event.kind)),
             Kind::Note { cell, text } => self.notes.push((*cell, text.clone())),
             Kind::RunFinished(totals) => self.totals = Some(totals.clone()),
             Kind::BlobStored(_) => {}

@@ -1,113 +1,320 @@
-//! What may still be spent in a run. Asked before each model call, told after each.
+//! What may still be taken in a run and in a cell: USD, tokens, calls, minutes. Asked before each model call, told after.
+//!
+//! **Reservation.** A call is let out only while what is spent *and what the calls under way may still take* is below the
+//! limit; else it waits until one of them is settled. So N parallel cells cannot all pass the check at once: a limit is
+//! overshot by at most one call, as long as no call takes more than it was estimated at (its prompt's size and the most
+//! it may write).
+//!
+//! **Unknown bills.** A call that was sent and whose bill never came counts against the limits as its estimate. That is
+//! an assumption, and a stopped run says how much of it there is.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::{Prices, Usage};
+use tokio::sync::Notify;
 
-/// What may still be spent in a run; asked before each model call. The default has no limit.
-#[derive(Debug, Default)]
-pub struct Budget {
-    max_cost_usd: Option<f64>,
-    state: Mutex<Spent>,
+use crate::clock::Clock;
+use crate::model::{Budgets, Caps, Millis};
+
+/// What calls took, or may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Took {
+    /// USD; 0 for a free judge.
+    pub usd: f64,
+    /// Tokens, prompts and replies together.
+    pub tokens: u64,
+    /// Model calls.
+    pub calls: u64,
 }
 
-#[derive(Debug, Default)]
-struct Spent {
-    usd: f64,
-    told: bool,
+impl Took {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            usd: self.usd + other.usd.max(0.0),
+            tokens: self.tokens.saturating_add(other.tokens),
+            calls: self.calls.saturating_add(other.calls),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            // Sums of fractions do not cancel exactly.
+            usd: (self.usd - other.usd.max(0.0)).max(0.0),
+            tokens: self.tokens.saturating_sub(other.tokens),
+            calls: self.calls.saturating_sub(other.calls),
+        }
+    }
 }
 
-/// A limit that was reached: nothing more is sent.
+/// A call that asks to be let out.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Call {
+    /// The most it is expected to take.
+    pub estimate: Took,
+    /// Whether it costs nothing, so that no limit of money stops it.
+    pub free: bool,
+}
+
+/// What a cell took so far, and since when it runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CellTook {
+    /// Its calls.
+    pub took: Took,
+    /// How long it runs.
+    pub elapsed: Millis,
+}
+
+/// A limit that was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reached {
-    /// `usd`.
+    /// `usd`, `tokens`, `calls`, `minutes`.
     pub limit: &'static str,
+    /// Whether it is the cell's limit, not the run's.
+    pub of_cell: bool,
+    /// The limit.
+    pub max: f64,
+    /// What was taken of it.
+    pub spent: f64,
     /// A sentence.
     pub why: String,
-    /// Whether this is the first time it is noticed, so that it is told once a run.
+    /// Whether this is the first time it is noticed, so that it is told once a run; always of a cell's.
     pub first: bool,
 }
 
+/// What may still be taken in a run and its cells. The default has no limit.
+#[derive(Default)]
+pub struct Budget {
+    limits: Budgets,
+    clock: Option<(Arc<dyn Clock>, Millis)>,
+    state: Mutex<State>,
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spent: Took,
+    /// What calls under way may still take.
+    reserved: Took,
+    /// Of `spent`: what is assumed, since no bill came; and for how many calls.
+    assumed: Took,
+    told_hard: bool,
+    told_soft: bool,
+}
+
+/// The right to make one call. Dropped unsettled it counts as its estimate if it was sent, else as nothing.
+pub struct Reservation {
+    budget: Arc<Budget>,
+    estimate: Took,
+    sent: bool,
+}
+
+impl Reservation {
+    /// It is on its way: from now on it may be billed.
+    pub fn send(&mut self) {
+        self.sent = true;
+    }
+
+    /// What it took. Call once; what it was assumed to take is given back.
+    pub fn settle(mut self, took: Took) {
+        self.close(took, false);
+    }
+
+    /// It was sent and its bill never came, which counts as the estimate.
+    pub fn lost(mut self) -> Took {
+        let estimate = self.estimate;
+        self.close(estimate, true);
+        estimate
+    }
+
+    fn close(&mut self, took: Took, assumed: bool) {
+        let estimate = std::mem::take(&mut self.estimate);
+        self.sent = false;
+        let mut state = self.budget.lock();
+        state.reserved = state.reserved.minus(estimate);
+        state.spent = state.spent.plus(took);
+        if assumed {
+            state.assumed = state.assumed.plus(took);
+        }
+        drop(state);
+        self.budget.settled.notify_waiters();
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let estimate = self.estimate;
+        if self.sent {
+            self.close(estimate, true);
+        } else if estimate != Took::default() {
+            self.close(Took::default(), false);
+        }
+    }
+}
+
 impl Budget {
-    /// A budget of so many US dollars; `None` for no limit.
-    pub fn new(max_cost_usd: Option<f64>) -> Self {
+    /// A budget that begins now.
+    pub fn new(limits: Budgets, clock: Arc<dyn Clock>) -> Self {
+        let began = clock.now();
         Self {
-            max_cost_usd,
-            state: Mutex::default(),
+            limits,
+            clock: Some((clock, began)),
+            ..Self::default()
         }
     }
 
-    /// Whether another model call may be made. Calls already out may still overshoot: their price is known afterwards.
-    pub fn check(&self) -> Result<(), Reached> {
-        let Some(max) = self.max_cost_usd else {
-            return Ok(());
-        };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.usd < max {
-            return Ok(());
-        }
-        let first = !std::mem::replace(&mut state.told, true);
-        Err(Reached {
-            limit: "usd",
-            why: format!(
-                "the budget of ${max} is reached (${:.4} spent); nothing was sent",
-                state.usd
-            ),
-            first,
+    /// Whether a limit of the run is reached, so that nothing new is begun. `free`: money does not matter.
+    pub fn check(&self, free: bool) -> Result<(), Reached> {
+        let mut state = self.lock();
+        let over = over(&self.limits.run, &state.spent, self.elapsed(), free);
+        over.map_or(Ok(()), |over| {
+            let first = !std::mem::replace(&mut state.told_hard, true);
+            Err(over.reached(false, &state.assumed, first))
         })
     }
 
-    /// Counts what a call cost, where that is known.
-    pub fn spend(&self, usd: f64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.usd += usd.max(0.0);
+    /// Waits until a call may be made, and reserves what it may take. The error: a limit of the run or the cell is reached.
+    pub async fn admit(
+        self: &Arc<Self>,
+        call: Call,
+        so_far: CellTook,
+    ) -> Result<Reservation, Reached> {
+        loop {
+            // Before looking, so that what is settled meanwhile is not missed.
+            let settled = self.settled.notified();
+            if let Some(answer) = self.try_admit(call, so_far) {
+                return answer;
+            }
+            settled.await;
+        }
     }
 
-    /// US dollars spent so far, as far as known.
-    pub fn spent(&self) -> f64 {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.usd
+    /// `None`: it depends on what the calls under way take.
+    fn try_admit(
+        self: &Arc<Self>,
+        call: Call,
+        so_far: CellTook,
+    ) -> Option<Result<Reservation, Reached>> {
+        if let Some(over) = over(&self.limits.cell, &so_far.took, so_far.elapsed, call.free) {
+            return Some(Err(over.reached(true, &Took::default(), true)));
+        }
+        if let Err(reached) = self.check(call.free) {
+            return Some(Err(reached));
+        }
+        let mut state = self.lock();
+        let likely = state.spent.plus(state.reserved);
+        if over(&self.limits.run, &likely, Millis(0), call.free).is_some() {
+            return None;
+        }
+        state.reserved = state.reserved.plus(call.estimate);
+        Some(Ok(Reservation {
+            budget: Arc::clone(self),
+            estimate: call.estimate,
+            sent: false,
+        }))
+    }
+
+    /// Whether a judge should conclude now: a limit of the cell or the run is nearly reached, or one more call is all that
+    /// is left of it. `begun`: it has asked at least once; a fresh cell concludes only where its own limit is one call.
+    pub fn near(&self, cell: CellTook, free: bool, begun: bool) -> Option<Reached> {
+        let soft = self.limits.soft;
+        let own = near(&self.limits.cell, soft, &cell.took, cell.elapsed, free);
+        let own = own.filter(|near| begun || near.limit == "calls");
+        if let Some(near) = own {
+            return Some(near.reached(true, &Took::default(), true));
+        }
+        if !begun {
+            return None;
+        }
+        let mut state = self.lock();
+        let near = near(&self.limits.run, soft, &state.spent, self.elapsed(), free)?;
+        let first = !std::mem::replace(&mut state.told_soft, true);
+        Some(near.reached(false, &state.assumed, first))
+    }
+
+    /// What was taken so far, assumed bills included.
+    pub fn spent(&self) -> Took {
+        self.lock().spent
+    }
+
+    fn elapsed(&self) -> Millis {
+        self.clock
+            .as_ref()
+            .map_or(Millis(0), |(clock, began)| clock.now().since(*began))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a usage costs in US dollars; `None` when tokens are unknown.
-pub fn cost_of(usage: &Usage, prices: &Prices) -> Option<f64> {
-    let (input, output) = (usage.input?, usage.output?);
-    let cached = usage.cached.unwrap_or(0).min(input);
-    let fresh = (input - cached) as f64 * prices.input;
-    let read = cached as f64 * prices.cached.unwrap_or(prices.input);
-    Some((fresh + read + output as f64 * prices.output) / 1e6)
+/// A limit with what was taken of it.
+#[derive(Debug, Clone, Copy)]
+struct Over {
+    limit: &'static str,
+    max: f64,
+    spent: f64,
+}
+
+/// The limits that are set, each with what was taken of it.
+fn taken(caps: &Caps, took: &Took, elapsed: Millis, free: bool) -> impl Iterator<Item = Over> {
+    let usd = caps.max_cost_usd.filter(|_| !free);
+    let tokens = caps.max_tokens.map(|most| most as f64);
+    let calls = caps.max_calls.map(|most| most as f64);
+    let minutes = elapsed.0 as f64 / 60_000.0;
+    [
+        ("usd", usd, took.usd),
+        ("tokens", tokens, took.tokens as f64),
+        ("calls", calls, took.calls as f64),
+        ("minutes", caps.max_minutes, minutes),
+    ]
+    .into_iter()
+    .filter_map(|(limit, max, spent)| {
+        Some(Over {
+            limit,
+            max: max?,
+            spent,
+        })
+    })
+}
+
+fn over(caps: &Caps, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
+    taken(caps, took, elapsed, free).find(|of| of.spent >= of.max)
+}
+
+fn near(caps: &Caps, soft: f64, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
+    taken(caps, took, elapsed, free)
+        .find(|of| of.spent >= of.max * soft || (of.limit == "calls" && of.spent + 1.0 >= of.max))
+}
+
+impl Over {
+    fn reached(self, of_cell: bool, assumed: &Took, first: bool) -> Reached {
+        let whose = if of_cell { "cell" } else { "run" };
+        let amount = |x: f64| match self.limit {
+            "usd" => format!("${x:.4}"),
+            "minutes" => format!("{x:.1} minutes"),
+            limit => format!("{x:.0} {limit}"),
+        };
+        let max = amount(self.max);
+        let mut why = format!(
+            "the {whose}'s limit of {max} is reached or near ({} taken",
+            amount(self.spent)
+        );
+        if assumed.calls > 0 && self.limit == "usd" {
+            let calls = crate::model::counted(assumed.calls, "call");
+            let usd = amount(assumed.usd);
+            why = format!("{why}, {usd} of it assumed for {calls} without a bill");
+        }
+        why.push(')');
+        Reached {
+            limit: self.limit,
+            of_cell,
+            max: self.max,
+            spent: self.spent,
+            why,
+            first,
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reached_budget_is_told_once_and_refuses_ever_after() {
-        let budget = Budget::new(Some(0.5));
-        assert_eq!(budget.check(), Ok(()));
-        budget.spend(0.5);
-        assert!(budget.check().is_err_and(|r| r.first));
-        assert!(budget.check().is_err_and(|r| !r.first));
-        assert_eq!(Budget::default().check(), Ok(()));
-    }
-
-    #[test]
-    fn cached_tokens_have_their_own_price_and_unknown_stays_unknown() {
-        let prices = Prices {
-            input: 2.0,
-            output: 10.0,
-            cached: Some(0.5),
-        };
-        let usage = Usage {
-            input: Some(1_000_000),
-            output: Some(100_000),
-            cached: Some(400_000),
-            thinking: None,
-            calls: 1,
-        };
-        assert_eq!(cost_of(&usage, &prices), Some(1.2 + 0.2 + 1.0));
-        assert_eq!(cost_of(&Usage::default(), &prices), None);
-    }
-}
+#[path = "budget_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use crate::model::Millis;
 
 /// The time a cell may still take.
 pub(super) struct Deadline {
+    limit: Millis,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     changed: Notify,
@@ -25,6 +26,7 @@ impl Deadline {
     pub(super) fn new(clock: Arc<dyn Clock>, limit: Millis) -> Self {
         let since = clock.now();
         Self {
+            limit,
             clock,
             state: Mutex::new(State {
                 left: limit,
@@ -61,6 +63,11 @@ impl Deadline {
             0 => state.left.since(self.clock.now().since(state.since)),
             _ => state.left,
         }
+    }
+
+    /// How much of it is used.
+    pub(super) fn used(&self) -> Millis {
+        self.limit.since(self.left())
     }
 
     /// Stops the time until the guard is dropped. Several may hold it.

@@ -13,7 +13,7 @@ use super::evidence::EvidenceStore;
 use super::form::{Form, SubmitVerdict};
 use super::gate::Gate;
 use super::marker::Secret;
-use super::meter::Meter;
+use super::meter::{Meter, is_limited};
 use super::prompt::{self, Frame, Prompt};
 use super::trace::Trace;
 use super::verdict::PARSER_VERSION;
@@ -102,6 +102,11 @@ impl Engine {
     pub fn with_model(mut self, model: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
         self.models.insert(model.into(), provider);
         self
+    }
+
+    /// Whether its calls count against a budget.
+    pub fn is_limited(&self) -> bool {
+        is_limited(&self.config)
     }
 
     /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
@@ -297,8 +302,9 @@ impl Engine {
 
     async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
         let began = cx.clock.now();
-        let meter = Meter::new(self.config.prices, &self.deps.budget);
         let deadline = Deadline::new(Arc::clone(&cx.clock), self.config.timeout);
+        let model = ask.params.model.as_deref();
+        let meter = Meter::new(&self.config, model, &self.deps.budget, &deadline);
         let by_human = AtomicBool::new(false);
         let mut result = match self.setup(ask) {
             Err(error) => CellResult::failed(Outcome::JudgeError, error.to_string()),
@@ -327,12 +333,10 @@ impl Engine {
                 }
             }
         };
-        let (usage, cost) = meter.read();
+        let (usage, bill) = meter.read();
         result.usage = Some(usage);
-        result.cost_usd = match self.config.provider {
-            ProviderKind::Rules | ProviderKind::Replay => Some(0.0),
-            _ => cost,
-        };
+        result.cost_usd = bill.known();
+        result.bill = (bill.unknown > 0).then_some(bill);
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());
         result.by_human |= by_human.into_inner();
         if let Some(clean) = result

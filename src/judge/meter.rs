@@ -1,61 +1,168 @@
-//! Counts what a trace costs while it runs, so that a trace that is cut off has its figures too.
+//! Counts what a trace costs while it runs, so that a trace that is cut off has its figures too; and holds each of its
+//! attempts to the budget.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::budget::{Budget, cost_of};
+use futures_util::FutureExt as _;
+
+use super::budget::{Budget, Call, CellTook, Reached, Reservation, Took};
 use super::deadline::Deadline;
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{CellIx, Millis, Prices, Usage};
+use crate::model::{Bill, CellIx, JudgeConfig, Millis, Pricing, ProviderKind, Usage};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
+
+/// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
+/// high than too low.
+const BYTES_A_TOKEN: u64 = 3;
+/// What a reply may have where the judge does not say.
+const REPLY: u64 = 4096;
 
 /// Tokens, calls and money of one trace.
 pub(super) struct Meter<'a> {
-    prices: Option<Prices>,
-    budget: &'a Budget,
+    pricing: Option<Pricing>,
+    free: bool,
+    /// Whether its calls count at all: those of built-in judges are no model calls.
+    limited: bool,
+    reply: u64,
+    budget: &'a Arc<Budget>,
+    deadline: &'a Deadline,
     state: Mutex<State>,
 }
 
-#[derive(Clone, Copy)]
 struct State {
     usage: Usage,
-    usd: Option<f64>,
+    bill: Bill,
+    took: Took,
+    /// The right to the next attempt, if it is reserved already.
+    slot: Option<Reservation>,
+    refused: Option<Reached>,
+    concluding: bool,
     held: Millis,
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(prices: Option<Prices>, budget: &'a Budget) -> Self {
+    pub(super) fn new(
+        config: &JudgeConfig,
+        model: Option<&str>,
+        budget: &'a Arc<Budget>,
+        deadline: &'a Deadline,
+    ) -> Self {
         Self {
-            prices,
+            pricing: config.pricing_of(model.unwrap_or(&config.model)),
+            free: config.is_free(),
+            limited: is_limited(config),
+            reply: config.max_output_tokens.map_or(REPLY, u64::from),
             budget,
+            deadline,
             state: Mutex::new(State {
                 usage: Usage::default(),
-                usd: prices.map(|_| 0.0),
+                bill: Bill::NOTHING,
+                took: Took::default(),
+                slot: None,
+                refused: None,
+                concluding: false,
                 held: Millis(0),
             }),
         }
     }
 
-    /// Tokens and calls so far, failed attempts included; and US dollars, where prices and tokens are known.
-    pub(super) fn read(&self) -> (Usage, Option<f64>) {
-        let state = *self.lock();
-        (state.usage, state.usd)
+    /// Tokens and calls so far, failed attempts included; and what is known of their cost.
+    pub(super) fn read(&self) -> (Usage, Bill) {
+        let state = self.lock();
+        let bill = if self.free { Bill::NOTHING } else { state.bill };
+        (state.usage, bill)
     }
 
-    fn attempt(&self) {
-        self.lock().usage.calls += 1;
+    /// Waits until the budget lets a request out, and reserves what it may take. Time in which others' bills are waited
+    /// for is not the cell's.
+    pub(super) async fn admit(&self, body: &Body) -> Result<(), Reached> {
+        if !self.limited || self.lock().slot.is_some() {
+            return Ok(());
+        }
+        let mut asked = Box::pin(self.budget.admit(self.estimate(body), self.cell()));
+        let answer = if let Some(answer) = (&mut asked).now_or_never() {
+            answer
+        } else {
+            let _still = self.deadline.pause();
+            asked.await
+        };
+        self.lock().slot = Some(answer?);
+        Ok(())
     }
 
-    fn bill(&self, usage: &Usage) {
-        let cost = self.prices.and_then(|prices| cost_of(usage, &prices));
-        if let Some(cost) = cost {
-            self.budget.spend(cost);
+    /// Whether the judge should conclude, and whether that is new for this cell. `begun`: it has asked before.
+    pub(super) fn near(&self, begun: bool) -> Option<(Reached, bool)> {
+        if !self.limited {
+            return None;
+        }
+        let reached = self.budget.near(self.cell(), self.free, begun)?;
+        let new = !std::mem::replace(&mut self.lock().concluding, true);
+        Some((reached, new))
+    }
+
+    /// Whether it was asked to conclude.
+    pub(super) fn concluding(&self) -> bool {
+        self.lock().concluding
+    }
+
+    /// Why an attempt was not let out, if one was not.
+    pub(super) fn refused(&self) -> Option<Reached> {
+        self.lock().refused.take()
+    }
+
+    fn cell(&self) -> CellTook {
+        CellTook {
+            took: self.lock().took,
+            elapsed: self.deadline.used(),
+        }
+    }
+
+    fn estimate(&self, body: &Body) -> Call {
+        let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let input = bytes.div_ceil(BYTES_A_TOKEN);
+        let usd = self.pricing.map(|p| p.of_tokens(input, self.reply));
+        Call {
+            estimate: Took {
+                usd: if self.free { 0.0 } else { usd.unwrap_or(0.0) },
+                tokens: input.saturating_add(self.reply),
+                calls: 1,
+            },
+            free: self.free,
+        }
+    }
+
+    /// The bill of an attempt.
+    fn bill(&self, usage: &Usage, reservation: Option<Reservation>) {
+        let tokens = usage
+            .input
+            .zip(usage.output)
+            .map(|(i, o)| i.saturating_add(o));
+        let usd = if self.free {
+            Some(0.0)
+        } else {
+            self.pricing.and_then(|pricing| pricing.cost(usage))
+        };
+        let mut took = Took {
+            usd: usd.unwrap_or(0.0),
+            tokens: tokens.unwrap_or(0),
+            calls: 1,
+        };
+        match (reservation, tokens, usd) {
+            (Some(reservation), Some(_), Some(_)) => reservation.settle(took),
+            // What is not known of it counts as estimated.
+            (Some(reservation), ..) => took = reservation.lost(),
+            (None, ..) => {}
         }
         let mut state = self.lock();
         let billed = Usage { calls: 0, ..*usage };
         state.usage = state.usage.plus(billed);
-        state.usd = state.usd.zip(cost).map(|(so_far, cost)| so_far + cost);
+        state.took = add(state.took, took);
+        state.bill = state.bill.plus(Bill {
+            usd: usd.unwrap_or(0.0),
+            unknown: u64::from(usd.is_none()),
+        });
     }
 
     /// The first request waited this long before it was sent.
@@ -68,8 +175,31 @@ impl<'a> Meter<'a> {
         self.lock().held
     }
 
-    fn lost(&self) {
-        self.lock().usd = None;
+    /// An attempt that cost nothing: it was refused, or reached nobody.
+    fn unbilled(&self, reservation: Option<Reservation>) {
+        let took = Took {
+            calls: 1,
+            ..Took::default()
+        };
+        if let Some(reservation) = reservation {
+            reservation.settle(took);
+        }
+        let mut state = self.lock();
+        state.took = add(state.took, took);
+    }
+
+    /// Something was sent and may be billed; how much is not known.
+    fn lost(&self, reservation: Option<Reservation>) {
+        let took = reservation.map_or(
+            Took {
+                calls: 1,
+                ..Took::default()
+            },
+            Reservation::lost,
+        );
+        let mut state = self.lock();
+        state.took = add(state.took, took);
+        state.bill.unknown += 1;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -77,13 +207,49 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// A provider whose attempts are counted, the failed ones too, and that knows how long the cell may still take.
+/// Whether a judge's calls count against a budget: a built-in judge makes none.
+pub(super) fn is_limited(config: &JudgeConfig) -> bool {
+    !matches!(config.provider, ProviderKind::Rules | ProviderKind::Replay)
+}
+
+fn add(a: Took, b: Took) -> Took {
+    Took {
+        usd: a.usd + b.usd,
+        tokens: a.tokens.saturating_add(b.tokens),
+        calls: a.calls.saturating_add(b.calls),
+    }
+}
+
+/// A provider whose attempts are counted, the failed ones too, and held to the budget, and that
+/// knows how long the cell may still take.
 pub(super) struct Metered<'a> {
     pub(super) inner: &'a dyn Provider,
     pub(super) meter: &'a Meter<'a>,
     pub(super) deadline: &'a Deadline,
     /// Whether a cell's first request has yet to be admitted.
     pub(super) first: AtomicBool,
+}
+
+/// An attempt under way: dropped before its end (cancelled, out of time) its bill is unknown.
+struct Sending<'m, 'a> {
+    meter: &'m Meter<'a>,
+    reservation: Option<Reservation>,
+    open: bool,
+}
+
+impl Sending<'_, '_> {
+    fn done(mut self) -> Option<Reservation> {
+        self.open = false;
+        self.reservation.take()
+    }
+}
+
+impl Drop for Sending<'_, '_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.meter.lost(self.reservation.take());
+        }
+    }
 }
 
 impl Provider for Metered<'_> {
@@ -136,21 +302,42 @@ impl Provider for Metered<'_> {
         cx: &'a CallCx,
     ) -> Fut<'a, Result<Finished, ProviderError>> {
         Box::pin(async move {
-            self.meter.attempt();
+            // A further attempt is a further call.
+            if let Err(reached) = self.meter.admit(body).await {
+                let why = format!("{}; nothing more is sent", reached.why);
+                self.meter.lock().refused = Some(reached);
+                return Err(ProviderError::Request(why));
+            }
+            let mut reservation = {
+                let mut state = self.meter.lock();
+                state.usage.calls += 1;
+                state.slot.take()
+            };
+            if let Some(reservation) = &mut reservation {
+                reservation.send();
+            }
+            let sending = Sending {
+                meter: self.meter,
+                reservation,
+                open: true,
+            };
             let done = self.inner.send(body, attempt, cx).await;
             let told = self.inner.told(cx.cell).unwrap_or_default();
+            let reservation = sending.done();
             match &done {
-                Ok(finished) => self.meter.bill(&finished.usage),
+                Ok(finished) => self.meter.bill(&finished.usage, reservation),
                 Err(ProviderError::Cut {
                     billed: Some(usage),
                     ..
-                }) => self.meter.bill(usage),
-                // Something was written and will be billed; how much is not known.
-                Err(ProviderError::Cut { billed: None, .. } | ProviderError::InStream { .. }) => {
-                    self.meter.lost();
-                }
-                Err(_) if told.exchange.cost_unknown => self.meter.lost(),
-                Err(_) => {}
+                }) => self.meter.bill(usage, reservation),
+                Err(
+                    ProviderError::Cut { billed: None, .. }
+                    | ProviderError::InStream { .. }
+                    | ProviderError::Malformed(_)
+                    | ProviderError::Cancelled,
+                ) => self.meter.lost(reservation),
+                Err(_) if told.exchange.cost_unknown => self.meter.lost(reservation),
+                Err(_) => self.meter.unbilled(reservation),
             }
             done
         })

@@ -21,6 +21,7 @@ mod engine;
 mod evidence;
 mod form;
 mod gate;
+mod limits;
 mod marker;
 mod meter;
 mod parts;
@@ -37,7 +38,7 @@ mod window;
 #[cfg(test)]
 mod fake;
 
-pub use budget::{Budget, Reached, cost_of};
+pub use budget::{Budget, Reached, Took};
 pub use citations::Sources;
 pub(crate) use citations::{Place as CitedPlace, place as cited_place};
 pub use engine::{Engine, EngineDeps};

@@ -74,7 +74,7 @@ impl Trace<'_> {
                 turn: TurnIx(turn),
                 ..self.cx.clone()
             };
-            let last = turn + 1 == self.setup.max_turns;
+            let last = turn + 1 == self.setup.max_turns || self.conclude(&cx).await;
             let finished = self.ask_model(&memory, last, &cx).await?;
             memory.session.reply(&finished);
             match &finished.reply.stop {
@@ -102,14 +102,6 @@ impl Trace<'_> {
             }
         }
         Err(self.out_of_turns())
-    }
-
-    fn out_of_turns(&self) -> CellResult {
-        let why = format!(
-            "no verdict within {} turns (max_turns)",
-            self.setup.max_turns
-        );
-        CellResult::failed(Outcome::TurnLimit, why)
     }
 
     /// Builds and sends one turn's request, and tells its facts.
@@ -143,14 +135,8 @@ impl Trace<'_> {
             Proceed::End(outcome) => return Err(ended(outcome)),
             Proceed::Go | Proceed::GoWith(_) | Proceed::Answer(_) => {}
         }
-        if !self.engine.config.is_free()
-            && let Err(reached) = self.engine.deps.budget.check()
-        {
-            if reached.first {
-                let limit = reached.limit.to_owned();
-                cx.out.send(Kind::BudgetReached { limit, hard: true }).await;
-            }
-            return Err(CellResult::failed(Outcome::Budget, reached.why));
+        if let Err(reached) = self.meter.admit(&body).await {
+            return Err(self.out_of_budget(reached, cx).await);
         }
         let mut request = Vec::with_capacity(body.pieces.len());
         for piece in &body.pieces {
@@ -164,9 +150,15 @@ impl Trace<'_> {
             deadline: self.deadline,
             first: AtomicBool::new(cx.turn == TurnIx(0)),
         };
-        let (attempt, finished) = provider::call(&metered, &body, cx)
-            .await
-            .map_err(|e| failed(&e))?;
+        let (attempt, finished) = match provider::call(&metered, &body, cx).await {
+            Ok(answered) => answered,
+            Err(error) => {
+                return Err(match self.meter.refused() {
+                    Some(reached) => self.out_of_budget(reached, cx).await,
+                    None => failed(&error),
+                });
+            }
+        };
         let told = metered.told(cx.cell);
         metered.forget(cx.cell);
         let mut native = Vec::with_capacity(finished.native.len());

@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Answer, Millis, Prices, RawJson, RunId};
+use crate::model::{Answer, Budgets, Caps, Millis, Prices, RawJson, RunId};
 use crate::provider::{Choice, ProviderError};
 use crate::tools::Tool as _;
 
@@ -366,7 +366,16 @@ async fn cancelling_ends_a_trace_wherever_it_waits() {
 #[tokio::test]
 async fn a_spent_budget_sends_nothing() {
     let mut bench = Bench::new(&[]);
-    bench.budget = std::sync::Arc::new(Budget::new(Some(0.0)));
+    bench.budget = std::sync::Arc::new(Budget::new(
+        Budgets {
+            run: Caps {
+                max_cost_usd: Some(0.0),
+                ..Caps::default()
+            },
+            ..Budgets::default()
+        },
+        std::sync::Arc::new(crate::clock::FakeClock::new()),
+    ));
     let script = Script::new(vec![text(PASSED)]);
     let (result, facts) = bench.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Budget);

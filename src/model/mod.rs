@@ -8,6 +8,7 @@ mod calibrated;
 mod cell_name;
 mod ids;
 mod judge;
+mod money;
 mod reply;
 mod result;
 mod text;
@@ -23,6 +24,7 @@ pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
     is_loopback_url,
 };
+pub use money::{Bill, Budgets, Caps, Pricing};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,

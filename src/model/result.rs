@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibrated::shown;
-use super::{Calibrated, Millis, RunId, Usage, WallTime};
+use super::{Bill, Calibrated, Millis, RunId, Usage, WallTime};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -221,6 +221,9 @@ pub struct CellResult {
     /// USD; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// What is known of the cost where `cost_usd` is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
     /// How long it took.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duration_ms: Millis,
@@ -251,6 +254,7 @@ impl CellResult {
             verdict: None,
             usage: None,
             cost_usd: None,
+            bill: None,
             duration_ms: Millis(0),
             cached: None,
             by_human: false,
@@ -262,6 +266,19 @@ impl CellResult {
         Self {
             error: Some(error.into()),
             ..Self::new(outcome, "")
+        }
+    }
+
+    /// What is known of its cost. A result that does not say counts each of its calls as unknown.
+    pub fn bill(&self) -> Bill {
+        let calls = self.usage.map_or(0, |usage| u64::from(usage.calls));
+        match (self.cost_usd, self.bill) {
+            (Some(usd), _) => Bill { usd, unknown: 0 },
+            (None, Some(bill)) => bill,
+            (None, None) => Bill {
+                usd: 0.0,
+                unknown: calls,
+            },
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::flags::flags;
+use super::stats::{stat_lines, tokens};
 use super::wrap::wrap;
 use super::{Format, ResultRow, Row, Style, Summary};
 use crate::event::FrozenPlan;
@@ -196,6 +197,20 @@ impl<'w> Human<'w> {
             text.push('\n');
             text.push_str(&evidence(frozen, summary));
         }
+        for stop in summary.budgets.iter().filter(|stop| stop.hard) {
+            let _infallible = write!(
+                text,
+                "\nstopped by the budget: {stop}; {} not run; go on with: dicta run --resume {}",
+                counted(summary.pending, "cell"),
+                letters(&summary.run)
+            );
+        }
+        if let Some(as_of) = &summary.as_of {
+            let _infallible = write!(
+                text,
+                "\nthe cost is reckoned by dicta's own prices as of {as_of}; `prices:` of a judge says otherwise"
+            );
+        }
         for line in text.lines() {
             writeln!(self.out, "{}", wrap(line, 0, 0, self.style.width))?;
         }
@@ -217,18 +232,11 @@ fn evidence(frozen: &FrozenPlan, summary: &Summary) -> String {
 
 /// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.
 fn spent(summary: &Summary) -> String {
-    let usage = &summary.usage;
-    let free = summary.cost_usd == Some(0.0);
-    let tokens = match (usage.input, usage.output) {
-        (Some(input), Some(output)) => format!(", {input} + {output} tokens"),
-        _ if free => String::new(),
-        _ => ", tokens unknown".to_owned(),
-    };
-    match summary.cost_usd {
-        Some(_) if free => format!("{tokens}, free"),
-        Some(cost) => format!("{tokens}, ${cost:.4}"),
-        None => format!("{tokens}, cost unknown"),
+    let bill = summary.bill;
+    if bill.is_nothing() && summary.usage.input.is_none() {
+        return ", free".to_owned();
     }
+    format!(", {}, {bill}", tokens(&summary.usage))
 }
 
 /// The votes that were cast: `2 pass, 1 fail`.
@@ -303,6 +311,13 @@ impl Format for Human<'_> {
                     self.out,
                     "rubric {rubric} on {transcript}: {passed}, {score}"
                 )
+            }
+            Row::Stats(stats) => {
+                writeln!(self.out)?;
+                for line in stat_lines(stats) {
+                    writeln!(self.out, "{}", wrap(&line, 0, 2, self.style.width))?;
+                }
+                Ok(())
             }
             Row::Summary(summary) => self.summary(summary),
         }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 
+use super::stats::{JudgeLine, ToolLine};
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
 use crate::model::{
     Calibrated, Change, Citation, Outcome, RunId, Usage, VerdictPart, Votes, is_invisible,
@@ -64,6 +65,15 @@ impl Format for Jsonl<'_> {
             Row::Result(row) => self.line(&ResultLine::of(row)),
             Row::Decision(row) => self.line(&DecisionLine::of(row)),
             Row::Rubric(row) => self.line(&RubricLine::of(row)),
+            Row::Stats(stats) => {
+                for judge in stats.told() {
+                    self.line(&JudgeLine::of(judge))?;
+                }
+                for (name, tool) in &stats.tools {
+                    self.line(&ToolLine::of(name, tool))?;
+                }
+                Ok(())
+            }
             Row::Summary(summary) => self.line(&SummaryLine::of(summary)),
         }
     }
@@ -154,7 +164,7 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
 }
 
 #[derive(Serialize)]
-struct UsageLine {
+pub(super) struct UsageLine {
     input: Option<u64>,
     output: Option<u64>,
     cached: Option<u64>,
@@ -163,7 +173,7 @@ struct UsageLine {
 }
 
 impl UsageLine {
-    fn of(usage: Usage) -> Self {
+    pub(super) fn of(usage: Usage) -> Self {
         let Usage {
             input,
             output,
@@ -256,11 +266,23 @@ struct SummaryLine<'a> {
     transcripts: u64,
     usage: UsageLine,
     cost_usd: Option<f64>,
+    known_usd: f64,
+    unknown_calls: u64,
+    prices_as_of: Option<&'a str>,
+    budgets: Vec<BudgetLine<'a>>,
     duration_ms: u64,
     /// Whose evidence answered tool calls; with how many it answered, and did not. Null: live.
     frozen: Option<&'a [RunId]>,
     frozen_answers: Option<u64>,
     frozen_misses: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct BudgetLine<'a> {
+    limit: &'a str,
+    hard: bool,
+    max: Option<f64>,
+    spent: Option<f64>,
 }
 
 impl<'a> SummaryLine<'a> {
@@ -289,6 +311,19 @@ impl<'a> SummaryLine<'a> {
             transcripts: summary.transcripts,
             usage: UsageLine::of(summary.usage),
             cost_usd: summary.cost_usd,
+            known_usd: summary.bill.usd,
+            unknown_calls: summary.bill.unknown,
+            prices_as_of: summary.as_of.as_deref(),
+            budgets: summary
+                .budgets
+                .iter()
+                .map(|stop| BudgetLine {
+                    limit: &stop.limit,
+                    hard: stop.hard,
+                    max: stop.max,
+                    spent: stop.spent,
+                })
+                .collect(),
             duration_ms: summary.duration_ms,
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
             frozen_answers: frozen.map(|_| summary.frozen_answers),

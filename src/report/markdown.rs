@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::flags::flagged;
 use super::human::words;
+use super::stats::stat_lines;
 use super::{Format, Row};
 use crate::model::{Outcome, visible};
 
@@ -18,6 +19,7 @@ pub struct Markdown<'w> {
     /// Of cells that did not fail: what is flagged about their verdicts.
     doubts: Vec<String>,
     more_doubts: usize,
+    stats: Vec<String>,
 }
 
 impl<'w> Markdown<'w> {
@@ -29,6 +31,7 @@ impl<'w> Markdown<'w> {
             more: 0,
             doubts: Vec::new(),
             more_doubts: 0,
+            stats: Vec::new(),
         }
     }
 }
@@ -101,6 +104,10 @@ impl Format for Markdown<'_> {
                 ));
                 Ok(())
             }
+            Row::Stats(stats) => {
+                self.stats = stat_lines(stats);
+                Ok(())
+            }
             Row::Summary(summary) => {
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
@@ -115,6 +122,18 @@ impl Format for Markdown<'_> {
                 }
                 if summary.pending > 0 {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
+                }
+                for stop in summary.budgets.iter().filter(|stop| stop.hard) {
+                    let stop = cell(&stop.to_string());
+                    let run = &summary.run;
+                    writeln!(
+                        self.out,
+                        "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
+                    )?;
+                }
+                for (at, line) in self.stats.iter().enumerate() {
+                    let gap = if at == 0 { "\n" } else { "" };
+                    writeln!(self.out, "{gap}- {}", cell(line))?;
                 }
                 if !self.failures.is_empty() {
                     writeln!(self.out, "\n| outcome | cell | why |\n|---|---|---|")?;

@@ -17,6 +17,7 @@ mod reasoning;
 mod rows;
 #[cfg(test)]
 mod rows_tests;
+mod stats;
 mod trace;
 mod wrap;
 
@@ -30,6 +31,7 @@ pub use markdown::Markdown;
 pub use narrate::{Narrator, size};
 pub use reasoning::reasoning_in;
 pub use rows::{DecisionRow, EvalVerdicts, ResultRow, Row, Rows, RubricRow, Summary};
+pub use stats::{stat_lines, tokens};
 pub use trace::{piece_text, rope_text, trace};
 pub use wrap::wrap;
 

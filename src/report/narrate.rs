@@ -11,7 +11,8 @@ use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
 use crate::event::{
-    Answered, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact, TurnFact,
+    Answered, BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact,
+    TurnFact,
 };
 use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx, counted};
 
@@ -107,13 +108,28 @@ impl<W: Write> Narrator<W> {
             Kind::Resumed { cell, how } => {
                 self.say(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
             }
-            Kind::BudgetReached { limit, hard } => {
+            Kind::BudgetReached {
+                hard,
+                cell: Some(cell),
+                ..
+            } => {
+                let what = if *hard {
+                    "the cell's limit is reached: nothing more is sent"
+                } else {
+                    "a limit is near: the judge is asked to conclude"
+                };
+                self.say(*cell, "budget", what)
+            }
+            Kind::BudgetReached { hard, .. } => {
                 let what = if *hard {
                     "nothing more is sent"
                 } else {
                     "judges are asked to conclude"
                 };
-                self.line(&format!("budget reached ({limit}): {what}"))
+                match BudgetStop::of(&event.kind) {
+                    Some(stop) => self.line(&format!("budget: {stop}: {what}")),
+                    None => Ok(()),
+                }
             }
             Kind::Note {
                 cell: Some(cell),

@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 
-use crate::event::{CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, ToolFact};
+use crate::event::{
+    BudgetStop, CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, Stats, ToolFact,
+};
 use crate::model::{
-    Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome, TranscriptRef,
-    TurnIx, Usage, decide,
+    Bill, Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome,
+    TranscriptRef, TurnIx, Usage, decide,
 };
 
 /// One line of a report.
@@ -24,6 +26,8 @@ pub enum Row<'a> {
     Decision(&'a DecisionRow),
     /// A rubric's score on a transcript.
     Rubric(&'a RubricRow),
+    /// Per judge and per tool, before the end; only where a judge was needed.
+    Stats(&'a Stats),
     /// The end.
     Summary(&'a Summary),
 }
@@ -82,8 +86,14 @@ pub struct Summary {
     pub outcomes: [u64; Outcome::ALL.len()],
     /// What judging took.
     pub usage: Usage,
-    /// USD; `None` when some of it is unknown.
+    /// USD; `None` when some of it is unknown, or nothing was asked.
     pub cost_usd: Option<f64>,
+    /// What is known of it.
+    pub bill: Bill,
+    /// The day of the built-in prices, where some of it is reckoned by these.
+    pub as_of: Option<String>,
+    /// Limits of the run that were reached, in order.
+    pub budgets: Vec<BudgetStop>,
     /// Milliseconds from the first to the last event.
     pub duration_ms: u64,
     /// Transcripts reached.
@@ -152,10 +162,10 @@ pub struct Rows {
     decisions: Vec<DecisionRow>,
     rubrics: Vec<RubricRow>,
     summary: Summary,
-    priced: bool,
-    unpriced: bool,
     /// With frozen evidence: the tools of calls that have not ended.
     calls: HashMap<(CellIx, TurnIx, CallIx), String>,
+    stats: Stats,
+    asked: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,6 +189,7 @@ impl Rows {
         emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.summary.duration_ms = event.at.0;
+        self.stats.apply(event);
         match &event.kind {
             Kind::RunStarted(header) => {
                 self.summary.run.clone_from(&header.run.0);
@@ -218,6 +229,9 @@ impl Rows {
                 call,
                 fact,
             } if self.summary.frozen.is_some() => self.tool((*cell, *turn, *call), fact),
+            Kind::BudgetReached { .. } => {
+                self.summary.budgets.extend(BudgetStop::of(&event.kind));
+            }
             Kind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
             _ => {}
         }
@@ -258,6 +272,13 @@ impl Rows {
         for row in &self.rubrics {
             emit(&Row::Rubric(row))?;
         }
+        if !self.stats.is_empty() {
+            emit(&Row::Stats(&self.stats))?;
+        }
+        self.summary.bill = self.stats.bill();
+        self.summary.as_of = self.stats.as_of().map(str::to_owned);
+        let bill = self.summary.bill;
+        self.summary.cost_usd = bill.known().filter(|_| self.asked);
         emit(&Row::Summary(&self.summary))?;
         Ok(self.summary)
     }
@@ -313,18 +334,7 @@ impl Rows {
         self.summary.pending -= 1;
         if let (Some(usage), None) = (result.usage, &result.cached) {
             self.summary.usage = self.summary.usage.plus(usage);
-            match result.cost_usd {
-                Some(cost) => {
-                    self.priced = true;
-                    let sum = self.summary.cost_usd.unwrap_or(0.0) + cost;
-                    self.summary.cost_usd = Some(sum);
-                }
-                None if usage.calls > 0 => self.unpriced = true,
-                None => {}
-            }
-        }
-        if self.unpriced {
-            self.summary.cost_usd = None;
+            self.asked = true;
         }
     }
 

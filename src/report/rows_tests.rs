@@ -95,7 +95,7 @@ fn told(kinds: Vec<Kind>) -> (Vec<String>, Summary) {
                 "rubric {} {:?} {:?}",
                 row.transcript, row.passed, row.score
             )),
-            Row::Header(_) | Row::Summary(_) => {}
+            Row::Header(_) | Row::Stats(_) | Row::Summary(_) => {}
         }
         Ok::<(), Infallible>(())
     };

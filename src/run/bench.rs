@@ -30,6 +30,14 @@ pub(super) struct Seat {
     pub(super) free: bool,
 }
 
+impl Seat {
+    /// Whether its calls count against a budget: a built-in judge makes none.
+    pub(super) fn is_limited(&self) -> bool {
+        let engine = self.engine.as_ref();
+        !self.free || engine.is_some_and(|engine| engine.is_limited())
+    }
+}
+
 /// Verdicts of past runs, by cache key.
 pub(super) trait Recall: Send + Sync {
     /// A verdict whose evidence holds, decided again under `params`, marked with the run it is from.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bench::Judged;
 use super::core::{Core, Numbers};
-use super::preview::{JudgePreview, cost};
+use super::preview::JudgePreview;
 use super::schedule::ask;
 use super::snapshot::judge_of;
 use super::start::{Prepared, prepare};
@@ -144,11 +144,14 @@ impl Exam {
                 (Ok(request), Some(seat)) => (seat.size)(&request),
                 _ => None,
             };
-            judges.entry(question.judge).or_default().ask(config, size);
+            judges
+                .entry(question.judge)
+                .or_default()
+                .ask(config, size, None);
         }
         let told = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge(at)?;
-            judge.cost_usd = cost(&judge, config);
+            judge.close(config, 1);
             Some((config.clone(), judge))
         });
         told.collect()
@@ -211,10 +214,11 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
-    let free = core.bench.seat(question.judge).is_none_or(|seat| seat.free);
-    if !free && let Err(reached) = core.budget.check() {
-        let why = format!("a limit was reached: {}", reached.limit);
-        return CellResult::failed(Outcome::Budget, why);
+    if let Some(seat) = core.bench.seat(question.judge)
+        && seat.is_limited()
+        && let Err(reached) = core.budget.check(seat.free)
+    {
+        return CellResult::failed(Outcome::Budget, reached.why);
     }
     let (_, _, eval) = core.bench.plan.eval(question.eval);
     let transcript = example_transcript(&eval.examples[question.nth]);

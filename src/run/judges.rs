@@ -10,7 +10,7 @@ use super::pace::{Paced, Paces};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
 use crate::clock::Clock;
-use crate::event::{Dropped, JudgeSpec};
+use crate::event::{Dropped, JudgeSpec, Listed};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl};
@@ -144,6 +144,7 @@ pub(super) fn build(
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
+            listed: listed(config),
             tools: tools[ix]
                 .decls()
                 .iter()
@@ -159,6 +160,42 @@ pub(super) fn build(
     } else {
         Err(RunError::Usage(problems.join("\n")))
     }
+}
+
+/// Every judge that may be asked has prices, so that a limit of money can be kept. All problems at once.
+pub(super) fn priced(compilation: &Compilation) -> Result<(), RunError> {
+    let mut problems = Vec::new();
+    for (ix, config) in compilation.judges.iter().enumerate() {
+        let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
+        if !needed || config.is_free() {
+            continue;
+        }
+        let models = compilation.models[ix].iter().map(String::as_str);
+        for model in std::iter::once(config.model.as_str()).chain(models) {
+            if config.pricing_of(model).is_none() {
+                problems.push(format!(
+                    "judge `{}`: max_cost_usd is set, and the price of {model} is not known, so that it could not be \
+                     kept; add `prices: {{ input: …, output: … }}` (USD per million tokens) to the judge, or limit \
+                     max_tokens or max_calls instead",
+                    config.name
+                ));
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(RunError::Usage(problems.join("\n")))
+    }
+}
+
+/// The built-in prices of a judge that has none of its own.
+fn listed(config: &JudgeConfig) -> Option<Listed> {
+    let pricing = config.pricing().filter(|_| !config.is_free())?;
+    Some(Listed {
+        prices: pricing.prices,
+        as_of: pricing.as_of?.to_owned(),
+    })
 }
 
 fn seat<'m>(

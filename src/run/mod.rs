@@ -33,6 +33,7 @@ mod core;
 mod evidence;
 mod examples;
 mod execute;
+mod experience;
 mod filter;
 mod ids;
 mod judges;
@@ -104,6 +105,8 @@ pub struct RunOptions {
     pub repeat: Option<u32>,
     /// The run whose evidence answers tool calls; `None`: the workspace's `frozen:`, if any.
     pub frozen: Option<String>,
+    /// USD this run may cost, instead of the workspace's limit.
+    pub max_cost_usd: Option<f64>,
     /// What a call gets that frozen evidence has no answer for.
     pub frozen_miss: MissPolicy,
     /// Whether verdicts of past runs are taken.
@@ -135,6 +138,7 @@ impl Default for RunOptions {
             sample: None,
             repeat: None,
             frozen: None,
+            max_cost_usd: None,
             frozen_miss: MissPolicy::default(),
             cache: CachePolicy::Use,
             resume: None,

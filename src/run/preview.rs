@@ -1,13 +1,15 @@
 //! `--dry-run`: what a run would do, and what it would take. Nothing is sent, recorded or decided.
 //!
-//! Tokens are an estimate from sizes (four characters a token) and say so: of the first request of each cell, and of one
-//! reply. A trace with tools may take up to `max_turns` calls, each with all that came before.
+//! Tokens are an estimate and say from what: from what cells of the same judge and eval took in past runs, else from the
+//! size of each cell's first request (four characters a token) and one reply. A trace with tools may take up to
+//! `max_turns` calls, each with all that came before; that is the most.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
 use super::bench::{Bench, State};
+use super::experience::{Experience, Taken};
 use super::source::Chunk;
 use super::start::prepare;
 use super::work::{Item, Worked, work};
@@ -15,13 +17,17 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Outcome, Prices};
+use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, counted};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
 const CHARS_A_TOKEN: u64 = 4;
 /// Tokens of a reply that states a verdict with its reasons, roughly.
 const REPLY: u64 = 300;
+/// The most tokens of a reply where the judge does not limit it.
+const REPLY_MOST: u64 = 4096;
+/// Tokens that a round of tools adds to the next prompt: the call, and what a page gives.
+const ROUND: u64 = 3000;
 
 /// What a run would do.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,9 +46,13 @@ pub struct Preview {
     pub judges: IndexMap<String, JudgePreview>,
 }
 
-/// What a judge would be asked.
+/// What a judge would be asked. *Least*: a call a cell, its prompt as counted, a short reply. *Most*: every trace uses all
+/// its turns and every reply its whole limit. *Likely*: as past cells of the same judge and eval took on average, where
+/// there are any; else the least. Failed attempts are in the past's figures alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgePreview {
+    /// Its model.
+    pub model: String,
     /// Cells that are certain.
     pub cells: u64,
     /// Of them: known from past runs.
@@ -53,12 +63,30 @@ pub struct JudgePreview {
     pub calls_least: u64,
     /// Model calls, if every trace uses all its turns.
     pub calls_most: u64,
-    /// Prompt tokens of the least calls, estimated.
+    /// Prompt tokens, likely.
     pub input_tokens: u64,
-    /// Reply tokens of the least calls, estimated.
+    /// Reply tokens, likely.
     pub output_tokens: u64,
-    /// USD of the least calls, estimated; `None` when the judge has no prices.
+    /// Prompt and reply tokens at least.
+    pub tokens_least: (u64, u64),
+    /// Prompt and reply tokens at most.
+    pub tokens_most: (u64, u64),
+    /// Of the cells to be asked: those whose like past runs know.
+    pub from_past: u64,
+    /// How many past cells that rests on.
+    pub past_cells: u64,
+    /// How long the judge takes, if past cells tell, with as many at once as the run has.
+    pub time: Option<Millis>,
+    /// USD, likely; `None` when the judge has no prices.
     pub cost_usd: Option<f64>,
+    /// USD at least and at most.
+    pub cost_range: Option<(f64, f64)>,
+    /// The day of the built-in prices, where these are used.
+    pub as_of: Option<&'static str>,
+    /// Milliseconds that the cells with a past take, one after the other.
+    pub(crate) busy_ms: u64,
+    /// Evals whose past was counted.
+    pub(crate) evals: Vec<u32>,
 }
 
 /// Works out what a run would do. Keys are not asked for.
@@ -72,23 +100,39 @@ pub fn preview(
     let prepared = prepare(workspace, registry, env, clock, options, false)?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
+    let concurrency = prepared.options.concurrency;
+    let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
+    let paid =
+        |judge: &JudgeConfig| !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay);
+    let past = if configs.iter().any(|judge| paid(judge)) {
+        Experience::of(&prepared.store, &prepared.workspace)
+    } else {
+        Experience::default()
+    };
     let mut feed = prepared.feed;
     let mut preview = Preview::default();
     while preview.transcripts < limit
         && let Some(chunk) = feed.next().map_err(RunError::Source)?
     {
-        preview.chunk(&prepared.bench, &configs, &chunk, limit);
+        preview.chunk(&prepared.bench, &configs, &past, &chunk, limit);
     }
     for config in configs {
         if let Some(judge) = preview.judges.get_mut(&config.name) {
-            judge.cost_usd = cost(judge, config);
+            judge.close(config, concurrency);
         }
     }
     Ok(preview)
 }
 
 impl Preview {
-    fn chunk(&mut self, bench: &Bench, configs: &[&JudgeConfig], chunk: &Chunk, limit: u64) {
+    fn chunk(
+        &mut self,
+        bench: &Bench,
+        configs: &[&JudgeConfig],
+        past: &Experience,
+        chunk: &Chunk,
+        limit: u64,
+    ) {
         for worked in work(bench, chunk) {
             match worked {
                 Worked::Bad(_) => self.bad_records += 1,
@@ -98,16 +142,16 @@ impl Preview {
                         return;
                     }
                     self.transcripts += 1;
-                    self.item(bench, configs, &item);
+                    self.item(bench, configs, past, &item);
                 }
             }
         }
     }
 
-    fn item(&mut self, bench: &Bench, configs: &[&JudgeConfig], item: &Item) {
+    fn item(&mut self, bench: &Bench, configs: &[&JudgeConfig], past: &Experience, item: &Item) {
         for (key, state) in &item.cells {
             self.cells += 1;
-            let (_, _, eval) = bench.plan.eval(key.eval);
+            let (_, rubric, eval) = bench.plan.eval(key.eval);
             *self.kinds.entry(eval.kind.clone()).or_default() += 1;
             match (state, key.judge) {
                 (State::Settled(result), _) if result.outcome == Outcome::Skipped => {
@@ -121,7 +165,9 @@ impl Preview {
                 (State::Ask(_), Some(judge)) => {
                     let size = size(bench, item, key, judge);
                     let config = configs[judge as usize];
-                    self.judge(config).ask(config, size);
+                    let past = past.get(config, &rubric.id, &eval.id);
+                    self.judge(config)
+                        .ask(config, size, past.map(|past| (key.eval, past)));
                 }
                 (_, None) => {}
             }
@@ -144,18 +190,90 @@ impl Preview {
 }
 
 impl JudgePreview {
-    pub(super) fn ask(&mut self, config: &JudgeConfig, size: Option<u64>) {
+    /// One more cell: the size of its first request, and what past cells of its eval took.
+    pub(super) fn ask(
+        &mut self,
+        config: &JudgeConfig,
+        size: Option<u64>,
+        past: Option<(u32, &Taken)>,
+    ) {
         self.cells += 1;
         let Some(size) = size else { return };
-        self.calls_least += 1;
         let reads = config.transcript == crate::model::TranscriptMode::Tools;
-        self.calls_most += if config.tools.is_empty() && !reads {
+        let turns = if config.tools.is_empty() && !reads {
             1
         } else {
             u64::from(config.max_turns.max(1))
         };
-        self.input_tokens += size.div_ceil(CHARS_A_TOKEN);
-        self.output_tokens += REPLY;
+        let prompt = size.div_ceil(CHARS_A_TOKEN);
+        let reply = config.max_output_tokens.map_or(REPLY_MOST, u64::from);
+        self.calls_least += 1;
+        self.calls_most += turns;
+        self.tokens_least.0 += prompt;
+        self.tokens_least.1 += REPLY;
+        // Each turn sends all that came before once more.
+        self.tokens_most.0 += turns * prompt + ROUND * (turns * (turns - 1) / 2);
+        self.tokens_most.1 += turns * reply;
+        let Some((eval, past)) = past else {
+            self.input_tokens += prompt;
+            self.output_tokens += REPLY;
+            return;
+        };
+        self.from_past += 1;
+        self.input_tokens += past.input.div_ceil(past.cells);
+        self.output_tokens += past.output.div_ceil(past.cells);
+        self.busy_ms += past.ms.div_ceil(past.cells);
+        if !self.evals.contains(&eval) {
+            self.evals.push(eval);
+            self.past_cells += past.cells;
+        }
+    }
+
+    /// All cells are counted: what it costs, and how long it takes.
+    pub(super) fn close(&mut self, config: &JudgeConfig, concurrency: usize) {
+        self.model.clone_from(&config.model);
+        let all_known = self.calls_least > 0 && self.from_past == self.calls_least;
+        let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
+        self.time = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
+        if config.is_free() || self.calls_least == 0 {
+            self.cost_usd = Some(0.0);
+            self.cost_range = Some((0.0, 0.0));
+            return;
+        }
+        let Some(pricing) = config.pricing() else {
+            return;
+        };
+        let usd = |(input, output)| pricing.of_tokens(input, output);
+        self.as_of = pricing.as_of;
+        self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
+        self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
+    }
+
+    /// What the figures rest on: `from 12 past cells`.
+    pub fn basis(&self) -> String {
+        let past = counted(self.past_cells, "past cell");
+        match self.from_past {
+            0 => "estimated from sizes".to_owned(),
+            n if n == self.calls_least => format!("from {past}"),
+            n => format!(
+                "{n} of {} from {past}, the others from sizes",
+                self.calls_least
+            ),
+        }
+    }
+
+    /// `about $0.1340 ($0.1000 to $2.4000, prices as of 2026-10-07)`, or why that cannot be said.
+    pub fn cost_text(&self) -> String {
+        let (Some(likely), Some((least, most))) = (self.cost_usd, self.cost_range) else {
+            return format!("cost unknown: no prices for {}", self.model);
+        };
+        if most <= 0.0 {
+            return "free".to_owned();
+        }
+        let as_of = self
+            .as_of
+            .map_or_else(String::new, |day| format!(", prices as of {day}"));
+        format!("about ${likely:.4} (${least:.4} to ${most:.4}{as_of})")
     }
 }
 
@@ -168,12 +286,84 @@ fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<u64> {
     (bench.seat(judge)?.size)(&request)
 }
 
-/// USD of the least calls, where prices are known.
-pub(super) fn cost(judge: &JudgePreview, config: &JudgeConfig) -> Option<f64> {
-    if config.is_free() || judge.calls_least == 0 {
-        return Some(0.0);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Prices;
+
+    fn judge() -> JudgeConfig {
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        config.model = "m".into();
+        config.max_output_tokens = Some(1000);
+        config.prices = Some(Prices {
+            input: 1.0,
+            output: 10.0,
+            cached: None,
+        });
+        config
     }
-    let Prices { input, output, .. } = config.prices?;
-    let tokens = |count: u64, price: f64| count as f64 * price / 1e6;
-    Some(tokens(judge.input_tokens, input) + tokens(judge.output_tokens, output))
+
+    #[test]
+    fn without_a_past_sizes_are_all_there_is() {
+        let mut seen = JudgePreview::default();
+        seen.ask(&judge(), Some(4000), None);
+        seen.close(&judge(), 8);
+        assert_eq!((seen.input_tokens, seen.output_tokens), (1000, REPLY));
+        assert_eq!(seen.basis(), "estimated from sizes");
+        assert_eq!(seen.time, None);
+        assert_eq!(seen.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
+    }
+
+    #[test]
+    fn past_cells_tell_what_is_likely_and_how_long_it_takes() {
+        let past = Taken {
+            cells: 2,
+            calls: 4,
+            input: 6000,
+            output: 200,
+            ms: 8000,
+        };
+        let mut seen = JudgePreview::default();
+        for _ in 0..4 {
+            seen.ask(&judge(), Some(4000), Some((0, &past)));
+        }
+        seen.close(&judge(), 2);
+        assert_eq!((seen.input_tokens, seen.output_tokens), (12_000, 400));
+        assert_eq!(seen.basis(), "from 2 past cells");
+        assert_eq!(seen.time, Some(Millis(8000)));
+        seen.ask(&judge(), Some(4000), None);
+        seen.close(&judge(), 2);
+        assert_eq!(
+            seen.basis(),
+            "4 of 5 from 2 past cells, the others from sizes"
+        );
+        assert_eq!(seen.time, None, "not of all of them");
+    }
+
+    #[test]
+    fn without_prices_the_cost_is_unknown_and_names_the_model() {
+        let config = JudgeConfig {
+            prices: None,
+            ..judge()
+        };
+        let mut seen = JudgePreview::default();
+        seen.ask(&config, Some(4), None);
+        seen.close(&config, 1);
+        assert_eq!(seen.cost_usd, None);
+        assert_eq!(seen.cost_text(), "cost unknown: no prices for m");
+    }
+
+    #[test]
+    fn turns_of_tools_send_again_what_came_before() {
+        let mut config = judge();
+        config.max_turns = 3;
+        config.tools = vec![crate::model::ToolUse {
+            name: "fetch_url".into(),
+            settings: IndexMap::new(),
+        }];
+        let mut seen = JudgePreview::default();
+        seen.ask(&config, Some(4000), None);
+        assert_eq!((seen.calls_least, seen.calls_most), (1, 3));
+        assert_eq!(seen.tokens_most, (3000 + 3 * ROUND, 3000));
+    }
 }

@@ -75,6 +75,7 @@ pub(super) fn taken_from(run: &RunId, result: CellResult) -> CellResult {
         cached: result.cached.or_else(|| Some(run.clone())),
         usage: judged.then(Usage::default),
         cost_usd: judged.then_some(0.0),
+        bill: None,
         duration_ms: Millis(0),
         ..result
     }

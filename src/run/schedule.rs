@@ -192,12 +192,12 @@ impl Conductor {
             // Under its key a later run would find it.
             let remembered = self.core.bench.cache != CachePolicy::Off;
             let (cell, key) = (*cell, key.clone().filter(|_| remembered));
-            let free = self.core.bench.seat(of.judge).is_none_or(|seat| seat.free);
-            if !free && let Err(reached) = self.core.budget.check() {
+            if let Some(seat) = self.core.bench.seat(of.judge)
+                && seat.is_limited()
+                && let Err(reached) = self.core.budget.check(seat.free)
+            {
                 if reached.first {
-                    let limit = reached.limit.to_owned();
-                    let fact = Kind::BudgetReached { limit, hard: true };
-                    self.core.emitter.send(fact).await;
+                    self.core.emitter.send(reached.fact(None, true)).await;
                 }
                 self.stop();
                 return;

@@ -35,7 +35,7 @@ pub(super) struct Prepared {
     pub(super) bench: Bench,
     pub(super) feed: Box<dyn Feed>,
     pub(super) header: RunHeader,
-    store: RunStore,
+    pub(super) store: RunStore,
     pub(super) redactor: Redactor,
     pub(super) permits: Arc<Permits>,
     pub(super) budget: Arc<Budget>,
@@ -227,7 +227,12 @@ pub(super) fn prepare(
     let concurrency = options.concurrency.unwrap_or(workspace.limits.concurrency);
     let permits = Permits::new(concurrency);
     let gate = PermitGate::new(Arc::clone(&options.gate), Arc::clone(&permits));
-    let budget = Arc::new(Budget::new(workspace.limits.max_cost_usd));
+    let mut limits = workspace.limits.budgets;
+    limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
+    if sending && limits.caps_money() {
+        judges::priced(&compilation)?;
+    }
+    let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
     let names = Arc::new(Names::default());
     let parts = Parts {
         env,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use indexmap::IndexMap;
 
 use crate::event::Totals;
-use crate::model::{CellResult, Millis, Outcome, Usage, decide};
+use crate::model::{Bill, CellResult, Millis, Outcome, Usage, decide};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
@@ -20,9 +20,7 @@ struct Inner {
     settled: u64,
     outcomes: HashMap<Outcome, u64>,
     usage: Usage,
-    cost_usd: f64,
-    /// A judge was asked whose price is not known.
-    unpriced: bool,
+    bill: Bill,
 }
 
 impl Tally {
@@ -41,11 +39,8 @@ impl Tally {
         let mut inner = self.lock();
         inner.settled += 1;
         inner.usage = inner.usage.plus(result.usage.unwrap_or_default());
-        match result.cost_usd {
-            Some(cost) => inner.cost_usd += cost,
-            None => {
-                inner.unpriced |= !free && result.usage.is_some_and(|usage| usage.calls > 0);
-            }
+        if !free {
+            inner.bill = inner.bill.plus(result.bill());
         }
     }
 
@@ -68,7 +63,8 @@ impl Tally {
             pending: inner.planned.saturating_sub(inner.settled),
             outcomes,
             usage: inner.usage,
-            cost_usd: (!inner.unpriced).then_some(inner.cost_usd),
+            cost_usd: inner.bill.known(),
+            bill: (inner.bill.unknown > 0).then_some(inner.bill),
             duration_ms: duration,
             cancelled,
         }
@@ -121,6 +117,9 @@ mod tests {
         );
         assert_eq!(tally.totals(Millis(0), false).cost_usd, Some(0.5));
         tally.judged(&asked, false);
-        assert_eq!(tally.totals(Millis(0), false).cost_usd, None);
+        let totals = tally.totals(Millis(0), false);
+        assert_eq!(totals.cost_usd, None);
+        let bill = totals.bill.expect("what is known of it");
+        assert_eq!(bill.to_string(), "$0.5000 + unknown for 1 call");
     }
 }

@@ -360,16 +360,16 @@ fn note(judge: &JudgeConfig, taken: &JudgePreview) -> String {
     if taken.calls_most > taken.calls_least {
         let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
     }
-    let usd = judge.prices.map(|prices| {
-        let tokens = |count: u64, price: f64| count as f64 * price / 1e6;
-        tokens(taken.input_tokens, prices.input) + tokens(taken.output_tokens, prices.output)
-    });
+    let pricing = judge.pricing();
+    let usd = pricing.map(|p| p.of_tokens(taken.input_tokens, taken.output_tokens));
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),
         (false, Some(usd)) => format!(", about ${usd:.3}"),
         (false, None) => ", cost unknown (no prices)".to_owned(),
-    }
+    } + &pricing
+        .and_then(|p| p.as_of)
+        .map_or_else(String::new, |day| format!(" (prices as of {day})"))
 }
 
 fn thousands(number: u64) -> String {

@@ -93,7 +93,12 @@ async fn keys_in_the_environment_are_judges_and_a_key_to_many_models_says_so() {
             "openrouter · key in OPENROUTER_API_KEY"
         ]
     );
-    assert!(found[0].note.ends_with(" tokens, cost unknown (no prices)"));
+    let (priced, unpriced) = (&found[0].note, &found[1].note);
+    assert!(
+        priced.contains("about $0.") && priced.ends_with("(prices as of 2026-10-07)"),
+        "{priced}"
+    );
+    assert!(unpriced.ends_with(" tokens, cost unknown (no prices)"));
     let anthropic = found[2].judge.as_ref().expect("it can be asked");
     assert_eq!(anthropic.provider, ProviderKind::Anthropic);
     assert!(found[3].judge.is_none() && found[3].note.starts_with("name it in dicta.yaml"));

@@ -43,7 +43,22 @@ pub fn json_schema() -> Value {
                 "type": "object",
                 "properties": {
                     "concurrency": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 8},
-                    "max_cost_usd": {"type": "number", "minimum": 0},
+                    "max_cost_usd": {"type": "number", "minimum": 0, "description": "USD a run. Judges without known prices then need `prices:`."},
+                    "max_tokens": {"type": "integer", "minimum": 0, "description": "Tokens a run, prompts and replies together."},
+                    "max_calls": {"type": "integer", "minimum": 0, "description": "Model calls a run, failed attempts included."},
+                    "max_minutes": {"type": "number", "minimum": 0, "description": "Minutes a run; no call is begun after them."},
+                    "soft": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.8, "description": "From this share of a limit on, judges are asked to conclude."},
+                    "cell": {
+                        "type": "object",
+                        "description": "The same limits for each cell.",
+                        "properties": {
+                            "max_cost_usd": {"type": "number", "minimum": 0},
+                            "max_tokens": {"type": "integer", "minimum": 0},
+                            "max_calls": {"type": "integer", "minimum": 0},
+                            "max_minutes": {"type": "number", "minimum": 0},
+                        },
+                        "additionalProperties": false,
+                    },
                     "requests_per_minute": {"type": "integer", "minimum": 1},
                 },
                 "additionalProperties": false,

@@ -1,7 +1,8 @@
-//! `limits:` of dicta.yaml: what a run may take.
+//! `limits:` of dicta.yaml: what a run may take, and each of its cells.
 
 use super::Limits;
 use crate::diag::yaml::Fields;
+use crate::model::{Budgets, Caps};
 
 /// Judge cells at once, where dicta.yaml does not say.
 const CONCURRENCY: usize = 8;
@@ -10,17 +11,39 @@ impl Limits {
     /// What dicta.yaml says; a fault is told there.
     pub(super) fn read(mut fields: Fields<'_>) -> Self {
         let concurrency = fields.integer("concurrency", 1..=1000);
-        let max_cost_usd =
-            fields.number("max_cost_usd", "0 or more", |x| x >= 0.0 && x.is_finite());
+        let run = caps(&mut fields);
         let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
+        let share = |x| x > 0.0 && x <= 1.0;
+        let soft = fields.number("soft", "a share above 0, at most 1", share);
+        let cell = fields.mapping("cell").map(|mut fields| {
+            let caps = caps(&mut fields);
+            fields.finish();
+            caps
+        });
         fields.finish();
+        let usual = Budgets::default();
         Limits {
             concurrency: concurrency
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(CONCURRENCY),
-            max_cost_usd,
+            budgets: Budgets {
+                run,
+                cell: cell.unwrap_or_default(),
+                soft: soft.unwrap_or(usual.soft),
+            },
             requests_per_minute: per_minute.and_then(|n| u32::try_from(n).ok()),
         }
+    }
+}
+
+fn caps(fields: &mut Fields<'_>) -> Caps {
+    let amount = |x: f64| x >= 0.0 && x.is_finite();
+    let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    Caps {
+        max_cost_usd: fields.number("max_cost_usd", "0 or more", amount),
+        max_tokens: whole(fields.integer("max_tokens", 0..=i64::MAX)),
+        max_calls: whole(fields.integer("max_calls", 0..=i64::MAX)),
+        max_minutes: fields.number("max_minutes", "0 or more", amount),
     }
 }
 
@@ -29,7 +52,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             concurrency: CONCURRENCY,
-            max_cost_usd: None,
+            budgets: Budgets::default(),
             requests_per_minute: None,
         }
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::diag::Diagnostic;
-use crate::model::{JudgeConfig, Label};
+use crate::model::{Budgets, JudgeConfig, Label};
 use crate::rubric::Rubric;
 
 pub use beside::Beside;
@@ -112,8 +112,8 @@ pub struct Workspace {
 pub struct Limits {
     /// Judge cells at once; 1 or more.
     pub concurrency: usize,
-    /// USD a run.
-    pub max_cost_usd: Option<f64>,
+    /// What a run may take, and each of its cells.
+    pub budgets: Budgets,
     /// Requests a minute, over all judges.
     pub requests_per_minute: Option<u32>,
 }

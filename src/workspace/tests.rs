@@ -110,7 +110,7 @@ fn every_default_is_the_designs() {
         workspace.limits,
         Limits {
             concurrency: 8,
-            max_cost_usd: None,
+            budgets: crate::model::Budgets::default(),
             requests_per_minute: None
         }
     );

@@ -12,7 +12,7 @@ use crate::event::{
     Answered, DeltaPart, Exchange, Handled, HeldBy, Kind, RunEvent, Settled, Source, StopKind,
     ToolFact, Totals, TurnFact,
 };
-use crate::model::{Hop, Millis, RawJson, Reply, ReplyCall, StopReason};
+use crate::model::{Bill, Hop, Millis, RawJson, Reply, ReplyCall, StopReason};
 
 fn part() -> impl Strategy<Value = DeltaPart> {
     prop_oneof![
@@ -183,6 +183,10 @@ fn totals() -> impl Strategy<Value = Totals> {
                 outcomes: outcomes.into_iter().collect(),
                 usage,
                 cost_usd,
+                bill: cost_usd.map(|usd| Bill {
+                    usd,
+                    unknown: pending,
+                }),
                 duration_ms: Millis(cells),
                 cancelled,
             },
@@ -221,7 +225,8 @@ pub(crate) fn kind() -> impl Strategy<Value = Kind> {
             .prop_map(|(cell, turn, call, fact)| Kind::Tool { cell, turn, call, fact }),
         1 => (cell(), stop_kind()).prop_map(|(cell, at)| Kind::Paused { cell, at }),
         1 => (cell(), how).prop_map(|(cell, how)| Kind::Resumed { cell, how }),
-        1 => (text(), any::<bool>()).prop_map(|(limit, hard)| Kind::BudgetReached { limit, hard }),
+        1 => (text(), any::<bool>(), option::of(cell()), option::of(number()))
+            .prop_map(|(limit, hard, cell, max)| Kind::BudgetReached { limit, hard, cell, max, spent: max }),
         1 => (option::of(cell()), text()).prop_map(|(cell, text)| Kind::Note { cell, text }),
         1 => totals().prop_map(|totals| Kind::RunFinished(Box::new(totals))),
         1 => unknown.prop_map(|json| Kind::Unknown(RawJson::parse(&json).expect("valid JSON"))),

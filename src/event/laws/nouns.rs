@@ -12,7 +12,7 @@ use crate::event::{
     RunHeader, Snapshot,
 };
 use crate::model::{
-    Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis,
+    Bill, Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis,
     Outcome, ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, ValueOdds, Verdict,
     VerdictPart, WallTime,
 };
@@ -145,6 +145,7 @@ pub(super) fn result() -> impl Strategy<Value = CellResult> {
                     verdict: verdict.map(Box::new),
                     usage,
                     cost_usd: score,
+                    bill: score.map(|usd| Bill { usd, unknown: ms }),
                     duration_ms: Millis(ms),
                     cached,
                     by_human,
@@ -207,6 +208,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
             config: JudgeConfig::new(name, ProviderKind::Openai),
             digest,
             dropped,
+            listed: None,
             tools,
         },
     );

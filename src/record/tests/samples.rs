@@ -45,6 +45,7 @@ pub(super) fn header(run: &str) -> RunHeader {
             config: JudgeConfig::new("j", ProviderKind::Rules),
             digest: Digest::of(b"j"),
             dropped: Vec::new(),
+            listed: None,
             tools: vec![("fetch_url".to_owned(), Digest::of(b"decl"))],
         }],
         rubrics: vec![RubricSpec {

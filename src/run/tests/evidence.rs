@@ -46,6 +46,7 @@ fn header(run: &str) -> RunHeader {
             config: JudgeConfig::new("one", ProviderKind::Rules),
             digest: digest.clone(),
             dropped: Vec::new(),
+            listed: None,
             tools: vec![("fetch_url".into(), decl("fetches").digest())],
         }],
         rubrics: vec![RubricSpec {

@@ -10,7 +10,7 @@ use super::support::{
 };
 use crate::event::Kind;
 use crate::judge::Budget;
-use crate::model::{CellIx, CellResult, Outcome, RunId};
+use crate::model::{Budgets, CellIx, CellResult, Outcome, RunId};
 use crate::run::RunOptions;
 use crate::run::window::AHEAD;
 
@@ -239,9 +239,9 @@ async fn a_judge_that_panics_is_an_error_and_no_verdict() {
 async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
     let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
     let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
-        let budget = Budget::new(Some(1.0));
-        budget.spend(1.0);
-        core.budget = Arc::new(budget);
+        let mut limits = Budgets::default();
+        limits.run.max_cost_usd = Some(0.0);
+        core.budget = Arc::new(Budget::new(limits, Arc::clone(&core.clock)));
     })
     .ended()
     .await;

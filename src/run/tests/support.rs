@@ -63,7 +63,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         allow_scripts: false,
         limits: Limits {
             concurrency: 2,
-            max_cost_usd: None,
+            budgets: crate::model::Budgets::default(),
             requests_per_minute: None,
         },
         files,

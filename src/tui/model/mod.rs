@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod runs;
 pub(crate) mod saves;
+pub(crate) mod statistics;
 pub(crate) mod texts;
 pub(crate) mod tour;
 pub(crate) mod trace;

@@ -20,6 +20,8 @@ pub(crate) enum Overlay {
     Help { search: Input, selected: usize },
     /// Messages and errors so far.
     Log { scroll: Scroll },
+    /// What the run's judges and tools did.
+    Statistics { scroll: Scroll },
     /// Themes; moving shows them at once, esc goes back to `before`.
     Themes { selected: usize, before: Arc<Theme> },
     /// Judges at hand for a cell. `None`: being looked for.
@@ -115,19 +117,21 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
         counted(preview.cells, "cell")
     )];
     for (name, judge) in &preview.judges {
-        let (calls, input, output) = (judge.calls_least, judge.input_tokens, judge.output_tokens);
-        let cost = match judge.cost_usd {
-            Some(usd) if usd <= 0.0 => "free".to_owned(),
-            Some(usd) => format!("about ${usd:.2}"),
-            None => "cost unknown: its prices are not in dicta.yaml".to_owned(),
-        };
-        let calls = counted(calls, "call");
-        lines.push(format!(
-            "{name}: at least {calls}, about {input} + {output} tokens, {cost}"
-        ));
+        let (input, output) = (judge.input_tokens, judge.output_tokens);
+        let (cost, basis) = (judge.cost_text(), judge.basis());
+        let time = judge
+            .time
+            .map_or_else(String::new, |time| format!(", about {time}"));
+        let calls = counted(judge.calls_least, "call");
+        lines.push(format!("{name}: at least {calls}, {cost}{time}"));
+        lines.push(format!("  about {input} + {output} tokens, {basis}"));
     }
     lines.push(match cost(preview) {
-        Some(usd) => format!("in all about ${usd:.2}, more if judges use all their turns"),
+        Some(usd) => {
+            let most = judges().filter_map(|j| j.cost_range).map(|(_, most)| most);
+            let most: f64 = most.sum();
+            format!("in all about ${usd:.2}, at most ${most:.2} if judges use all they may")
+        }
         None => "what it costs in all is unknown".to_owned(),
     });
     lines
@@ -156,6 +160,9 @@ mod tests {
             input_tokens: 21_000,
             output_tokens: 2700,
             cost_usd: Some(0.134),
+            cost_range: Some((0.1, 2.5)),
+            model: "gemini-x".into(),
+            ..JudgePreview::default()
         };
         let mut preview = Preview {
             cells: 12,
@@ -166,8 +173,9 @@ mod tests {
             money(&preview),
             [
                 "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
-                "gemini: at least 9 calls, about 21000 + 2700 tokens, about $0.13",
-                "in all about $0.13, more if judges use all their turns",
+                "gemini: at least 9 calls, about $0.1340 ($0.1000 to $2.5000)",
+                "  about 21000 + 2700 tokens, estimated from sizes",
+                "in all about $0.13, at most $2.50 if judges use all they may",
             ]
         );
         let unpriced = JudgePreview {

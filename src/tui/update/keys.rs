@@ -72,6 +72,7 @@ fn obey(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Redraw => vec![Effect::Redraw],
         Command::Help => overlay::help(model),
         Command::Log => overlay::log(model),
+        Command::Statistics => overlay::statistics(model),
         Command::Themes => overlay::themes(model),
         Command::TourHide => hide_tour(model),
         Command::Back => back(model),

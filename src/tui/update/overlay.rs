@@ -11,11 +11,11 @@ use crate::run::{CachePolicy, Preview};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Chord;
-use crate::tui::model::Model;
 use crate::tui::model::cells::RowId;
 use crate::tui::model::notices::Level;
 use crate::tui::model::overlay::{self, AtHand, Overlay};
 use crate::tui::model::runs::Ticket;
+use crate::tui::model::{Model, statistics};
 use crate::tui::widget::flow::Scroll;
 use crate::tui::widget::input::Input;
 
@@ -33,6 +33,13 @@ pub(super) fn help(model: &mut Model) -> Vec<Effect> {
 pub(super) fn log(model: &mut Model) -> Vec<Effect> {
     let scroll = Scroll::tail();
     model.overlays.push(Overlay::Log { scroll });
+    Vec::new()
+}
+
+/// What the run's judges and tools did.
+pub(super) fn statistics(model: &mut Model) -> Vec<Effect> {
+    let scroll = Scroll::top();
+    model.overlays.push(Overlay::Statistics { scroll });
     Vec::new()
 }
 
@@ -166,7 +173,7 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
         Overlay::SeekTo(input) => {
             input.key(chord);
         }
-        Overlay::Log { scroll } => match key.as_str() {
+        Overlay::Log { scroll } | Overlay::Statistics { scroll } => match key.as_str() {
             "home" | "g" => scroll.home(),
             "end" | "G" => scroll.end(),
             _ => {}
@@ -216,7 +223,7 @@ pub(super) fn clicked(model: &mut Model, line: usize) -> Vec<Effect> {
         }
         Overlay::Money { .. } | Overlay::QuitWhileRunning if line == 0 => return yes(model, top),
         Overlay::Money { .. } | Overlay::QuitWhileRunning => return Vec::new(),
-        Overlay::Log { .. } | Overlay::SeekTo(_) => {}
+        Overlay::Log { .. } | Overlay::Statistics { .. } | Overlay::SeekTo(_) => {}
     }
     model.overlays.push(top);
     Vec::new()
@@ -257,6 +264,10 @@ fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
         Overlay::Log { scroll } => {
             let area = log_area(model.ui.size);
             scroll.by(&overlay::log(model), area, steps);
+        }
+        Overlay::Statistics { scroll } => {
+            let area = log_area(model.ui.size);
+            scroll.by(&statistics::statistics(model), area, steps);
         }
         Overlay::Money { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
     }
@@ -340,7 +351,10 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
                 told(model, why)
             }
         },
-        Overlay::Money { .. } | Overlay::QuitWhileRunning | Overlay::Log { .. } => Vec::new(),
+        Overlay::Money { .. }
+        | Overlay::QuitWhileRunning
+        | Overlay::Log { .. }
+        | Overlay::Statistics { .. } => Vec::new(),
     }
 }
 

@@ -42,6 +42,7 @@ fn header() -> RunHeader {
             config: JudgeConfig::new("j", ProviderKind::Rules),
             digest: Digest::of(b"j"),
             dropped: Vec::new(),
+            listed: None,
             tools: Vec::new(),
         }],
         rubrics: vec![RubricSpec {

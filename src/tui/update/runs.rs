@@ -356,8 +356,15 @@ fn summary(run: &Run, glyphs: &Glyphs) -> String {
     if let Some(amount) = totals.cost_usd.filter(|usd| *usd > 0.0) {
         said.push(usd(amount));
     }
+    if let Some(bill) = totals.bill {
+        said.push(bill.to_string());
+    }
     let how = if totals.cancelled { " cancelled" } else { "" };
-    format!("run {name}{how}: {}", said.join(", "))
+    let mut text = format!("run {name}{how}: {}", said.join(", "));
+    if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {
+        text = format!("{text}; stopped by the budget ({stop}): dicta run --resume {name}");
+    }
+    text
 }
 
 fn notes(run: &Run) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::theme::{Glyphs, Role};
 use crate::tui::model::cells::Counts;
 use crate::tui::model::pane::Layout;
 use crate::tui::model::runs::{Run, Stage, usd};
-use crate::tui::model::{Model, Place};
+use crate::tui::model::{Model, Place, statistics};
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::line::{self, Row};
 
@@ -37,6 +37,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, model: &Model) {
     let mut right = runs(model, canvas.glyphs());
     right.extend(counts(&model.desk().cells.total, canvas.glyphs()));
     right.extend(spent(model));
+    right.extend(budget(model));
     right.sort_by_key(|(seat, _)| *seat);
     let mut right: Vec<Bit> = right.into_iter().map(|(_, bit)| bit).collect();
     fit(&mut left, &mut right, usize::from(area.width));
@@ -210,6 +211,12 @@ fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
         tell(6, glyphs.stale, total.stale, Role::Stale);
     }
     bits
+}
+
+/// That a limit stopped the run, and what is left of it.
+fn budget(model: &Model) -> Option<(u8, Bit)> {
+    let why = statistics::stopped(model)?;
+    Some((6, bit(2, format!("budget: {why}"), Role::Warning)))
 }
 
 /// What the live runs cost so far.

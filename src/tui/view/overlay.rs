@@ -6,8 +6,8 @@ use crate::model::Millis;
 use crate::theme::{self, Role};
 use crate::tui::command::CommandSpec;
 use crate::tui::keymap;
-use crate::tui::model::Model;
 use crate::tui::model::overlay::{self, AtHand, Overlay};
+use crate::tui::model::{Model, statistics};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow::{self, Block};
@@ -22,7 +22,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, model: &Model) {
     for overlay in &model.overlays {
         match overlay {
             Overlay::Help { search, selected } => help(canvas, model, search, *selected),
-            Overlay::Log { scroll } => log(canvas, model, scroll),
+            Overlay::Log { scroll } => log(canvas, "log", &overlay::log(model), scroll),
+            Overlay::Statistics { scroll } => {
+                let told = statistics::statistics(model);
+                log(canvas, "run statistics", &told, scroll);
+            }
             Overlay::Themes { selected, .. } => themes(canvas, *selected),
             Overlay::Judges {
                 found, selected, ..
@@ -242,20 +246,19 @@ fn help_row(spec: &'static CommandSpec, model: &Model, narrow: bool) -> Row<'sta
     }
 }
 
-fn log(canvas: &mut Canvas<'_>, model: &Model, scroll: &flow::Scroll) {
+fn log(canvas: &mut Canvas<'_>, title: &str, told: &dyn flow::Source, scroll: &flow::Scroll) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
-    let told = overlay::log(model);
     // A message takes a row or two: no more room than that is taken from what lies under it.
     let height = usize::from(screen.height.saturating_sub(6)).min((told.len() * 2).max(4));
     let inside = framed(
         canvas,
         width,
         height,
-        "log",
+        title,
         "j, k scroll  g, G ends  esc closes",
     );
-    flow::draw(canvas, inside, &told, scroll);
+    flow::draw(canvas, inside, told, scroll);
 }
 
 fn themes(canvas: &mut Canvas<'_>, selected: usize) {

@@ -137,7 +137,13 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
         workspace.limits,
         Limits {
             concurrency: 2,
-            max_cost_usd: Some(0.0),
+            budgets: crate::model::Budgets {
+                run: crate::model::Caps {
+                    max_cost_usd: Some(0.0),
+                    ..crate::model::Caps::default()
+                },
+                ..crate::model::Budgets::default()
+            },
             requests_per_minute: Some(60)
         }
     );

@@ -27,6 +27,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
             config: JudgeConfig::new("one", ProviderKind::Rules),
             digest: digest("one"),
             dropped: Vec::new(),
+            listed: None,
             tools: Vec::new(),
         }],
         rubrics: vec![RubricSpec {

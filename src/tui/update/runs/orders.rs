@@ -92,7 +92,10 @@ pub(in crate::tui::update) fn run_focused(model: &mut Model) -> Vec<Effect> {
         Some(true) => CachePolicy::Refresh,
         _ => CachePolicy::Use,
     };
-    let costs = alone.is_none() && costs(model);
+    let costs = match alone {
+        Some(row) => paid(model, row),
+        None => costs(model),
+    };
     let Some(order) = order(model, Some(names), None, cache, None) else {
         return Vec::new();
     };
@@ -152,6 +155,13 @@ fn not_now(model: &mut Model) -> bool {
     };
     model.notices.tell(model.now, Level::Info, why);
     true
+}
+
+/// Whether the judge of a cell costs something.
+fn paid(model: &Model, row: RowId) -> bool {
+    let name = model.live.cells.name(row).and_then(|name| name.judge);
+    let judge = name.and_then(|name| model.workspace()?.judges.get(&name));
+    judge.is_some_and(|judge| !judge.is_free())
 }
 
 /// Whether a judge that would be asked costs something.

@@ -30,7 +30,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         allow_scripts: false,
         limits: Limits {
             concurrency: 2,
-            max_cost_usd: None,
+            budgets: crate::model::Budgets::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),

@@ -38,7 +38,7 @@ fn demo() -> Model {
         allow_scripts: false,
         limits: crate::workspace::Limits {
             concurrency: 1,
-            max_cost_usd: None,
+            budgets: crate::model::Budgets::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),

@@ -1,0 +1,415 @@
+//! Per judge and per tool: how often, how long, how much. One fold over a run's events, so that the live screen, the end of
+//! a run and `show` tell the same numbers.
+//!
+//! - A *call* of a judge is one attempt over HTTP, failed ones included, from its start to its end; of a tool, one call of
+//!   a model's reply. `submit_verdict` is the judge's own and no tool here.
+//! - **p50, p95** are nearest-rank percentiles of all calls that ended: the smallest time that at least that share of them
+//!   did not exceed. Exact for any number; nothing is sampled. Of tools, calls that were answered from elsewhere (`cached`)
+//!   and those rejected took no time and are left out.
+//! - Tokens and calls are counted as they are told; money when a cell ends, by what its result says. What calls of cells
+//!   without a result cost is unknown until then, and for ever where the run was interrupted.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use indexmap::IndexMap;
+
+use super::{CellKey, JudgeSpec, Kind, Piece, RunEvent, Source, ToolFact, TurnFact};
+use crate::model::{Bill, CallIx, CellIx, CellResult, Millis, ProviderKind, SUBMIT, TurnIx, Usage};
+
+/// Most distinct tool names kept: a model may call what does not exist.
+const TOOLS: usize = 256;
+/// A tool's name as counted: at most so many characters.
+const NAME: usize = 64;
+
+/// What a run's judges and tools did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stats {
+    /// As in the header.
+    pub judges: Vec<JudgeStats>,
+    /// By name, as first called.
+    pub tools: IndexMap<String, ToolStats>,
+    /// Judged cells without a result.
+    open: HashMap<CellIx, Open>,
+}
+
+/// What a judge did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JudgeStats {
+    /// Its name.
+    pub name: String,
+    /// Its model; empty for a built-in judge.
+    pub model: String,
+    /// The day of the built-in prices, where its cost is reckoned by these.
+    pub as_of: Option<String>,
+    /// Whether its calls cost nothing.
+    pub free: bool,
+    /// Cells with a result, recalled ones included.
+    pub cells: u64,
+    /// Of them: taken from other runs.
+    pub cached: u64,
+    /// Of them: ended in an error.
+    pub errors: u64,
+    /// Model calls, failed ones included.
+    pub calls: u64,
+    /// Of them: failed.
+    pub failed: u64,
+    /// Verdicts whose arguments had to be repaired.
+    pub repaired: u64,
+    /// Replies that should have held a verdict and held no valid one.
+    pub rejected: u64,
+    /// How long calls took.
+    pub times: Times,
+    /// Bytes of the requests sent, each attempt's.
+    pub sent_bytes: u64,
+    /// Bytes of the replies' items.
+    pub bytes: u64,
+    /// Tokens and calls, of failed attempts where the server said.
+    pub usage: Usage,
+    /// What its finished cells cost.
+    bill: Bill,
+    /// Calls of cells without a result.
+    open_calls: u64,
+    replays: bool,
+}
+
+impl JudgeStats {
+    /// What it cost, as far as it is known.
+    pub fn bill(&self) -> Bill {
+        let open = if self.free { 0 } else { self.open_calls };
+        self.bill.plus(Bill {
+            usd: 0.0,
+            unknown: open,
+        })
+    }
+}
+
+/// What a tool did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolStats {
+    /// Calls that a model made.
+    pub calls: u64,
+    /// Of them: with arguments that had to be repaired.
+    pub repaired: u64,
+    /// Of them: rejected before they started.
+    pub rejected: u64,
+    /// Of them: answered from a run's evidence, from the same trace, or by hand.
+    pub cached: u64,
+    /// Of them: answered with an error, refusals by the guard included.
+    pub errors: u64,
+    /// How long those took that ran.
+    pub times: Times,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Bytes of the texts that models were given.
+    pub text_bytes: u64,
+}
+
+/// Durations, all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Times(Vec<u32>);
+
+impl Times {
+    fn push(&mut self, took: Millis) {
+        self.0.push(u32::try_from(took.0).unwrap_or(u32::MAX));
+    }
+
+    /// The nearest-rank percentile; `None` without any.
+    pub fn percentile(&self, percent: u8) -> Option<Millis> {
+        let rank = (self.0.len() * usize::from(percent.min(100))).div_ceil(100);
+        let mut sorted = self.0.clone();
+        let at = rank.max(1) - 1;
+        if at >= sorted.len() {
+            return None;
+        }
+        let (_, found, _) = sorted.select_nth_unstable(at);
+        Some(Millis(u64::from(*found)))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Open {
+    judge: usize,
+    calls: u64,
+    /// The request of the turn under way, and when its attempt began.
+    request: u64,
+    began: Option<Millis>,
+    /// Which tool a call names.
+    tools: HashMap<(TurnIx, CallIx), String>,
+    /// The last turn whose verdict was rejected as a call.
+    rejected: Option<TurnIx>,
+}
+
+impl Stats {
+    /// Applies the next event.
+    pub fn apply(&mut self, event: &RunEvent) {
+        match &event.kind {
+            Kind::RunStarted(header) => {
+                self.judges = header.judges.iter().map(JudgeStats::of).collect();
+            }
+            Kind::CellsPlanned { first, keys, .. } => self.plan(*first, keys),
+            Kind::CellsSettled(settled) if !self.open.is_empty() => {
+                for one in settled {
+                    self.end(one.0, &one.1);
+                }
+            }
+            Kind::CellFinished { cell, result } => self.end(*cell, result),
+            Kind::Turn { cell, turn, fact } => self.turn(*cell, *turn, fact, event.at),
+            Kind::Tool {
+                cell,
+                turn,
+                call,
+                fact,
+            } => self.tool(*cell, (*turn, *call), fact),
+            _ => {}
+        }
+    }
+
+    /// Judges that have anything to tell.
+    pub fn told(&self) -> impl Iterator<Item = &JudgeStats> {
+        self.judges.iter().filter(|j| j.cells > 0 || j.calls > 0)
+    }
+
+    /// Whether there is anything to tell.
+    pub fn is_empty(&self) -> bool {
+        self.told().next().is_none() && self.tools.is_empty()
+    }
+
+    /// What all judges cost, as far as it is known.
+    pub fn bill(&self) -> Bill {
+        self.judges
+            .iter()
+            .fold(Bill::NOTHING, |sum, judge| sum.plus(judge.bill()))
+    }
+
+    /// The days of the built-in prices that something was reckoned by.
+    pub fn as_of(&self) -> Option<&str> {
+        let paid = self.judges.iter().filter(|judge| judge.bill().usd > 0.0);
+        paid.filter_map(|judge| judge.as_of.as_deref()).min()
+    }
+
+    fn plan(&mut self, first: CellIx, keys: &[CellKey]) {
+        for (ix, key) in (first.0..).map(CellIx).zip(keys) {
+            let judge = key.judge.map(|judge| judge as usize);
+            if let Some(judge) = judge.filter(|judge| *judge < self.judges.len()) {
+                let open = Open {
+                    judge,
+                    ..Open::default()
+                };
+                self.open.insert(ix, open);
+            }
+        }
+    }
+
+    fn end(&mut self, cell: CellIx, result: &CellResult) {
+        let Some(open) = self.open.remove(&cell) else {
+            return;
+        };
+        let judge = &mut self.judges[open.judge];
+        judge.cells += 1;
+        judge.errors += u64::from(result.outcome.is_error());
+        judge.open_calls = judge.open_calls.saturating_sub(open.calls);
+        if result.cached.is_some() {
+            judge.cached += 1;
+        } else if !judge.free {
+            judge.bill = judge.bill.plus(result.bill());
+        }
+    }
+
+    fn turn(&mut self, cell: CellIx, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        let Some(open) = self.open.get_mut(&cell) else {
+            return;
+        };
+        let judge = &mut self.judges[open.judge];
+        if judge.replays {
+            return;
+        }
+        match fact {
+            TurnFact::Started { request, .. } => open.request = request.iter().map(size).sum(),
+            TurnFact::AttemptStarted { .. } => {
+                open.calls += 1;
+                open.began = Some(at);
+                judge.calls += 1;
+                judge.open_calls += 1;
+                judge.usage.calls = judge.usage.calls.saturating_add(1);
+                judge.sent_bytes = judge.sent_bytes.saturating_add(open.request);
+            }
+            TurnFact::AttemptFailed { billed, .. } => {
+                judge.failed += 1;
+                judge.took(open.began.take(), at);
+                judge.billed(billed.unwrap_or_default());
+            }
+            TurnFact::Finished { native, usage, .. } => {
+                judge.took(open.began.take(), at);
+                judge.billed(*usage);
+                let bytes: u64 = native.iter().map(size).sum();
+                judge.bytes = judge.bytes.saturating_add(bytes);
+            }
+            TurnFact::VerdictReached(verdict) => {
+                judge.repaired += u64::from(!verdict.repaired.is_empty());
+            }
+            TurnFact::VerdictUnparsed { .. } => {
+                judge.rejected += u64::from(open.rejected != Some(turn));
+            }
+            TurnFact::Delta { .. } => {}
+        }
+    }
+
+    fn tool(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
+        let Some(open) = self.open.get_mut(&cell) else {
+            return;
+        };
+        let judge = &mut self.judges[open.judge];
+        if judge.replays {
+            return;
+        }
+        if let ToolFact::Received { name, .. } = fact {
+            let name: String = name.chars().take(NAME).collect();
+            if name != SUBMIT && (self.tools.len() < TOOLS || self.tools.contains_key(&name)) {
+                self.tools.entry(name.clone()).or_default().calls += 1;
+            }
+            open.tools.insert(which, name);
+            return;
+        }
+        let Some(name) = open.tools.get(&which) else {
+            return;
+        };
+        if name == SUBMIT {
+            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
+                open.rejected = Some(which.0);
+                judge.rejected += 1;
+            }
+            return;
+        }
+        let Some(tool) = self.tools.get_mut(name) else {
+            return;
+        };
+        match fact {
+            ToolFact::Repaired { changes, .. } => tool.repaired += u64::from(!changes.is_empty()),
+            ToolFact::Rejected { .. } => tool.rejected += 1,
+            ToolFact::Finished {
+                answer,
+                source,
+                elapsed,
+            } => {
+                tool.errors += u64::from(answer.is_error);
+                tool.text_bytes = tool.text_bytes.saturating_add(size(&answer.text));
+                if *source == Source::Live {
+                    tool.times.push(*elapsed);
+                    tool.bytes = tool.bytes.saturating_add(answer.bytes);
+                } else {
+                    tool.cached += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl JudgeStats {
+    fn of(spec: &JudgeSpec) -> Self {
+        Self {
+            name: spec.config.name.clone(),
+            model: spec.config.model.clone(),
+            as_of: spec.listed.as_ref().map(|listed| listed.as_of.clone()),
+            free: spec.config.is_free(),
+            replays: spec.config.provider == ProviderKind::Replay,
+            ..Self::default()
+        }
+    }
+
+    fn took(&mut self, began: Option<Millis>, at: Millis) {
+        if let Some(began) = began {
+            self.times.push(at.since(began));
+        }
+    }
+
+    fn billed(&mut self, usage: Usage) {
+        self.usage = self.usage.plus(Usage { calls: 0, ..usage });
+    }
+}
+
+fn size(piece: &Piece) -> u64 {
+    match piece {
+        Piece::Text(text) => text.len() as u64,
+        Piece::Blob(blob) => blob.bytes,
+    }
+}
+
+/// A limit of the run that was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BudgetStop {
+    /// `usd`, `tokens`, `calls`, `minutes`.
+    pub limit: String,
+    /// Hard: nothing more was sent. Soft: judges were asked to conclude.
+    pub hard: bool,
+    /// The limit; `None` in runs of older versions.
+    pub max: Option<f64>,
+    /// What was taken of it when it was reached.
+    pub spent: Option<f64>,
+}
+
+impl BudgetStop {
+    /// What a fact says of the run's limits; `None` for a cell's.
+    pub fn of(kind: &Kind) -> Option<Self> {
+        let Kind::BudgetReached {
+            limit,
+            hard,
+            cell: None,
+            max,
+            spent,
+        } = kind
+        else {
+            return None;
+        };
+        Some(Self {
+            limit: limit.clone(),
+            hard: *hard,
+            max: *max,
+            spent: *spent,
+        })
+    }
+
+    fn amount(&self, of: f64) -> String {
+        match self.limit.as_str() {
+            "usd" => format!("${of:.4}"),
+            "minutes" => format!("{of:.1} minutes"),
+            limit => format!("{of:.0} {limit}"),
+        }
+    }
+}
+
+impl fmt::Display for BudgetStop {
+    /// `max_cost_usd: $2.0100 of $2.0000 taken`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = match self.limit.as_str() {
+            "usd" => "max_cost_usd",
+            "tokens" => "max_tokens",
+            "calls" => "max_calls",
+            "minutes" => "max_minutes",
+            other => other,
+        };
+        f.write_str(key)?;
+        match (self.spent, self.max) {
+            (Some(spent), Some(max)) => {
+                write!(f, ": {} of {} taken", self.amount(spent), self.amount(max))
+            }
+            (_, Some(max)) => write!(f, ": {}", self.amount(max)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stats_tests.rs"]
+mod tests;

@@ -1,0 +1,316 @@
+//! A run counted by hand.
+
+use indexmap::IndexMap;
+
+use super::*;
+use crate::event::{Answered, FORMAT, RunHeader};
+use crate::model::{
+    Change, Digest, JudgeConfig, Outcome, RawJson, Reply, RunId, TranscriptRef, Verdict, WallTime,
+};
+
+const CELL: CellIx = CellIx(0);
+
+struct Story {
+    stats: Stats,
+    seq: u64,
+}
+
+impl Story {
+    fn new(judges: Vec<JudgeConfig>, cells: &[u32]) -> Self {
+        let judges = judges.into_iter().map(|config| JudgeSpec {
+            config,
+            digest: Digest::of(b"j"),
+            dropped: Vec::new(),
+            listed: None,
+            tools: Vec::new(),
+        });
+        let header = RunHeader {
+            format: FORMAT,
+            dicta: "0".into(),
+            run: RunId("20261121T000000Z-abcd".into()),
+            started: WallTime("2026-11-21T00:00:00Z".into()),
+            workspace: "/w".into(),
+            demo: false,
+            label: String::new(),
+            parent: None,
+            snapshots: Vec::new(),
+            judges: judges.collect(),
+            rubrics: Vec::new(),
+            evals: Vec::new(),
+            plan: IndexMap::new(),
+            frozen: None,
+        };
+        let mut story = Self {
+            stats: Stats::default(),
+            seq: 0,
+        };
+        story.at(0, Kind::RunStarted(Box::new(header)));
+        let keys = cells.iter().map(|judge| CellKey {
+            eval: 0,
+            message: None,
+            judge: Some(*judge),
+            repeat: None,
+        });
+        let planned = Kind::CellsPlanned {
+            transcript: TranscriptRef {
+                id: "t".into(),
+                path: "t.jsonl".into(),
+                digest: Digest::of(b"t"),
+                offset: 0,
+                len: 0,
+            },
+            first: CELL,
+            keys: keys.collect(),
+        };
+        story.at(0, planned);
+        story
+    }
+
+    fn at(&mut self, at: u64, kind: Kind) {
+        let event = RunEvent {
+            seq: self.seq,
+            at: Millis(at),
+            kind,
+        };
+        self.seq += 1;
+        self.stats.apply(&event);
+    }
+
+    fn turn(&mut self, at: u64, cell: CellIx, turn: u16, fact: TurnFact) {
+        let turn = TurnIx(turn);
+        self.at(at, Kind::Turn { cell, turn, fact });
+    }
+
+    /// A whole call: request of 10 bytes, reply of 5.
+    fn call(&mut self, from: u64, to: u64, cell: CellIx, turn: u16, usage: Usage) {
+        let request = vec![Piece::Text("0123456789".into())];
+        let started = TurnFact::Started {
+            request,
+            dropped: Vec::new(),
+        };
+        self.turn(from, cell, turn, started);
+        self.turn(from, cell, turn, TurnFact::AttemptStarted { attempt: 1 });
+        self.finish(to, cell, turn, usage);
+    }
+
+    fn finish(&mut self, to: u64, cell: CellIx, turn: u16, usage: Usage) {
+        let finished = TurnFact::Finished {
+            attempt: 1,
+            native: vec![Piece::Text("12345".into())],
+            resendable: true,
+            reply: Reply::default(),
+            usage,
+        };
+        self.turn(to, cell, turn, finished);
+    }
+
+    fn tool(&mut self, nth: u16, name: &str, facts: Vec<ToolFact>) {
+        let received = ToolFact::Received {
+            id: "c".into(),
+            name: name.into(),
+            raw: "{}".into(),
+        };
+        for fact in std::iter::once(received).chain(facts) {
+            let told = Kind::Tool {
+                cell: CELL,
+                turn: TurnIx(0),
+                call: CallIx(nth),
+                fact,
+            };
+            self.at(0, told);
+        }
+    }
+
+    fn end(&mut self, cell: CellIx, change: impl FnOnce(&mut CellResult)) {
+        let mut result = CellResult::new(Outcome::Pass, "");
+        change(&mut result);
+        let result = Box::new(result);
+        self.at(0, Kind::CellFinished { cell, result });
+    }
+}
+
+fn change() -> Change {
+    Change {
+        path: String::new(),
+        what: "closed".into(),
+    }
+}
+
+fn model(name: &str) -> JudgeConfig {
+    JudgeConfig {
+        model: "m".into(),
+        ..JudgeConfig::new(name, ProviderKind::Openai)
+    }
+}
+
+fn tokens(input: u64, output: u64) -> Usage {
+    Usage {
+        input: Some(input),
+        output: Some(output),
+        cached: Some(1),
+        thinking: None,
+        calls: 1,
+    }
+}
+
+fn answer(source: Source, is_error: bool, took: u64) -> ToolFact {
+    let answer = Answered {
+        text: Piece::Text("four".into()),
+        is_error,
+        bytes: 100,
+        truncated: false,
+        raw: None,
+        content_type: None,
+    };
+    let elapsed = Millis(took);
+    ToolFact::Finished {
+        answer,
+        source,
+        elapsed,
+    }
+}
+
+#[test]
+fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
+    let mut run = Story::new(vec![model("a"), model("b")], &[0, 0, 1]);
+    run.call(0, 100, CELL, 0, tokens(10, 3));
+    run.turn(100, CELL, 1, TurnFact::AttemptStarted { attempt: 1 });
+    let failed = TurnFact::AttemptFailed {
+        attempt: 1,
+        status: None,
+        why: "cut".into(),
+        retry_in: Some(Millis(5)),
+        billed: Some(tokens(10, 1)),
+    };
+    run.turn(140, CELL, 1, failed);
+    run.turn(145, CELL, 1, TurnFact::AttemptStarted { attempt: 2 });
+    run.finish(345, CELL, 1, tokens(20, 4));
+    let verdict = Verdict {
+        repaired: vec![change()],
+        ..Verdict::default()
+    };
+    run.turn(345, CELL, 1, TurnFact::VerdictReached(Box::new(verdict)));
+    run.end(CELL, |result| result.cost_usd = Some(0.5));
+    let a = &run.stats.judges[0];
+    assert_eq!((a.cells, a.cached, a.errors), (1, 0, 0));
+    assert_eq!((a.calls, a.failed, a.repaired, a.rejected), (3, 1, 1, 0));
+    assert_eq!(
+        a.usage,
+        Usage {
+            input: Some(40),
+            output: Some(8),
+            cached: Some(3),
+            thinking: None,
+            calls: 3
+        }
+    );
+    assert_eq!((a.sent_bytes, a.bytes), (30, 10));
+    // 40, 100, 200 ms
+    assert_eq!(a.times.percentile(50), Some(Millis(100)));
+    assert_eq!(a.times.percentile(95), Some(Millis(200)));
+    assert_eq!(a.bill().known(), Some(0.5));
+    assert_eq!(run.stats.told().count(), 1, "b was not asked");
+}
+
+#[test]
+fn what_an_open_cell_costs_is_unknown_until_it_ends() {
+    let mut run = Story::new(vec![model("a")], &[0, 0]);
+    run.call(0, 10, CELL, 0, tokens(1, 1));
+    run.end(CELL, |result| result.cost_usd = Some(0.25));
+    run.call(0, 10, CellIx(1), 0, tokens(1, 1));
+    assert_eq!(run.stats.bill().to_string(), "$0.2500 + unknown for 1 call");
+    run.end(CellIx(1), |result| result.cost_usd = Some(0.25));
+    assert_eq!(run.stats.bill().known(), Some(0.5));
+}
+
+#[test]
+fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
+    let mut run = Story::new(vec![model("a")], &[0, 0]);
+    run.end(CELL, |result| {
+        result.cached = Some(RunId("20261120T000000Z-wxyz".into()));
+    });
+    run.end(CellIx(1), |result| result.outcome = Outcome::Timeout);
+    let a = &run.stats.judges[0];
+    assert_eq!((a.cells, a.cached, a.errors, a.calls), (2, 1, 1, 0));
+    assert_eq!(a.bill(), Bill::NOTHING);
+}
+
+#[test]
+fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
+    let mut run = Story::new(vec![model("a")], &[0]);
+    let text = "no".to_owned();
+    let rule = "verdict".to_owned();
+    run.tool(0, SUBMIT, vec![ToolFact::Rejected { rule, text }]);
+    let unparsed = |why: &str| TurnFact::VerdictUnparsed {
+        why: why.into(),
+        raw: Piece::Text(String::new()),
+    };
+    run.turn(0, CELL, 0, unparsed("no"));
+    assert_eq!(run.stats.judges[0].rejected, 1);
+    run.turn(0, CELL, 1, unparsed("again"));
+    assert_eq!(run.stats.judges[0].rejected, 2);
+    assert!(run.stats.tools.is_empty(), "submit_verdict is no tool");
+}
+
+#[test]
+fn a_tools_calls_are_counted_by_how_they_ended() {
+    let mut run = Story::new(vec![model("a")], &[0]);
+    let canonical = || RawJson::parse("{}").expect("JSON");
+    let repaired = |changes| ToolFact::Repaired {
+        canonical: canonical(),
+        changes,
+    };
+    let rejected = ToolFact::Rejected {
+        rule: "url".into(),
+        text: "no".into(),
+    };
+    run.tool(0, "fetch_url", vec![answer(Source::Live, false, 30)]);
+    run.tool(
+        1,
+        "fetch_url",
+        vec![repaired(vec![change()]), answer(Source::Live, true, 10)],
+    );
+    // Only spelled otherwise: no repair.
+    run.tool(2, "fetch_url", vec![repaired(Vec::new()), rejected]);
+    let same = Source::SameTrace {
+        turn: TurnIx(0),
+        call: CallIx(0),
+    };
+    run.tool(3, "fetch_url", vec![answer(same, false, 0)]);
+    let tool = &run.stats.tools["fetch_url"];
+    assert_eq!((tool.calls, tool.repaired, tool.rejected), (4, 1, 1));
+    assert_eq!((tool.cached, tool.errors), (1, 1));
+    assert_eq!((tool.bytes, tool.text_bytes), (200, 12));
+    assert_eq!(tool.times.len(), 2);
+    assert_eq!(tool.times.percentile(50), Some(Millis(10)));
+    assert_eq!(tool.times.percentile(95), Some(Millis(30)));
+}
+
+#[test]
+fn percentiles_are_the_nearest_ranks() {
+    let mut times = Times::default();
+    assert_eq!(times.percentile(50), None);
+    times.push(Millis(7));
+    assert_eq!(times.percentile(0), Some(Millis(7)));
+    assert_eq!(times.percentile(95), Some(Millis(7)));
+    for ms in (1..=100).rev() {
+        times.push(Millis(ms));
+    }
+    // 1 … 100 and another 7: the 51st of 101, and the 96th.
+    assert_eq!(times.percentile(50), Some(Millis(50)));
+    assert_eq!(times.percentile(95), Some(Millis(95)));
+    assert_eq!(times.percentile(100), Some(Millis(100)));
+}
+
+#[test]
+fn a_free_judge_costs_nothing_and_a_replayed_one_asks_nobody() {
+    let mut local = model("local");
+    local.base_url = Some("http://127.0.0.1:1/v1".into());
+    let replay = JudgeConfig::new("again", ProviderKind::Replay);
+    let mut run = Story::new(vec![local, replay], &[0, 1]);
+    run.call(0, 10, CELL, 0, tokens(1, 1));
+    run.call(0, 10, CellIx(1), 0, tokens(1, 1));
+    assert_eq!(run.stats.bill(), Bill::NOTHING);
+    assert_eq!(run.stats.judges[0].calls, 1);
+    assert_eq!(run.stats.judges[1].calls, 0);
+}

@@ -1,0 +1,185 @@
+use std::cell::RefCell;
+
+use futures_util::FutureExt as _;
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::FakeClock;
+
+fn budget(run: Caps, cell: Caps) -> (Arc<Budget>, FakeClock) {
+    let clock = FakeClock::new();
+    let limits = Budgets {
+        run,
+        cell,
+        ..Budgets::default()
+    };
+    (
+        Arc::new(Budget::new(limits, Arc::new(clock.clone()))),
+        clock,
+    )
+}
+
+fn usd(max: f64) -> Caps {
+    Caps {
+        max_cost_usd: Some(max),
+        ..Caps::default()
+    }
+}
+
+fn call(usd: f64) -> Call {
+    Call {
+        estimate: took(usd),
+        free: false,
+    }
+}
+
+fn took(usd: f64) -> Took {
+    Took {
+        usd,
+        tokens: 100,
+        calls: 1,
+    }
+}
+
+/// Admits at once, or panics.
+fn now(budget: &Arc<Budget>, call: Call) -> Result<Reservation, Reached> {
+    let answer = budget.try_admit(call, CellTook::default());
+    answer.expect("nothing has to be waited for")
+}
+
+#[test]
+fn a_reached_budget_is_told_once_and_refuses_ever_after() {
+    let (budget, _) = budget(usd(0.5), Caps::default());
+    now(&budget, call(0.5)).expect("room").settle(took(0.5));
+    assert!(budget.check(false).is_err_and(|r| r.first));
+    assert!(budget.check(false).is_err_and(|r| !r.first));
+    let why = now(&budget, call(0.1)).err().expect("refused").why;
+    assert!(why.contains("$0.5000"), "{why}");
+    assert_eq!(budget.check(true), Ok(()), "what is free goes on");
+    assert_eq!(Budget::default().check(false), Ok(()));
+}
+
+#[tokio::test]
+async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
+    let (budget, _) = budget(usd(1.0), Caps::default());
+    let mut first = now(&budget, call(0.6)).expect("room");
+    let second = now(&budget, call(0.6)).expect("still below the limit");
+    first.send();
+    let mut third = Box::pin(budget.admit(call(0.6), CellTook::default()));
+    assert!((&mut third).now_or_never().is_none(), "1.2 is spoken for");
+    first.settle(took(0.1));
+    let third = (&mut third).now_or_never().expect("0.7 is");
+    drop(third.expect("there is room"));
+    drop(second);
+    let spent = budget.spent();
+    assert!((spent.usd - 0.1).abs() < 1e-9, "what was not sent is free");
+    assert_eq!(spent.calls, 1);
+}
+
+#[test]
+fn a_bill_that_never_came_counts_as_its_estimate_and_says_so() {
+    let (budget, _) = budget(usd(0.5), Caps::default());
+    let mut lost = now(&budget, call(0.5)).expect("room");
+    lost.send();
+    drop(lost);
+    let why = budget.check(false).expect_err("reached").why;
+    assert!(
+        why.contains("$0.5000 of it assumed for 1 call without a bill"),
+        "{why}"
+    );
+}
+
+#[test]
+fn calls_tokens_and_minutes_are_limits_too() {
+    let calls = Caps {
+        max_calls: Some(1),
+        ..Caps::default()
+    };
+    let tokens = Caps {
+        max_tokens: Some(100),
+        ..Caps::default()
+    };
+    for (caps, limit) in [(calls, "calls"), (tokens, "tokens")] {
+        let (budget, _) = budget(caps, Caps::default());
+        now(&budget, call(0.0)).expect("room").settle(took(0.0));
+        assert_eq!(budget.check(true).expect_err("reached").limit, limit);
+    }
+    let minutes = Caps {
+        max_minutes: Some(2.0),
+        ..Caps::default()
+    };
+    let (budget, clock) = budget(minutes, Caps::default());
+    clock.advance(Millis(119_999));
+    assert_eq!(budget.check(true), Ok(()));
+    clock.advance(Millis(1));
+    assert_eq!(budget.check(true).expect_err("reached").limit, "minutes");
+}
+
+#[test]
+fn a_cells_limit_stops_that_cell_alone() {
+    let (budget, _) = budget(Caps::default(), usd(0.5));
+    let spent = CellTook {
+        took: took(0.5),
+        elapsed: Millis(0),
+    };
+    let refused = budget.try_admit(call(0.1), spent).expect("at once");
+    assert!(refused.is_err_and(|r| r.of_cell));
+    assert!(now(&budget, call(0.1)).is_ok());
+}
+
+#[test]
+fn a_judge_concludes_from_the_soft_share_on_but_a_fresh_cell_looks_once() {
+    let (budget, _) = budget(usd(1.0), Caps::default());
+    let fresh = CellTook::default();
+    assert_eq!(budget.near(fresh, false, true), None);
+    now(&budget, call(0.8)).expect("room").settle(took(0.8));
+    assert!(budget.near(fresh, false, true).is_some_and(|r| r.first));
+    assert!(budget.near(fresh, false, true).is_some_and(|r| !r.first));
+    assert_eq!(budget.near(fresh, false, false), None);
+    assert_eq!(budget.near(fresh, true, true), None);
+}
+
+#[test]
+fn the_last_call_that_a_cell_may_make_is_for_its_verdict() {
+    let calls = Caps {
+        max_calls: Some(3),
+        ..Caps::default()
+    };
+    let (budget, _) = budget(Caps::default(), calls);
+    let after = |calls| CellTook {
+        took: Took {
+            calls,
+            ..Took::default()
+        },
+        elapsed: Millis(0),
+    };
+    assert_eq!(budget.near(after(1), true, true), None);
+    assert!(budget.near(after(2), true, true).is_some());
+}
+
+proptest! {
+    /// Calls come in any order and are settled in any order, each for no more than it was estimated at.
+    #[test]
+    fn a_limit_is_overshot_by_at_most_one_call(
+        max in 0.0..2.0_f64,
+        steps in prop::collection::vec((0.01..0.5_f64, 0.0..1.0_f64, any::<prop::sample::Index>(), any::<bool>()), 1..60),
+    ) {
+        let (budget, _) = budget(usd(max), Caps::default());
+        let out: RefCell<Vec<(Reservation, f64)>> = RefCell::default();
+        let mut most = 0.0_f64;
+        for (estimate, share, which, settles) in steps {
+            if settles && !out.borrow().is_empty() {
+                let at = which.index(out.borrow().len());
+                let (reservation, actual) = out.borrow_mut().swap_remove(at);
+                reservation.settle(took(actual));
+            } else if let Some(Ok(mut reservation)) = budget.try_admit(call(estimate), CellTook::default()) {
+                reservation.send();
+                most = most.max(estimate);
+                out.borrow_mut().push((reservation, estimate * share));
+            }
+        }
+        // What is left is dropped, and counts whole.
+        out.into_inner().clear();
+        prop_assert!(budget.spent().usd <= max + most + 1e-9);
+    }
+}

@@ -1,0 +1,160 @@
+//! Where a trace meets its budget: near a limit the judge is asked to conclude, at it the cell ends.
+
+use super::budget::Reached;
+use super::trace::Trace;
+use crate::event::{CallCx, Kind};
+use crate::model::{CellIx, CellResult, Outcome, VerdictMode};
+
+impl Reached {
+    /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
+    pub fn fact(&self, cell: Option<CellIx>, hard: bool) -> Kind {
+        Kind::BudgetReached {
+            limit: self.limit.to_owned(),
+            hard,
+            cell,
+            max: Some(self.max),
+            spent: Some(self.spent),
+        }
+    }
+}
+
+impl Trace<'_> {
+    /// Whether this turn is for the verdict alone, since a limit is near; told once a run, and once in the cell. A judge
+    /// without tools has one turn anyway.
+    pub(super) async fn conclude(&self, cx: &CallCx) -> bool {
+        if self.setup.mode != VerdictMode::Call {
+            return false;
+        }
+        let Some((reached, new)) = self.meter.near(cx.turn.0 > 0) else {
+            return false;
+        };
+        if reached.first && !reached.of_cell {
+            cx.out.send(reached.fact(None, false)).await;
+        }
+        if new {
+            cx.out.send(reached.fact(Some(cx.cell), false)).await;
+        }
+        true
+    }
+
+    /// The cell ends, since nothing more may be sent.
+    pub(super) async fn out_of_budget(&self, reached: Reached, cx: &CallCx) -> CellResult {
+        if reached.of_cell {
+            cx.out.send(reached.fact(Some(cx.cell), true)).await;
+        } else if reached.first {
+            cx.out.send(reached.fact(None, true)).await;
+        }
+        let why = format!("{}; nothing more was sent", reached.why);
+        CellResult::failed(Outcome::Budget, why)
+    }
+
+    /// Turns are used up, or were cut short by a limit.
+    pub(super) fn out_of_turns(&self) -> CellResult {
+        if self.meter.concluding() {
+            let why = "asked to conclude because a limit is near, the judge called another tool";
+            return CellResult::failed(Outcome::Budget, why);
+        }
+        let why = format!(
+            "no verdict within {} turns (max_turns)",
+            self.setup.max_turns
+        );
+        CellResult::failed(Outcome::TurnLimit, why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::clock::FakeClock;
+    use crate::judge::Budget;
+    use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
+    use crate::model::{Budgets, Caps, Millis, Prices};
+    use crate::provider::{Choice, ProviderError};
+
+    fn bench(limits: Budgets) -> Bench {
+        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        bench.config.prices = Some(Prices {
+            input: 1.0,
+            output: 10.0,
+            cached: None,
+        });
+        bench.budget = Arc::new(Budget::new(limits, Arc::new(FakeClock::new())));
+        bench
+    }
+
+    fn most_calls(calls: u64) -> Caps {
+        Caps {
+            max_calls: Some(calls),
+            ..Caps::default()
+        }
+    }
+
+    fn fetch() -> Say {
+        calls(&[("fetch_url", r#"{"url":"a"}"#)])
+    }
+
+    #[tokio::test]
+    async fn near_a_limit_only_the_verdict_is_allowed_and_that_is_told() {
+        let bench = bench(Budgets {
+            cell: most_calls(2),
+            ..Budgets::default()
+        });
+        let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
+        let (result, facts) = bench.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Pass);
+        let asked = script.asked.lock().expect("no panic");
+        let choices: Vec<&Choice> = asked.iter().map(|(choice, _)| choice).collect();
+        assert_eq!(
+            choices,
+            [&Choice::Auto, &Choice::Only("submit_verdict".to_owned())]
+        );
+        let told = story(&facts);
+        assert_eq!(told.iter().filter(|t| *t == "budget reached").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_conclude_ends_in_budget() {
+        let bench = bench(Budgets {
+            cell: most_calls(2),
+            ..Budgets::default()
+        });
+        let script = Script::new(vec![fetch(), fetch()]);
+        let (result, _) = bench.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Budget);
+        let why = result.error.expect("why");
+        assert!(why.contains("asked to conclude"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
+        let mut bench = bench(Budgets {
+            run: most_calls(2),
+            ..Budgets::default()
+        });
+        bench.tools.tools.clear();
+        let busy = ProviderError::InStream {
+            message: "busy".into(),
+            retryable: true,
+        };
+        let script = Script::new(vec![Say::Error(busy)]);
+        let mut judged = Box::pin(bench.judge(&script));
+        let (result, _) = loop {
+            if let Some(judged) = (&mut judged).now_or_never() {
+                break judged;
+            }
+            bench.clock.advance(Millis(1000));
+        };
+        assert_eq!(script.bodies.lock().expect("no panic").len(), 2);
+        assert_eq!(result.outcome, Outcome::Budget, "{result:?}");
+        assert_eq!(result.usage.map(|usage| usage.calls), Some(2));
+        assert_eq!(
+            result.bill.map(|bill| bill.unknown),
+            Some(2),
+            "whether they are billed is not known"
+        );
+    }
+}

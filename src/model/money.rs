@@ -1,0 +1,362 @@
+//! What calls cost, as far as it is known; and what they may cost.
+//!
+//! Unknown is unknown: a sum says how many calls it does not cover, and never takes one for 0.
+
+use serde::{Deserialize, Serialize};
+
+use super::{JudgeConfig, Prices, ProviderKind, Usage};
+
+/// A sum of money that knows what it does not cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    /// USD of the calls whose cost is known.
+    pub usd: f64,
+    /// Calls whose cost is not: no price, or the server did not say how many tokens.
+    pub unknown: u64,
+}
+
+impl Bill {
+    /// Nothing known and nothing unknown.
+    pub const NOTHING: Self = Self {
+        usd: 0.0,
+        unknown: 0,
+    };
+
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            usd: self.usd + other.usd,
+            unknown: self.unknown.saturating_add(other.unknown),
+        }
+    }
+
+    /// USD, where all of it is known.
+    pub fn known(self) -> Option<f64> {
+        (self.unknown == 0).then_some(self.usd)
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_nothing(&self) -> bool {
+        self.usd == 0.0 && self.unknown == 0
+    }
+}
+
+impl std::fmt::Display for Bill {
+    /// `$0.1200`, `$0.1200 + unknown for 2 calls`, `cost unknown for 2 calls`, `free`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let calls = super::counted(self.unknown, "call");
+        match (self.usd > 0.0, self.unknown) {
+            (false, 0) => f.write_str("free"),
+            (false, _) => write!(f, "cost unknown for {calls}"),
+            (true, 0) => write!(f, "${:.4}", self.usd),
+            (true, _) => write!(f, "${:.4} + unknown for {calls}", self.usd),
+        }
+    }
+}
+
+/// The prices that hold for a model, and where they are from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pricing {
+    /// USD per million tokens.
+    pub prices: Prices,
+    /// The day on which the built-in table's row was read; `None`: the author of dicta.yaml gave them.
+    pub as_of: Option<&'static str>,
+    /// They hold up to so many prompt tokens; what a longer prompt costs is unknown.
+    up_to: Option<u64>,
+}
+
+impl Pricing {
+    /// What a usage costs in USD; `None` where its tokens are not known, or a price for so long a prompt.
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        let (input, output) = (usage.input?, usage.output?);
+        if self.up_to.is_some_and(|most| input > most) {
+            return None;
+        }
+        let Prices { cached: price, .. } = self.prices;
+        let cached = usage.cached.unwrap_or(0).min(input);
+        let fresh = (input - cached) as f64 * self.prices.input;
+        let read = cached as f64 * price.unwrap_or(self.prices.input);
+        Some((fresh + read + output as f64 * self.prices.output) / 1e6)
+    }
+
+    /// USD of so many tokens, however long a prompt they are.
+    pub fn of_tokens(&self, input: u64, output: u64) -> f64 {
+        (input as f64 * self.prices.input + output as f64 * self.prices.output) / 1e6
+    }
+}
+
+/// A row of the built-in table.
+struct Row {
+    provider: ProviderKind,
+    model: &'static str,
+    /// Whether the model's dated names (`…-20250929`) cost the same.
+    dated: bool,
+    input: f64,
+    output: f64,
+    cached: Option<f64>,
+    up_to: Option<u64>,
+    as_of: &'static str,
+}
+
+/// When the vendors' pages were read, and by whom where it was not us:
+/// - Google: <https://ai.google.dev/gemini-api/docs/pricing> as transcribed in api-evangelist/deepmind
+///   `plans/deepmind-plans-pricing.yml` (read 2026-10-07), the lines missing there from pages that quote it; its price for
+///   cached tokens is not among them, so that these count as fresh ones.
+/// - Anthropic: <https://platform.claude.com/docs/en/about-claude/pricing> (a stored copy; the same figures verified on
+///   2026-10-10 by synaps 0.10.2).
+/// - `OpenAI`: its model pages as quoted on 2026-06-21 by tokenmath.io and in github/docs `models-and-pricing.yml`.
+const GOOGLE: &str = "2026-10-07";
+const ANTHROPIC: &str = "2026-10-10";
+const OPENAI: &str = "2026-06-21";
+
+const fn gemini(model: &'static str, input: f64, output: f64, up_to: Option<u64>) -> Row {
+    Row {
+        provider: ProviderKind::Gemini,
+        model,
+        dated: false,
+        input,
+        output,
+        cached: None,
+        up_to,
+        as_of: GOOGLE,
+    }
+}
+
+const fn claude(model: &'static str, input: f64, output: f64, cached: f64) -> Row {
+    Row {
+        provider: ProviderKind::Anthropic,
+        model,
+        dated: true,
+        input,
+        output,
+        cached: Some(cached),
+        up_to: None,
+        as_of: ANTHROPIC,
+    }
+}
+
+const fn gpt(model: &'static str, dated: bool, input: f64, output: f64, cached: f64) -> Row {
+    Row {
+        provider: ProviderKind::Openai,
+        model,
+        dated,
+        input,
+        output,
+        cached: Some(cached),
+        up_to: None,
+        as_of: OPENAI,
+    }
+}
+
+/// Few and right: a model that is not here has no known price, and what it costs is then said to be unknown.
+const TABLE: &[Row] = &[
+    gemini("gemini-2.5-pro", 1.25, 10.0, Some(200_000)),
+    gemini("gemini-2.5-flash", 0.30, 2.50, None),
+    gemini("gemini-2.5-flash-lite", 0.10, 0.40, None),
+    gemini("gemini-3.5-flash", 1.50, 9.0, None),
+    claude("claude-opus-4-5", 5.0, 25.0, 0.50),
+    claude("claude-opus-4-6", 5.0, 25.0, 0.50),
+    claude("claude-sonnet-4", 3.0, 15.0, 0.30),
+    claude("claude-sonnet-4-5", 3.0, 15.0, 0.30),
+    claude("claude-sonnet-4-6", 3.0, 15.0, 0.30),
+    claude("claude-haiku-4-5", 1.0, 5.0, 0.10),
+    gpt("gpt-4.1", true, 2.0, 8.0, 0.50),
+    gpt("gpt-4.1-mini", true, 0.40, 1.60, 0.10),
+    gpt("gpt-4.1-nano", true, 0.10, 0.40, 0.025),
+    gpt("gpt-4o", false, 2.50, 10.0, 1.25),
+    gpt("gpt-4o-mini", true, 0.15, 0.60, 0.075),
+    gpt("gpt-5-mini", true, 0.25, 2.0, 0.025),
+];
+
+impl Row {
+    fn means(&self, provider: ProviderKind, model: &str) -> bool {
+        let provider = match provider {
+            ProviderKind::OpenaiResponses => ProviderKind::Openai,
+            other => other,
+        };
+        let dated = |rest: &str| {
+            rest.strip_prefix('-').is_some_and(|day| {
+                day.bytes().filter(u8::is_ascii_digit).count() == 8
+                    && day.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+            })
+        };
+        provider == self.provider
+            && model
+                .strip_prefix(self.model)
+                .is_some_and(|rest| rest.is_empty() || (self.dated && dated(rest)))
+    }
+}
+
+/// What the built-in table says of a model at its vendor's own address.
+fn built_in(provider: ProviderKind, model: &str) -> Option<Pricing> {
+    let row = TABLE.iter().find(|row| row.means(provider, model))?;
+    Some(Pricing {
+        prices: Prices {
+            input: row.input,
+            output: row.output,
+            cached: row.cached,
+        },
+        as_of: Some(row.as_of),
+        up_to: row.up_to,
+    })
+}
+
+impl JudgeConfig {
+    /// The prices of its model: its own `prices:`, else the built-in table's where it asks the vendor itself.
+    pub fn pricing(&self) -> Option<Pricing> {
+        self.pricing_of(&self.model)
+    }
+
+    /// The same for another model (`params.model`) that it is to ask. `prices:` hold for that one too.
+    pub fn pricing_of(&self, model: &str) -> Option<Pricing> {
+        match self.prices {
+            Some(prices) => Some(Pricing {
+                prices,
+                as_of: None,
+                up_to: None,
+            }),
+            // Another address is another seller.
+            None if self.base_url.is_some() => None,
+            None => built_in(self.provider, model),
+        }
+    }
+}
+
+/// What may be taken; absent: as much as is needed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Caps {
+    /// USD.
+    pub max_cost_usd: Option<f64>,
+    /// Tokens, prompts and replies together.
+    pub max_tokens: Option<u64>,
+    /// Model calls, failed attempts included.
+    pub max_calls: Option<u64>,
+    /// Minutes.
+    pub max_minutes: Option<f64>,
+}
+
+impl Caps {
+    /// Whether nothing is limited.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a run and each of its cells may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budgets {
+    /// The run.
+    pub run: Caps,
+    /// A cell.
+    pub cell: Caps,
+    /// From this share of a limit on, judges are asked to conclude.
+    pub soft: f64,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self {
+            run: Caps::default(),
+            cell: Caps::default(),
+            soft: 0.8,
+        }
+    }
+}
+
+impl Budgets {
+    /// Whether money is limited anywhere.
+    pub fn caps_money(&self) -> bool {
+        self.run.max_cost_usd.is_some() || self.cell.max_cost_usd.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64, cached: u64) -> Usage {
+        Usage {
+            input: Some(input),
+            output: Some(output),
+            cached: Some(cached),
+            thinking: None,
+            calls: 1,
+        }
+    }
+
+    fn judge(provider: ProviderKind, model: &str) -> JudgeConfig {
+        JudgeConfig {
+            model: model.into(),
+            ..JudgeConfig::new("j", provider)
+        }
+    }
+
+    #[test]
+    fn a_sum_says_what_it_does_not_cover() {
+        let bill = |usd, unknown| Bill { usd, unknown };
+        assert_eq!(bill(0.12, 0).to_string(), "$0.1200");
+        assert_eq!(bill(0.12, 2).to_string(), "$0.1200 + unknown for 2 calls");
+        assert_eq!(bill(0.0, 1).to_string(), "cost unknown for 1 call");
+        assert_eq!(Bill::NOTHING.to_string(), "free");
+        assert_eq!(bill(1.0, 0).plus(bill(0.5, 3)), bill(1.5, 3));
+        assert_eq!(bill(1.0, 3).known(), None);
+    }
+
+    #[test]
+    fn cached_tokens_have_their_own_price_and_unknown_stays_unknown() {
+        let mut config = judge(ProviderKind::Openai, "m");
+        config.prices = Some(Prices {
+            input: 2.0,
+            output: 10.0,
+            cached: Some(0.5),
+        });
+        let pricing = config.pricing().expect("its own");
+        assert_eq!(
+            pricing.cost(&usage(1_000_000, 100_000, 400_000)),
+            Some(1.2 + 0.2 + 1.0)
+        );
+        assert_eq!(pricing.cost(&Usage::default()), None);
+    }
+
+    #[test]
+    fn the_built_in_table_is_for_the_vendors_own_address_and_exact_names() {
+        let known = |provider, model: &str| judge(provider, model).pricing();
+        let flash = known(ProviderKind::Gemini, "gemini-2.5-flash").expect("a row");
+        assert_eq!((flash.prices.input, flash.prices.output), (0.30, 2.50));
+        assert_eq!(flash.as_of, Some("2026-10-07"));
+        assert!(known(ProviderKind::Gemini, "gemini-2.5-flash-image").is_none());
+        assert!(known(ProviderKind::Anthropic, "claude-sonnet-4-5-20250929").is_some());
+        assert!(known(ProviderKind::OpenaiResponses, "gpt-4.1-2025-04-14").is_some());
+        assert!(
+            known(ProviderKind::Openai, "gpt-4o-2024-05-13").is_none(),
+            "its first snapshot cost more"
+        );
+        assert!(known(ProviderKind::Openai, "gemini-2.5-flash").is_none());
+        let mut elsewhere = judge(ProviderKind::Openai, "gpt-4.1");
+        elsewhere.base_url = Some("https://proxy.example/v1".into());
+        assert!(elsewhere.pricing().is_none());
+    }
+
+    #[test]
+    fn what_a_prompt_beyond_the_row_costs_is_unknown() {
+        let pro = judge(ProviderKind::Gemini, "gemini-2.5-pro")
+            .pricing()
+            .expect("a row");
+        assert!(pro.cost(&usage(200_000, 1, 0)).is_some());
+        assert_eq!(pro.cost(&usage(200_001, 1, 0)), None);
+    }
+
+    #[test]
+    fn every_row_is_dated_and_means_itself_alone() {
+        for row in TABLE {
+            assert_eq!(row.as_of.len(), "2026-10-07".len());
+            let found: Vec<_> = TABLE
+                .iter()
+                .filter(|other| other.means(row.provider, row.model))
+                .map(|other| other.model)
+                .collect();
+            assert_eq!(found, [row.model]);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Per judge and per tool, in sentences and in JSON: the numbers of [`crate::event::Stats`], the same wherever they stand.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::jsonl::UsageLine;
+use super::narrate::size;
+use crate::event::{JudgeStats, Stats, Times, ToolStats};
+use crate::model::{Usage, counted, visible};
+
+/// A line a judge, then a line a tool.
+pub fn stat_lines(stats: &Stats) -> Vec<String> {
+    let judges = stats.told().map(judge_line);
+    let tools = stats.tools.iter();
+    let tools = tools.map(|(name, tool)| tool_line(name, tool));
+    judges.chain(tools).collect()
+}
+
+fn judge_line(of: &JudgeStats) -> String {
+    let mut line = format!("judge {}", visible(&of.name, false));
+    if !of.model.is_empty() {
+        let _infallible = write!(line, " ({})", visible(&of.model, false));
+    }
+    let _infallible = write!(
+        line,
+        ": {}, {} cached, {}",
+        counted(of.cells, "cell"),
+        of.cached,
+        counted(of.errors, "error")
+    );
+    if of.calls == 0 {
+        return line;
+    }
+    let _infallible = write!(
+        line,
+        " · {} ({} failed), {} repaired, {} rejected{} · {} sent, {} received",
+        counted(of.calls, "call"),
+        of.failed,
+        of.repaired,
+        of.rejected,
+        percentiles(&of.times),
+        size(of.sent_bytes),
+        size(of.bytes)
+    );
+    let bill = of.bill();
+    let tokens = tokens(&of.usage);
+    if !(of.free && of.usage.input.is_none()) {
+        let _infallible = write!(line, " · {tokens}");
+    }
+    let _infallible = write!(line, " · {bill}");
+    if let Some(as_of) = of.as_of.as_deref().filter(|_| bill.usd > 0.0) {
+        let _infallible = write!(line, " (prices as of {as_of})");
+    }
+    line
+}
+
+fn tool_line(name: &str, of: &ToolStats) -> String {
+    format!(
+        "tool {}: {}, {} repaired, {} rejected, {} cached, {}{} · {} received, {} given to judges (about {} tokens)",
+        visible(name, false),
+        counted(of.calls, "call"),
+        of.repaired,
+        of.rejected,
+        of.cached,
+        counted(of.errors, "error"),
+        percentiles(&of.times),
+        size(of.bytes),
+        size(of.text_bytes),
+        about_tokens(of.text_bytes),
+    )
+}
+
+/// Four bytes a token, roughly.
+fn about_tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(4)
+}
+
+fn percentiles(of: &Times) -> String {
+    match (of.percentile(50), of.percentile(95)) {
+        (Some(p50), Some(p95)) => format!(", p50 {p50}, p95 {p95}"),
+        _ => String::new(),
+    }
+}
+
+/// `21000 (1000 cached) + 2700 (200 thinking) tokens`; what is not known says so.
+pub fn tokens(of: &Usage) -> String {
+    let (Some(input), Some(output)) = (of.input, of.output) else {
+        return "tokens unknown".to_owned();
+    };
+    let part = |of: Option<u64>, what: &str| {
+        of.filter(|n| *n > 0)
+            .map_or_else(String::new, |n| format!(" ({n} {what})"))
+    };
+    format!(
+        "{input}{} + {output}{} tokens",
+        part(of.cached, "cached"),
+        part(of.thinking, "thinking")
+    )
+}
+
+/// `{"type":"judge"}`.
+#[derive(Serialize)]
+pub(super) struct JudgeLine<'a> {
+    r#type: &'static str,
+    judge: &'a str,
+    model: &'a str,
+    cells: u64,
+    cached: u64,
+    errors: u64,
+    calls: u64,
+    failed: u64,
+    repaired: u64,
+    rejected: u64,
+    p50_ms: Option<u64>,
+    p95_ms: Option<u64>,
+    sent_bytes: u64,
+    bytes: u64,
+    usage: UsageLine,
+    cost_usd: Option<f64>,
+    known_usd: f64,
+    unknown_calls: u64,
+    prices_as_of: Option<&'a str>,
+}
+
+impl<'a> JudgeLine<'a> {
+    pub(super) fn of(of: &'a JudgeStats) -> Self {
+        let bill = of.bill();
+        Self {
+            r#type: "judge",
+            judge: &of.name,
+            model: &of.model,
+            cells: of.cells,
+            cached: of.cached,
+            errors: of.errors,
+            calls: of.calls,
+            failed: of.failed,
+            repaired: of.repaired,
+            rejected: of.rejected,
+            p50_ms: of.times.percentile(50).map(|ms| ms.0),
+            p95_ms: of.times.percentile(95).map(|ms| ms.0),
+            sent_bytes: of.sent_bytes,
+            bytes: of.bytes,
+            usage: UsageLine::of(of.usage),
+            cost_usd: bill.known(),
+            known_usd: bill.usd,
+            unknown_calls: bill.unknown,
+            prices_as_of: of.as_of.as_deref(),
+        }
+    }
+}
+
+/// `{"type":"tool"}`.
+#[derive(Serialize)]
+pub(super) struct ToolLine<'a> {
+    r#type: &'static str,
+    tool: &'a str,
+    calls: u64,
+    repaired: u64,
+    rejected: u64,
+    cached: u64,
+    errors: u64,
+    p50_ms: Option<u64>,
+    p95_ms: Option<u64>,
+    bytes: u64,
+    text_bytes: u64,
+    /// Of the texts given to judges, estimated from their size.
+    tokens_estimate: u64,
+    /// A tool's own cost is not known to dicta.
+    cost_usd: Option<f64>,
+}
+
+impl<'a> ToolLine<'a> {
+    pub(super) fn of(name: &'a str, of: &ToolStats) -> Self {
+        Self {
+            r#type: "tool",
+            tool: name,
+            calls: of.calls,
+            repaired: of.repaired,
+            rejected: of.rejected,
+            cached: of.cached,
+            errors: of.errors,
+            p50_ms: of.times.percentile(50).map(|ms| ms.0),
+            p95_ms: of.times.percentile(95).map(|ms| ms.0),
+            bytes: of.bytes,
+            text_bytes: of.text_bytes,
+            tokens_estimate: about_tokens(of.text_bytes),
+            cost_usd: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_says_so_and_cached_and_thinking_stand_apart() {
+        assert_eq!(tokens(&Usage::default()), "tokens unknown");
+        let usage = Usage {
+            input: Some(100),
+            output: Some(20),
+            cached: Some(30),
+            thinking: Some(5),
+            calls: 1,
+        };
+        assert_eq!(tokens(&usage), "100 (30 cached) + 20 (5 thinking) tokens");
+    }
+
+    #[test]
+    fn a_tool_of_hostile_name_is_shown_visibly() {
+        let line = tool_line("a\u{1b}[2J", &ToolStats::default());
+        assert!(!line.contains('\u{1b}'), "{line}");
+        assert!(line.contains("0 calls, 0 repaired, 0 rejected, 0 cached, 0 errors"));
+    }
+
+    #[test]
+    fn a_line_has_all_its_keys() {
+        let judge = serde_json::to_value(JudgeLine::of(&JudgeStats::default())).expect("JSON");
+        for key in [
+            "calls", "repaired", "rejected", "cached", "errors", "p50_ms", "p95_ms", "bytes",
+            "usage", "cost_usd",
+        ] {
+            assert!(judge.get(key).is_some(), "{key}");
+        }
+    }
+}

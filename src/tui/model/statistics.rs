@@ -1,0 +1,126 @@
+//! A run's statistics as a text: how far it is, what it cost, what stopped it, per judge and per tool.
+
+use super::Model;
+use super::runs::Run;
+use crate::model::{RunId, counted};
+use crate::report::stat_lines;
+use crate::theme::Role;
+use crate::tui::widget::flow::Block;
+
+/// The run they are of: the one that is replayed, else a live one, else the newest of this session.
+fn run(model: &Model) -> Option<&Run> {
+    if let Some(replay) = &model.replay {
+        return model.runs().of(&replay.run);
+    }
+    let runs = model.runs();
+    let live = runs.live().map(|(_, run)| run).last();
+    live.or_else(|| runs.map.values().last())
+}
+
+/// What stopped the newest run although cells are pending: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
+pub(crate) fn stopped(model: &Model) -> Option<String> {
+    let run = run(model)?;
+    let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
+    let pending = run.planned().saturating_sub(run.done);
+    Some(format!("{stop}, {pending} pending"))
+}
+
+/// The text.
+pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
+    let Some(run) = run(model) else {
+        let text =
+            "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";
+        return vec![Block::new(text, Role::Muted)];
+    };
+    let state = &run.state;
+    let name = run.id.as_ref().map_or("?", RunId::letters);
+    let how_far = if run.is_live() && model.replay.is_none() {
+        "under way"
+    } else if state.totals.is_some() {
+        "ended"
+    } else {
+        "no end yet"
+    };
+    let took = state
+        .last
+        .map_or_else(String::new, |(_, at)| format!(" · {at}"));
+    let head = format!(
+        "run {name} · {how_far} · {} of {} have a result{took} · {}",
+        run.done,
+        counted(run.planned(), "cell"),
+        state.stats.bill()
+    );
+    let mut blocks = vec![Block::new(head, Role::Title)];
+    for stop in &state.budgets {
+        let what = if stop.hard {
+            format!("stopped by the budget: {stop}; go on with dicta run --resume {name}")
+        } else {
+            format!("a limit is near: {stop}; judges are asked to conclude")
+        };
+        blocks.push(Block::new(what, Role::Warning));
+    }
+    let lines = stat_lines(&state.stats);
+    if lines.is_empty() {
+        let text = "no judge was needed: code decided every cell";
+        blocks.push(Block::new(text, Role::Muted));
+    }
+    for line in lines {
+        blocks.push(Block {
+            indent: 2,
+            ..Block::new(line, Role::Text)
+        });
+    }
+    let method = "calls of judges are attempts, failed ones included; p50 and p95 are nearest ranks over all of them";
+    blocks.push(Block::new(method, Role::Muted));
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::BudgetStop;
+    use crate::theme::Theme;
+    use crate::tui::model::Place;
+    use crate::tui::model::runs::Ticket;
+    use ratatui::layout::Size;
+
+    fn model() -> Model {
+        let theme = Theme::bundled("dark").expect("a theme");
+        Model::new(Place::Recording, Size::new(80, 24), theme)
+    }
+
+    fn texts(model: &Model) -> Vec<String> {
+        let blocks = statistics(model);
+        blocks.iter().map(|block| block.text.to_string()).collect()
+    }
+
+    #[test]
+    fn without_a_run_it_says_how_to_get_one() {
+        let model = model();
+        assert!(texts(&model)[0].starts_with("no run in this session"));
+        assert_eq!(stopped(&model), None);
+    }
+
+    #[test]
+    fn a_budget_stop_is_named_with_the_way_to_go_on() {
+        let mut model = model();
+        let mut run = Run {
+            id: Some(RunId("20261121T000000Z-abcd".into())),
+            ..Run::default()
+        };
+        run.state.budgets.push(BudgetStop {
+            limit: "usd".into(),
+            hard: true,
+            max: Some(2.0),
+            spent: Some(2.01),
+        });
+        model.live.runs.map.insert(Ticket(1), run);
+        let told = texts(&model);
+        assert!(
+            told[1].contains("max_cost_usd: $2.0100 of $2.0000 taken")
+                && told[1].contains("dicta run --resume abcd"),
+            "{told:?}"
+        );
+        assert!(stopped(&model).is_some_and(|text| text.contains("0 pending")));
+    }
+}

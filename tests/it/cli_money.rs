@@ -1,0 +1,190 @@
+//! Money and time through the built program: limits, going on after them, statistics, previews.
+
+use serde_json::Value;
+
+use crate::cli::{Bench, PASSES, POLITE, judged_by, of_type, rows, text};
+use crate::support::wire::{Reply, WireServer};
+
+const PRICED: &str = "model: m, prices: { input: 1, output: 10 } }";
+
+fn outcomes(rows: &[Value]) -> Vec<&Value> {
+    of_type(rows, "result")
+        .iter()
+        .map(|r| &r["outcome"])
+        .collect()
+}
+
+#[test]
+fn a_limit_of_calls_leaves_the_rest_pending_and_the_run_goes_on_later() {
+    let bench = Bench::new();
+    let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
+    let judged = judged_by(&server);
+    bench.workspace(&format!("{judged}limits: {{ max_calls: 1 }}\n"), POLITE);
+    let run = bench.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    let told = rows(&run);
+    assert_eq!(outcomes(&told), ["pass"]);
+    let summary = told.last().expect("a summary");
+    assert_eq!(summary["pending"], 1);
+    assert_eq!(summary["interrupted"], false);
+    assert_eq!(summary["budgets"][0]["limit"], "calls");
+    assert_eq!(summary["budgets"][0]["max"], 1.0);
+    let shown = text(&bench.dicta(&["show", "@"]).stdout);
+    assert!(
+        shown
+            .contains("stopped by the budget: max_calls: 1 calls of 1 calls taken; 1 cell not run"),
+        "{shown}"
+    );
+    assert!(shown.contains("dicta run --resume"), "{shown}");
+
+    bench.workspace(&judged, POLITE);
+    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    let told = rows(&resumed);
+    assert_eq!(outcomes(&told), ["pass", "pass"]);
+    let cached: Vec<&Value> = of_type(&told, "result")
+        .iter()
+        .map(|r| &r["cached"])
+        .collect();
+    assert_eq!(cached, [&Value::from(true), &Value::from(false)]);
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "what was judged is not asked again"
+    );
+    assert!(text(&bench.dicta(&["runs"]).stdout).contains("resume of"));
+}
+
+#[test]
+fn resuming_asks_again_for_errors_alone() {
+    let bench = Bench::new();
+    let server = WireServer::openai(vec![
+        Reply::text("no verdict at all"),
+        Reply::text(PASSES),
+        Reply::text(PASSES),
+    ]);
+    bench.workspace(&judged_by(&server), POLITE);
+    let run = bench.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    assert_eq!(outcomes(&rows(&run)), ["unparsed", "pass"]);
+    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    let told = rows(&resumed);
+    assert_eq!(
+        outcomes(&told),
+        ["pass", "pass"],
+        "{}",
+        text(&resumed.stderr)
+    );
+    let cached: Vec<&Value> = of_type(&told, "result")
+        .iter()
+        .map(|r| &r["cached"])
+        .collect();
+    assert_eq!(cached, [&Value::from(false), &Value::from(true)]);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
+    let bench = Bench::new();
+    let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
+    let priced = judged_by(&server).replace("model: m }", PRICED);
+    bench.workspace(&priced, POLITE);
+    let run = bench.dicta(&[
+        "run",
+        "-q",
+        "-j",
+        "1",
+        "--max-cost",
+        "0",
+        "--format",
+        "jsonl",
+    ]);
+    let summary = rows(&run).pop().expect("a summary");
+    assert_eq!(summary["pending"], 2);
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+
+    let unpriced = "judge: m\njudges:\n  m: { provider: openai, base_url: 'https://models.example/v1', model: big }\n";
+    bench.workspace(unpriced, POLITE);
+    let mut refused = bench.command(&["run", "-q", "--max-cost", "2"]);
+    let refused = refused.env("OPENAI_API_KEY", "k").output().expect("runs");
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(
+        why.contains("judge `m`")
+            && why.contains("price of big is not known")
+            && why.contains("add `prices:"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_cells_limit_ends_that_cell_alone() {
+    let bench = Bench::new();
+    let look = serde_json::json!({"url": "https://elsewhere.example/"});
+    let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
+    // Of two calls the second is for the verdict; who calls a tool again then ends in `budget`.
+    let server = WireServer::openai(vec![
+        Reply::call("fetch_url", look.clone()),
+        Reply::call("fetch_url", look.clone()),
+        Reply::call("fetch_url", look),
+        Reply::call("submit_verdict", verdict),
+    ]);
+    let judged = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
+    bench.workspace(
+        &format!("{judged}limits: {{ cell: {{ max_calls: 2 }} }}\n"),
+        POLITE,
+    );
+    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let told = rows(&run);
+    assert_eq!(outcomes(&told), ["budget", "pass"], "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("asked to conclude"));
+    let tool = of_type(&told, "tool");
+    assert_eq!(tool[0]["tool"], "fetch_url");
+    assert_eq!(tool[0]["calls"], 3);
+}
+
+#[test]
+fn the_end_and_show_tell_the_same_of_judges_and_tools() {
+    let bench = Bench::new();
+    let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text("nothing")]);
+    let priced = judged_by(&server).replace("model: m }", PRICED);
+    bench.workspace(&priced, POLITE);
+    let run = bench.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    let (ran, shown) = (rows(&run), rows(&shown));
+    assert_eq!(of_type(&ran, "judge"), of_type(&shown, "judge"));
+    let judge = of_type(&ran, "judge")[0];
+    assert_eq!(
+        (&judge["judge"], &judge["model"]),
+        (&"m".into(), &"m".into())
+    );
+    for (key, value) in [
+        ("cells", 2),
+        ("calls", 2),
+        ("failed", 0),
+        ("rejected", 1),
+        ("errors", 1),
+        ("cached", 0),
+    ] {
+        assert_eq!(judge[key], value, "{key}: {judge}");
+    }
+    assert!(judge["p50_ms"].is_u64() && judge["p95_ms"].is_u64());
+    let results = of_type(&ran, "result");
+    let cost: f64 = results.iter().filter_map(|r| r["cost_usd"].as_f64()).sum();
+    assert!(cost > 0.0);
+    assert!((judge["cost_usd"].as_f64().expect("known") - cost).abs() < 1e-9);
+    let human = text(&bench.dicta(&["show", "@"]).stdout);
+    assert!(
+        human.contains("judge m (m): 2 cells, 0 cached, 1 error · 2 calls (0 failed)"),
+        "{human}"
+    );
+
+    // A preview rests on what was seen.
+    let plan = text(&bench.dicta(&["run", "--dry-run", "--refresh"]).stdout);
+    assert!(plan.contains("from 2 past cells"), "{plan}");
+    let fresh = text(
+        &bench
+            .dicta(&["run", "--dry-run", "--refresh", "--judge", "m"])
+            .stdout,
+    );
+    assert!(fresh.contains("about $0."), "{fresh}");
+}
