@@ -7,6 +7,7 @@ mod bounds;
 mod cell_name;
 mod ids;
 mod judge;
+mod panel;
 mod reply;
 mod result;
 mod text;
@@ -20,6 +21,7 @@ pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
 };
+pub use panel::{Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,

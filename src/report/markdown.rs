@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::human::words;
-use super::{Format, Row};
+use super::{Format, Row, ruled};
 use crate::model::{Outcome, visible};
 
 /// Failures shown at most; the rest is counted.
@@ -13,6 +13,8 @@ const MOST: usize = 200;
 pub struct Markdown<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
+    /// What several judges decided.
+    rulings: Vec<String>,
     more: usize,
 }
 
@@ -22,6 +24,7 @@ impl<'w> Markdown<'w> {
         Self {
             out,
             failures: Vec::new(),
+            rulings: Vec::new(),
             more: 0,
         }
     }
@@ -75,6 +78,19 @@ impl Format for Markdown<'_> {
                 ));
                 Ok(())
             }
+            Row::Decision(row) => {
+                if let Some(ruling) = &row.decision.ruling {
+                    let outcome = row.decision.outcome;
+                    self.rulings.push(format!(
+                        "| {} {} | {} | {} |",
+                        outcome.mark(),
+                        words(outcome),
+                        cell(&row.name.to_string()),
+                        cell(&ruled(ruling, &row.judges))
+                    ));
+                }
+                Ok(())
+            }
             Row::Summary(summary) => {
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
@@ -89,6 +105,15 @@ impl Format for Markdown<'_> {
                 }
                 if summary.pending > 0 {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
+                }
+                if !self.rulings.is_empty() {
+                    writeln!(self.out, "\n| outcome | decision | by |\n|---|---|---|")?;
+                    for line in self.rulings.iter().take(MOST) {
+                        writeln!(self.out, "{line}")?;
+                    }
+                    if self.rulings.len() > MOST {
+                        writeln!(self.out, "\n… and {} more.", self.rulings.len() - MOST)?;
+                    }
                 }
                 if !self.failures.is_empty() {
                     writeln!(self.out, "\n| outcome | cell | why |\n|---|---|---|")?;

@@ -58,6 +58,7 @@ fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
         message: None,
         judge: None,
         repeat: *repeat,
+        panel: None,
     };
     Kind::CellsPlanned {
         transcript,

@@ -43,7 +43,6 @@ mod plan;
 mod preview;
 mod prompts;
 mod recall;
-mod repeats;
 mod replay;
 mod resume;
 mod sample;
@@ -67,7 +66,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use ids::Ids;
 
-pub use anew::deciding;
+pub use anew::{courts, deciding};
 pub use examples::{Exam, Examined};
 pub use filter::{Candidate, Filter, FilterError};
 pub(crate) use filter::{Word, words};

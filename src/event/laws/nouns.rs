@@ -13,7 +13,8 @@ use crate::event::{
 };
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis, Outcome,
-    ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, Verdict, VerdictPart, WallTime,
+    Panel, ProviderKind, RawJson, Rule, RunId, TranscriptRef, TurnIx, Usage, Verdict, VerdictPart,
+    WallTime,
 };
 
 /// Text as models and pages have it: line breaks, quotes, controls, anything.
@@ -222,6 +223,14 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 required,
                 weighted,
                 repeat,
+                panel: judged.then(|| Panel {
+                    rule: if required {
+                        Rule::Unanimity
+                    } else {
+                        Rule::Cascade { margin: weight }
+                    },
+                    judges: vec![1, 0],
+                }),
                 judged,
                 groups: Vec::new(),
             },

@@ -5,7 +5,7 @@ const CELL: Candidate<'static> = Candidate {
     tags: &["support", "refund"],
     rubric: "beam-release",
     eval: "grounded",
-    judge: Some("gemini"),
+    judges: &["gemini"],
     groups: &[],
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
@@ -48,7 +48,7 @@ fn terms_select_by_property_glob_and_name() {
 #[test]
 fn an_eval_without_a_judge_matches_no_judge() {
     let plain = Candidate {
-        judge: None,
+        judges: &[],
         outcome: None,
         ..CELL
     };

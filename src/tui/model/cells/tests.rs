@@ -46,6 +46,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
                 required: false,
                 weighted: false,
                 repeat: 1,
+                panel: None,
                 judged: id.ends_with('?'),
                 groups: Vec::new(),
             })
@@ -108,6 +109,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         key: None,
         bounds: crate::model::Bounds::default(),
         stated: None,
+        doubt: None,
     }
 }
 
