@@ -19,6 +19,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
         required,
         weighted: required,
         repeat,
+        panel: None,
         judged: false,
         groups: Vec::new(),
     };
@@ -58,7 +59,6 @@ fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
         message: None,
         judge: None,
         repeat: *repeat,
-        panel: None,
     };
     Kind::CellsPlanned {
         transcript,
