@@ -128,3 +128,124 @@ fn judges(fields: &mut Fields<'_>, what: &str) -> Option<Vec<String>> {
     }
     (names.len() > 1).then_some(names)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::rubric::load;
+    use crate::rubric::tests_support::FakeCatalog;
+
+    fn read(text: &str) -> Result<Rubric, Vec<String>> {
+        let (rubric, problems) = load(Arc::from(text), Path::new("r.yaml"), &FakeCatalog::new());
+        rubric.ok_or_else(|| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn eval(keys: &str) -> String {
+        format!("evals:\n  - {{id: a, type: llm_judge, params: {{criteria: x}}, {keys}}}\n")
+    }
+
+    #[test]
+    fn a_jury_and_a_cascade_are_read_with_their_defaults() {
+        for (keys, rule) in [
+            ("jury: {judges: [p, q]}", Rule::Majority),
+            ("jury: {judges: [p, q], by: unanimity}", Rule::Unanimity),
+            (
+                "cascade: {judges: [p, q]}",
+                Rule::Cascade { margin: MARGIN },
+            ),
+            (
+                "cascade: {judges: [p, q], margin: 0.3}",
+                Rule::Cascade { margin: 0.3 },
+            ),
+        ] {
+            let rubric = read(&eval(keys)).expect(keys);
+            let panel = rubric.evals[0].panel.as_ref().expect("a panel");
+            assert_eq!(
+                (panel.rule, panel.judges.join(" ")),
+                (rule, "p q".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn who_judges_is_said_by_the_nearest() {
+        let text = format!("jury: {{judges: [p, q]}}\n{}", eval("judge: z"));
+        let own = read(&text).expect("loads");
+        let by = own.evals[0].judged_by(&own, Some("d")).expect("someone");
+        assert_eq!((by.rule, by.judges), (None, vec!["z"]));
+        let text = format!("jury: {{judges: [p, q]}}\n{}", eval("weight: 1"));
+        let of_rubric = read(&text).expect("loads");
+        let by = of_rubric.evals[0]
+            .judged_by(&of_rubric, Some("d"))
+            .expect("someone");
+        assert_eq!((by.rule, by.judges), (Some(Rule::Majority), vec!["p", "q"]));
+    }
+
+    #[test]
+    fn who_judges_and_how_they_decide_is_no_part_of_what_is_asked() {
+        let digest = |keys: &str| read(&eval(keys)).expect("loads").evals[0].digest.clone();
+        assert_eq!(
+            digest("judge: p"),
+            digest("jury: {judges: [p, q], by: unanimity}")
+        );
+        assert_eq!(
+            digest("judge: p"),
+            digest("cascade: {judges: [q, p], margin: 0.4}")
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_at_its_place() {
+        for (keys, want) in [
+            (
+                "jury: {judges: [p]}",
+                "a jury needs two judges or more (got 1); `judge:` names one",
+            ),
+            (
+                "jury: {judges: p}",
+                "a jury needs two judges or more (got 1); `judge:` names one",
+            ),
+            ("jury: {by: majority}", "a jury needs `judges`: two or more"),
+            (
+                "jury: {judges: [p, q, p]}",
+                "the judge `p` is named twice: a jury asks each once, and `repeat` asks it again",
+            ),
+            (
+                "jury: {judges: [p, q], by: majorty}",
+                "unknown by `majorty`; did you mean `majority`?",
+            ),
+            (
+                "jury: {judges: [p, q], margin: 0.1}",
+                "unknown key `margin`",
+            ),
+            ("jury: [p, q]", "jury must be a mapping (got a list)"),
+            (
+                "jurry: {judges: [p, q]}",
+                "unknown key `jurry`; did you mean `jury`?",
+            ),
+            (
+                "cascade: {judges: [p, q], margin: 2}",
+                "margin must be between 0 and 1 (got 2)",
+            ),
+            (
+                "judge: p, jury: {judges: [p, q]}",
+                "`judge` and `jury` both say who judges; leave one of them out",
+            ),
+            (
+                "jury: {judges: [p, q]}, cascade: {judges: [p, q]}",
+                "`jury` and `cascade` both say who judges; leave one of them out",
+            ),
+        ] {
+            let problems = read(&eval(keys)).expect_err(keys);
+            assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
+            let said = &problems[0];
+            assert!(
+                said.starts_with("r.yaml:2:") && said.ends_with(want),
+                "{keys}: {said}"
+            );
+        }
+    }
+}
