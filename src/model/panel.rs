@@ -237,14 +237,13 @@ impl Terms<'_> {
                 (members[at].outcome, Some(at))
             }
         };
-        let (score, votes) = match stands {
-            Some(at) => (members[at].score, members[at].votes),
-            None => {
-                let verdicts = members.iter().filter(|member| member.outcome.is_verdict());
-                let score = median(verdicts.filter_map(|member| member.score).collect());
-                let said: Vec<Said> = members.iter().map(Member::said).collect();
-                (score, count(&said))
-            }
+        let (score, votes) = if let Some(at) = stands {
+            (members[at].score, members[at].votes)
+        } else {
+            let verdicts = members.iter().filter(|member| member.outcome.is_verdict());
+            let score = median(verdicts.filter_map(|member| member.score).collect());
+            let said: Vec<Said> = members.iter().map(Member::said).collect();
+            (score, count(&said))
         };
         Some(Decision {
             outcome,

@@ -79,6 +79,9 @@ impl Board {
     }
 }
 
+/// A cell of a decision: its run, its judge, its repeat, what it said.
+type Judged<'b> = (&'b RunId, Option<String>, Option<u32>, Said);
+
 /// Passes and fails of the decisions of each eval, by rubric and eval.
 pub type Verdicts = BTreeMap<(String, String), (u64, u64)>;
 
@@ -91,8 +94,7 @@ impl Board {
         evals: &HashMap<(&str, &str), &Digest>,
         courts: &HashMap<(&str, &str), Court>,
     ) -> Verdicts {
-        let mut cells: HashMap<CellName, Vec<(&RunId, Option<String>, Option<u32>, Said)>> =
-            HashMap::new();
+        let mut cells: HashMap<CellName, Vec<Judged<'_>>> = HashMap::new();
         for (name, cell) in self.iter() {
             let Ok(name) = name.parse::<CellName>() else {
                 continue;

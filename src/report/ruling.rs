@@ -34,13 +34,14 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     if unsure.is_empty() {
         return format!("by {}, which was sure: {own}", name(at));
     }
-    let conflict = ruling.members[..at]
+    let conflict: Vec<String> = ruling.members[..at]
         .iter()
         .enumerate()
         .filter(|(_, member)| member.outcome.is_verdict())
         .filter(|(_, member)| Some(member.outcome) != ruling.members.get(at).map(|m| m.outcome))
         .map(|(at, member)| format!("{} said {}, ", name(at), words(member.outcome)))
-        .collect::<String>();
+        .collect();
+    let conflict = conflict.concat();
     let who = name(at);
     format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
 }
