@@ -217,7 +217,7 @@ fn on_board(workspace: &Workspace) -> Vec<EvalTally> {
         let evals = rubric.evals.iter();
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
-    let verdicts = board.verdicts(&evals.collect());
+    let verdicts = board.verdicts(&evals.collect(), &run::courts(workspace));
     let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
         rubric,
         eval,

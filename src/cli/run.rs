@@ -35,6 +35,15 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     opened.announce(cx);
     let options = options(args)?;
     let registry = Registry::builtin();
+    if let Some(judge) = &options.judge {
+        let panels = run::courts(&opened.workspace).len() as u64;
+        if panels > 0 {
+            let of = counted(panels, "eval");
+            cx.streams.tell(&format!(
+                "--judge: {judge} stands in the place of the jury or cascade of {of}, in this run"
+            ));
+        }
+    }
     if args.dry_run {
         let workspace = Arc::clone(&opened.workspace);
         let preview = run::preview(workspace, &registry, &cx.env, &cx.clock, options)
@@ -204,15 +213,16 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
     if judge.at_most_more > 0 {
         let _infallible = write!(
             out,
-            ", up to {} more repeats if votes are split",
+            ", up to {} more if votes are split or a judge before it is unsure",
             judge.at_most_more
         );
     }
-    if judge.calls_most == 0 {
+    if judge.calls_most + judge.more_calls_most == 0 {
         out.push_str(", no model is called\n");
         return out;
     }
-    let calls = match (judge.calls_least, judge.calls_most) {
+    let most = judge.calls_most + judge.more_calls_most;
+    let calls = match (judge.calls_least, most) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };

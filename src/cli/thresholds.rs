@@ -80,7 +80,10 @@ fn read(run: &Run) -> Result<(Option<RunHeader>, Scores), Trouble> {
     let (mut header, mut scores) = (None, Scores::default());
     let mut take = |row: &Row<'_>| {
         match row {
-            Row::Header(of) => header = Some((*of).clone()),
+            Row::Header(of) => {
+                header = Some((*of).clone());
+                scores.meet(of);
+            }
             Row::Result(row) => scores.add(row.name, row.kind, row.result),
             _ => {}
         }

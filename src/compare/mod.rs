@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use similar::TextDiff;
 
-use crate::event::{BlobSource, RunState};
-use crate::model::{CellName, CellResult, Decision, Outcome, decide};
+use crate::event::{BlobSource, CellKey, RunState};
+use crate::model::{CellName, CellResult, Decision, Outcome};
 
 pub use thresholds::{Bound, Counts, Point, Scores, Sweep};
 
@@ -74,21 +74,30 @@ impl Comparison {
 
 /// Every decision of a run that has all its results, in plan order.
 pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
-    let mut cells: IndexMap<CellName, Vec<Option<&CellResult>>> = IndexMap::new();
+    let mut cells: IndexMap<CellName, Vec<(CellKey, Option<&CellResult>)>> = IndexMap::new();
     for (cell, index) in state.cells.iter().zip(0..) {
-        if let Some(name) = state.name(crate::model::CellIx(index)) {
+        if let Some(name) = state.name(crate::model::CellIx(index))
+            && let Some((_, key)) = cell.place
+        {
             cells
                 .entry(name.decision())
                 .or_default()
-                .push(cell.result.as_deref());
+                .push((key, cell.result.as_deref()));
         }
     }
+    let specs = state.header.as_ref().map_or(&[][..], |h| &h.evals);
     let mut out = IndexMap::new();
-    for (name, results) in cells {
-        let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        if let Some(decision) = decide(results.iter().copied()) {
+    for (name, cells) in cells {
+        let spec = cells
+            .first()
+            .and_then(|(key, _)| specs.get(key.eval as usize));
+        let voted = spec.and_then(|spec| spec.decide(cells.iter().map(|(key, of)| (key, *of))));
+        if let Some(decision) = voted {
+            let results: Vec<&CellResult> = cells
+                .iter()
+                .filter(|(key, _)| decision.heeds(key.judge))
+                .filter_map(|(_, result)| *result)
+                .collect();
             let why = why(&results, decision.outcome);
             out.insert(name, Side { decision, why });
         }

@@ -7,8 +7,11 @@ use std::collections::HashMap;
 
 use indexmap::IndexMap;
 
-use crate::model::{Bounds, CellNameRef, CellResult, Label, Outcome, Stated, decide};
-use crate::record::Deciding;
+use crate::event::RunHeader;
+use crate::model::{
+    Bounds, Cast, CellNameRef, CellResult, Doubt, Label, Outcome, Rule, Said, Stated, Terms,
+};
+use crate::record::{Court, Deciding};
 
 /// Which bound is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,11 +155,16 @@ pub struct Scores {
 #[derive(Debug, Default)]
 struct OfEval {
     kind: String,
+    /// How several judges decide it, by their names.
+    court: Option<Court>,
     decisions: IndexMap<(String, Option<u32>), Vec<Cell>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Cell {
+    judge: Option<String>,
+    repeat: Option<u32>,
+    doubt: Option<Doubt>,
     outcome: Outcome,
     score: Option<f64>,
     stated: Option<Stated>,
@@ -164,7 +172,7 @@ struct Cell {
 
 impl Cell {
     /// The score, where the outcome follows from one.
-    fn score(self) -> Option<f64> {
+    fn score(&self) -> Option<f64> {
         match self.stated {
             Some(stated) if stated.applicable == Some(false) => None,
             Some(stated) => stated.score,
@@ -174,6 +182,28 @@ impl Cell {
 }
 
 impl Scores {
+    /// Learns which evals several judges decide.
+    pub fn meet(&mut self, header: &RunHeader) {
+        for spec in &header.evals {
+            let (Some(panel), Some(rubric)) =
+                (&spec.panel, header.rubrics.get(spec.rubric as usize))
+            else {
+                continue;
+            };
+            let name = |judge: &u32| {
+                let of = header.judges.get(*judge as usize)?;
+                Some(of.config.name.clone())
+            };
+            let of = self.evals.entry((rubric.id.clone(), spec.id.clone()));
+            of.or_default().court = Some(Court {
+                rule: panel.rule,
+                judges: panel.judges.iter().filter_map(name).collect(),
+                bounds: Bounds::of(&spec.decides),
+                repeat: spec.repeat,
+            });
+        }
+    }
+
     /// Takes a cell's result.
     pub fn add(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
         if result.by_human {
@@ -184,6 +214,9 @@ impl Scores {
         kind.clone_into(&mut of.kind);
         let decision = (name.transcript.to_owned(), name.message);
         of.decisions.entry(decision).or_default().push(Cell {
+            judge: name.judge.map(str::to_owned),
+            repeat: name.repeat,
+            doubt: Doubt::of(result),
             outcome: result.outcome,
             score: result.score,
             stated: result.verdict.as_deref().map(Stated::from),
@@ -224,6 +257,56 @@ impl Scores {
 }
 
 impl OfEval {
+    /// Whether what is decided turns elsewhere than at scores: where the threshold leaves the margin of one.
+    fn is_cascade(&self) -> bool {
+        let court = self.court.as_ref();
+        court.is_some_and(|court| matches!(court.rule, Rule::Cascade { .. }))
+    }
+
+    /// What each decision comes to at one threshold, worked out for itself.
+    fn counts_at(
+        &self,
+        key: f64,
+        moved: Moved,
+        bounds: Bounds,
+        label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
+    ) -> Counts {
+        let mut counts = Counts::default();
+        for ((transcript, message), cells) in &self.decisions {
+            if cells.iter().any(|cell| cell.score().is_some()) {
+                let alone = cells.iter().map(|cell| (cell, moved.outcome(cell, key)));
+                let outcome = self.vote(moved.at(bounds, key), alone);
+                counts.add(outcome, label(transcript, *message));
+            }
+        }
+        counts
+    }
+
+    /// What the cells decide together under bounds, each with what it decides alone.
+    fn vote<'c>(
+        &self,
+        bounds: Bounds,
+        cells: impl Iterator<Item = (&'c Cell, Outcome)>,
+    ) -> Outcome {
+        let said = |cell: &Cell, outcome| Said {
+            outcome,
+            score: cell.score,
+            doubt: cell.doubt,
+        };
+        let decision = if let Some(court) = &self.court {
+            let court = Court {
+                bounds,
+                ..court.clone()
+            };
+            court.decide(cells.map(|(c, o)| (c.judge.as_deref(), c.repeat, said(c, o))))
+        } else {
+            let casts: Vec<Cast> = cells.map(|(c, o)| Cast::of(said(c, o))).collect();
+            Terms::one().decide(&casts)
+        };
+        // Another judge would have to be asked: no verdict.
+        decision.map_or(Outcome::Skipped, |decision| decision.outcome)
+    }
+
     fn sweep(
         &self,
         (rubric, eval): (&str, &str),
@@ -260,19 +343,26 @@ impl OfEval {
         let mut steps: Vec<(f64, Outcome, Outcome, Option<bool>)> = Vec::new();
         let mut at: Vec<f64> = current.map(|at| moved.key(at)).into_iter().collect();
         for ((transcript, message), cells) in &self.decisions {
-            let scores = || cells.iter().filter_map(|cell| cell.score());
+            let scores = || cells.iter().filter_map(Cell::score);
             if scores().next().is_none() {
                 sweep.unscored += 1;
                 continue;
             }
             sweep.scored += 1;
             let label = label(transcript, *message);
-            let then = vote(cells.iter().map(|cell| cell.outcome));
+            let then = self.vote(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
             sweep.recorded.add(then, label);
             let mut own: Vec<f64> = scores().map(|score| moved.key(score)).collect();
             own.sort_by(f64::total_cmp);
             own.dedup();
-            let outcome = |key: f64| vote(cells.iter().map(|cell| moved.outcome(*cell, key)));
+            let outcome = |key: f64| {
+                let cells = cells.iter().map(|cell| (cell, moved.outcome(cell, key)));
+                self.vote(moved.at(bounds, key), cells)
+            };
+            if self.is_cascade() {
+                at.extend(own);
+                continue;
+            }
             let mut before = outcome(f64::NEG_INFINITY);
             start.add(before, label);
             for (nth, key) in own.iter().enumerate() {
@@ -295,6 +385,9 @@ impl OfEval {
         let mut steps = steps.into_iter().peekable();
         let mut counts = start;
         for key in at {
+            if self.is_cascade() {
+                counts = self.counts_at(key, moved, bounds, label);
+            }
             while let Some((_, before, after, label)) = steps.next_if(|step| step.0 < key) {
                 counts.take(before, label);
                 counts.add(after, label);
@@ -331,7 +424,16 @@ impl Moved {
         }
     }
 
-    fn outcome(self, cell: Cell, threshold: f64) -> Outcome {
+    /// The bounds with this one moved.
+    fn at(self, bounds: Bounds, key: f64) -> Bounds {
+        let at = Some(self.key(key)).filter(|at| at.is_finite());
+        match self.bound {
+            Bound::Min => Bounds { min: at, ..bounds },
+            Bound::Max => Bounds { max: at, ..bounds },
+        }
+    }
+
+    fn outcome(self, cell: &Cell, threshold: f64) -> Outcome {
         match cell.score() {
             Some(score) => {
                 let within = self.key(score) >= threshold;
@@ -346,11 +448,6 @@ impl Moved {
             None => cell.outcome,
         }
     }
-}
-
-fn vote(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
-    let cells: Vec<CellResult> = outcomes.map(|o| CellResult::new(o, "")).collect();
-    decide(&cells).map_or(Outcome::Skipped, |decision| decision.outcome)
 }
 
 #[cfg(test)]

@@ -186,7 +186,8 @@ proptest! {
             let bounds = if max { Bounds { min: None, max: Some(point.at) } } else { Bounds { min: Some(point.at), max: None } };
             let passes = all.iter().filter(|cells| {
                 let hold = |score: &u8| Outcome::of(bounds.hold(f64::from(*score) / 4.0));
-                vote(cells.iter().map(hold)) == Outcome::Pass
+                let cells: Vec<CellResult> = cells.iter().map(|score| CellResult::new(hold(score), "")).collect();
+                crate::model::decide(&cells).map(|d| d.outcome) == Some(Outcome::Pass)
             });
             prop_assert_eq!(point.counts.pass, passes.count() as u64, "{}", point.at);
         }

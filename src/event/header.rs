@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{
-    Bill, Blob, CellIx, Digest, JudgeConfig, Millis, Outcome, Prices, RunId, TurnIx, Usage,
-    WallTime,
+    Bill, Blob, Bounds, Cast, CellIx, CellResult, Decision, Digest, JudgeConfig, Millis, Outcome,
+    Panel, Prices, RunId, Said, Terms, TurnIx, Usage, WallTime,
 };
 
 /// The format of an event log.
@@ -226,12 +226,43 @@ pub struct EvalSpec {
     pub weighted: bool,
     /// How many repeats.
     pub repeat: u32,
+    /// Who judges it, where several do; by index into [`RunHeader::judges`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<Panel>,
     /// Whether a judge decides it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
     /// Names it is chosen by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+}
+
+impl EvalSpec {
+    /// What decides its cells.
+    pub fn terms(&self) -> Terms<'_> {
+        Terms {
+            rule: self.panel.as_ref().map(|panel| panel.rule),
+            judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
+            bounds: Bounds::of(&self.decides),
+            repeat: self.repeat,
+        }
+    }
+
+    /// What its cells of one decision decide; `None` while one has no result.
+    pub fn decide<'c>(
+        &self,
+        cells: impl IntoIterator<Item = (&'c CellKey, Option<&'c CellResult>)>,
+    ) -> Option<Decision> {
+        let cells: Vec<Cast> = cells
+            .into_iter()
+            .map(|(key, result)| Cast {
+                judge: key.judge,
+                repeat: key.repeat,
+                said: result.map(Said::from),
+            })
+            .collect();
+        self.terms().decide(&cells)
+    }
 }
 
 /// What a cell is, within its transcript.

@@ -9,6 +9,7 @@ mod cell_name;
 mod ids;
 mod judge;
 mod money;
+mod panel;
 mod reply;
 mod result;
 mod text;
@@ -25,6 +26,7 @@ pub use judge::{
     is_loopback_url,
 };
 pub use money::{Bill, Budgets, Caps, Pricing};
+pub use panel::{Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,

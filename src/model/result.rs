@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibrated::shown;
-use super::{Bill, Calibrated, Millis, RunId, Usage, WallTime};
+use super::{Bill, Calibrated, Millis, Ruling, RunId, Said, Usage, WallTime};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -308,24 +308,33 @@ pub struct Decision {
     pub outcome: Outcome,
     /// The score, or the median of the voting cells' scores.
     pub score: Option<f64>,
-    /// The votes.
+    /// The votes: of cells, or of a jury's members; under a cascade of the cells of the judge whose decision stands.
     pub votes: Votes,
+    /// How several judges came to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Box<Ruling>>,
 }
 
-/// Decides by the majority rule of design.md 5. `None` without cells.
+/// Decides by the majority rule of design.md 5, whoever judged; [`super::Terms`] says more. `None` without cells.
 ///
 /// Error and skipped cells abstain; if fewer than half of the cells remain, the decision is the commonest of the
 /// abstaining outcomes, ties in the order of [`Outcome::ALL`].
 pub fn decide<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Decision> {
-    let cells: Vec<&CellResult> = cells.into_iter().collect();
-    if let [only] = cells[..] {
+    let cells: Vec<Said> = cells.into_iter().map(Said::from).collect();
+    vote(&cells)
+}
+
+/// The vote of [`decide`].
+pub(super) fn vote(cells: &[Said]) -> Option<Decision> {
+    let votes = count(cells);
+    if let [only] = cells {
         return Some(Decision {
             outcome: only.outcome,
             score: only.score,
-            votes: votes(&cells),
+            votes,
+            ruling: None,
         });
     }
-    let votes = votes(&cells);
     let voting = votes.pass + votes.fail + votes.na;
     let outcome = if voting == 0 || (voting as usize) * 2 < cells.len() {
         commonest(
@@ -356,10 +365,11 @@ pub fn decide<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Dec
         outcome,
         score,
         votes,
+        ruling: None,
     })
 }
 
-fn votes(cells: &[&CellResult]) -> Votes {
+pub(super) fn count(cells: &[Said]) -> Votes {
     let mut votes = Votes::default();
     for cell in cells {
         match cell.outcome {
@@ -383,7 +393,7 @@ fn commonest(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcome> {
         .find(|o| counts[*o as usize] == most)
 }
 
-fn median(mut scores: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut scores: Vec<f64>) -> Option<f64> {
     scores.sort_by(f64::total_cmp);
     let mid = scores.len() / 2;
     match scores.len() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{Board, BoardCell};
-use crate::model::{Bounds, CellName, CellResult, Digest, Outcome, RunId, decide};
+use crate::model::{Bounds, Cast, CellName, Decision, Digest, Outcome, Rule, RunId, Said, Terms};
 
 /// What decides an eval today, besides its check or its judge.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -17,6 +17,48 @@ pub struct Deciding {
     pub bounds: Bounds,
     /// `not: true`.
     pub negate: bool,
+}
+
+/// How several judges decide an eval today.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Court {
+    /// How.
+    pub rule: Rule,
+    /// Their names, in the order in which they are asked.
+    pub judges: Vec<String>,
+    /// What bounds the score.
+    pub bounds: Bounds,
+    /// At most so many cells a judge.
+    pub repeat: u32,
+}
+
+impl Court {
+    /// What cells of a decision decide, each by its judge's name and repeat; `None` where another is needed.
+    pub fn decide<'c>(
+        &self,
+        cells: impl IntoIterator<Item = (Option<&'c str>, Option<u32>, Said)>,
+    ) -> Option<Decision> {
+        let numbers: Vec<u32> = (0..).take(self.judges.len()).collect();
+        let number = |name: &str| {
+            let at = self.judges.iter().position(|judge| judge == name)?;
+            u32::try_from(at).ok()
+        };
+        let casts: Vec<Cast> = cells
+            .into_iter()
+            .map(|(judge, repeat, said)| Cast {
+                judge: judge.and_then(number),
+                repeat,
+                said: Some(said),
+            })
+            .collect();
+        let terms = Terms {
+            rule: Some(self.rule),
+            judges: &numbers,
+            bounds: self.bounds,
+            repeat: self.repeat,
+        };
+        terms.decide(&casts)
+    }
 }
 
 /// Deciding by rubric and eval.
@@ -37,30 +79,51 @@ impl Board {
     }
 }
 
+/// A cell of a decision: its run, its judge, its repeat, what it said.
+type Judged<'b> = (&'b RunId, Option<String>, Option<u32>, Said);
+
 /// Passes and fails of the decisions of each eval, by rubric and eval.
 pub type Verdicts = BTreeMap<(String, String), (u64, u64)>;
 
 impl Board {
     /// How the decisions ended that have a verdict, of evals that are still as they were then. `evals` says which those
-    /// are, by rubric and eval. A decision that was judged more than once counts as its newest judge decided it.
-    pub fn verdicts(&self, evals: &HashMap<(&str, &str), &Digest>) -> Verdicts {
-        let mut cells: HashMap<CellName, Vec<(&RunId, CellResult)>> = HashMap::new();
+    /// are, by rubric and eval, and `courts` those of them that several judges decide. A decision that was judged more than
+    /// once counts as its newest judge decided it, or as its judges do.
+    pub fn verdicts(
+        &self,
+        evals: &HashMap<(&str, &str), &Digest>,
+        courts: &HashMap<(&str, &str), Court>,
+    ) -> Verdicts {
+        let mut cells: HashMap<CellName, Vec<Judged<'_>>> = HashMap::new();
         for (name, cell) in self.iter() {
             let Ok(name) = name.parse::<CellName>() else {
                 continue;
             };
             let now = evals.get(&(name.rubric.as_str(), name.eval.as_str()));
             if now.is_some_and(|digest| **digest == *cell.eval) {
-                let result = CellResult::new(cell.outcome, "");
-                let decision = name.decision();
-                cells.entry(decision).or_default().push((&cell.run, result));
+                let (judge, repeat) = (name.judge.clone(), name.repeat);
+                let of = cells.entry(name.decision()).or_default();
+                of.push((&cell.run, judge, repeat, cell.said()));
             }
         }
         let mut verdicts = Verdicts::new();
         for (name, mut of) in cells {
-            let newest = of.iter().map(|(run, _)| *run).max().cloned();
-            of.retain(|(run, _)| Some(*run) == newest.as_ref());
-            let outcome = decide(of.iter().map(|(_, result)| result)).map(|d| d.outcome);
+            let court = courts.get(&(name.rubric.as_str(), name.eval.as_str()));
+            let outcome = if let Some(court) = court {
+                of.retain(|(_, judge, ..)| {
+                    judge.as_ref().is_some_and(|j| court.judges.contains(j))
+                });
+                let cells = of.iter();
+                court.decide(
+                    cells.map(|(_, judge, repeat, said)| (judge.as_deref(), *repeat, *said)),
+                )
+            } else {
+                let newest = of.iter().map(|(run, ..)| *run).max().cloned();
+                of.retain(|(run, ..)| Some(*run) == newest.as_ref());
+                let cells = of.iter();
+                Terms::one().decide(&cells.map(|(.., said)| Cast::of(*said)).collect::<Vec<_>>())
+            };
+            let outcome = outcome.map(|decision| decision.outcome);
             let (pass, fail) = verdicts.entry((name.rubric, name.eval)).or_default();
             *pass += u64::from(outcome == Some(Outcome::Pass));
             *fail += u64::from(outcome == Some(Outcome::Fail));
@@ -133,6 +196,7 @@ mod tests {
             key: None,
             bounds,
             stated,
+            doubt: None,
         }
     }
 
@@ -227,7 +291,7 @@ mod tests {
             board.put(name.to_owned(), cell(run, score, Some(0.5), None));
         }
         let digest = Digest("e".to_owned());
-        let verdicts = board.verdicts(&HashMap::from([(("r", "e"), &digest)]));
+        let verdicts = board.verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
         let key = ("r".to_owned(), "e".to_owned());
         assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::plan::Plan;
 use super::{RecordError, Run};
 use crate::event::{Kind, RunEvent, RunHeader};
-use crate::model::{Bounds, CellIx, CellResult, Digest, Outcome, RunId, Stated};
+use crate::model::{Bounds, CellIx, CellResult, Digest, Doubt, Outcome, RunId, Said, Stated};
 
 const WANTED: &[&str] = &[
     "run_started",
@@ -63,6 +63,19 @@ pub struct BoardCell {
     pub bounds: Bounds,
     /// What the judge stated, for judge cells that reached a verdict.
     pub stated: Option<Stated>,
+    /// What makes its words doubtful, if anything.
+    pub doubt: Option<Doubt>,
+}
+
+impl BoardCell {
+    /// What of it counts in a decision.
+    pub fn said(&self) -> Said {
+        Said {
+            outcome: self.outcome,
+            score: self.score,
+            doubt: self.doubt,
+        }
+    }
 }
 
 impl Board {
@@ -279,6 +292,7 @@ impl Reading {
             run: self.run.clone(),
             cell,
             stated: stated(&result),
+            doubt: Doubt::of(&result),
             cached: result.cached,
             outcome: result.outcome,
             score: result.score,

@@ -39,7 +39,7 @@ use thiserror::Error;
 use crate::event::RunEvent;
 use crate::model::RunId;
 
-pub use anew::{DecidedBy, Deciding, Verdicts};
+pub use anew::{Court, DecidedBy, Deciding, Verdicts};
 pub use blobs::{BLOB_MAX, FolderBlobs};
 pub use board::{Board, BoardCell};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedCall};

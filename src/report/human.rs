@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::flags::flags;
 use super::stats::{stat_lines, tokens};
 use super::wrap::wrap;
-use super::{Format, ResultRow, Row, Style, Summary};
+use super::{DecisionRow, Format, ResultRow, Row, Style, Summary, ruled};
 use crate::event::FrozenPlan;
 use crate::model::{Millis, Outcome, Votes, counted, visible};
 
@@ -171,6 +171,10 @@ impl<'w> Human<'w> {
             }
             text.push('\n');
         }
+        if let Some(agreed) = agreed(summary) {
+            text.push_str(&agreed);
+            text.push('\n');
+        }
         let _infallible = write!(
             text,
             "run {} · {} over {}",
@@ -239,6 +243,29 @@ fn spent(summary: &Summary) -> String {
     format!(", {}, {bill}", tokens(&summary.usage))
 }
 
+/// How it was decided: `by vote: 2 pass, 1 fail`, or what each judge said.
+fn decided(row: &DecisionRow) -> String {
+    match &row.decision.ruling {
+        None => format!("by vote: {}", tally(row.decision.votes)),
+        Some(ruling) => ruled(ruling, &row.judges),
+    }
+}
+
+/// How far votes agreed: `9 decisions by vote, 7 unanimous, the winner's share 93 % on average`.
+fn agreed(summary: &Summary) -> Option<String> {
+    let mean = 100.0 * summary.mean_share()?;
+    let mut text = format!(
+        "{} by vote, {} unanimous, the winner's share {mean:.0} % on average",
+        counted(summary.voted, "decision"),
+        summary.unanimous
+    );
+    if summary.cascades > 0 {
+        let of = counted(summary.cascades, "cascade");
+        let _infallible = write!(text, " · {} of {of} went on", summary.escalated);
+    }
+    Some(text)
+}
+
 /// The votes that were cast: `2 pass, 1 fail`.
 fn tally(votes: Votes) -> String {
     let cast = [
@@ -287,10 +314,10 @@ impl Format for Human<'_> {
                 self.note(outcome, &name);
                 writeln!(
                     self.out,
-                    "{}  {}  by vote: {}",
+                    "{}  {}  {}",
                     self.paint(outcome, &format!("{head:<HEAD$}")),
                     visible(&name, false),
-                    tally(row.decision.votes),
+                    visible(&decided(row), false),
                 )
             }
             Row::Rubric(row) => {

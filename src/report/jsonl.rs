@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use super::stats::{JudgeLine, ToolLine};
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
 use crate::model::{
-    Calibrated, Change, Citation, Outcome, RunId, Usage, VerdictPart, Votes, is_invisible,
+    Calibrated, Change, Citation, Doubt, Outcome, RunId, Share, Usage, VerdictPart, Votes,
+    is_invisible,
 };
 
 /// Writes JSON lines.
@@ -203,10 +204,24 @@ struct DecisionLine<'a> {
     passed: Option<bool>,
     score: Option<f64>,
     votes: Votes,
+    share: Option<f64>,
+    by: &'static str,
+    members: Vec<MemberLine<'a>>,
+    decided_by: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct MemberLine<'a> {
+    judge: &'a str,
+    outcome: Outcome,
+    score: Option<f64>,
+    votes: Votes,
+    unsure: Option<&'static str>,
 }
 
 impl<'a> DecisionLine<'a> {
     fn of(row: &'a DecisionRow) -> Self {
+        let ruling = row.decision.ruling.as_deref();
         Self {
             r#type: "decision",
             transcript: &row.name.transcript,
@@ -218,6 +233,23 @@ impl<'a> DecisionLine<'a> {
             passed: row.decision.outcome.passed(),
             score: row.decision.score,
             votes: row.decision.votes,
+            share: row.decision.share().map(Share::fraction),
+            by: ruling.map_or("repeats", |ruling| ruling.rule.as_str()),
+            members: ruling.map_or_else(Vec::new, |ruling| {
+                let members = ruling.members.iter().zip(&row.judges);
+                members
+                    .map(|(member, judge)| MemberLine {
+                        judge,
+                        outcome: member.outcome,
+                        score: member.score,
+                        votes: member.votes,
+                        unsure: member.doubt.map(Doubt::as_str),
+                    })
+                    .collect()
+            }),
+            decided_by: ruling
+                .and_then(|ruling| row.judges.get(ruling.stands?))
+                .map(String::as_str),
         }
     }
 }
@@ -264,6 +296,11 @@ struct SummaryLine<'a> {
     budget: u64,
     cancelled: u64,
     transcripts: u64,
+    voted: u64,
+    unanimous: u64,
+    mean_share: Option<f64>,
+    cascades: u64,
+    escalated: u64,
     usage: UsageLine,
     cost_usd: Option<f64>,
     known_usd: f64,
@@ -309,6 +346,11 @@ impl<'a> SummaryLine<'a> {
             budget: count(Outcome::Budget),
             cancelled: count(Outcome::Cancelled),
             transcripts: summary.transcripts,
+            voted: summary.voted,
+            unanimous: summary.unanimous,
+            mean_share: summary.mean_share(),
+            cascades: summary.cascades,
+            escalated: summary.escalated,
             usage: UsageLine::of(summary.usage),
             cost_usd: summary.cost_usd,
             known_usd: summary.bill.usd,

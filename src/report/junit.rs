@@ -1,6 +1,7 @@
 //! `--format junit`: a test case a decision, a suite a rubric. Fail is `<failure>`, an error outcome `<error>`, not applicable
 //! and skipped `<skipped>`.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::flags::flagged;
 use super::human::words;
+use super::ruled;
 use super::{DecisionRow, Format, ResultRow, Row};
 use crate::model::{CellName, Outcome, is_invisible};
 
@@ -19,7 +21,9 @@ pub struct Junit<'w> {
     terminal: bool,
     suites: IndexMap<String, TestSuite>,
     name: String,
-    /// Repeats that wait for their decision, by its name.
+    /// Evals that several judges decide.
+    panels: HashSet<(String, String)>,
+    /// Repeats and judges that wait for their decision, by its name.
     held: IndexMap<String, Vec<Case>>,
 }
 
@@ -31,6 +35,7 @@ impl<'w> Junit<'w> {
             terminal,
             suites: IndexMap::new(),
             name: "dicta".to_owned(),
+            panels: HashSet::new(),
             held: IndexMap::new(),
         }
     }
@@ -45,7 +50,10 @@ impl<'w> Junit<'w> {
             flags: fit(&flagged("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
-        if row.name.repeat.is_none() {
+        let panel = self
+            .panels
+            .contains(&(case.name.rubric.clone(), case.name.eval.clone()));
+        if row.name.repeat.is_none() && !panel {
             self.add(case);
         } else {
             let decision = case.name.clone().decision().to_string();
@@ -59,10 +67,12 @@ impl<'w> Junit<'w> {
             .held
             .shift_remove(&row.name.to_string())
             .unwrap_or_default();
-        let whys: Vec<String> = cells
+        let ruling = row.decision.ruling.as_deref();
+        let ruling = ruling.map(|ruling| fit(&ruled(ruling, &row.judges)));
+        let whys = cells
             .iter()
-            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why))
-            .collect();
+            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why));
+        let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
         let flags: Vec<String> = flags
             .map(|cell| format!("{}: {}", cell.name, cell.flags))
@@ -154,7 +164,14 @@ struct Case {
 impl Format for Junit<'_> {
     fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
         match row {
-            Row::Header(header) => self.name = format!("dicta {}", header.run),
+            Row::Header(header) => {
+                self.name = format!("dicta {}", header.run);
+                let several = header.evals.iter().filter(|eval| eval.panel.is_some());
+                self.panels.extend(several.filter_map(|eval| {
+                    let rubric = header.rubrics.get(eval.rubric as usize)?;
+                    Some((rubric.id.clone(), eval.id.clone()))
+                }));
+            }
             Row::Result(row) => self.case(row),
             Row::Decision(row) => self.decision(row),
             _ => {}

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::flags::flagged;
 use super::human::words;
 use super::stats::stat_lines;
-use super::{Format, Row};
+use super::{Format, Row, ruled};
 use crate::model::{Outcome, visible};
 
 /// Failures shown at most; the rest is counted.
@@ -15,6 +15,8 @@ const MOST: usize = 200;
 pub struct Markdown<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
+    /// What several judges decided.
+    rulings: Vec<String>,
     more: usize,
     /// Of cells that did not fail: what is flagged about their verdicts.
     doubts: Vec<String>,
@@ -28,6 +30,7 @@ impl<'w> Markdown<'w> {
         Self {
             out,
             failures: Vec::new(),
+            rulings: Vec::new(),
             more: 0,
             doubts: Vec::new(),
             more_doubts: 0,
@@ -108,6 +111,19 @@ impl Format for Markdown<'_> {
                 self.stats = stat_lines(stats);
                 Ok(())
             }
+            Row::Decision(row) => {
+                if let Some(ruling) = &row.decision.ruling {
+                    let outcome = row.decision.outcome;
+                    self.rulings.push(format!(
+                        "| {} {} | {} | {} |",
+                        outcome.mark(),
+                        words(outcome),
+                        cell(&row.name.to_string()),
+                        cell(&ruled(ruling, &row.judges))
+                    ));
+                }
+                Ok(())
+            }
             Row::Summary(summary) => {
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
@@ -134,6 +150,15 @@ impl Format for Markdown<'_> {
                 for (at, line) in self.stats.iter().enumerate() {
                     let gap = if at == 0 { "\n" } else { "" };
                     writeln!(self.out, "{gap}- {}", cell(line))?;
+                }
+                if !self.rulings.is_empty() {
+                    writeln!(self.out, "\n| outcome | decision | by |\n|---|---|---|")?;
+                    for line in self.rulings.iter().take(MOST) {
+                        writeln!(self.out, "{line}")?;
+                    }
+                    if self.rulings.len() > MOST {
+                        writeln!(self.out, "\n… and {} more.", self.rulings.len() - MOST)?;
+                    }
                 }
                 if !self.failures.is_empty() {
                     writeln!(self.out, "\n| outcome | cell | why |\n|---|---|---|")?;

@@ -12,7 +12,7 @@ use crate::event::{
 };
 use crate::model::{
     Bill, Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome,
-    TranscriptRef, TurnIx, Usage, decide,
+    TranscriptRef, TurnIx, Usage,
 };
 
 /// One line of a report.
@@ -45,7 +45,7 @@ pub struct ResultRow<'a> {
     pub result: &'a CellResult,
 }
 
-/// A decision of more than one cell.
+/// A decision of more than one cell, or of more than one judge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionRow {
     /// Its name; `judge` and `repeat` are absent.
@@ -54,6 +54,8 @@ pub struct DecisionRow {
     pub kind: String,
     /// What was decided.
     pub decision: Decision,
+    /// The judges' names, in the order of the ruling's members.
+    pub judges: Vec<String>,
 }
 
 /// A rubric's score on a transcript.
@@ -106,6 +108,16 @@ pub struct Summary {
     pub frozen_answers: u64,
     /// Calls that it had no answer for.
     pub frozen_misses: u64,
+    /// Decisions that a vote of several won.
+    pub voted: u64,
+    /// Of them: all voted so.
+    pub unanimous: u64,
+    /// Their winners' shares, added up.
+    pub shares: f64,
+    /// Decisions of a cascade.
+    pub cascades: u64,
+    /// Of them: the first judge was unsure.
+    pub escalated: u64,
 }
 
 /// How an eval's decisions ended that have a verdict.
@@ -134,6 +146,24 @@ impl Summary {
             .filter(|o| o.is_error())
             .map(|o| self.count(*o))
             .sum()
+    }
+
+    /// The mean share of the winning votes; `None` where nothing was voted on.
+    pub fn mean_share(&self) -> Option<f64> {
+        (self.voted > 0).then(|| self.shares / self.voted as f64)
+    }
+
+    fn count_votes(&mut self, decision: &Decision) {
+        let stands = decision.ruling.as_ref().and_then(|ruling| ruling.stands);
+        if let Some(stands) = stands {
+            self.cascades += 1;
+            self.escalated += u64::from(stands > 0);
+        }
+        if let Some(share) = decision.share().filter(|share| share.of > 1) {
+            self.voted += 1;
+            self.unanimous += u64::from(share.won == share.of);
+            self.shares += share.fraction();
+        }
     }
 
     /// The exit code of design.md 4 over decisions. What is pending is not passed.
@@ -382,22 +412,25 @@ impl Rows {
                 score.undecided |= eval.required;
                 continue;
             }
-            let Some(decision) = decide(group.iter().filter_map(|(_, result)| result.as_ref()))
-            else {
+            let cells = group.iter().map(|(key, result)| (key, result.as_ref()));
+            let Some(decision) = eval.decide(cells) else {
                 continue;
             };
             self.summary.outcomes[decision.outcome as usize] += 1;
+            self.summary.count_votes(&decision);
             if let Some(of) = self.summary.evals.get_mut(key.eval as usize) {
                 of.pass += u64::from(decision.outcome == Outcome::Pass);
                 of.fail += u64::from(decision.outcome == Outcome::Fail);
             }
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
-            if group.len() > 1
+            // Several judges of which one was enough are told too.
+            if (group.len() > 1 || decision.ruling.is_some())
                 && let Some(name) = header.cell_name(&open.source, &key)
             {
                 self.decisions.push(DecisionRow {
                     name: name.to_owned().decision(),
                     kind: eval.kind.clone(),
+                    judges: judges(header, &decision),
                     decision,
                 });
             }
@@ -417,6 +450,15 @@ impl Rows {
             }
         }
     }
+}
+
+fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
+    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
+    let name = |judge: u32| {
+        let spec = header.judges.get(judge as usize);
+        spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
+    };
+    members.map(|member| name(member.judge)).collect()
 }
 
 /// A rubric's score on a transcript, as it adds up (design.md 5).

@@ -19,6 +19,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
         required,
         weighted: required,
         repeat,
+        panel: None,
         judged: false,
         groups: Vec::new(),
     };

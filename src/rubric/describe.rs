@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::panel::MARGIN;
 use super::{Catalog, KindSpec, LINTS};
 
 /// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
@@ -50,6 +51,8 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
         defs.insert(format!("params-{}", kind.name), params);
     }
     defs.insert("selector".to_owned(), selector());
+    defs.insert("jury".to_owned(), jury());
+    defs.insert("cascade".to_owned(), cascade());
     defs.insert("eval".to_owned(), eval(&names, &by_type));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -60,11 +63,14 @@ pub fn json_schema(catalog: &dyn Catalog) -> Value {
             "description": {"type": "string", "description": "For people."},
             "threshold": {"type": "number", "minimum": 0, "maximum": 1, "description": "The score a transcript needs; 1.0 where it matters."},
             "judge": text("The default judge of the evals below."),
+            "jury": {"$ref": "#/$defs/jury", "description": "The default jury of the evals below."},
+            "cascade": {"$ref": "#/$defs/cascade", "description": "The default cascade of the evals below."},
             "applies_to": {"$ref": "#/$defs/selector"},
             "allow": allow(),
             "evals": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/eval"}},
         },
         "required": ["evals"],
+        "allOf": one_says_who_judges(),
         "additionalProperties": false,
         "$defs": defs,
     })
@@ -151,7 +157,53 @@ fn selector() -> Value {
     })
 }
 
+fn judges(description: &str) -> Value {
+    json!({
+        "type": "array",
+        "minItems": 2,
+        "uniqueItems": true,
+        "items": {"type": "string", "minLength": 1},
+        "description": description,
+    })
+}
+
+fn jury() -> Value {
+    json!({
+        "type": "object",
+        "description": "Several judges, each shown; their votes decide.",
+        "properties": {
+            "judges": judges("Who judges; two or more."),
+            "by": {"enum": ["majority", "unanimity"], "default": "majority", "description": "Most votes win and ties fail, or all must pass it."},
+        },
+        "required": ["judges"],
+        "additionalProperties": false,
+    })
+}
+
+fn cascade() -> Value {
+    json!({
+        "type": "object",
+        "description": "One judge after the other, while the one before is unsure.",
+        "properties": {
+            "judges": judges("Who judges, the cheapest first."),
+            "margin": {"type": "number", "minimum": 0, "maximum": 1, "default": MARGIN, "description": "A score nearer than this to what decides is unsure."},
+        },
+        "required": ["judges"],
+        "additionalProperties": false,
+    })
+}
+
+/// Of `judge`, `jury` and `cascade` at most one.
+fn one_says_who_judges() -> Vec<Value> {
+    [["judge", "jury"], ["judge", "cascade"], ["jury", "cascade"]]
+        .iter()
+        .map(|both| json!({"not": {"required": both}}))
+        .collect()
+}
+
 fn eval(types: &[&str], by_type: &[Value]) -> Value {
+    let mut all_of = by_type.to_vec();
+    all_of.extend(one_says_who_judges());
     json!({
         "type": "object",
         "properties": {
@@ -164,6 +216,8 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
             },
             "params": {"type": ["object", "null"]},
             "judge": text("The judge, if another than the rubric's."),
+            "jury": {"$ref": "#/$defs/jury"},
+            "cascade": {"$ref": "#/$defs/cascade"},
             "description": {"type": "string"},
             "message": text("Said with a failure, before why."),
             "groups": texts("Names it is chosen by: --where group:NAME."),
@@ -222,6 +276,6 @@ fn eval(types: &[&str], by_type: &[Value]) -> Value {
         },
         "anyOf": [{"required": ["id", "type"]}, {"required": ["$ref"]}],
         "additionalProperties": false,
-        "allOf": by_type,
+        "allOf": all_of,
     })
 }

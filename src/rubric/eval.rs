@@ -7,7 +7,7 @@ use super::load::check_id;
 use super::params::{ParamsReader, alike};
 use super::refs::REF;
 use super::wrapper::threshold;
-use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints};
+use super::{Alias, Cx, Eval, Expanded, KindSpec, Selector, Trigger, When, digest, lints, panel};
 use crate::diag::nearest;
 use crate::diag::yaml::Fields;
 
@@ -117,6 +117,7 @@ impl<'d> EvalReader<'d> {
         let kind = inner.as_ref().map(|inner| inner.kind);
         let trigger = fields.choice("trigger", TRIGGERS).unwrap_or_default();
         let judge = fields.text("judge");
+        let panel = panel::read(&mut fields);
         let mut description = fields.text_or_empty("description").unwrap_or_default();
         let message = fields.text("message").unwrap_or_default();
         let groups = groups(&mut fields);
@@ -192,6 +193,7 @@ impl<'d> EvalReader<'d> {
             trigger,
             params: params.resolved,
             judge,
+            panel,
             description,
             enabled,
             sample_percentage,
@@ -281,7 +283,7 @@ fn metric(fields: &mut Fields<'_>) -> Option<Value> {
 }
 
 fn warn_without_judge(fields: &Fields<'_>, kind: &str) {
-    for key in ["judge", "repeat", "allow_na"] {
+    for key in ["judge", "jury", "cascade", "repeat", "allow_na"] {
         if fields.has(key) {
             fields.warning(
                 key,

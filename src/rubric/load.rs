@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::eval::EvalReader;
 use super::forms::{self, Form, Recognised};
-use super::{Catalog, Cx, Eval, Files, NOT_CARRIED, NoFiles, Rubric, Selector, lints, refs};
+use super::{Catalog, Cx, Eval, Files, NOT_CARRIED, NoFiles, Rubric, Selector, lints, panel, refs};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 
@@ -96,6 +96,7 @@ fn read(cx: Cx<'_>, shared: &Rc<Doc>, source: Arc<str>) -> Option<Rubric> {
         description: String::new(),
         threshold: None,
         judge: None,
+        panel: None,
         applies_to: Selector::default(),
         evals: Vec::new(),
         allow: Vec::new(),
@@ -128,6 +129,7 @@ fn read_own(doc: &Doc, problems: &Problems, evals: &mut EvalReader<'_>, rubric: 
     rubric.description = fields.text_or_empty("description").unwrap_or_default();
     rubric.threshold = fields.number("threshold", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     rubric.judge = fields.text("judge");
+    rubric.panel = panel::read(&mut fields);
     rubric.applies_to = Selector::read(&mut fields);
     rubric.allow = lints::read(&mut fields);
     // Known here; read below.

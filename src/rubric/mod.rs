@@ -12,6 +12,7 @@ mod files;
 mod forms;
 mod lints;
 mod load;
+mod panel;
 mod params;
 mod refs;
 mod sample;
@@ -37,6 +38,7 @@ pub use files::{Files, KeptFiles, NoFiles, clean};
 pub use forms::{Form, Recognised, recognise};
 pub use lints::LINTS;
 pub use load::{load, load_with};
+pub use panel::{JudgedBy, NamedPanel};
 pub use params::from_metadata;
 pub use sample::{sample_bucket, sampled};
 pub use select::{Matcher, json_equal};
@@ -53,6 +55,8 @@ pub struct Rubric {
     pub threshold: Option<f64>,
     /// The default judge of its evals.
     pub judge: Option<String>,
+    /// Their default judges, where they are several; never with `judge`.
+    pub panel: Option<NamedPanel>,
     /// Which transcripts it is for.
     pub applies_to: Selector,
     /// In file order.
@@ -88,6 +92,8 @@ pub struct Eval {
     pub params: Value,
     /// The judge, if another than the rubric's.
     pub judge: Option<String>,
+    /// Its judges, where they are several; never with `judge`.
+    pub panel: Option<NamedPanel>,
     /// For people.
     pub description: String,
     /// `false`: its cells are skipped.

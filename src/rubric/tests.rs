@@ -104,6 +104,7 @@ fn every_default_is_the_designs() {
         trigger: Trigger::OnSessionComplete,
         params: json!({"patterns": ["x"]}),
         judge: None,
+        panel: None,
         description: String::new(),
         enabled: true,
         sample_percentage: 5.0,

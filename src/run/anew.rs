@@ -1,7 +1,9 @@
 //! What decides the evals of a workspace today: for boards of what was recorded.
 
+use std::collections::HashMap;
+
 use crate::model::Bounds;
-use crate::record::{DecidedBy, Deciding};
+use crate::record::{Court, DecidedBy, Deciding};
 use crate::workspace::Workspace;
 
 /// Bounds and negation of every eval, by rubric and eval.
@@ -17,6 +19,24 @@ pub fn deciding(workspace: &Workspace) -> DecidedBy {
                 (eval.id.clone(), deciding)
             });
             (rubric.id.clone(), evals.collect())
+        })
+        .collect()
+}
+
+/// The evals that several judges decide today, by rubric and eval.
+pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), Court> {
+    let rubrics = workspace.rubrics.iter();
+    let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
+    evals
+        .filter_map(|(rubric, eval)| {
+            let by = eval.judged_by(rubric, workspace.judge.as_deref())?;
+            let court = Court {
+                rule: by.rule?,
+                judges: by.judges.into_iter().map(str::to_owned).collect(),
+                bounds: Bounds::of(&eval.decides),
+                repeat: eval.repeat,
+            };
+            Some(((rubric.id.as_str(), eval.id.as_str()), court))
         })
         .collect()
 }

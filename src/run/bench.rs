@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::CachePolicy;
 use super::plan::Plan;
-use super::repeats::needed;
 use super::replay::Names;
+use crate::event::CellKey;
 use crate::handlers::{Check, Compiled, JudgeProvider, JudgeRequest, JudgedParams, Stop};
 use crate::judge::{Engine, FrozenEvidence};
-use crate::model::{CellResult, Digest, Transcript};
+use crate::model::{Cast, CellResult, Decision, Digest, Said, Terms, Transcript};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
@@ -74,6 +74,30 @@ pub(crate) struct Bench {
 /// In the place of a judge's position: nobody judges, a check decides that waits for a program.
 pub(super) const NOBODY: u32 = u32::MAX;
 
+/// A judged cell of a decision: whose, and the how-manieth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Post {
+    /// Position of the judge, or [`NOBODY`].
+    pub(super) judge: u32,
+    /// From 1, only with repeats.
+    pub(super) repeat: Option<u32>,
+}
+
+impl Post {
+    /// The judge's position in a cell's key.
+    pub(super) fn seat(self) -> Option<u32> {
+        (self.judge != NOBODY).then_some(self.judge)
+    }
+
+    /// That of a key of a decision.
+    pub(super) fn of(key: &CellKey) -> Self {
+        Self {
+            judge: key.judge.unwrap_or(NOBODY),
+            repeat: key.repeat,
+        }
+    }
+}
+
 /// The cells of one judged decision: whose, and at most how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Judged {
@@ -81,9 +105,9 @@ pub(super) struct Judged {
     pub(super) eval: u32,
     /// The judged message.
     pub(super) message: Option<u32>,
-    /// Position of the judge, or [`NOBODY`].
+    /// Position of the judge, of several the first one's; or [`NOBODY`].
     pub(super) judge: u32,
-    /// At most so many cells.
+    /// At most so many cells a judge.
     pub(super) repeat: u32,
 }
 
@@ -93,14 +117,14 @@ impl Judged {
         self.judge == NOBODY
     }
 
-    /// The judge's position in a cell's key.
-    pub(super) fn seat(&self) -> Option<u32> {
-        (!self.by_program()).then_some(self.judge)
-    }
-
-    /// How the `nth` cell from 0 is numbered.
-    pub(super) fn number(&self, nth: usize) -> Option<u32> {
-        (self.repeat > 1).then(|| u32::try_from(nth + 1).unwrap_or(u32::MAX))
+    /// The key of one of its cells.
+    pub(super) fn key(&self, post: Post) -> CellKey {
+        CellKey {
+            eval: self.eval,
+            message: self.message,
+            judge: post.seat(),
+            repeat: post.repeat,
+        }
     }
 }
 
@@ -110,13 +134,16 @@ impl Bench {
         &self,
         transcript: &Arc<Transcript<'static>>,
         of: Judged,
-        number: Option<u32>,
+        post: Post,
     ) -> State {
-        let request = match self.plan.request(transcript, of.eval, of.message, number) {
+        let request = match self
+            .plan
+            .request(transcript, of.eval, of.message, post.repeat)
+        {
             Ok(request) => request,
             Err(settled) => return State::Settled(settled.into()),
         };
-        let key = self.seat(of.judge).and_then(|seat| (seat.key)(&request));
+        let key = self.seat(post.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)
             && let Some(mut result) = recall.find(key, &request.params)
         {
@@ -126,31 +153,57 @@ impl Bench {
         State::Ask(key)
     }
 
-    /// Adds the cells that are certain to be needed to those there are. Cells are added only once all before them have
-    /// results.
+    /// Adds the cells that are certain to be needed to those there are. A judge's cells are added only once all before them
+    /// have results, another judge's only once those of all before it have.
     pub(super) fn extend(
         &self,
         transcript: &Arc<Transcript<'static>>,
         of: Judged,
-        cells: &mut Vec<State>,
+        cells: &mut Vec<(Post, State)>,
     ) {
         loop {
-            let mut done = Vec::with_capacity(cells.len());
-            for cell in &*cells {
-                match cell {
-                    State::Settled(result) => done.push(result.clone()),
-                    State::Ask(_) => return,
-                }
-            }
-            let more = needed(of.repeat, &done);
-            if more == 0 {
+            let more = self.more(of, cells);
+            if more.is_empty() {
                 return;
             }
-            for _ in 0..more {
-                let number = of.number(cells.len());
-                cells.push(self.state(transcript, of, number));
+            for post in more {
+                cells.push((post, self.state(transcript, of, post)));
             }
         }
+    }
+
+    /// The cells that are certain to be needed now, besides those there are.
+    fn more(&self, of: Judged, cells: &[(Post, State)]) -> Vec<Post> {
+        let one = [of.judge];
+        let plan = &self.plan.evals[of.eval as usize];
+        let terms = match plan.panel {
+            Some(_) => plan.terms(),
+            None => Terms {
+                judges: &one,
+                ..plan.terms()
+            },
+        };
+        let terms = Terms {
+            repeat: of.repeat,
+            ..terms
+        };
+        let mut posts = Vec::new();
+        for (judge, more) in terms.more(&casts(cells)) {
+            let there = cells.iter().filter(|(post, _)| post.judge == judge).count();
+            let first = u32::try_from(there).unwrap_or(u32::MAX).saturating_add(1);
+            posts.extend((first..).take(more as usize).map(|number| Post {
+                judge,
+                repeat: (of.repeat > 1).then_some(number),
+            }));
+        }
+        posts
+    }
+
+    /// What the cells of a decision decide; `None` while one has no result.
+    pub(super) fn decide(&self, of: Judged, cells: &[(Post, State)]) -> Option<Decision> {
+        self.plan.evals[of.eval as usize]
+            .terms()
+            .decide(&casts(cells))
     }
 
     /// The judge at a position, if it was built.
@@ -165,4 +218,16 @@ impl Bench {
             Compiled::Judged(_) => None,
         }
     }
+}
+
+fn casts(cells: &[(Post, State)]) -> Vec<Cast> {
+    let cast = |(post, state): &(Post, State)| Cast {
+        judge: post.seat(),
+        repeat: post.repeat,
+        said: match state {
+            State::Settled(result) => Some(Said::from(result)),
+            State::Ask(_) => None,
+        },
+    };
+    cells.iter().map(cast).collect()
 }

@@ -10,11 +10,11 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::Judged;
+use super::bench::{Judged, Post};
 use super::core::{Core, Numbers};
 use super::preview::JudgePreview;
 use super::schedule::ask;
-use super::snapshot::judge_of;
+use super::snapshot::judges_of;
 use super::start::{Prepared, prepare};
 use super::tally::Tally;
 use super::window::Window;
@@ -62,9 +62,10 @@ impl Exam {
             if !(judged && eval.enabled && !eval.examples.is_empty()) {
                 return false;
             }
-            match judge_of(eval, rubric, workspace, &options) {
-                Ok(judge) if judge.provider == ProviderKind::Replay => false,
-                Ok(judge) => examined(rubric, eval, Some(judge)),
+            match judges_of(eval, rubric, workspace, &options) {
+                Ok(by) => by.configs.iter().all(|judge| {
+                    judge.provider != ProviderKind::Replay && examined(rubric, eval, Some(judge))
+                }),
                 Err(why) => {
                     if examined(rubric, eval, None) {
                         problems.push(why);
@@ -104,10 +105,11 @@ impl Exam {
         let mut questions = Vec::new();
         for (at, of) in (0_u32..).zip(&plan.evals) {
             let (_, _, eval) = plan.eval(at);
-            if let Some(judge) = of.judge {
+            // Each of several judges is tried: an example is a test of the eval with every one of them.
+            for judge in of.seats() {
                 let one = |nth| Question {
                     eval: at,
-                    judge,
+                    judge: *judge,
                     nth,
                 };
                 questions.extend((0..eval.examples.len()).map(one));
@@ -228,7 +230,11 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
         judge: question.judge,
         repeat: 1,
     };
-    let asked = AssertUnwindSafe(ask(core, &transcript, of, 0, cell)).catch_unwind();
+    let post = Post {
+        judge: question.judge,
+        repeat: None,
+    };
+    let asked = AssertUnwindSafe(ask(core, &transcript, of, post, cell)).catch_unwind();
     asked.await.unwrap_or_else(|_| {
         CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
     })

@@ -22,14 +22,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{Bench, State};
+use super::bench::{Bench, Post, State};
 use super::core::Core;
 use super::ids::Ids;
-use super::schedule::Order;
+use super::schedule::{Held, Order};
 use super::source::{Chunk, Feed};
 use super::work::{Item, Worked, work};
 use crate::event::{CellKey, Kind, Settled};
-use crate::model::{CellIx, TranscriptRef};
+use crate::model::{Cast, CellIx, Said, TranscriptRef, decide};
 use crate::transcript::BadRecord;
 
 /// Bad records of one file that are told one by one; the rest are counted.
@@ -233,13 +233,16 @@ impl Merge<'_> {
             self.decided_alone(&cells[next..range.start]);
             next = range.end;
             let group = &cells[range];
+            let held =
+                |(ix, key, state): &Numbered| -> Held { (*ix, Post::of(key), state.clone()) };
             if group.iter().all(|cell| result(cell).is_some()) {
-                self.core.tally.decided(group.iter().filter_map(result));
+                let (eval, _, _) = self.core.bench.plan.eval(of.eval);
+                let decision = eval
+                    .terms()
+                    .decide(&group.iter().map(cast).collect::<Vec<_>>());
+                self.core.tally.decided(decision.as_ref());
             } else {
-                decisions.push((
-                    of,
-                    group.iter().map(|(ix, _, s)| (*ix, s.clone())).collect(),
-                ));
+                decisions.push((of, group.iter().map(held).collect()));
             }
         }
         self.decided_alone(&cells[next..]);
@@ -274,7 +277,7 @@ impl Merge<'_> {
     /// Cells of checks, and skipped ones: each is a decision.
     fn decided_alone(&self, cells: &[Numbered]) {
         for result in cells.iter().filter_map(result) {
-            self.core.tally.decided([result]);
+            self.core.tally.decided(decide([result]).as_ref());
         }
     }
 
@@ -333,6 +336,17 @@ fn number(first: CellIx, cells: Vec<(CellKey, State)>) -> Vec<Numbered> {
         .zip(cells)
         .map(|(ix, (key, state))| (CellIx(ix), key, state))
         .collect()
+}
+
+fn cast((_, key, state): &Numbered) -> Cast {
+    Cast {
+        judge: key.judge,
+        repeat: key.repeat,
+        said: match state {
+            State::Settled(result) => Some(Said::from(result)),
+            State::Ask(_) => None,
+        },
+    }
 }
 
 fn result(cell: &Numbered) -> Option<&crate::model::CellResult> {

@@ -7,7 +7,7 @@
 //! | key | looks at |
 //! |---|---|
 //! | `transcript:` `rubric:` `eval:` | ids |
-//! | `judge:` | the judge's name; evals without a judge match none |
+//! | `judge:` | the judge's name, of several any; evals without a judge match none |
 //! | `tag:` | any of the transcript's tags |
 //! | `group:` | any of the eval's `groups` |
 //! | `outcome:` | how it ended on the board; also `error` (any error outcome) and `none` (no result yet) |
@@ -55,8 +55,8 @@ pub struct Candidate<'c> {
     pub rubric: &'c str,
     /// The eval's id.
     pub eval: &'c str,
-    /// The judge, for judge evals.
-    pub judge: Option<&'c str>,
+    /// The judges, for judge evals; of a jury or a cascade all.
+    pub judges: &'c [&'c str],
     /// The eval's groups.
     pub groups: &'c [String],
     /// The cell's name, without the repeat.
@@ -223,13 +223,7 @@ impl Filter {
     }
 
     /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
-    pub fn may_select(
-        &self,
-        rubric: &str,
-        eval: &str,
-        judge: Option<&str>,
-        groups: &[String],
-    ) -> bool {
+    pub fn may_select(&self, rubric: &str, eval: &str, judges: &[&str], groups: &[String]) -> bool {
         self.terms.iter().all(|term| {
             let What::Id(key, patterns) = &term.what else {
                 return true;
@@ -238,7 +232,7 @@ impl Filter {
             match key {
                 Key::Eval => hit(eval) != term.not,
                 Key::Rubric => hit(rubric) != term.not,
-                Key::Judge => judge.is_some_and(hit) != term.not,
+                Key::Judge => judges.iter().any(|judge| hit(judge)) != term.not,
                 Key::Group => groups.iter().any(|group| hit(group)) != term.not,
                 Key::Transcript | Key::Tag => true,
             }
@@ -303,7 +297,7 @@ impl What {
                 Key::Eval => pattern.matches(candidate.eval),
                 Key::Rubric => pattern.matches(candidate.rubric),
                 Key::Transcript => pattern.matches(candidate.transcript),
-                Key::Judge => candidate.judge.is_some_and(|judge| pattern.matches(judge)),
+                Key::Judge => candidate.judges.iter().any(|judge| pattern.matches(judge)),
                 Key::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
                 Key::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
             }),

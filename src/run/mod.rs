@@ -45,7 +45,6 @@ mod plan;
 mod preview;
 mod prompts;
 mod recall;
-mod repeats;
 mod replay;
 mod resume;
 mod sample;
@@ -70,7 +69,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use ids::Ids;
 
-pub use anew::deciding;
+pub use anew::{courts, deciding};
 pub use connect::{Connection, Contact, connect, is_built_in};
 pub use examples::{Exam, Examined};
 pub use filter::{Candidate, Filter, FilterError};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::ids::Ids;
 use super::plan::{How, Plan, Task};
-use super::repeats::needed;
 use super::source::{Chunk, Record};
 use super::start::prepare;
 use super::{CachePolicy, RunError, RunOptions};
@@ -108,14 +107,14 @@ fn keys(plan: &Plan, tasks: &[Task]) -> Vec<CellKey> {
                 judge: plan.evals[task.eval as usize].judge,
                 ..key
             }),
-            How::Judge { judge, repeat } => {
-                let judge = Some(judge);
-                let certain = needed(repeat, &[]);
-                keys.extend((1..=certain).map(|number| CellKey {
-                    judge,
-                    repeat: (repeat > 1).then_some(number),
-                    ..key
-                }));
+            How::Judge { repeat, .. } => {
+                for (judge, certain) in plan.evals[task.eval as usize].terms().more(&[]) {
+                    keys.extend((1..=certain).map(|number| CellKey {
+                        judge: Some(judge),
+                        repeat: (repeat > 1).then_some(number),
+                        ..key
+                    }));
+                }
             }
         }
     }

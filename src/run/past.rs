@@ -3,7 +3,7 @@
 use super::anew::deciding;
 use super::plan::Past;
 use crate::event::RunHeader;
-use crate::model::{CellName, CellResult, Outcome, decide};
+use crate::model::{Cast, CellName, Outcome, Terms};
 use crate::record::{Board, RunStore};
 use crate::workspace::Workspace;
 
@@ -18,24 +18,28 @@ pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Box<dyn Past> {
 }
 
 impl Past for OnBoard {
-    fn ended(&self, decision: &CellName, judge: Option<&str>, repeat: u32) -> Option<Outcome> {
-        let name = CellName {
-            judge: judge.map(str::to_owned),
-            ..decision.clone()
-        };
-        let repeats = (1..=repeat).filter(|_| repeat > 1).map(Some);
-        // A cell that was skipped stands without a repeat, whatever the eval says.
-        let cells: Vec<CellResult> = std::iter::once(None)
-            .chain(repeats)
-            .filter_map(|repeat| {
-                let name = CellName {
+    fn ended(&self, decision: &CellName, judges: &[String], terms: Terms<'_>) -> Option<Outcome> {
+        let mut cells = Vec::new();
+        for judge in terms.judges {
+            let mut name = CellName {
+                judge: judges.get(*judge as usize).cloned(),
+                ..decision.clone()
+            };
+            let repeats = (1..=terms.repeat).filter(|_| terms.repeat > 1).map(Some);
+            // A cell that was skipped stands without a repeat, whatever the eval says.
+            for repeat in std::iter::once(None).chain(repeats) {
+                name.repeat = repeat;
+                cells.extend(self.0.get(&name.to_string()).map(|cell| Cast {
+                    judge: Some(*judge),
                     repeat,
-                    ..name.clone()
-                };
-                let cell = self.0.get(&name.to_string())?;
-                Some(CellResult::new(cell.outcome, ""))
-            })
-            .collect();
-        decide(&cells).map(|decision| decision.outcome)
+                    said: Some(cell.said()),
+                }));
+            }
+        }
+        if terms.judges.is_empty() {
+            let cell = self.0.get(&decision.to_string())?;
+            return Some(cell.outcome);
+        }
+        terms.decide(&cells).map(|decision| decision.outcome)
     }
 }

@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
-use super::bench::Judged;
+use super::bench::{Judged, Post};
 use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
 use crate::handlers::{Compiled, Finding, JudgeRequest, Subject};
-use crate::model::{CellIx, CellName, CellNameRef, CellResult, Outcome, Role, Transcript};
+use crate::model::{
+    Bounds, CellIx, CellName, CellNameRef, CellResult, Outcome, Panel, Role, Terms, Transcript,
+};
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
 /// Everything that decides which cells there are, compiled once. A run reads nothing of the workspace afterwards.
@@ -27,15 +29,16 @@ pub(crate) struct Plan {
 
 /// What the board knows of decisions.
 pub(super) trait Past: Send + Sync {
-    /// How the decision ended that these cells make: its name without judge and repeat, its judge, its repeats.
-    fn ended(&self, decision: &CellName, judge: Option<&str>, repeat: u32) -> Option<Outcome>;
+    /// How the decision ended that these cells make: its name without judge and repeat, its judges' names, by the numbers
+    /// in what decides it.
+    fn ended(&self, decision: &CellName, judges: &[String], terms: Terms<'_>) -> Option<Outcome>;
 }
 
 /// An empty board.
 pub(super) struct NoPast;
 
 impl Past for NoPast {
-    fn ended(&self, _: &CellName, _: Option<&str>, _: u32) -> Option<Outcome> {
+    fn ended(&self, _: &CellName, _: &[String], _: Terms<'_>) -> Option<Outcome> {
         None
     }
 }
@@ -48,8 +51,12 @@ pub(super) struct EvalPlan {
     pub(super) at: usize,
     /// What decides it.
     pub(super) compiled: Compiled,
-    /// Its judge's position, for judged evals.
+    /// Its judge's position, for judged evals; of several the first one's.
     pub(super) judge: Option<u32>,
+    /// Its judges, where they are several.
+    pub(super) panel: Option<Panel>,
+    /// What bounds its score.
+    pub(super) bounds: Bounds,
     /// Cells per judge; 1 for checks.
     pub(super) repeat: u32,
     /// Why none of its cells is decided in this workspace, if so.
@@ -76,11 +83,11 @@ pub(super) enum How {
     Skip(String),
     /// By code.
     Check,
-    /// By a judge.
+    /// By a judge, or several.
     Judge {
-        /// Position of the judge.
+        /// Position of the judge; of several the first one's.
         judge: u32,
-        /// At most so many cells.
+        /// At most so many cells a judge.
         repeat: u32,
     },
 }
@@ -147,7 +154,8 @@ impl Plan {
         task: &Task,
     ) -> bool {
         let (plan, rubric, eval) = self.eval(task.eval);
-        let judge = plan.judge.map(|judge| self.judges[judge as usize].as_str());
+        let name = |judge: &u32| self.judges[*judge as usize].as_str();
+        let judges: Vec<&str> = plan.seats().iter().map(name).collect();
         let decision = CellName {
             transcript: transcript.id.to_string(),
             rubric: rubric.id.clone(),
@@ -158,10 +166,10 @@ impl Plan {
         };
         let outcome = filter
             .needs_board()
-            .then(|| self.past.ended(&decision, judge, plan.repeat))
+            .then(|| self.past.ended(&decision, &self.judges, plan.terms()))
             .flatten();
         let name = CellName {
-            judge: judge.map(str::to_owned),
+            judge: judges.first().map(|judge| (*judge).to_owned()),
             ..decision
         };
         filter.matches(&Candidate {
@@ -169,7 +177,7 @@ impl Plan {
             tags,
             rubric: &rubric.id,
             eval: &eval.id,
-            judge,
+            judges: &judges,
             groups: &eval.groups,
             name: &name.to_string(),
             outcome,
@@ -195,7 +203,7 @@ impl Plan {
     }
 
     /// What a judged cell is called, without the judge.
-    pub(super) fn name(&self, transcript: &str, of: Judged, nth: usize) -> CellName {
+    pub(super) fn name(&self, transcript: &str, of: Judged, post: Post) -> CellName {
         let (_, rubric, eval) = self.eval(of.eval);
         CellName {
             transcript: transcript.to_owned(),
@@ -203,7 +211,7 @@ impl Plan {
             eval: eval.id.clone(),
             message: of.message,
             judge: None,
-            repeat: of.number(nth),
+            repeat: post.repeat,
         }
     }
 
@@ -272,6 +280,24 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
 }
 
 impl EvalPlan {
+    /// Who may be asked, in order.
+    pub(super) fn seats(&self) -> &[u32] {
+        match &self.panel {
+            Some(panel) => &panel.judges,
+            None => self.judge.as_slice(),
+        }
+    }
+
+    /// What decides its cells.
+    pub(super) fn terms(&self) -> Terms<'_> {
+        Terms {
+            rule: self.panel.as_ref().map(|panel| panel.rule),
+            judges: self.seats(),
+            bounds: self.bounds,
+            repeat: self.repeat,
+        }
+    }
+
     /// Why a decision is not to be reached, if so.
     pub(super) fn skipped(
         &self,

@@ -17,7 +17,7 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, counted};
+use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, TranscriptMode, counted};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
@@ -57,8 +57,11 @@ pub struct JudgePreview {
     pub cells: u64,
     /// Of them: known from past runs.
     pub cached: u64,
-    /// Repeats that may become necessary besides, if votes are split.
+    /// Cells that may become necessary besides: repeats and members of a jury if votes are split, the next judge of a
+    /// cascade if the one before is unsure.
     pub at_most_more: u64,
+    /// Model calls of these, if every trace uses all its turns.
+    pub more_calls_most: u64,
     /// Model calls: one a cell.
     pub calls_least: u64,
     /// Model calls, if every trace uses all its turns.
@@ -173,13 +176,23 @@ impl Preview {
             }
         }
         for (of, range) in item.judged.iter().filter(|(of, _)| !of.by_program()) {
-            let planned = u64::try_from(range.len()).unwrap_or(u64::MAX);
-            let open = item.cells[range.clone()]
+            let cells = &item.cells[range.clone()];
+            if !cells
                 .iter()
-                .any(|(_, state)| matches!(state, State::Ask(_)));
-            if open {
+                .any(|(_, state)| matches!(state, State::Ask(_)))
+            {
+                continue;
+            }
+            for judge in bench.plan.evals[of.eval as usize].seats() {
+                let own = cells.iter().filter(|(key, _)| key.judge == Some(*judge));
+                let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let more = u64::from(of.repeat).saturating_sub(planned);
-                self.judge(configs[of.judge as usize]).at_most_more += more;
+                let config = configs[*judge as usize];
+                let turns = turns(config);
+                let judge = self.judge(config);
+                judge.at_most_more += more;
+                // What asks no model makes no call.
+                judge.more_calls_most += more * turns;
             }
         }
     }
@@ -199,12 +212,7 @@ impl JudgePreview {
     ) {
         self.cells += 1;
         let Some(size) = size else { return };
-        let reads = config.transcript == crate::model::TranscriptMode::Tools;
-        let turns = if config.tools.is_empty() && !reads {
-            1
-        } else {
-            u64::from(config.max_turns.max(1))
-        };
+        let turns = turns(config);
         let prompt = size.div_ceil(CHARS_A_TOKEN);
         let reply = config.max_output_tokens.map_or(REPLY_MOST, u64::from);
         self.calls_least += 1;
@@ -274,6 +282,15 @@ impl JudgePreview {
             .as_of
             .map_or_else(String::new, |day| format!(", prices as of {day}"));
         format!("about ${likely:.4} (${least:.4} to ${most:.4}{as_of})")
+    }
+}
+
+/// Model calls of a cell at most.
+fn turns(config: &JudgeConfig) -> u64 {
+    match config.provider {
+        ProviderKind::Rules | ProviderKind::Replay => 0,
+        _ if config.tools.is_empty() && config.transcript != TranscriptMode::Tools => 1,
+        _ => u64::from(config.max_turns.max(1)),
     }
 }
 

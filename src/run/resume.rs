@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bench::{Bench, Judged, State};
+use super::bench::{Bench, Judged, Post, State};
 use super::plan::{How, Plan, Task};
 use super::snapshot::Compilation;
 use super::source::{Chunk, Feed, Reached, Record};
@@ -55,7 +55,11 @@ impl Carried {
                 }
                 None => eval.skipped(plan.eval(key.eval).2, key.message, transcript),
             };
-            let how = match (skip, key.judge.or(eval.judge)) {
+            let judge = match eval.panel {
+                Some(_) => eval.judge,
+                None => key.judge.or(eval.judge),
+            };
+            let how = match (skip, judge) {
                 (Some(why), _) => How::Skip(why),
                 (None, Some(judge)) => How::Judge {
                     judge,
@@ -84,14 +88,17 @@ impl Carried {
         bench: &Bench,
         transcript: &Arc<Transcript<'static>>,
         of: Judged,
-    ) -> Vec<State> {
+    ) -> Vec<(Post, State)> {
         self.cells
             .iter()
             .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
-            .enumerate()
-            .map(|(nth, (_, result))| match result {
-                Some(result) => State::Settled(result.clone()),
-                None => bench.state(transcript, of, of.number(nth)),
+            .map(|(key, result)| {
+                let post = Post::of(key);
+                let state = match result {
+                    Some(result) => State::Settled(result.clone()),
+                    None => bench.state(transcript, of, post),
+                };
+                (post, state)
             })
             .collect()
     }

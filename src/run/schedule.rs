@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::CachePolicy;
-use super::bench::{Judged, State};
+use super::bench::{Judged, Post, State};
 use super::core::Core;
 use super::plan::end;
 use super::work::{run, said};
-use crate::event::{CallCx, CellKey, Kind, Settled};
+use crate::event::{CallCx, Kind, Settled};
 use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
 
@@ -39,14 +39,17 @@ pub(super) struct Order {
     /// What is judged.
     pub(super) transcript: Arc<Transcript<'static>>,
     /// Each with its cells so far.
-    pub(super) decisions: Vec<(Judged, Vec<(CellIx, State)>)>,
+    pub(super) decisions: Vec<(Judged, Vec<Held>)>,
 }
+
+/// A cell of a decision that is not settled yet.
+pub(super) type Held = (CellIx, Post, State);
 
 /// A transcript with open decisions.
 struct Open {
     reference: TranscriptRef,
     transcript: Arc<Transcript<'static>>,
-    decisions: HashMap<Judged, Vec<(CellIx, State)>>,
+    decisions: HashMap<Judged, Vec<Held>>,
 }
 
 /// A cell that may start: transcript, decision, position in the decision. Their order is the order of starting.
@@ -121,7 +124,7 @@ impl Conductor {
             let asked = cells
                 .iter()
                 .enumerate()
-                .filter(|(_, (_, state))| matches!(state, State::Ask(_)));
+                .filter(|(_, (_, _, state))| matches!(state, State::Ask(_)));
             let queue = if of.by_program() {
                 &mut self.programs
             } else {
@@ -157,7 +160,7 @@ impl Conductor {
                 continue;
             };
             let cells = open.decisions.get(&of);
-            let Some((cell, State::Ask(_))) = cells.and_then(|cells| cells.get(nth)) else {
+            let Some((cell, _, State::Ask(_))) = cells.and_then(|cells| cells.get(nth)) else {
                 continue;
             };
             self.free -= 1;
@@ -184,15 +187,17 @@ impl Conductor {
                 self.queue.pop_first();
                 continue;
             };
-            let Some((cell, State::Ask(key))) = open.decisions.get(&of).and_then(|c| c.get(nth))
+            let Some((cell, post, State::Ask(key))) =
+                open.decisions.get(&of).and_then(|c| c.get(nth))
             else {
                 self.queue.pop_first();
                 continue;
             };
             // Under its key a later run would find it.
             let remembered = self.core.bench.cache != CachePolicy::Off;
-            let (cell, key) = (*cell, key.clone().filter(|_| remembered));
-            if let Some(seat) = self.core.bench.seat(of.judge)
+            let (cell, post) = (*cell, *post);
+            let key = key.clone().filter(|_| remembered);
+            if let Some(seat) = self.core.bench.seat(post.judge)
                 && seat.is_limited()
                 && let Err(reached) = self.core.budget.check(seat.free)
             {
@@ -207,7 +212,7 @@ impl Conductor {
             }
             self.queue.pop_first();
             let transcript = Arc::clone(&open.transcript);
-            let name = self.core.bench.plan.name(&open.reference.id, of, nth);
+            let name = self.core.bench.plan.name(&open.reference.id, of, post);
             self.core.bench.names.put(cell, name);
             self.core
                 .emitter
@@ -215,7 +220,7 @@ impl Conductor {
                 .await;
             let core = Arc::clone(&self.core);
             self.live.spawn(async move {
-                let result = ask(&core, &transcript, of, nth, cell).await;
+                let result = ask(&core, &transcript, of, post, cell).await;
                 Done {
                     place,
                     cell,
@@ -232,17 +237,22 @@ impl Conductor {
             self.free += 1;
         }
         let Some(result) = done.result else { return };
-        let free = core.bench.seat(of.judge).is_none_or(|seat| seat.free);
-        core.tally.judged(&result, free);
+        let cells = self.open.get(&no).and_then(|open| open.decisions.get(&of));
+        let post = cells
+            .and_then(|cells| cells.get(nth))
+            .map(|(_, post, _)| *post);
+        let seat = post.and_then(|post| core.bench.seat(post.judge));
+        core.tally
+            .judged(&result, seat.is_none_or(|seat| seat.free));
         let (mut recalled, mut through) = (Vec::new(), false);
         if let Some(open) = self.open.get_mut(&no)
             && let Some(cells) = open.decisions.get_mut(&of)
         {
-            cells[nth].1 = State::Settled(result.clone());
+            cells[nth].2 = State::Settled(result.clone());
             let before = cells.len();
             recalled = further(&core, &open.reference, &open.transcript, of, cells).await;
             let mut complete = true;
-            for (nth, (_, state)) in cells.iter().enumerate() {
+            for (nth, (_, _, state)) in cells.iter().enumerate() {
                 let asks = matches!(state, State::Ask(_));
                 complete &= !asks;
                 if asks && nth >= before && !self.stopped {
@@ -250,11 +260,8 @@ impl Conductor {
                 }
             }
             if complete {
-                core.tally
-                    .decided(cells.iter().filter_map(|(_, state)| match state {
-                        State::Settled(result) => Some(result),
-                        State::Ask(_) => None,
-                    }));
+                let decision = core.bench.decide(of, &without_numbers(cells));
+                core.tally.decided(decision.as_ref());
                 open.decisions.remove(&of);
                 if open.decisions.is_empty() {
                     self.open.remove(&no);
@@ -297,22 +304,15 @@ async fn further(
     reference: &TranscriptRef,
     transcript: &Arc<Transcript<'static>>,
     of: Judged,
-    cells: &mut Vec<(CellIx, State)>,
+    cells: &mut Vec<Held>,
 ) -> Vec<Settled> {
-    let mut states: Vec<State> = cells.iter().map(|(_, state)| state.clone()).collect();
+    let mut states = without_numbers(cells);
     core.bench.extend(transcript, of, &mut states);
     let new = states.split_off(cells.len());
     if new.is_empty() {
         return Vec::new();
     }
-    let keys = (cells.len()..cells.len() + new.len())
-        .map(|nth| CellKey {
-            eval: of.eval,
-            message: of.message,
-            judge: of.seat(),
-            repeat: of.number(nth),
-        })
-        .collect();
+    let keys = new.iter().map(|(post, _)| of.key(*post)).collect();
     core.tally.planned(new.len());
     let mut numbering = core.numbers.lock().await;
     let first = numbering.take(new.len());
@@ -325,14 +325,21 @@ async fn further(
         .await;
     drop(numbering);
     let mut recalled = Vec::new();
-    for (ix, state) in (first.0..).map(CellIx).zip(new) {
+    for (ix, (post, state)) in (first.0..).map(CellIx).zip(new) {
         if let State::Settled(result) = &state {
             recalled.push(Settled(ix, result.clone()));
         }
-        cells.push((ix, state));
+        cells.push((ix, post, state));
     }
     core.tally.settled(recalled.len());
     recalled
+}
+
+fn without_numbers(cells: &[Held]) -> Vec<(Post, State)> {
+    let cells = cells.iter();
+    cells
+        .map(|(_, post, state)| (*post, state.clone()))
+        .collect()
 }
 
 /// Decides a cell that waits for a program. `None` if the run was told to stop meanwhile.
@@ -353,14 +360,14 @@ pub(super) async fn ask(
     core: &Core,
     transcript: &Arc<Transcript<'static>>,
     of: Judged,
-    nth: usize,
+    post: Post,
     cell: CellIx,
 ) -> CellResult {
-    let Some(seat) = core.bench.seat(of.judge) else {
+    let Some(seat) = core.bench.seat(post.judge) else {
         return CellResult::failed(Outcome::JudgeError, "this judge was not built for the run");
     };
     let plan = &core.bench.plan;
-    let mut request = match plan.request(transcript, of.eval, of.message, of.number(nth)) {
+    let mut request = match plan.request(transcript, of.eval, of.message, post.repeat) {
         Ok(request) => request,
         Err(settled) => return settled.into(),
     };

@@ -13,7 +13,7 @@ use super::{RunError, RunOptions};
 use crate::diag::nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
 use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
-use crate::model::{Blob, Digest, JudgeConfig, TranscriptMode};
+use crate::model::{Blob, Bounds, Digest, JudgeConfig, Panel, Rule, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
 use crate::workspace::{Env, Workspace};
 
@@ -68,34 +68,32 @@ pub(super) fn compile(
                     continue;
                 }
             };
-            let mut judge = None;
+            let (mut seats, mut rule) = (Vec::new(), None);
             if let Compiled::Judged(judged) = &compiled {
-                match judge_of(eval, rubric, workspace, options) {
+                let by = match judges_of(eval, rubric, workspace, options) {
+                    Ok(by) => by,
                     Err(why) => {
                         problems.push(why);
                         continue;
                     }
-                    Ok(config) => {
-                        let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
-                        models.resize_with(judges.len(), IndexSet::new);
-                        models[ix]
-                            .extend(judged.known.model.clone().filter(|m| *m != config.model));
-                        let ix = u32::try_from(ix).unwrap_or(u32::MAX);
-                        let selected = options.where_.as_ref().is_none_or(|filter| {
-                            filter.may_select(
-                                &rubric.id,
-                                &eval.id,
-                                Some(&config.name),
-                                &eval.groups,
-                            )
-                        });
-                        if eval.enabled && selected {
-                            needed.insert(ix);
-                        }
-                        judge = Some(ix);
+                };
+                rule = by.rule;
+                let names: Vec<&str> = by.configs.iter().map(|c| c.name.as_str()).collect();
+                let selected = options.where_.as_ref().is_none_or(|filter| {
+                    filter.may_select(&rubric.id, &eval.id, &names, &eval.groups)
+                });
+                for config in by.configs {
+                    let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
+                    models.resize_with(judges.len(), IndexSet::new);
+                    models[ix].extend(judged.known.model.clone().filter(|m| *m != config.model));
+                    let ix = u32::try_from(ix).unwrap_or(u32::MAX);
+                    if eval.enabled && selected {
+                        needed.insert(ix);
                     }
+                    seats.push(ix);
                 }
             }
+            let judge = seats.first().copied();
             evals.push(EvalPlan {
                 rubric: u32::try_from(rubric_at).unwrap_or(u32::MAX),
                 at,
@@ -112,6 +110,11 @@ pub(super) fn compile(
                 },
                 compiled,
                 judge,
+                panel: rule.map(|rule| Panel {
+                    rule,
+                    judges: seats,
+                }),
+                bounds: Bounds::of(&eval.decides),
                 applies_to: matchers([&rubric.applies_to, &eval.applies_to]),
             });
         }
@@ -157,31 +160,43 @@ fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
     filter.idle_patterns(&evals, &rubrics, &judges, &groups)
 }
 
-/// Who judges an eval. The error is a sentence.
-pub(super) fn judge_of<'w>(
+/// Who judges an eval, and how several decide.
+pub(super) struct By<'w> {
+    pub(super) rule: Option<Rule>,
+    /// In the order in which they are asked; one at least.
+    pub(super) configs: Vec<&'w JudgeConfig>,
+}
+
+/// Who judges an eval; one that the run was told to ask stands in the place of all. The error is a sentence.
+pub(super) fn judges_of<'w>(
     eval: &Eval,
     rubric: &Rubric,
     workspace: &'w Workspace,
     options: &RunOptions,
-) -> Result<&'w JudgeConfig, String> {
-    let name = options
-        .judge
-        .as_ref()
-        .or(eval.judge.as_ref())
-        .or(rubric.judge.as_ref())
-        .or(workspace.judge.as_ref())
-        .ok_or_else(|| {
-            format!(
-                "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
-                rubric.path.display(),
-                eval.id,
-                known(workspace)
-            )
-        })?;
-    workspace
-        .judges
-        .get(name)
-        .ok_or_else(|| no_judge(name, workspace))
+) -> Result<By<'w>, String> {
+    let config = |name: &str| {
+        let judges = &workspace.judges;
+        judges.get(name).ok_or_else(|| no_judge(name, workspace))
+    };
+    if let Some(name) = &options.judge {
+        return Ok(By {
+            rule: None,
+            configs: vec![config(name)?],
+        });
+    }
+    let by = eval.judged_by(rubric, workspace.judge.as_deref()).ok_or_else(|| {
+        format!(
+            "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
+            rubric.path.display(),
+            eval.id,
+            known(workspace)
+        )
+    })?;
+    let configs = by.judges.into_iter().map(config);
+    Ok(By {
+        rule: by.rule,
+        configs: configs.collect::<Result<_, _>>()?,
+    })
 }
 
 fn no_judge(name: &str, workspace: &Workspace) -> String {
@@ -217,6 +232,7 @@ impl Compilation {
                     required: eval.required,
                     weighted: eval.weighted,
                     repeat: plan.repeat,
+                    panel: plan.panel.clone(),
                     judged: plan.judge.is_some(),
                     groups: eval.groups.clone(),
                 }

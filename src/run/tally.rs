@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use indexmap::IndexMap;
 
 use crate::event::Totals;
-use crate::model::{Bill, CellResult, Millis, Outcome, Usage, decide};
+use crate::model::{Bill, CellResult, Decision, Millis, Outcome, Usage};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
@@ -44,9 +44,9 @@ impl Tally {
         }
     }
 
-    /// All cells of a decision have results.
-    pub(super) fn decided<'r>(&self, cells: impl IntoIterator<Item = &'r CellResult>) {
-        if let Some(decision) = decide(cells) {
+    /// All cells of a decision have results, and this is what they decide.
+    pub(super) fn decided(&self, decision: Option<&Decision>) {
+        if let Some(decision) = decision {
             *self.lock().outcomes.entry(decision.outcome).or_default() += 1;
         }
     }
@@ -78,6 +78,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::decide;
 
     #[test]
     fn decisions_are_counted_once_and_cells_each() {
@@ -86,10 +87,10 @@ mod tests {
         let fail = CellResult::new(Outcome::Fail, "");
         tally.planned(4);
         tally.settled(1);
-        tally.decided([&fail]);
+        tally.decided(decide([&fail]).as_ref());
         tally.judged(&pass, true);
         tally.judged(&pass, true);
-        tally.decided([&pass, &pass]);
+        tally.decided(decide([&pass, &pass]).as_ref());
         let totals = tally.totals(Millis(7), false);
         assert_eq!((totals.cells, totals.pending), (4, 1));
         assert_eq!(

@@ -127,7 +127,11 @@ fn judged(plan: &Plan, cells: &[(CellKey, State)]) -> Vec<(Judged, Range<usize>)
     let mut found: Vec<(Judged, Range<usize>)> = Vec::new();
     for (at, (key, state)) in cells.iter().enumerate() {
         let judge = match (key.judge, state) {
-            (Some(judge), _) => judge,
+            (Some(judge), _) => match &plan.evals[key.eval as usize].panel {
+                // All its judges' cells are one decision.
+                Some(panel) => panel.judges.first().copied().unwrap_or(judge),
+                None => judge,
+            },
             (None, State::Ask(_)) => NOBODY,
             (None, State::Settled(_)) => continue,
         };
@@ -217,24 +221,13 @@ fn decide(
                     Some(carried) => carried.states(bench, owned, of),
                 };
                 bench.extend(owned, of, &mut cells);
-                let asks = cells.iter().any(|cell| matches!(cell, State::Ask(_)));
+                let asks = cells.iter().any(|(_, cell)| matches!(cell, State::Ask(_)));
                 if asks && bench.cache == CachePolicy::Only {
                     continue;
                 }
                 let first = item.cells.len();
                 item.cells
-                    .extend(cells.into_iter().enumerate().map(|(nth, state)| {
-                        let repeat = of.number(nth);
-                        let judge = Some(of.judge);
-                        (
-                            CellKey {
-                                judge,
-                                repeat,
-                                ..key
-                            },
-                            state,
-                        )
-                    }));
+                    .extend(cells.into_iter().map(|(post, state)| (of.key(post), state)));
                 item.judged.push((of, first..item.cells.len()));
             }
         }

@@ -112,9 +112,8 @@ fn own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
     let rubric = workspace.rubrics.iter().find(|r| r.id == name.rubric)?;
     let eval = rubric.evals.iter().find(|eval| eval.id == name.eval)?;
-    let judge = eval.judge.as_ref().or(rubric.judge.as_ref());
-    let judge = judge.or(workspace.judge.as_ref())?;
-    workspace.judges.get(judge)
+    let by = eval.judged_by(rubric, workspace.judge.as_deref())?;
+    workspace.judges.get(*by.judges.first()?)
 }
 
 fn of_workspace(judge: &JudgeConfig, env: &Env) -> AtHand {

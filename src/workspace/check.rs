@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 
 use crate::diag::yaml::{self, Doc, Problems};
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::model::{JudgeConfig, Label};
-use crate::rubric::{Catalog, Eval, Rubric};
+use crate::model::{JudgeConfig, Label, Rule};
+use crate::rubric::{Catalog, Eval, NamedPanel, Rubric};
 
 fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
     if judges.contains_key(name) {
@@ -46,12 +46,9 @@ pub(super) fn default_judge(
     let judged = |eval: &Eval| catalog.kind(&eval.kind).is_some_and(|kind| kind.judged);
     let without: Vec<String> = rubrics
         .iter()
-        .filter(|rubric| rubric.judge.is_none())
         .flat_map(|rubric| {
-            let evals = rubric
-                .evals
-                .iter()
-                .filter(|e| e.judge.is_none() && judged(e));
+            let evals = rubric.evals.iter();
+            let evals = evals.filter(|e| judged(e) && e.judged_by(rubric, None).is_none());
             evals.map(|eval| format!("{}/{}", rubric.id, eval.id))
         })
         .collect();
@@ -76,15 +73,12 @@ pub(super) fn judges_of_rubrics(
     problems: &mut Vec<Diagnostic>,
 ) {
     for rubric in rubrics {
-        let named = rubric
-            .judge
-            .iter()
-            .map(|judge| (judge, "/judge".to_owned()));
-        let of_evals = rubric.evals.iter().enumerate().filter_map(|(index, eval)| {
-            let judge = eval.judge.as_ref()?;
-            Some((judge, format!("/evals/{index}/judge")))
+        let own = named(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        let of_evals = rubric.evals.iter().enumerate().flat_map(|(index, eval)| {
+            let at = format!("/evals/{index}");
+            named(eval.judge.as_ref(), eval.panel.as_ref(), &at)
         });
-        for (judge, pointer) in named.chain(of_evals) {
+        for (judge, pointer) in own.into_iter().chain(of_evals) {
             let Some(message) = unknown_judge(judge, judges) else {
                 continue;
             };
@@ -95,6 +89,24 @@ pub(super) fn judges_of_rubrics(
             });
         }
     }
+}
+
+/// The judges that a rubric or an eval at a pointer names, each with its place.
+fn named<'r>(
+    judge: Option<&'r String>,
+    panel: Option<&'r NamedPanel>,
+    at: &str,
+) -> Vec<(&'r String, String)> {
+    let one = judge.map(|judge| (judge, format!("{at}/judge")));
+    let several = panel.into_iter().flat_map(|panel| {
+        let key = match panel.rule {
+            Rule::Cascade { .. } => "cascade",
+            Rule::Majority | Rule::Unanimity => "jury",
+        };
+        let judges = panel.judges.iter().enumerate();
+        judges.map(move |(nth, judge)| (judge, format!("{at}/{key}/judges/{nth}")))
+    });
+    one.into_iter().chain(several).collect()
 }
 
 /// An id that another rubric has.

@@ -319,7 +319,7 @@ fn the_problems_of_all_files_come_at_once() {
         ),
         (
             "rubrics/a.yaml",
-            "id: same\njudge: ruels\nevals:\n  - {id: a, type: regex, params: {pattern: x}}\n  - {id: b, type: llm_judge, judge: other, params: {criteria: x}}\n",
+            "id: same\njudge: ruels\nevals:\n  - {id: a, type: regex, params: {pattern: x}}\n  - {id: b, type: llm_judge, judge: other, params: {criteria: x}}\n  - {id: c, type: llm_judge, jury: {judges: [rules, otter]}, params: {criteria: x}}\n",
         ),
         (
             "rubrics/b.yaml",
@@ -338,6 +338,7 @@ fn the_problems_of_all_files_come_at_once() {
             "rubrics/c.yaml:2:19: unknown type `regexx`; did you mean `regex`?",
             "rubrics/a.yaml:2:8: unknown judge `ruels`; did you mean `rules`?",
             "rubrics/a.yaml:5:37: unknown judge `other`; known: b, rules",
+            "rubrics/a.yaml:6:53: unknown judge `otter`; known: b, rules",
             "l.jsonl:1:18: no label: missing field `eval`",
         ]
     );

@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::model::{
     Bill, Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis,
-    Outcome, ProviderKind, RawJson, RunId, TranscriptRef, TurnIx, Usage, ValueOdds, Verdict,
+    Outcome, Panel, ProviderKind, RawJson, Rule, RunId, TranscriptRef, TurnIx, Usage, ValueOdds, Verdict,
     VerdictPart, WallTime,
 };
 
@@ -235,6 +235,14 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 required,
                 weighted,
                 repeat,
+                panel: judged.then(|| Panel {
+                    rule: if required {
+                        Rule::Unanimity
+                    } else {
+                        Rule::Cascade { margin: weight }
+                    },
+                    judges: vec![1, 0],
+                }),
                 judged,
                 groups: Vec::new(),
             },

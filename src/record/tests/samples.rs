@@ -28,6 +28,7 @@ pub(super) fn header(run: &str) -> RunHeader {
         required: false,
         weighted: false,
         repeat: 1,
+        panel: None,
         judged,
         groups: Vec::new(),
     };

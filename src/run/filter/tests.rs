@@ -5,7 +5,7 @@ const CELL: Candidate<'static> = Candidate {
     tags: &["support", "refund"],
     rubric: "beam-release",
     eval: "grounded",
-    judge: Some("gemini"),
+    judges: &["gemini"],
     groups: &[],
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
@@ -48,7 +48,7 @@ fn terms_select_by_property_glob_and_name() {
 #[test]
 fn an_eval_without_a_judge_matches_no_judge() {
     let plain = Candidate {
-        judge: None,
+        judges: &[],
         outcome: None,
         ..CELL
     };
@@ -123,7 +123,7 @@ fn judges_are_needed_only_where_a_transcript_may_be_selected() {
     let may = |text: &str| {
         Filter::parse(text)
             .expect(text)
-            .may_select("beam", "tone", Some("gemini"), &[])
+            .may_select("beam", "tone", &["gemini"], &[])
     };
     assert!(may("tag:x outcome:fail word eval:tone"));
     assert!(!may("eval:other"));
@@ -141,7 +141,7 @@ fn names_select_these_decisions_whatever_judge_and_repeat() {
     };
     assert!(!filter.matches(&other));
     assert!(!filter.needs_board() && filter.is_named());
-    assert!(filter.may_select("beam-release", "grounded", Some("gemini"), &[]));
+    assert!(filter.may_select("beam-release", "grounded", &["gemini"], &[]));
     assert_eq!(filter.to_string(), "\"refund-03/beam-release/grounded\"");
     let two = Filter::names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
     assert_eq!(two.to_string(), "(2 decisions named)");
@@ -186,7 +186,7 @@ fn evals_are_chosen_by_group() {
     ] {
         let filter = Filter::parse(text).expect(text);
         assert_eq!(filter.matches(&grouped), expected, "{text}");
-        assert_eq!(filter.may_select("r", "e", None, &groups), expected);
+        assert_eq!(filter.may_select("r", "e", &[], &groups), expected);
     }
     assert!(!selects("group:*"), "an eval without groups is in none");
     let filter = Filter::parse("group:monye").expect("a filter");

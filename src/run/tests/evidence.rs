@@ -64,6 +64,7 @@ fn header(run: &str) -> RunHeader {
             required: false,
             weighted: false,
             repeat: 1,
+            panel: None,
             judged: true,
             groups: Vec::new(),
         }],

@@ -3,6 +3,7 @@
 mod evidence;
 mod judged;
 mod outline;
+mod panels;
 mod plain;
 mod stopped;
 mod support;

@@ -30,7 +30,7 @@ use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::Span;
 use crate::workspace::{Env, Limits, Workspace};
 
-/// A workspace with these rubrics and two judges, `one` (the default) and `two`.
+/// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
 pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     let registry = Registry::builtin();
     let rubrics: Vec<_> = rubrics
@@ -46,8 +46,8 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         .iter()
         .map(|rubric| (rubric.path.clone(), Arc::clone(&rubric.source)))
         .collect();
-    let judges =
-        ["one", "two"].map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
+    let judges = ["one", "two", "three"]
+        .map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
     Workspace {
         root: root.to_owned(),
         name: "test".into(),

@@ -1,7 +1,8 @@
 //! The cells of a decision that has several: what each said, what they decided together, and who was asked besides.
 
 use super::{Ink, rich};
-use crate::report::words;
+use crate::model::Decision;
+use crate::report::{ruled, words};
 use crate::theme::Role;
 use crate::tui::model::cells::SlotState;
 use crate::tui::model::trace::Shown;
@@ -15,6 +16,24 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let desk = ink.model.desk();
     let mut out = Vec::new();
     if let Some(decision) = &shown.row.decision
+        && let Some(ruling) = &decision.ruling
+    {
+        let name = |judge: u32| desk.cells.judges.get(judge as usize);
+        let names: Vec<&str> = ruling
+            .members
+            .iter()
+            .map(|member| name(member.judge).map_or("?", |(name, _)| name))
+            .collect();
+        let (mark, role) = ink.mark(decision.outcome);
+        out.push(rich([
+            (
+                format!("{mark} {} ", words(decision.outcome)).as_str(),
+                role,
+            ),
+            (ruled(ruling, &names).as_str(), Role::Muted),
+            (share(decision).as_str(), Role::Muted),
+        ]));
+    } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
     {
         let (mark, role) = ink.mark(decision.outcome);
@@ -26,14 +45,20 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             ),
             (
                 format!(
-                    ": {} pass, {} fail, {} not applicable, {} without a verdict",
-                    votes.pass, votes.fail, votes.na, votes.error
+                    ": {} pass, {} fail, {} not applicable, {} without a verdict{}",
+                    votes.pass,
+                    votes.fail,
+                    votes.na,
+                    votes.error,
+                    share(decision)
                 )
                 .as_str(),
                 Role::Muted,
             ),
         ]));
     }
+    let decision = shown.row.decision.as_ref();
+    let several = decision.is_some_and(|decision| decision.ruling.is_some());
     for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
         let judge = slot
             .judge
@@ -50,10 +75,21 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .map(|score| format!(" {score:.2}"))
             .unwrap_or_default();
         let open = at == desk.trace.slot;
-        let beside = if nth < shown.row.slots.len() {
-            ""
-        } else {
+        let beside = if nth >= shown.row.slots.len() {
             "  asked with J: decides nothing"
+        } else if !shown
+            .row
+            .decision
+            .as_ref()
+            .is_none_or(|decision| decision.heeds(slot.judge))
+        {
+            "  was unsure: another decides"
+        } else {
+            ""
+        };
+        let reason = match &slot.state {
+            SlotState::Done { why, .. } if several && !open => first_line(why),
+            _ => String::new(),
         };
         out.push(Block {
             indent: 2,
@@ -63,8 +99,33 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
                 (judge.map_or("", |(name, _)| name), Role::Text),
                 (format!(" {mark}{score}").as_str(), role),
                 (beside, Role::Muted),
+                (reason.as_str(), Role::Muted),
             ])
         });
     }
     out
+}
+
+/// `; the winner has 2 of 3`
+fn share(decision: &Decision) -> String {
+    match decision.share() {
+        Some(share) if share.of > 1 => format!("; the winner has {} of {}", share.won, share.of),
+        _ => String::new(),
+    }
+}
+
+/// The first line of a reason, cut where it would fill the pane.
+fn first_line(why: &str) -> String {
+    const MOST: usize = 120;
+    let line = why.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    let more = if cut.len() < why.trim_end().len() {
+        " …"
+    } else {
+        ""
+    };
+    match cut.as_str() {
+        "" => String::new(),
+        cut => format!("  {cut}{more}"),
+    }
 }

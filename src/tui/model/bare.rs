@@ -38,6 +38,7 @@ impl Cells {
                 digest: Digest::of(b""),
                 judged: false,
                 groups: Vec::new(),
+                decides: std::sync::Arc::default(),
             });
         }
         let names = Names {

@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use crate::event::RunHeader;
 use crate::model::{
-    CellIx, CellName, CellNameRef, Decision, Digest, Label, Outcome, RunId, TranscriptRef,
+    Bounds, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
+    Terms, TranscriptRef,
 };
 use crate::record::Board;
 use crate::tui::widget::list::List;
@@ -64,6 +65,33 @@ pub(crate) struct EvalInfo {
     pub(crate) digest: Digest,
     pub(crate) judged: bool,
     pub(crate) groups: Vec<String>,
+    pub(crate) decides: Arc<Decides>,
+}
+
+/// What decides the cells of an eval; judges by their positions in [`Cells::judges`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Decides {
+    /// Its judges, where they are several.
+    pub(crate) panel: Option<Panel>,
+    pub(crate) bounds: Bounds,
+    pub(crate) repeat: u32,
+}
+
+impl Decides {
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            rule: self.panel.as_ref().map(|panel| panel.rule),
+            judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
+            bounds: self.bounds,
+            repeat: self.repeat,
+        }
+    }
+
+    /// Whether a judge is one of several.
+    fn seats(&self, judge: Option<u32>) -> bool {
+        let panel = self.panel.as_ref().zip(judge);
+        panel.is_some_and(|(panel, judge)| panel.judges.contains(&judge))
+    }
 }
 
 /// One cell of a decision.
@@ -94,6 +122,8 @@ pub(crate) enum SlotState {
         outcome: Outcome,
         score: Option<f64>,
         why: Arc<str>,
+        /// What makes the judge's words doubtful.
+        doubt: Option<Doubt>,
     },
 }
 
@@ -331,9 +361,10 @@ impl Row {
 
     /// Why it was decided so: what the first cell says that voted so.
     pub(crate) fn why(&self) -> Option<&Arc<str>> {
-        let wanted = self.decision.as_ref()?.outcome;
+        let decision = self.decision.as_ref()?;
+        let wanted = decision.outcome;
         let mut first = None;
-        for slot in &self.slots {
+        for slot in self.slots.iter().filter(|slot| decision.heeds(slot.judge)) {
             if let SlotState::Done { outcome, why, .. } = &slot.state {
                 if *outcome == wanted {
                     return Some(why);

@@ -155,6 +155,7 @@ mod tests {
             cells: 12,
             cached: 3,
             at_most_more: 0,
+            more_calls_most: 0,
             calls_least: 9,
             calls_most: 45,
             input_tokens: 21_000,

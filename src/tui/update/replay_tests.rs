@@ -25,6 +25,7 @@ fn header() -> RunHeader {
         required: false,
         weighted: false,
         repeat: 1,
+        panel: None,
         judged,
         groups: Vec::new(),
     };

@@ -196,6 +196,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         digest: eval.digest.clone(),
         judged: true,
         groups: Vec::new(),
+        decides: std::sync::Arc::default(),
     };
     let cells = &mut model.live.cells;
     cells.evals = vec![info];

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::handlers::Registry;
 use crate::model::counted;
-use crate::rubric::{Catalog as _, Eval, Example, Rubric};
+use crate::rubric::{Catalog as _, Eval, Example, JudgedBy, Rubric};
 use crate::run::judge_digest;
 use crate::tui::model::saves::EvalName;
 use crate::workspace::Workspace;
@@ -51,7 +51,10 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
         .filter_map(|((rubric, eval), (of, now))| {
             let was = before.get(&(rubric, eval)).copied();
             let how = how(was, (of, now), old, new)?;
-            let decides = was.is_some_and(|(_, was)| was.decides != now.decides);
+            // What several judges said already may be enough for how they decide now.
+            let decides = was.is_some_and(|(was_of, was)| {
+                was.decides != now.decides || panel(was_of, was) != panel(of, now)
+            });
             let judged = JUDGED.contains(now.kind.as_str());
             Some(Touched {
                 name: EvalName {
@@ -60,7 +63,7 @@ pub(super) fn touched(old: &Workspace, new: &Workspace) -> Vec<Touched> {
                 },
                 how,
                 judge: judged
-                    .then(|| judge(of, now, new).map(str::to_owned))
+                    .then(|| costly(of, now, new).map(str::to_owned))
                     .flatten(),
                 decides,
             })
@@ -157,10 +160,27 @@ pub(super) fn how_judged<'w>(
     eval: &'w Eval,
     workspace: &'w Workspace,
 ) -> (How, Option<&'w str>) {
-    let judge = judge(rubric, eval, workspace);
-    let config = judge.and_then(|name| workspace.judges.get(name));
-    let free = config.is_some_and(crate::model::JudgeConfig::is_free);
+    let judges = judges(rubric, eval, workspace);
+    let costly = judges.iter().find(|name| !is_free(name, workspace));
+    let free = costly.is_none() && !judges.is_empty();
+    let judge = costly.or(judges.first()).copied();
     (if free { How::Free } else { How::Costly }, judge)
+}
+
+fn is_free(name: &str, workspace: &Workspace) -> bool {
+    let config = workspace.judges.get(name);
+    config.is_some_and(crate::model::JudgeConfig::is_free)
+}
+
+/// The judge that is named where one is: of several the first that costs.
+fn costly<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Option<&'w str> {
+    how_judged(rubric, eval, workspace).1
+}
+
+/// Several judges of an eval, and how they decide.
+fn panel<'w>(rubric: &'w Rubric, eval: &'w Eval) -> Option<JudgedBy<'w>> {
+    let by = eval.judged_by(rubric, None)?;
+    by.rule.is_some().then_some(by)
 }
 
 fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric, &Eval))> {
@@ -170,9 +190,9 @@ fn evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Rubric,
     })
 }
 
-fn judge<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Option<&'w str> {
-    let own = eval.judge.as_deref().or(rubric.judge.as_deref());
-    own.or(workspace.judge.as_deref())
+fn judges<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Vec<&'w str> {
+    let by = eval.judged_by(rubric, workspace.judge.as_deref());
+    by.map(|by| by.judges).unwrap_or_default()
 }
 
 fn how(
@@ -207,10 +227,11 @@ fn same_judge(
     (was_rubric, was, old): (&Rubric, &Eval, &Workspace),
     (rubric, eval, new): (&Rubric, &Eval, &Workspace),
 ) -> bool {
-    let digest = |rubric, eval, workspace: &Workspace| {
-        let name = judge(rubric, eval, workspace)?.to_owned();
-        let digest = judge_digest(workspace.judges.get(&name)?);
-        Some((name, digest))
+    let digests = |rubric, eval, workspace: &Workspace| -> Vec<_> {
+        let names = judges(rubric, eval, workspace).into_iter();
+        let digest = |name: &str| workspace.judges.get(name).map(judge_digest);
+        names.map(|name| (name.to_owned(), digest(name))).collect()
     };
-    digest(was_rubric, was, old) == digest(rubric, eval, new)
+    panel(was_rubric, was) == panel(rubric, eval)
+        && digests(was_rubric, was, old) == digests(rubric, eval, new)
 }

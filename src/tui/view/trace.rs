@@ -10,7 +10,7 @@ use crate::report::size;
 use crate::theme::{Glyphs, Role};
 use crate::tui::content;
 use crate::tui::model::Model;
-use crate::tui::model::cells::SlotState;
+use crate::tui::model::cells::{Slot, SlotState};
 use crate::tui::model::pane::Pane;
 use crate::tui::model::phase::{phase_line, reason};
 use crate::tui::model::trace::{Shown, Step, call_at, shown, step, steps, turn_at};
@@ -248,6 +248,14 @@ fn named(
     }
 }
 
+/// Of several judges each is called by its name, if it is short.
+fn member<'m>(shown: &Shown<'_>, slot: &Slot, model: &'m Model) -> Option<&'m str> {
+    const SHORT: usize = 12;
+    shown.row.decision.as_ref()?.ruling.as_ref()?;
+    let (name, _) = model.desk().cells.judges.get(slot.judge? as usize)?;
+    (slot.repeat.is_none() && name.len() <= SHORT).then_some(name)
+}
+
 fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>> {
     let trace = &model.desk().trace;
     let turns = shown.turns();
@@ -263,7 +271,10 @@ fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>>
             };
             let open = if at == trace.slot { glyphs.cursor } else { "" };
             Stop {
-                text: format!("{open}#{}{mark}", nth + 1).into(),
+                text: match member(shown, slot, model) {
+                    Some(name) => format!("{open}{name}{mark}").into(),
+                    None => format!("{open}#{}{mark}", nth + 1).into(),
+                },
                 role,
                 at: Some(all.len() + nth),
                 selected: false,

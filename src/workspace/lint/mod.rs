@@ -48,9 +48,12 @@ pub fn of_rubrics(
             bounds::look(&mut lints, of);
             patterns::look(&mut lints, of);
             if catalog.kind(&eval.kind).is_some_and(|kind| kind.judged) {
-                let judge = eval.judge.as_deref().or(rubric.judge.as_deref());
-                let judge = judge.or(default).and_then(|name| judges.get(name));
-                if let Some(judge) = judge {
+                let named = eval.judged_by(rubric, default).into_iter();
+                let mut seated = named
+                    .flat_map(|by| by.judges)
+                    .filter_map(|name| judges.get(name));
+                // What one of several cannot do is said once.
+                if let Some(judge) = seated.next() {
                     urls::look(&mut lints, of, judge);
                 }
             }

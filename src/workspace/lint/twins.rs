@@ -32,5 +32,6 @@ fn are_twins(one: &Eval, other: &Eval) -> bool {
     one.digest == other.digest
         && one.decides == other.decides
         && one.judge == other.judge
+        && one.panel == other.panel
         && one.applies_to == other.applies_to
 }

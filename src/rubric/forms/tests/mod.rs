@@ -76,6 +76,7 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
         description: String::new(),
         threshold: None,
         judge: None,
+        panel: None,
         applies_to: Selector::default(),
         evals: Vec::new(),
         allow: Vec::new(),

@@ -1,11 +1,13 @@
 //! What the rows are about: evals, judges and transcripts as the newest header has them, labels; and so what is stale.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::live::decided;
 use super::order::Group;
-use super::{Cells, EvalInfo, Names, Row, RowId, Slot, SlotAt, SlotState, Stale};
+use super::{Cells, Decides, EvalInfo, Names, Row, RowId, Slot, SlotAt, SlotState, Stale};
 use crate::event::{CellKey, RunHeader};
-use crate::model::{Digest, Label, TranscriptRef};
+use crate::model::{Bounds, Digest, Label, Panel, TranscriptRef};
 
 /// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +63,17 @@ pub(super) fn mark(digest: &Digest) -> u64 {
     })
 }
 
+/// Our judges of a header's panel.
+fn seats(panel: &Panel, judges: &[u32]) -> Vec<u32> {
+    let ours = panel.judges.iter();
+    ours.filter_map(|judge| judges.get(*judge as usize).copied())
+        .collect()
+}
+
+fn is_done(slot: &Slot) -> bool {
+    matches!(slot.state, SlotState::Done { .. })
+}
+
 fn number(len: usize) -> u32 {
     u32::try_from(len).expect("a desk holds fewer than 2^32 of anything")
 }
@@ -71,7 +84,7 @@ impl Cells {
             aside: header.plan.contains_key("judge"),
             ..Names::default()
         };
-        let mut moved = false;
+        let (mut moved, mut again) = (false, Vec::new());
         for spec in &header.judges {
             let ours = self.judge_named(&spec.config.name, &spec.digest);
             let digest = mark(&spec.digest);
@@ -92,6 +105,14 @@ impl Cells {
                 digest: spec.digest.clone(),
                 judged: spec.judged,
                 groups: spec.groups.clone(),
+                decides: Arc::new(Decides {
+                    panel: spec.panel.as_ref().map(|panel| Panel {
+                        rule: panel.rule,
+                        judges: seats(panel, &names.judges),
+                    }),
+                    bounds: Bounds::of(&spec.decides),
+                    repeat: spec.repeat,
+                }),
             };
             let digest = mark(&info.digest);
             let ours = match self.names.eval(&info.rubric, &info.id) {
@@ -101,11 +122,18 @@ impl Cells {
             if current {
                 moved |= self.names.eval_marks[ours as usize] != digest;
                 self.names.eval_marks[ours as usize] = digest;
-                self.evals[ours as usize] = info;
+                let was = std::mem::replace(&mut self.evals[ours as usize], info);
+                if names.aside {
+                    // One judge was asked in the place of the eval's own; these are as they were.
+                    self.evals[ours as usize].decides = was.decides;
+                } else if was.decides != self.evals[ours as usize].decides {
+                    again.push(ours);
+                }
             }
             names.evals.push(ours);
             names.eval_marks.push(digest);
         }
+        self.decide_again(&again);
         if current {
             if !names.aside {
                 self.seated.clone_from(&names.judges);
@@ -118,6 +146,26 @@ impl Cells {
             }
         }
         names
+    }
+
+    /// Several judges of these evals decide otherwise now: by what they said already, where that is enough.
+    fn decide_again(&mut self, evals: &[u32]) {
+        for row in (0..number(self.rows.len())).map(RowId) {
+            let of = self.row(row).filter(|row| evals.contains(&row.eval));
+            let panel = of.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
+            let by = self.by(row);
+            if panel && by.panel.is_some() {
+                self.change(row, |row| row.decision = decided(row, &by));
+            }
+        }
+    }
+
+    /// What decides a row.
+    pub(super) fn by(&self, id: RowId) -> Arc<Decides> {
+        let row = self.row(id);
+        let eval = row.and_then(|row| self.evals.get(row.eval as usize));
+        eval.map(|eval| Arc::clone(&eval.decides))
+            .unwrap_or_default()
     }
 
     pub(super) fn judge_named(&mut self, name: &str, digest: &Digest) -> u32 {
@@ -284,7 +332,10 @@ impl Cells {
             }
             if let Some(judge) = slot.judge {
                 let expected = row.keep.expected.and_then(|(judge, _)| judge);
-                let other = !origin.aside && expected.is_some_and(|expected| expected != judge);
+                let decides = self.evals.get(row.eval as usize).map(|eval| &eval.decides);
+                let member = decides.is_some_and(|decides| decides.seats(Some(judge)));
+                let other =
+                    !origin.aside && !member && expected.is_some_and(|expected| expected != judge);
                 if other || at(&known.judge_marks, judge) != Some(origin.judge) {
                     return Some(Stale::Judge);
                 }

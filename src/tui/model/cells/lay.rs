@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::known::mark;
 use super::live::{decided, side};
-use super::{Cells, Origin, RowId, Slot, SlotState};
-use crate::model::{CellName, CellResult, RunId, decide};
+use super::{Cells, Decides, Origin, RowId, Slot, SlotState};
+use crate::model::{Cast, CellName, RunId};
 use crate::record::{Board, BoardCell};
 
 /// More repeats than any eval asks for.
@@ -73,10 +73,11 @@ impl Cells {
             && row.keep.rank == 0
         {
             let found = self.find(&mut laid, id);
+            let by = self.by(id);
             if let Some((slots, verdicts)) = found {
                 self.change(id, |row| {
                     row.slots = slots;
-                    row.decision = decided(row);
+                    row.decision = decided(row, &by);
                     row.flipped = None;
                     row.verdict = match &row.decision {
                         Some(now) if now.outcome.is_verdict() => side(row),
@@ -103,7 +104,13 @@ impl Cells {
             verdicts.extend(board.verdict(&name));
             slots.push(self.slot(laid, *judge, *repeat, cell));
         }
-        if let Some((judge, Some(last))) = planned.last().copied() {
+        if self.by(id).panel.is_some() {
+            let more = self.of_panel(laid, &board, id, &planned);
+            for (slot, named) in more {
+                verdicts.extend(board.verdict(&named));
+                slots.push(slot);
+            }
+        } else if let Some((judge, Some(last))) = planned.last().copied() {
             // A vote that was split had more cells than are certain.
             let run = |at: &Slot| at.at.map(|(run, _)| run);
             for repeat in last + 1..REPEATS {
@@ -123,9 +130,33 @@ impl Cells {
             slots = other;
         }
         let verdict = (verdicts.len() >= slots.len())
-            .then(|| verdict_of(&verdicts))
+            .then(|| verdict_of(&verdicts, &slots, &self.by(id)))
             .flatten();
         Some((slots, verdict))
+    }
+
+    /// What further members and repeats said, and what they are called there: a jury that was split and a cascade that was
+    /// unsure had more cells than are certain. What is no longer needed is left out by what decides.
+    fn of_panel(
+        &mut self,
+        laid: &mut Laid,
+        board: &Board,
+        id: RowId,
+        planned: &[(Option<u32>, Option<u32>)],
+    ) -> Vec<(Slot, String)> {
+        let by = self.by(id);
+        let judges = by.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
+        let mut slots = Vec::new();
+        let mut name = String::new();
+        for judge in judges.iter().map(|judge| Some(*judge)) {
+            let numbers = (1..=by.repeat).map(|number| (by.repeat > 1).then_some(number));
+            for repeat in numbers.filter(|repeat| !planned.contains(&(judge, *repeat))) {
+                self.write_name(&mut name, id, judge, repeat);
+                let Some(cell) = board.get(&name) else { break };
+                slots.push((self.slot(laid, judge, repeat, Some(cell)), name.clone()));
+            }
+        }
+        slots
     }
 
     /// What another judge, or another number of repeats, said before the eval asked for this one.
@@ -188,6 +219,7 @@ impl Cells {
                 outcome: cell.outcome,
                 score: cell.score,
                 why: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
+                doubt: cell.doubt,
             },
             origin: Origin {
                 eval: mark(&cell.eval),
@@ -199,17 +231,24 @@ impl Cells {
     }
 }
 
-/// The verdict that some cells make together, if they make one.
-fn verdict_of(cells: &[&BoardCell]) -> Option<super::Side> {
-    let results: Vec<CellResult> = cells
+/// The verdict that some cells make together, if they make one; `slots` say whose each is.
+fn verdict_of(cells: &[&BoardCell], slots: &[Slot], by: &Decides) -> Option<super::Side> {
+    let casts: Vec<Cast> = cells
         .iter()
-        .map(|cell| CellResult {
-            score: cell.score,
-            ..CellResult::new(cell.outcome, "")
+        .zip(slots)
+        .map(|(cell, slot)| Cast {
+            judge: slot.judge,
+            repeat: slot.repeat,
+            said: Some(cell.said()),
         })
         .collect();
-    let decision = decide(&results)?;
-    let said = cells.iter().find(|cell| cell.outcome == decision.outcome)?;
+    let decision = by.terms().decide(&casts)?;
+    let said = cells
+        .iter()
+        .zip(slots)
+        .filter(|(_, slot)| decision.heeds(slot.judge))
+        .find(|(cell, _)| cell.outcome == decision.outcome)?
+        .0;
     decision.outcome.is_verdict().then(|| super::Side {
         outcome: decision.outcome,
         score: decision.score,

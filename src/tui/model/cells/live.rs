@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::aside::is_aside;
 use super::known::origin;
-use super::{Cells, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
+use super::{Cells, Decides, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
-use crate::model::{CellIx, CellResult, Decision, RunId, TranscriptRef, decide};
+use crate::model::{Cast, CellIx, CellResult, Decision, Doubt, RunId, Said, TranscriptRef};
 
 impl Cells {
     /// A run begins; of runs with the same cell the one of the highest rank wins. Ranks count from 1.
@@ -76,7 +76,12 @@ impl Cells {
             let judge = key
                 .judge
                 .and_then(|judge| names.judges.get(judge as usize).copied());
-            let aside = names.aside && self.row(row).is_some_and(|row| row.has_other_judge(judge));
+            // One of several judges, asked alone, is none of a jury's votes.
+            let panel = self.by(row).panel.is_some();
+            let aside = names.aside
+                && self
+                    .row(row)
+                    .is_some_and(|row| panel || row.has_other_judge(judge));
             if !aside && self.row(row).is_some_and(|row| row.keep.rank > rank) {
                 places.push(None);
                 continue;
@@ -139,6 +144,7 @@ impl Cells {
         if self.row(at.0).and_then(waits).is_none() {
             return Ended::default();
         }
+        let by = self.by(at.0);
         let ended = self.change(at.0, |row| {
             let Some(slot) = row.slot_mut(at.1) else {
                 return Ended::default();
@@ -148,6 +154,7 @@ impl Cells {
                 outcome: result.outcome,
                 score: result.score,
                 why: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
+                doubt: Doubt::of(result),
             };
             if is_aside(at.1) {
                 return Ended {
@@ -155,7 +162,7 @@ impl Cells {
                     ..Ended::default()
                 };
             }
-            row.decision = decided(row);
+            row.decision = decided(row, &by);
             if row.decision.is_none() {
                 return Ended::default();
             }
@@ -187,6 +194,7 @@ impl Cells {
             {
                 continue;
             }
+            let by = self.by(*row);
             self.change(*row, |row| {
                 if let Some(past) = row.keep.past.take() {
                     row.slots = past.slots;
@@ -198,7 +206,7 @@ impl Cells {
                         slot.at = None;
                     }
                 }
-                row.decision = decided(row);
+                row.decision = decided(row, &by);
             });
             self.restale(*row);
         }
@@ -216,19 +224,27 @@ pub(crate) struct Ended {
     pub(crate) flip: Option<Flip>,
 }
 
-/// The vote of a row's cells; `None` until all have results.
-pub(super) fn decided(row: &Row) -> Option<Decision> {
-    let mut results = Vec::with_capacity(row.slots.len());
-    for slot in &row.slots {
-        let SlotState::Done { outcome, score, .. } = slot.state else {
-            return None;
-        };
-        results.push(CellResult {
-            score,
-            ..CellResult::new(outcome, "")
-        });
-    }
-    decide(&results)
+/// What a row's cells decide; `None` until all have results.
+pub(super) fn decided(row: &Row, by: &Decides) -> Option<Decision> {
+    let cast = |slot: &Slot| Cast {
+        judge: slot.judge,
+        repeat: slot.repeat,
+        said: match slot.state {
+            SlotState::Done {
+                outcome,
+                score,
+                doubt,
+                ..
+            } => Some(Said {
+                outcome,
+                score,
+                doubt,
+            }),
+            SlotState::Never | SlotState::Live => None,
+        },
+    };
+    let cells: Vec<Cast> = row.slots.iter().map(cast).collect();
+    by.terms().decide(&cells)
 }
 
 /// A decided row as one side of a flip.

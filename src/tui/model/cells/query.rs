@@ -135,6 +135,9 @@ impl Cells {
             return true;
         };
         let judge = row.slots.first().and_then(|slot| slot.judge);
+        let name_of = |slot: &super::Slot| Some(self.judges.get(slot.judge? as usize)?.0.as_str());
+        let mut judges: Vec<&str> = row.slots.iter().filter_map(name_of).collect();
+        judges.dedup();
         let Some(name) = self.name_with(row, judge, None) else {
             return false;
         };
@@ -147,7 +150,7 @@ impl Cells {
             tags: &[],
             rubric: name.rubric,
             eval: name.eval,
-            judge: name.judge,
+            judges: &judges,
             groups: self
                 .evals
                 .get(row.eval as usize)

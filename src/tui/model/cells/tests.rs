@@ -47,6 +47,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
                 required: false,
                 weighted: false,
                 repeat: 1,
+                panel: None,
                 judged: id.ends_with('?'),
                 groups: Vec::new(),
             })
@@ -109,6 +110,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         key: None,
         bounds: crate::model::Bounds::default(),
         stated: None,
+        doubt: None,
     }
 }
 

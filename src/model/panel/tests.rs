@@ -1,0 +1,360 @@
+//! Juries and cascades as tables, and their laws: what is not asked would change nothing, order does not matter, and a run
+//! taken up again comes to what a fresh one comes to.
+
+use proptest::prelude::*;
+
+use super::needed::needed;
+use super::*;
+use Outcome::{Cancelled, Fail, JudgeError, NotApplicable, Pass, Timeout, Unparsed};
+
+const THREE: [u32; 3] = [7, 3, 5];
+
+fn said(outcome: Outcome) -> Said {
+    Said {
+        outcome,
+        score: None,
+        doubt: None,
+    }
+}
+
+fn terms(rule: Rule, judges: &[u32], repeat: u32) -> Terms<'_> {
+    Terms {
+        rule: Some(rule),
+        judges,
+        bounds: Bounds::default(),
+        repeat,
+    }
+}
+
+fn cast(judge: u32, said: Said) -> Cast {
+    Cast {
+        judge: Some(judge),
+        repeat: None,
+        said: Some(said),
+    }
+}
+
+/// The members' outcomes, in the panel's order.
+fn cells(outcomes: &[Outcome]) -> Vec<Cast> {
+    let each = THREE.iter().zip(outcomes);
+    each.map(|(judge, outcome)| cast(*judge, said(*outcome)))
+        .collect()
+}
+
+fn outcome(rule: Rule, outcomes: &[Outcome]) -> Option<Outcome> {
+    let decision = terms(rule, &THREE, 1).decide(&cells(outcomes))?;
+    Some(decision.outcome)
+}
+
+#[test]
+fn repeats_stop_when_the_majority_is_settled() {
+    let outcome = |mark| match mark {
+        'p' => Pass,
+        'f' => Fail,
+        't' => Timeout,
+        _ => JudgeError,
+    };
+    for (repeat, so_far, more) in [
+        (1, "", 1),
+        (1, "p", 0),
+        (2, "", 1),
+        (2, "f", 0), // an even split fails
+        (2, "p", 1),
+        (3, "", 2),
+        (3, "pp", 0),
+        (3, "ff", 0),
+        (3, "pf", 1),
+        (3, "pfp", 0),
+        (3, "ee", 0), // fewer than half remain
+        (3, "et", 1), // which error is the commonest is open
+        (3, "pe", 1),
+        (5, "", 3),
+        (5, "ppf", 1),
+        (5, "ppff", 1),
+        (5, "pppf", 0),
+        (5, "ffe", 1),
+    ] {
+        let done: Vec<Outcome> = so_far.chars().map(outcome).collect();
+        assert_eq!(needed(repeat, &done), more, "{so_far:?} of {repeat}");
+    }
+}
+
+#[test]
+fn a_jury_by_majority_votes_as_repeats_do_and_stops_when_settled() {
+    for (said, want) in [
+        (&[Pass, Pass][..], Some(Pass)),
+        (&[Pass, Fail], None), // the third is needed
+        (&[Pass, Fail, Pass], Some(Pass)),
+        (&[Pass, Fail, NotApplicable], Some(Fail)), // ties fail
+        (&[Pass, JudgeError, Pass], Some(Pass)),
+        (&[Pass, JudgeError, Fail], Some(Fail)),
+        (&[JudgeError, JudgeError], Some(JudgeError)), // collapsed: no quorum
+        (&[Pass, Timeout, Unparsed], Some(Unparsed)),
+        (&[Pass, Pass, Cancelled], Some(Pass)), // settled without it
+        (&[Pass, Fail, Cancelled], Some(Cancelled)), // stopped: not decided
+    ] {
+        assert_eq!(outcome(Rule::Majority, said), want, "{said:?}");
+    }
+}
+
+#[test]
+fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
+    for (said, want) in [
+        (&[Fail][..], Some(Fail)),
+        (&[Pass, Pass], None),
+        (&[Pass, Pass, Pass], Some(Pass)),
+        (&[Pass, Pass, Fail], Some(Fail)),
+        (&[Pass, Pass, JudgeError], Some(JudgeError)), // never a pass
+        (&[JudgeError, Fail], Some(Fail)),
+        (&[Pass, NotApplicable, Pass], Some(NotApplicable)),
+        (
+            &[NotApplicable, NotApplicable, NotApplicable],
+            Some(NotApplicable),
+        ),
+    ] {
+        assert_eq!(outcome(Rule::Unanimity, said), want, "{said:?}");
+    }
+    let one = terms(Rule::Unanimity, &THREE, 1).more(&cells(&[Pass]));
+    assert_eq!(one, [(3, 1)], "the next in order, and no other in vain");
+}
+
+#[test]
+fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
+    let jury = terms(Rule::Majority, &THREE, 3);
+    assert_eq!(jury.more(&[]), [(7, 2), (3, 2)]);
+    let mut cells = Vec::new();
+    for (judge, repeat, outcome) in [(7, 1, Pass), (7, 2, Fail), (3, 1, Pass)] {
+        cells.push(Cast {
+            repeat: Some(repeat),
+            ..cast(judge, said(outcome))
+        });
+    }
+    cells.push(Cast {
+        judge: Some(3),
+        repeat: Some(2),
+        said: None,
+    });
+    assert_eq!(jury.more(&cells), [(7, 1)], "the split one goes on alone");
+    assert_eq!(jury.decide(&cells), None);
+}
+
+#[test]
+fn every_member_is_shown_with_its_own_verdict() {
+    let near = |score| Said {
+        score: Some(score),
+        ..said(Outcome::of(score > 0.5))
+    };
+    let cells = [cast(5, near(0.9)), cast(7, near(0.8)), cast(3, near(0.1))];
+    let decision = terms(Rule::Majority, &THREE, 1)
+        .decide(&cells)
+        .expect("decided");
+    assert_eq!((decision.outcome, decision.score), (Pass, Some(0.8)));
+    assert_eq!(decision.share(), Some(Share { won: 2, of: 3 }));
+    let ruling = decision.ruling.expect("a ruling");
+    let members: Vec<(u32, Outcome)> = ruling
+        .members
+        .iter()
+        .map(|m| (m.judge, m.outcome))
+        .collect();
+    assert_eq!(
+        members,
+        [(7, Pass), (3, Fail), (5, Pass)],
+        "in the jury's order"
+    );
+}
+
+#[test]
+fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
+    let score = |score: f64| Said {
+        score: Some(score),
+        ..said(Outcome::of(score >= 0.5))
+    };
+    let flagged = |doubt| Said {
+        doubt: Some(doubt),
+        ..score(0.95)
+    };
+    for (first, min, doubt) in [
+        (score(0.95), None, None),
+        (score(0.55), None, Some(Doubt::Margin)),
+        (score(0.65), None, None), // at the margin is not within it
+        (score(0.35), None, None),
+        (score(0.55), Some(0.9), None),
+        (score(0.85), Some(0.9), Some(Doubt::Margin)),
+        (said(Pass), None, None), // no score: nothing to be near to
+        (said(NotApplicable), None, None),
+        (said(JudgeError), None, Some(Doubt::NoVerdict)),
+        (said(Unparsed), None, Some(Doubt::NoVerdict)),
+        (said(Outcome::CheckError), None, None), // another judge fares no better
+        (said(Cancelled), None, None),
+        (
+            flagged(Doubt::Contradiction),
+            None,
+            Some(Doubt::Contradiction),
+        ),
+        (flagged(Doubt::Citation), None, Some(Doubt::Citation)),
+    ] {
+        let cascade = Terms {
+            bounds: Bounds { min, max: None },
+            ..terms(Rule::Cascade { margin: 0.15 }, &[1, 2], 1)
+        };
+        let mut cells = vec![cast(1, first)];
+        let next = cascade.more(&cells);
+        assert_eq!(next.is_empty(), doubt.is_none(), "{first:?} {min:?}");
+        assert_eq!(cascade.decide(&cells).is_some(), doubt.is_none());
+        cells.push(cast(2, said(Fail)));
+        let decision = cascade.decide(&cells).expect("decided");
+        let ruling = decision.ruling.clone().expect("a ruling");
+        assert_eq!(ruling.members[0].doubt, doubt, "{first:?} {min:?}");
+        let stands = usize::from(doubt.is_some());
+        assert_eq!(ruling.stands, Some(stands));
+        assert_eq!(decision.outcome, [first.outcome, Fail][stands]);
+        assert!(decision.heeds(Some([1, 2][stands])) && !decision.heeds(Some([2, 1][stands])));
+    }
+}
+
+#[test]
+fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing() {
+    let cell = |judge, repeat, score: f64| Cast {
+        repeat: Some(repeat),
+        ..cast(
+            judge,
+            Said {
+                score: Some(score),
+                ..said(Outcome::of(score >= 0.5))
+            },
+        )
+    };
+    let split = [cell(1, 1, 0.9), cell(1, 2, 0.1), cell(1, 3, 0.9)];
+    let cascade = |margin| terms(Rule::Cascade { margin }, &[1, 2], 3);
+    assert_eq!(cascade(0.1).more(&split), [(2, 2)]);
+    let mut cells = vec![cell(1, 1, 0.7), cell(1, 2, 0.7)];
+    assert_eq!(cascade(0.3).decide(&cells), None, "the next is needed");
+    cells.extend([cell(2, 1, 0.1), cell(2, 2, 0.2)]);
+    let outcome = |margin| cascade(margin).decide(&cells).map(|d| d.outcome);
+    assert_eq!((outcome(0.3), outcome(0.1)), (Some(Fail), Some(Pass)));
+}
+
+#[test]
+fn what_is_skipped_is_skipped_and_cells_of_no_member_are_a_plain_vote() {
+    let jury = terms(Rule::Majority, &THREE, 1);
+    let skipped = [cast(7, said(Outcome::Skipped))];
+    let decision = jury.decide(&skipped).expect("decided");
+    assert_eq!(
+        (decision.outcome, decision.ruling),
+        (Outcome::Skipped, None)
+    );
+    let other = [cast(99, said(Pass))];
+    assert_eq!(jury.decide(&other).map(|d| d.outcome), Some(Pass));
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    prop_oneof![
+        Just(Rule::Majority),
+        Just(Rule::Unanimity),
+        (0.0..0.6_f64).prop_map(|margin| Rule::Cascade { margin }),
+    ]
+}
+
+/// What each judge would say to each repeat.
+fn all_said() -> impl Strategy<Value = Vec<Vec<Said>>> {
+    let doubt = prop_oneof![4 => Just(None), 1 => Just(Some(Doubt::Citation))];
+    let one =
+        (0..4_usize, prop::option::of(0.0..1.0_f64), doubt).prop_map(|(at, score, doubt)| Said {
+            outcome: [Pass, Fail, NotApplicable, JudgeError][at],
+            score,
+            doubt,
+        });
+    prop::collection::vec(prop::collection::vec(one, 3), 2..5)
+}
+
+/// A run: asks for what is needed, in whatever order, until nothing is.
+fn run(terms: Terms<'_>, would: &[Vec<Said>], mut cells: Vec<Cast>) -> Vec<Cast> {
+    loop {
+        let more = terms.more(&cells);
+        if more.is_empty() {
+            return cells;
+        }
+        for (judge, count) in more {
+            for _ in 0..count {
+                let nth = cells.iter().filter(|c| c.judge == Some(judge)).count();
+                cells.push(Cast {
+                    judge: Some(judge),
+                    repeat: u32::try_from(nth + 1).ok(),
+                    said: Some(would[judge as usize][nth]),
+                });
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn stopping_early_never_changes_the_outcome(
+        rule in rule(), would in all_said(), repeat in 1..4_u32,
+    ) {
+        let judges: Vec<u32> = (0..).take(would.len()).collect();
+        let terms = terms(rule, &judges, repeat);
+        let few = run(terms, &would, Vec::new());
+        let mut all = Vec::new();
+        for judge in &judges {
+            for (nth, said) in would[*judge as usize].iter().take(repeat as usize).enumerate() {
+                let repeat = u32::try_from(nth + 1).ok();
+                all.push(Cast { judge: Some(*judge), repeat, said: Some(*said) });
+            }
+        }
+        let few_decide = terms.decide(&few).map(|d| d.outcome);
+        prop_assert!(few_decide.is_some());
+        prop_assert_eq!(few_decide, terms.decide(&all).map(|d| d.outcome));
+    }
+
+    #[test]
+    fn the_order_of_arrival_does_not_matter(
+        rule in rule(), would in all_said(), repeat in 1..4_u32, seed in any::<u64>(),
+    ) {
+        let judges: Vec<u32> = (0..).take(would.len()).collect();
+        let terms = terms(rule, &judges, repeat);
+        let cells = run(terms, &would, Vec::new());
+        let mut other = cells.clone();
+        other.sort_by_key(|cell| (u64::from(cell.judge.unwrap_or(0)) * 7 + u64::from(cell.repeat.unwrap_or(0)) * 3) ^ seed);
+        prop_assert_eq!(terms.decide(&cells), terms.decide(&other));
+    }
+
+    #[test]
+    fn taken_up_again_it_comes_to_what_a_fresh_run_comes_to(
+        rule in rule(), would in all_said(), then in all_said(), repeat in 1..4_u32,
+    ) {
+        let judges: Vec<u32> = (0..).take(would.len()).collect();
+        let terms = terms(rule, &judges, repeat);
+        // An earlier run, in which some that are judged now ended in an error.
+        let broke = |judge: usize, nth: usize| {
+            let said = then.get(judge).and_then(|of| of.get(nth));
+            said.is_some_and(|said| said.outcome == JudgeError)
+        };
+        let earlier: Vec<Vec<Said>> = would.iter().enumerate().map(|(judge, of)| {
+            of.iter().enumerate().map(|(nth, one)| if broke(judge, nth) { said(JudgeError) } else { *one }).collect()
+        }).collect();
+        let old = run(terms, &earlier, Vec::new());
+        // What was planned is done again where it was an error.
+        let carried = old.into_iter().map(|cell| {
+            let (judge, nth) = (cell.judge.unwrap_or(0) as usize, cell.repeat.unwrap_or(1) as usize - 1);
+            Cast { said: Some(would[judge][nth]), ..cell }
+        }).collect();
+        let again = run(terms, &would, carried);
+        let fresh = run(terms, &would, Vec::new());
+        let outcome = |cells: &[Cast]| terms.decide(cells).map(|d| d.outcome);
+        prop_assert_eq!(outcome(&again), outcome(&fresh));
+    }
+
+    #[test]
+    fn nobody_passes_without_a_judge_that_passes_it(
+        rule in rule(), mut would in all_said(), repeat in 1..4_u32,
+    ) {
+        for said in would.iter_mut().flatten().filter(|said| said.outcome == Pass) {
+            said.outcome = Timeout;
+        }
+        let judges: Vec<u32> = (0..).take(would.len()).collect();
+        let terms = terms(rule, &judges, repeat);
+        let cells = run(terms, &would, Vec::new());
+        prop_assert_ne!(terms.decide(&cells).map(|d| d.outcome), Some(Pass));
+    }
+}

@@ -1,0 +1,141 @@
+//! How several judges came to a decision, in words: for lines, tables and screens.
+
+use super::human::words;
+use crate::model::{Doubt, Member, Rule, Ruling};
+
+/// What each judge of a panel said and whose word stands. `names` are the members', in their order.
+///
+/// `by majority: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
+/// strong fail`
+pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
+    let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
+    let Rule::Cascade { margin } = ruling.rule else {
+        let said = ruling.members.iter().enumerate();
+        let said = said.map(|(at, member)| format!("{} {}", name(at), of(member)));
+        let said: Vec<String> = said.collect();
+        return format!("by {}: {}", ruling.rule.as_str(), said.join(", "));
+    };
+    let Some(at) = ruling.stands else {
+        return String::new();
+    };
+    let unsure: Vec<String> = ruling.members[..at.min(ruling.members.len())]
+        .iter()
+        .enumerate()
+        .map(|(at, member)| format!("{} was unsure: {}", name(at), unsure(member, margin)))
+        .collect();
+    let own = ruling.members.get(at).map_or_else(String::new, |member| {
+        let left = if member.doubt.is_some() && ruling.members.len() > 1 {
+            ", itself unsure, and the last"
+        } else {
+            ""
+        };
+        format!("{}{left}", of(member))
+    });
+    if unsure.is_empty() {
+        return format!("by {}, which was sure: {own}", name(at));
+    }
+    let conflict: Vec<String> = ruling.members[..at]
+        .iter()
+        .enumerate()
+        .filter(|(_, member)| member.outcome.is_verdict())
+        .filter(|(_, member)| Some(member.outcome) != ruling.members.get(at).map(|m| m.outcome))
+        .map(|(at, member)| format!("{} said {}, ", name(at), words(member.outcome)))
+        .collect();
+    let conflict = conflict.concat();
+    let who = name(at);
+    format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
+}
+
+/// `pass 0.80`, `fail, 2 of 3`
+fn of(member: &Member) -> String {
+    let score = member.score.map(|score| format!(" {score:.2}"));
+    let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
+    let votes = if cells > 1 {
+        format!(" ({} votes)", split(member))
+    } else {
+        String::new()
+    };
+    format!(
+        "{}{}{votes}",
+        words(member.outcome),
+        score.unwrap_or_default()
+    )
+}
+
+/// `2:1`
+fn split(member: &Member) -> String {
+    let votes = member.votes;
+    let cast = [votes.pass, votes.fail, votes.na, votes.error];
+    let cast = cast.iter().filter(|n| **n > 0);
+    let cast: Vec<String> = cast.map(ToString::to_string).collect();
+    cast.join(":")
+}
+
+/// Why a member of a cascade was unsure.
+pub fn unsure(member: &Member, margin: f64) -> String {
+    match member.doubt {
+        None => "nothing speaks against it".to_owned(),
+        Some(Doubt::NoVerdict) => words(member.outcome).to_owned(),
+        Some(Doubt::Split) => format!("its votes were split {}", split(member)),
+        Some(Doubt::Margin) => {
+            let score = member.score.unwrap_or_default();
+            format!("score {score:.2}, margin {margin:.2}")
+        }
+        Some(Doubt::Contradiction) => "its reason contradicts its verdict".to_owned(),
+        Some(Doubt::Citation) => "a quote of it was not found".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Outcome, Votes};
+
+    fn member(outcome: Outcome, score: Option<f64>, doubt: Option<Doubt>) -> Member {
+        Member {
+            judge: 0,
+            outcome,
+            score,
+            votes: Votes {
+                pass: 1,
+                ..Votes::default()
+            },
+            doubt,
+        }
+    }
+
+    #[test]
+    fn a_jury_tells_each_members_verdict() {
+        let ruling = Ruling {
+            rule: Rule::Majority,
+            members: vec![
+                member(Outcome::Pass, Some(0.8), None),
+                member(Outcome::JudgeError, None, None),
+            ],
+            stands: None,
+        };
+        assert_eq!(
+            ruled(&ruling, &["a", "b"]),
+            "by majority: a pass 0.80, b judge error"
+        );
+    }
+
+    #[test]
+    fn a_cascade_tells_who_decided_and_why_the_one_before_did_not() {
+        let ruling = |stands, members| Ruling {
+            rule: Rule::Cascade { margin: 0.15 },
+            members,
+            stands: Some(stands),
+        };
+        let near = member(Outcome::Pass, Some(0.55), Some(Doubt::Margin));
+        let fail = member(Outcome::Fail, Some(0.1), None);
+        assert_eq!(
+            ruled(&ruling(1, vec![near, fail.clone()]), &["cheap", "strong"]),
+            "by strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass, strong fail 0.10"
+        );
+        assert_eq!(
+            ruled(&ruling(0, vec![fail]), &["cheap"]),
+            "by cheap, which was sure: fail 0.10"
+        );
+    }
+}

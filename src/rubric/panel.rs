@@ -1,0 +1,251 @@
+//! `jury` and `cascade`: several judges on one eval, as a rubric writes them.
+//!
+//! Owns reading both, and who judges an eval where the eval, its rubric and the workspace may each say so. Refuses to know
+//! which judges exist: the workspace does.
+
+use super::{Eval, Rubric};
+use crate::diag::yaml::Fields;
+use crate::model::Rule;
+
+/// A score nearer to what decides than this is unsure, where a cascade does not say otherwise.
+pub(super) const MARGIN: f64 = 0.15;
+
+/// The default, first.
+const BY: &[(&str, Rule)] = &[("majority", Rule::Majority), ("unanimity", Rule::Unanimity)];
+
+/// Several judges by name, and how they decide.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedPanel {
+    /// How.
+    pub rule: Rule,
+    /// In the order in which they are asked; two or more, none twice.
+    pub judges: Vec<String>,
+}
+
+/// Who judges an eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedBy<'r> {
+    /// `None`: one judge.
+    pub rule: Option<Rule>,
+    /// In the order in which they are asked.
+    pub judges: Vec<&'r str>,
+}
+
+impl<'r> JudgedBy<'r> {
+    fn one(judge: &'r str) -> Self {
+        Self {
+            rule: None,
+            judges: vec![judge],
+        }
+    }
+
+    fn several(panel: &'r NamedPanel) -> Self {
+        Self {
+            rule: Some(panel.rule),
+            judges: panel.judges.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+impl Eval {
+    /// Who judges it: as it says, else as its rubric does, else the workspace's judge. `None` where nobody is named.
+    pub fn judged_by<'r>(
+        &'r self,
+        rubric: &'r Rubric,
+        default: Option<&'r str>,
+    ) -> Option<JudgedBy<'r>> {
+        let said = |judge: &'r Option<String>, panel: &'r Option<NamedPanel>| {
+            let one = judge.as_deref().map(JudgedBy::one);
+            one.or_else(|| panel.as_ref().map(JudgedBy::several))
+        };
+        said(&self.judge, &self.panel)
+            .or_else(|| said(&rubric.judge, &rubric.panel))
+            .or_else(|| default.map(JudgedBy::one))
+    }
+}
+
+/// Reads `jury` or `cascade` of an eval or a rubric; only one of them and `judge` is written.
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<NamedPanel> {
+    let jury = fields.mapping("jury").and_then(jury);
+    let cascade = fields.mapping("cascade").and_then(cascade);
+    let written: Vec<&str> = ["judge", "jury", "cascade"]
+        .into_iter()
+        .filter(|key| fields.has(key))
+        .collect();
+    if let [first, .., last] = written[..] {
+        let message = format!("`{first}` and `{last}` both say who judges; leave one of them out");
+        fields.error_at_key(last, "conflict", message);
+        return None;
+    }
+    jury.or(cascade)
+}
+
+fn jury(mut fields: Fields<'_>) -> Option<NamedPanel> {
+    let judges = judges(&mut fields, "jury");
+    let rule = fields.choice("by", BY).unwrap_or(Rule::Majority);
+    finish(fields, rule, judges)
+}
+
+fn cascade(mut fields: Fields<'_>) -> Option<NamedPanel> {
+    let judges = judges(&mut fields, "cascade");
+    let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
+    let margin = margin.unwrap_or(MARGIN);
+    finish(fields, Rule::Cascade { margin }, judges)
+}
+
+fn finish(fields: Fields<'_>, rule: Rule, judges: Option<Vec<String>>) -> Option<NamedPanel> {
+    fields.finish();
+    judges.map(|judges| NamedPanel { rule, judges })
+}
+
+/// Two or more, each once.
+fn judges(fields: &mut Fields<'_>, what: &str) -> Option<Vec<String>> {
+    if !fields.is_mapping() {
+        return None;
+    }
+    if !fields.has("judges") {
+        fields.error_here("missing", format!("a {what} needs `judges`: two or more"));
+    }
+    let written = fields.texts("judges")?;
+    let (mut names, mut twice): (Vec<String>, bool) = (Vec::new(), false);
+    for (at, (name, _)) in written.iter().enumerate() {
+        if names.contains(name) {
+            let message = format!(
+                "the judge `{name}` is named twice: a {what} asks each once, and `repeat` asks it again"
+            );
+            fields.error_at(&format!("judges/{at}"), "duplicate-judge", message);
+            twice = true;
+        } else {
+            names.push(name.clone());
+        }
+    }
+    if names.len() < 2 && !twice {
+        let message = format!(
+            "a {what} needs two judges or more (got {}); `judge:` names one",
+            names.len()
+        );
+        fields.error("judges", "too-few", message);
+    }
+    (names.len() > 1).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::rubric::load;
+    use crate::rubric::tests_support::FakeCatalog;
+
+    fn read(text: &str) -> Result<Rubric, Vec<String>> {
+        let (rubric, problems) = load(Arc::from(text), Path::new("r.yaml"), &FakeCatalog::new());
+        rubric.ok_or_else(|| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn eval(keys: &str) -> String {
+        format!("evals:\n  - {{id: a, type: llm_judge, params: {{criteria: x}}, {keys}}}\n")
+    }
+
+    #[test]
+    fn a_jury_and_a_cascade_are_read_with_their_defaults() {
+        for (keys, rule) in [
+            ("jury: {judges: [p, q]}", Rule::Majority),
+            ("jury: {judges: [p, q], by: unanimity}", Rule::Unanimity),
+            (
+                "cascade: {judges: [p, q]}",
+                Rule::Cascade { margin: MARGIN },
+            ),
+            (
+                "cascade: {judges: [p, q], margin: 0.3}",
+                Rule::Cascade { margin: 0.3 },
+            ),
+        ] {
+            let rubric = read(&eval(keys)).expect(keys);
+            let panel = rubric.evals[0].panel.as_ref().expect("a panel");
+            assert_eq!(
+                (panel.rule, panel.judges.join(" ")),
+                (rule, "p q".to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn who_judges_is_said_by_the_nearest() {
+        let text = format!("jury: {{judges: [p, q]}}\n{}", eval("judge: z"));
+        let own = read(&text).expect("loads");
+        let by = own.evals[0].judged_by(&own, Some("d")).expect("someone");
+        assert_eq!((by.rule, by.judges), (None, vec!["z"]));
+        let text = format!("jury: {{judges: [p, q]}}\n{}", eval("weight: 1"));
+        let of_rubric = read(&text).expect("loads");
+        let by = of_rubric.evals[0]
+            .judged_by(&of_rubric, Some("d"))
+            .expect("someone");
+        assert_eq!((by.rule, by.judges), (Some(Rule::Majority), vec!["p", "q"]));
+    }
+
+    #[test]
+    fn who_judges_and_how_they_decide_is_no_part_of_what_is_asked() {
+        let digest = |keys: &str| read(&eval(keys)).expect("loads").evals[0].digest.clone();
+        assert_eq!(
+            digest("judge: p"),
+            digest("jury: {judges: [p, q], by: unanimity}")
+        );
+        assert_eq!(
+            digest("judge: p"),
+            digest("cascade: {judges: [q, p], margin: 0.4}")
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_at_its_place() {
+        for (keys, want) in [
+            (
+                "jury: {judges: [p]}",
+                "a jury needs two judges or more (got 1); `judge:` names one",
+            ),
+            (
+                "jury: {judges: p}",
+                "a jury needs two judges or more (got 1); `judge:` names one",
+            ),
+            ("jury: {by: majority}", "a jury needs `judges`: two or more"),
+            (
+                "jury: {judges: [p, q, p]}",
+                "the judge `p` is named twice: a jury asks each once, and `repeat` asks it again",
+            ),
+            (
+                "jury: {judges: [p, q], by: majorty}",
+                "unknown by `majorty`; did you mean `majority`?",
+            ),
+            (
+                "jury: {judges: [p, q], margin: 0.1}",
+                "unknown key `margin`",
+            ),
+            ("jury: [p, q]", "jury must be a mapping (got a list)"),
+            (
+                "jurry: {judges: [p, q]}",
+                "unknown key `jurry`; did you mean `jury`?",
+            ),
+            (
+                "cascade: {judges: [p, q], margin: 2}",
+                "margin must be between 0 and 1 (got 2)",
+            ),
+            (
+                "judge: p, jury: {judges: [p, q]}",
+                "`judge` and `jury` both say who judges; leave one of them out",
+            ),
+            (
+                "jury: {judges: [p, q]}, cascade: {judges: [p, q]}",
+                "`jury` and `cascade` both say who judges; leave one of them out",
+            ),
+        ] {
+            let problems = read(&eval(keys)).expect_err(keys);
+            assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
+            let said = &problems[0];
+            assert!(
+                said.starts_with("r.yaml:2:") && said.ends_with(want),
+                "{keys}: {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Juries and cascades in runs: planned as more cells, none in vain; recorded so that every reader decides the same.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::support::{
+    Known, Running, Scripted, bench_of, key, outcomes, planned, run_with, story, transcript,
+};
+use crate::event::{Kind, Totals};
+use crate::model::{CellResult, Outcome, RunId, Verdict};
+use crate::run::RunOptions;
+use crate::run::core::Core;
+
+const JURY: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, jury: { judges: [one, two, three] }, params: { criteria: is polite } }
+";
+
+const UNANIMOUS: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, jury: { judges: [one, two, three], by: unanimity }, params: { criteria: is polite } }
+";
+
+const CASCADE: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, cascade: { judges: [two, one] }, params: { criteria: is polite } }
+";
+
+const REPEATED: &str = "
+id: r
+evals:
+  - { id: tone, type: llm_judge, repeat: 3, jury: { judges: [one, two, three] }, params: { criteria: is polite } }
+";
+
+/// A run of one transcript whose judges say, in the order of the run's judges, these.
+fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut Core)) -> Running {
+    let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
+    let says = says.to_vec();
+    let records = vec![transcript("t", "x")];
+    run_with(rubric, &RunOptions::default(), records, &nobody, |core| {
+        for (nth, outcome) in says.into_iter().enumerate() {
+            let seat = bench_of(core).seats[nth].as_mut().expect("a seat");
+            seat.judge = Arc::new(Scripted::new(move |_| outcome));
+            let of = nth;
+            seat.key = Box::new(move |ask| Some(key(&format!("{of}/{}", ask.transcript.id), 0)));
+        }
+        change(core);
+    })
+}
+
+async fn ended(running: Running) -> (Totals, Vec<String>, Vec<Kind>) {
+    let core = Arc::clone(&running.core);
+    let (totals, log) = running.ended().await;
+    let names = planned(&core, &log).into_iter().map(|(_, name)| name);
+    (totals, names.collect(), log)
+}
+
+#[tokio::test]
+async fn a_jury_that_agrees_does_not_ask_its_third_member() {
+    let (totals, names, _) = ended(judged(JURY, &[Outcome::Pass; 3], |_| {})).await;
+    assert_eq!(names, ["t/r/tone~one", "t/r/tone~two"]);
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)], "one decision");
+}
+
+#[tokio::test]
+async fn a_jury_that_is_split_asks_the_third_before_the_second_is_said_to_have_finished() {
+    use Outcome::{Fail, Pass};
+    let (totals, names, log) = ended(judged(JURY, &[Pass, Fail, Fail], |_| {})).await;
+    assert_eq!(names, ["t/r/tone~one", "t/r/tone~two", "t/r/tone~three"]);
+    assert_eq!(outcomes(&totals), [(Fail, 1)]);
+    let story = story(&log);
+    let third = story.iter().position(|line| line == "plan t 2+1");
+    let finishes = |line: &String| line.starts_with("finish");
+    let ends: Vec<usize> = (0..story.len())
+        .filter(|at| finishes(&story[*at]))
+        .collect();
+    assert!(third > Some(ends[0]) && third < Some(ends[1]), "{story:?}");
+}
+
+#[tokio::test]
+async fn a_collapsed_jury_is_inconclusive_and_an_abstaining_member_passes_nothing() {
+    use Outcome::{Fail, JudgeError, Pass, Timeout};
+    for (rubric, says, cells, want) in [
+        (JURY, [JudgeError, JudgeError, Pass], 2, JudgeError),
+        (JURY, [Pass, JudgeError, Pass], 3, Pass),
+        (UNANIMOUS, [Pass, Pass, Timeout], 3, Timeout),
+        (UNANIMOUS, [Pass, Fail, Pass], 2, Fail),
+        (UNANIMOUS, [Pass, Pass, Pass], 3, Pass),
+    ] {
+        let (totals, names, _) = ended(judged(rubric, &says, |_| {})).await;
+        assert_eq!(outcomes(&totals), [(want, 1)], "{says:?}");
+        assert_eq!(names.len(), cells, "{says:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_member_repeats_until_its_own_vote_is_settled() {
+    let (totals, names, _) = ended(judged(REPEATED, &[Outcome::Pass; 3], |_| {})).await;
+    assert_eq!(
+        names,
+        [
+            "t/r/tone~one#1",
+            "t/r/tone~one#2",
+            "t/r/tone~two#1",
+            "t/r/tone~two#2"
+        ]
+    );
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+}
+
+#[tokio::test]
+async fn a_cascade_asks_the_strong_judge_only_where_the_cheap_one_is_unsure() {
+    use Outcome::{Fail, Pass, Unparsed};
+    // `two` stands first in the cascade, and so among the run's judges.
+    let (totals, names, _) = ended(judged(CASCADE, &[Pass, Fail], |_| {})).await;
+    assert_eq!((names.len(), outcomes(&totals)), (1, vec![(Pass, 1)]));
+    let (totals, names, _) = ended(judged(CASCADE, &[Unparsed, Fail], |_| {})).await;
+    assert_eq!(names, ["t/r/tone~two", "t/r/tone~one"]);
+    assert_eq!(outcomes(&totals), [(Fail, 1)], "its decision stands");
+}
+
+#[tokio::test]
+async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
+    let recalled = |contradiction: Option<&str>| CellResult {
+        verdict: Some(Box::new(Verdict {
+            contradiction: contradiction.map(str::to_owned),
+            ..Verdict::default()
+        })),
+        cached: Some(RunId("20260101T000000Z-past".into())),
+        ..CellResult::new(Outcome::Pass, "")
+    };
+    for (contradiction, asked) in [(None, 0), (Some("it says fail"), 1)] {
+        let known = Known(vec![(key("0/t", 0), recalled(contradiction))]);
+        let running = judged(CASCADE, &[Outcome::Pass, Outcome::Fail], |core| {
+            bench_of(core).recall = Some(Box::new(known));
+        });
+        let (totals, _, log) = ended(running).await;
+        let starts = log.iter().filter(|k| matches!(k, Kind::CellStarted { .. }));
+        assert_eq!(starts.count(), asked);
+        let want = [Outcome::Pass, Outcome::Fail][asked];
+        assert_eq!(outcomes(&totals), [(want, 1)]);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_jury_is_pending_and_not_decided() {
+    let held = Arc::new(Semaphore::new(0));
+    let mut running = judged(JURY, &[Outcome::Pass; 3], |core| {
+        let seat = bench_of(core).seats[1].as_mut().expect("a seat");
+        seat.judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    });
+    running
+        .until(|kind| matches!(kind, Kind::CellFinished { .. }))
+        .await;
+    running.core.cancel.cancel();
+    let (totals, names, _) = ended(running).await;
+    assert_eq!(names.len(), 3, "the third would be needed");
+    assert_eq!((totals.pending, outcomes(&totals)), (1, vec![]));
+}
+
+#[test]
+fn a_judge_that_is_asked_for_stands_in_the_place_of_a_jury() {
+    let options = RunOptions {
+        judge: Some("two".into()),
+        ..RunOptions::default()
+    };
+    let compilation = super::support::compiled(JURY, &options);
+    let plan = &compilation.plan.evals[0];
+    assert_eq!((plan.panel.is_none(), plan.seats().len()), (true, 1));
+    let own = super::support::compiled(JURY, &RunOptions::default());
+    assert_eq!(own.needed.len(), 3, "all are built");
+    let spec = &own.eval_specs()[0];
+    assert_eq!(spec.panel.as_ref().map(|panel| panel.judges.len()), Some(3));
+}
