@@ -17,8 +17,8 @@ mod header;
 pub(crate) mod laws;
 mod redact;
 mod state;
-mod wire;
 mod stats;
+mod wire;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
@@ -29,13 +29,13 @@ pub use emitter::{
     BlobSource, BlobStore, CallCx, Deltas, Emitter, Envelope, INLINE_MAX, MemoryBlobs,
 };
 pub use header::{
-    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Listed, Parent, ParentCause, RubricSpec,
-    RunHeader, Snapshot, Totals,
+    CellKey, Dropped, EvalSpec, Format, FrozenPlan, JudgeSpec, Listed, Parent, ParentCause,
+    RubricSpec, RunHeader, Snapshot, Totals,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
 pub use state::{AttemptState, CallState, CellState, Phase, RunState, TranscriptState, TurnState};
-pub use wire::{Exchange, HeldBy};
 pub use stats::{BudgetStop, JudgeStats, Stats, Times, ToolStats};
+pub use wire::{Exchange, HeldBy};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Change, Digest, Hop, Millis, RawJson, Reply, RunId,

@@ -6,8 +6,8 @@ use indexmap::IndexMap;
 
 use super::stats::Stats;
 use super::{
-    Answered, BudgetStop, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece, Rope, RunEvent,
-    RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
+    Answered, BudgetStop, CellKey, DeltaPart, Dropped, Exchange, Handled, HeldBy, Kind, Piece,
+    Rope, RunEvent, RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
 };
 use crate::model::{
     CallIx, CellIx, CellName, CellNameRef, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,

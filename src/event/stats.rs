@@ -261,7 +261,7 @@ impl Stats {
             TurnFact::VerdictUnparsed { .. } => {
                 judge.rejected += u64::from(open.rejected != Some(turn));
             }
-            TurnFact::Delta { .. } => {}
+            TurnFact::Delta { .. } | TurnFact::Held { .. } => {}
         }
     }
 

@@ -100,6 +100,7 @@ impl Story {
             resendable: true,
             reply: Reply::default(),
             usage,
+            exchange: None,
         };
         self.turn(to, cell, turn, finished);
     }
@@ -181,6 +182,8 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
         why: "cut".into(),
         retry_in: Some(Millis(5)),
         billed: Some(tokens(10, 1)),
+        wait_why: None,
+        exchange: None,
     };
     run.turn(140, CELL, 1, failed);
     run.turn(145, CELL, 1, TurnFact::AttemptStarted { attempt: 2 });

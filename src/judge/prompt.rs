@@ -150,12 +150,7 @@ struct Blocks {
     book: Option<Arc<Book>>,
 }
 
-fn blocks(
-    ask: &JudgeRequest,
-    base_prompt: &str,
-    secret: &Secret,
-    summary: Option<u64>,
-) -> Blocks {
+fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Option<u64>) -> Blocks {
     let end = ask.end.min(ask.transcript.messages.len());
     let messages = &ask.transcript.messages[..end];
     let output = output_of(ask);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::client::Omit;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{Block, Item, JudgeConfig, ToolDecl};
+use crate::model::{Block, JudgeConfig, ToolDecl};
 
 /// A JSON object in the making, cut into pieces where large parts begin and end.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ fn remove(map: &mut Map<String, Value>, path: &[&str]) {
     }
 }
 
-/// Blocks of one user item, neighbours of a kind joined by a blank line; `base_prompt` is already in front.
+/// Blocks of one user item, neighbours of a kind joined by a blank line.
 pub(super) fn paragraphs(blocks: &[Block]) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     for block in blocks {
@@ -200,32 +200,6 @@ pub(super) fn paragraphs(blocks: &[Block]) -> Vec<Block> {
         }
     }
     out
-}
-
-/// The first thing we say, with evalbench's `base_prompt` in front of its text (of its instructions where it has no
-/// text). `None` where there is nothing to put in front.
-pub(super) fn opening(config: &JudgeConfig, history: &[Item]) -> Option<Vec<Block>> {
-    if config.base_prompt.is_empty() {
-        return None;
-    }
-    let Some(Item::User(blocks)) = history.first() else {
-        return None;
-    };
-    let mut blocks = blocks.clone();
-    let base = &config.base_prompt;
-    let gap = if base.ends_with(char::is_whitespace) {
-        ""
-    } else {
-        "\n\n"
-    };
-    let text = blocks.iter().position(|b| matches!(b, Block::Text(_)));
-    match blocks.get_mut(text.unwrap_or(0)) {
-        Some(Block::Text(first) | Block::System(first)) => {
-            *first = format!("{base}{gap}{first}");
-        }
-        None => blocks.push(Block::Text(base.clone())),
-    }
-    Some(blocks)
 }
 
 /// Says that a history cannot be sent: a defect of the caller, told instead of sent.
@@ -293,22 +267,5 @@ mod tests {
             config.extra_body = Some(bad);
             assert!(super::extra(&config).is_err());
         }
-    }
-
-    #[test]
-    fn the_base_prompt_stands_in_front_of_the_text() {
-        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
-        config.base_prompt = "Be kind.".to_owned();
-        let history = [Item::User(vec![
-            Block::System("sys".into()),
-            Block::Text("judge this".into()),
-        ])];
-        assert_eq!(
-            opening(&config, &history),
-            Some(vec![
-                Block::System("sys".into()),
-                Block::Text("Be kind.\n\njudge this".into())
-            ])
-        );
     }
 }

@@ -253,8 +253,7 @@ impl Client {
                 self.whole(&mut response, reader, told, cx, deltas).await?;
             }
             let rest = reader.goes_on();
-            let Some(longer) =
-                rest.and_then(|member| posting::with_member(&body.text(), &member))
+            let Some(longer) = rest.and_then(|member| posting::with_member(&body.text(), &member))
             else {
                 return Ok(());
             };

@@ -15,9 +15,9 @@ mod attempts;
 mod body;
 mod caps;
 mod client;
+pub mod decisions;
 mod declared;
 mod delay;
-pub mod decisions;
 mod frames;
 #[cfg(test)]
 mod frames_cases;

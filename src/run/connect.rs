@@ -225,6 +225,7 @@ impl Contact {
             }
             TurnFact::AttemptStarted { .. } => self.attempts += 1,
             TurnFact::Delta { .. } => *deltas += 1,
+            TurnFact::Held { .. } => {}
             TurnFact::AttemptFailed { status, why, .. } => {
                 self.reached |= status.is_some();
                 self.status = status.or(self.status);

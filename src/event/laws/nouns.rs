@@ -12,9 +12,9 @@ use crate::event::{
     RunHeader, Snapshot,
 };
 use crate::model::{
-    Bill, Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig, Millis,
-    Outcome, Panel, ProviderKind, RawJson, Rule, RunId, TranscriptRef, TurnIx, Usage, ValueOdds, Verdict,
-    VerdictPart, WallTime,
+    Bill, Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig,
+    Millis, Outcome, Panel, ProviderKind, RawJson, Rule, RunId, TranscriptRef, TurnIx, Usage,
+    ValueOdds, Verdict, VerdictPart, WallTime,
 };
 
 /// Text as models and pages have it: line breaks, quotes, controls, anything.

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::ProviderError;
-use super::super::body::{json as text_of, opening, paragraphs, unpaired};
-use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+use super::super::body::{json as text_of, paragraphs, unpaired};
+use crate::model::{Answer, Block, Item, Reply};
 
 /// A message in the making.
 struct Message {
@@ -24,18 +24,16 @@ struct Message {
 /// The instructions, and the messages. Instructions of the first item are `system`; later ones keep their place, as text
 /// of the user. `nudge` is said last.
 pub(super) fn messages(
-    config: &JudgeConfig,
     history: &[Item],
     nudge: Option<&str>,
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
-    let first = opening(config, history);
     let mut system: Option<String> = None;
     let mut all: Vec<Message> = Vec::with_capacity(history.len());
     let mut said: &Reply = &Reply::default();
     for (at, item) in history.iter().enumerate() {
         match item {
             Item::User(blocks) => {
-                let blocks = paragraphs(first.as_ref().filter(|_| at == 0).unwrap_or(blocks));
+                let blocks = paragraphs(blocks);
                 for block in blocks {
                     match block {
                         Block::System(text) if at == 0 => match &mut system {

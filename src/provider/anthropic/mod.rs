@@ -280,7 +280,7 @@ impl Dialect for Messages {
                 "This is your last turn, and `{only}` is all that is left to call: call it now."
             )
         });
-        let (system, messages) = history::messages(&self.config, turn.history, nudge.as_deref())?;
+        let (system, messages) = history::messages(turn.history, nudge.as_deref())?;
         let mut body = Pieces::new();
         match self.endpoint.version_in_body {
             Some(version) => body.member("anthropic_version", &version),

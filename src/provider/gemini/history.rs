@@ -10,24 +10,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::super::ProviderError;
-use super::super::body::{json as text_of, opening, paragraphs, unpaired};
-use crate::model::{Answer, Block, Item, JudgeConfig, Reply, ReplyCall};
+use super::super::body::{json as text_of, paragraphs, unpaired};
+use crate::model::{Answer, Block, Item, Reply, ReplyCall};
 
 /// The instructions, and one element for each history item that says something.
 ///
 /// Instructions of the first item become `systemInstruction`; later ones keep their place, as text of the user.
-pub(super) fn contents(
-    config: &JudgeConfig,
-    history: &[Item],
-) -> Result<(Option<String>, Vec<String>), ProviderError> {
-    let first = opening(config, history);
+pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
     let mut all = Vec::with_capacity(history.len());
     let mut calls: Vec<Called> = Vec::new();
     for (at, item) in history.iter().enumerate() {
         match item {
             Item::User(blocks) => {
-                let blocks = paragraphs(first.as_ref().filter(|_| at == 0).unwrap_or(blocks));
+                let blocks = paragraphs(blocks);
                 let mut parts = Vec::new();
                 for block in blocks {
                     match block {

@@ -214,7 +214,7 @@ impl Dialect for Generate {
 
     fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
         let tools = self.tools.piece(declared(turn)?, declarations);
-        let (system, contents) = history::contents(&self.config, turn.history)?;
+        let (system, contents) = history::contents(turn.history)?;
         let mut body = Pieces::new();
         if let Some(system) = system {
             body.member("systemInstruction", &json!({"parts": [{"text": system}]}));

@@ -9,9 +9,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::body::{json, opening, paragraphs, unpaired};
+use super::super::body::{json, paragraphs, unpaired};
 use super::super::{ProviderError, client};
-use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+use crate::model::{Answer, Block, Item, Reply};
 
 #[derive(Serialize)]
 struct Said<'a> {
@@ -28,16 +28,12 @@ struct Answered<'a> {
 
 /// One element for each history item, in order; messages of one item are joined by commas. Items without any message
 /// are left out.
-pub(super) fn messages(
-    config: &JudgeConfig,
-    history: &[Item],
-) -> Result<Vec<String>, ProviderError> {
-    let first = opening(config, history);
+pub(super) fn messages(history: &[Item]) -> Result<Vec<String>, ProviderError> {
     let mut all = Vec::with_capacity(history.len());
     let mut calls: &Reply = &Reply::default();
-    for (at, item) in history.iter().enumerate() {
+    for item in history {
         let element = match item {
-            Item::User(blocks) => user(first.as_ref().filter(|_| at == 0).unwrap_or(blocks)),
+            Item::User(blocks) => user(blocks),
             Item::Model { native, view } => {
                 calls = view;
                 let parts: Result<Vec<String>, _> =

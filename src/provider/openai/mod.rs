@@ -179,7 +179,7 @@ impl Dialect for Chat {
         let has_tools = tools.is_some();
         let mut body = Pieces::new();
         body.member("model", &self.config.model);
-        body.array("messages", history::messages(&self.config, turn.history)?);
+        body.array("messages", history::messages(turn.history)?);
         if let Some(tools) = tools {
             body.shared("tools", tools);
         }

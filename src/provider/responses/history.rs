@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::body::{json as text_of, opening, paragraphs, unpaired};
+use super::super::body::{json as text_of, paragraphs, unpaired};
 use super::super::{ProviderError, client};
-use crate::model::{Answer, Block, Item, JudgeConfig, Reply};
+use crate::model::{Answer, Block, Item, Reply};
 
 #[derive(Serialize)]
 struct Answered<'a> {
@@ -22,18 +22,14 @@ struct Answered<'a> {
 /// The instructions, and one element for each history item that says something; items of one are joined by commas.
 ///
 /// Instructions of the first item become `instructions`; later ones keep their place, as a message of their own.
-pub(super) fn input(
-    config: &JudgeConfig,
-    history: &[Item],
-) -> Result<(Option<String>, Vec<String>), ProviderError> {
-    let first = opening(config, history);
+pub(super) fn input(history: &[Item]) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut instructions: Option<String> = None;
     let mut all = Vec::with_capacity(history.len());
     let mut calls: &Reply = &Reply::default();
     for (at, item) in history.iter().enumerate() {
         let element = match item {
             Item::User(blocks) => {
-                let blocks = paragraphs(first.as_ref().filter(|_| at == 0).unwrap_or(blocks));
+                let blocks = paragraphs(blocks);
                 let mut messages = Vec::new();
                 for block in blocks {
                     match block {

@@ -197,7 +197,7 @@ impl Dialect for Responses {
                     "parameters": tool.schema, "strict": strict::fits(&tool.schema)})
             })
             .collect();
-        let (instructions, input) = history::input(&self.config, turn.history)?;
+        let (instructions, input) = history::input(turn.history)?;
         let mut body = Pieces::new();
         body.member("model", &self.config.model);
         if let Some(instructions) = instructions {

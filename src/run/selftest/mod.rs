@@ -159,7 +159,7 @@ impl SelfTest {
         let cases = attacks::attacks(&self.bases, self.most, &|at, eval| {
             known.get(&(at, eval)).copied().flatten()
         });
-        let limit = self.workspace.limits.max_cost_usd;
+        let limit = self.workspace.limits.budgets.run.max_cost_usd;
         let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
         self.stage(cases, "attacks", left)
     }
@@ -248,7 +248,7 @@ impl SelfTest {
             ..self.workspace.clone()
         };
         if left.is_some() {
-            workspace.limits.max_cost_usd = left;
+            workspace.limits.budgets.run.max_cost_usd = left;
         }
         let options = RunOptions {
             judge: Some(self.judge.clone()),
