@@ -193,7 +193,7 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
         ("max_attempts", false, |c| c.max_attempts = Some(1)),
         // Only by what it does to the prompt, which is in the key.
         ("context_window", false, |c| {
-            c.context_window = Some(1 << 20)
+            c.context_window = Some(1 << 20);
         }),
         ("transcript", true, |c| c.transcript = TranscriptMode::Whole),
     ];

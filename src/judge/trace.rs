@@ -60,9 +60,10 @@ impl Trace<'_> {
         let mut memory = Memory {
             history: vec![self.setup.prompt.item()],
             // Without tools nothing asks what was seen.
-            seen: match self.setup.tools.tools.is_empty() {
-                true => Seen::default(),
-                false => seen::of(self.ask),
+            seen: if self.setup.tools.tools.is_empty() {
+                Seen::default()
+            } else {
+                seen::of(self.ask)
             },
             sources: Sources::of(self.ask),
             fetches: 0,

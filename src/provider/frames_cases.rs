@@ -1,4 +1,4 @@
-//! The cases of eventsource-parser's and LaunchDarkly's test suites as data, by category, each at every split of its
+//! The cases of eventsource-parser's and `LaunchDarkly`'s test suites as data, by category, each at every split of its
 //! bytes. Where we differ on purpose it is said: `id` and `retry` mean nothing to a reply to a POST, lines that are no
 //! field are kept as strays, and an event without its blank line comes out flagged instead of being dropped.
 

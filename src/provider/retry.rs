@@ -95,12 +95,11 @@ pub fn after(failed: &Failed<'_>) -> Next {
     if attempt >= failed.most {
         return Next::Stop;
     }
-    let wait = match asked {
-        Some(delay) => delay + scaled(delay.0 / 10, failed.chance),
-        None => {
-            let doublings = u32::from(attempt.saturating_sub(1)).min(10);
-            scaled(base << doublings, failed.chance)
-        }
+    let wait = if let Some(delay) = asked {
+        delay + scaled(delay.0 / 10, failed.chance)
+    } else {
+        let doublings = u32::from(attempt.saturating_sub(1)).min(10);
+        scaled(base << doublings, failed.chance)
     };
     let wait = wait.min(MAX_WAIT.since(waited));
     match failed.left {
@@ -308,8 +307,8 @@ mod tests {
         let busy = status(503, None);
         let most = |most, attempt| {
             after(&Failed {
-                most,
                 attempt,
+                most,
                 ..failed(&busy)
             })
         };

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -92,18 +93,15 @@ fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
         let is_name = |name: &str| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
-        match name.filter(|name| is_name(name)) {
-            Some(name) => {
-                match env.get(name) {
-                    Some(held) => out.push_str(held),
-                    None => unset(name),
-                }
-                rest = &after[name.len() + 1..];
+        if let Some(name) = name.filter(|name| is_name(name)) {
+            match env.get(name) {
+                Some(held) => out.push_str(held),
+                None => unset(name),
             }
-            None => {
-                out.push_str("${");
-                rest = after;
-            }
+            rest = &after[name.len() + 1..];
+        } else {
+            out.push_str("${");
+            rest = after;
         }
     }
     out.push_str(rest);
@@ -297,10 +295,10 @@ fn in_words(judge: &JudgeConfig) -> String {
         _ => format!("{} through the Gemini API with {API_KEY}", judge.model),
     };
     if let Some(n) = judge.requests_per_minute {
-        words.push_str(&format!(", at most {n} requests a minute"));
+        let _infallible = write!(words, ", at most {n} requests a minute");
     }
     if let Some(n) = judge.max_attempts {
-        words.push_str(&format!(", at most {n} attempts"));
+        let _infallible = write!(words, ", at most {n} attempts");
     }
     words
 }

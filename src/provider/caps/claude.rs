@@ -198,8 +198,15 @@ mod tests {
 
     #[test]
     fn what_a_claude_takes_is_known_by_its_generation() {
-        // (model, reasoning, left out, structured output, a function can be forced)
-        let cases: &[(&str, Option<&str>, &[&str], bool, bool)] = &[
+        // Model, reasoning, left out, structured output, a function can be forced.
+        type Row = (
+            &'static str,
+            Option<&'static str>,
+            &'static [&'static str],
+            bool,
+            bool,
+        );
+        let cases: &[Row] = &[
             ("claude-3-5-sonnet-latest", None, &[], false, true),
             (
                 "claude-3-5-sonnet-latest",

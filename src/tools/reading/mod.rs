@@ -266,7 +266,13 @@ impl Asked {
         {
             if let Some(number) = field.as_f64().filter(|_| !field.is_u64()) {
                 // Numbers past the end saturate, and what they ask for is said not to be there.
-                *field = json!(number as u64);
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it saturates, which is what is meant"
+                )]
+                let number = number as u64;
+                *field = json!(number);
             }
         }
         serde_json::from_value(value).map_err(|error| error.to_string())
