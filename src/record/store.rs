@@ -293,6 +293,38 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_run_is_never_a_self_test() {
+        let shelf = Shelf::with(&[MID, OLD, NEW]);
+        let header = serde_json::json!({"seq": 0, "at": 0, "kind": {"run_started": {
+            "format": {"major": 1, "minor": 0},
+            "dicta": "0",
+            "run": NEW,
+            "started": "2026-01-03T00:00:00Z",
+            "workspace": "/w",
+            "demo": false,
+            "label": "selftest of judge house: attacks",
+            "snapshots": [],
+            "judges": [],
+            "rubrics": [],
+            "evals": [],
+            "plan": {},
+        }}});
+        let log = shelf.store().dir.join(NEW).join(EVENTS);
+        std::fs::write(log, format!("{header}\n")).expect("written");
+        for (name, run) in [("@", MID), ("@2", OLD), ("abcd", NEW)] {
+            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+        }
+        assert_eq!(
+            shelf.resolve("@3"),
+            Err("there is no `@3`: there are 2 runs only".to_owned())
+        );
+        assert_eq!(
+            shelf.store().newest().map(|run| run.id.0),
+            Some(MID.to_owned())
+        );
+    }
+
+    #[test]
     fn a_name_that_is_none_says_what_could_be_meant() {
         let shelf = Shelf::with(&[OLD, MID, NEW]);
         assert_eq!(

@@ -102,7 +102,6 @@ impl Run {
         }
     }
 
-
     /// Whether it has not ended.
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.stage, Stage::Ended(_))

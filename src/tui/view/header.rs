@@ -221,7 +221,10 @@ fn budget(model: &Model) -> Option<(u8, Bit)> {
 
 /// What the live runs cost so far, as far as it is known.
 fn spent(model: &Model) -> Vec<(u8, Bit)> {
-    let live = model.runs().live().map(|(_, run)| run.state.stats.bill_so_far());
+    let live = model
+        .runs()
+        .live()
+        .map(|(_, run)| run.state.stats.bill_so_far());
     let text = billed(live.fold(Bill::NOTHING, Bill::plus));
     text.map(|text| (3, bit(4, text, Role::Text)))
         .into_iter()
