@@ -275,7 +275,7 @@ fn engine<'m>(
             Some(tokens) => provider::build_with_tokens(config, tokens, clock),
             None => provider::build(config, key.as_deref(), clock),
         };
-        let built = built.map_err(|error| named(&config.name, &error))?;
+        let built = built.map_err(|error| named(&config.name, &error.to_string()))?;
         Ok(Arc::new(Paced {
             inner: built,
             pace: Arc::clone(&pace),
