@@ -197,12 +197,17 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
         Some(form) => serde_json::to_value(form).unwrap_or_default(),
         None => json!("of its own kind"),
     };
-    let stated = if well { "stated" } else { "asked for" };
+    // Where no server answered, it is what would have been.
+    let (stated, sent_as) = match (well, contact.reached) {
+        (true, _) => ("stated", "sent"),
+        (false, true) => ("asked for", "sent"),
+        (false, false) => ("to be asked for", "to send"),
+    };
     let form = form.as_str().unwrap_or_default().to_owned();
     facts.push(("verdict", format!("{stated} as {form}")));
     let sent: Vec<&str> = contact.sent.iter().map(String::as_str).collect();
     facts.push((
-        "sent",
+        sent_as,
         format!("{} ({})", sent.join(", "), size(contact.bytes)),
     ));
     for dropped in &contact.dropped {
@@ -222,7 +227,7 @@ fn facts(judge: &JudgeConfig, contact: &Contact) -> Vec<(&'static str, String)> 
             .into_iter()
             .map(|failure| ("retried", failure.to_owned())),
     );
-    facts.push(("billed", billed(result)));
+    facts.push(("billed", billed(judge, result)));
     facts
 }
 
@@ -236,15 +241,23 @@ fn tools(contact: &Contact) -> String {
     }
 }
 
-fn billed(result: &CellResult) -> String {
+fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
     let usage = result.usage.unwrap_or_default();
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
         _ => "tokens unknown".to_owned(),
     };
-    let cost = match result.cost_usd {
-        Some(usd) => format!("${usd:.6}"),
-        None => "cost unknown (no prices)".to_owned(),
+    let bill = result.bill();
+    if bill.is_nothing() && usage.input.is_none() {
+        return "nothing".to_owned();
+    }
+    let calls = counted(bill.unknown, "call");
+    let cost = match (bill.usd > 0.0, bill.unknown > 0) {
+        _ if judge.is_free() => "free".to_owned(),
+        (false, true) if judge.pricing().is_none() => "cost unknown (no prices)".to_owned(),
+        (false, true) => format!("cost unknown for {calls}"),
+        (true, true) => format!("${:.6} + unknown for {calls}", bill.usd),
+        (_, false) => format!("${:.6}", bill.usd),
     };
     format!("{tokens}, {cost}")
 }
@@ -275,7 +288,11 @@ fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option
         (Outcome::Timeout, _) => {
             "no answer in time: is the server up, the model loaded, a proxy in the way?".to_owned()
         }
-        (Outcome::JudgeError, None) => unreachable_advice(result),
+        (Outcome::JudgeError, None) => unreachable_advice(result)?,
+        (Outcome::Unparsed, _) if contact.tools => {
+            "it answers, and does not call functions: check that model and server can, or take the judge's `tools` away"
+                .to_owned()
+        }
         (Outcome::Unparsed, _) => {
             "it answers, but not with a verdict: try `verdict: text`, or a larger model".to_owned()
         }
@@ -288,10 +305,16 @@ fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option
     Some(text)
 }
 
-fn unreachable_advice(result: &CellResult) -> String {
+/// `None`: the error says itself what to do.
+fn unreachable_advice(result: &CellResult) -> Option<String> {
     let why = result.error.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
-    let text = if has(&["certificate", "tls", "handshake"]) {
+    if has(&["google credentials"]) {
+        return None;
+    }
+    let text = if has(&["invalidcontenttype", "corrupt message"]) {
+        "what answers there speaks no TLS: write http:// in base_url, or the port that https is on"
+    } else if has(&["certificate", "tls", "handshake", "secure connection"]) {
         "the server's certificate is not trusted: check base_url (http or https?) and what stands between"
     } else if has(&["resolve", "dns", "lookup", "name or service"]) {
         "the host's name is not known: check base_url and the network"
@@ -300,7 +323,7 @@ fn unreachable_advice(result: &CellResult) -> String {
     } else {
         "check base_url, the network and a proxy that may be needed"
     };
-    text.to_owned()
+    Some(text.to_owned())
 }
 
 fn as_json(one: &Connection) -> Value {

@@ -96,6 +96,14 @@ impl FrozenPlan {
 }
 
 impl RunHeader {
+    /// How the label of a self-test's run begins; the judge's name follows.
+    pub const SELFTEST: &str = "selftest of judge ";
+
+    /// Whether it is a run of `dicta selftest`: over made-up cases, in no workspace's history.
+    pub fn is_selftest(&self) -> bool {
+        self.label.starts_with(Self::SELFTEST)
+    }
+
     /// How evidence is frozen, if it is. Of runs before this was recorded only whose evidence it is.
     pub fn frozen_plan(&self) -> Option<FrozenPlan> {
         let run = self.frozen.clone()?;

@@ -192,6 +192,14 @@ impl Stats {
             .fold(Bill::NOTHING, |sum, judge| sum.plus(judge.bill()))
     }
 
+    /// What cells that have ended cost: at the end of a run the same as [`Self::bill`], before it without calls that are
+    /// still under way.
+    pub fn bill_so_far(&self) -> Bill {
+        self.judges
+            .iter()
+            .fold(Bill::NOTHING, |sum, judge| sum.plus(judge.bill))
+    }
+
     /// The days of the built-in prices that something was reckoned by.
     pub fn as_of(&self) -> Option<&str> {
         let paid = self.judges.iter().filter(|judge| judge.bill().usd > 0.0);

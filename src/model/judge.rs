@@ -48,6 +48,11 @@ impl ProviderKind {
         }
     }
 
+    /// Whether a model is asked, at a server.
+    pub const fn is_model(self) -> bool {
+        !matches!(self, Self::Rules | Self::Replay)
+    }
+
     /// Whether it answers with probabilities, and writes nothing.
     pub const fn is_decisions(self) -> bool {
         matches!(self, Self::OpenaiDecisions | Self::GeminiDecisions)

@@ -54,15 +54,27 @@ impl RunStore {
         runs
     }
 
-    /// Resolves `@`, `@2`, four letters, a unique prefix of letters or id, or a path to a run's folder.
+    /// The runs that are the workspace's own, newest first: all but those of `dicta selftest`, which are of cases that
+    /// nobody recorded. Lazily, as telling them apart takes reading a header.
+    fn own(&self) -> impl Iterator<Item = Run> {
+        let own = |run: &Run| !run.header().is_ok_and(|header| header.is_selftest());
+        self.runs().into_iter().filter(own)
+    }
+
+    /// The newest run, those of self-tests aside.
+    pub fn newest(&self) -> Option<Run> {
+        self.own().next()
+    }
+
+    /// Resolves `@`, `@2` (which pass over self-tests), four letters, a unique prefix of letters or id, or a path to a run's folder.
     pub fn resolve(&self, name: &str) -> Result<Run, RecordError> {
         if name.contains('/') || name == "." || name == ".." {
             return at_path(Path::new(name));
         }
-        let mut runs = self.runs();
         if let Some(back) = name.strip_prefix('@') {
-            return nth(runs, name, back);
+            return nth(self.own(), name, back);
         }
+        let mut runs = self.runs();
         let letters = name.to_ascii_lowercase();
         let exact = |run: &Run| run.id.0 == name || run.id.letters() == letters;
         let prefix = |run: &Run| {
@@ -140,7 +152,7 @@ fn ambiguous(name: &str, ids: &[&str]) -> String {
 }
 
 /// `@` and `@1`: the newest; `@2`: the one before.
-fn nth(mut runs: Vec<Run>, name: &str, back: &str) -> Result<Run, RecordError> {
+fn nth(runs: impl Iterator<Item = Run>, name: &str, back: &str) -> Result<Run, RecordError> {
     let back = match back {
         "" => 1,
         number => number
@@ -153,10 +165,14 @@ fn nth(mut runs: Vec<Run>, name: &str, back: &str) -> Result<Run, RecordError> {
                 ))
             })?,
     };
-    if back <= runs.len() {
-        return Ok(runs.swap_remove(back - 1));
+    let mut there = 0;
+    for run in runs {
+        there += 1;
+        if there == back {
+            return Ok(run);
+        }
     }
-    Err(RecordError::NoRun(match runs.len() {
+    Err(RecordError::NoRun(match there {
         0 => no_runs(),
         1 => format!("there is no `{name}`: there is one run only"),
         n => format!("there is no `{name}`: there are {n} runs only"),
@@ -274,6 +290,38 @@ mod tests {
                 Ok(OLD)
             );
         }
+    }
+
+    #[test]
+    fn the_newest_run_is_never_a_self_test() {
+        let shelf = Shelf::with(&[MID, OLD, NEW]);
+        let header = serde_json::json!({"seq": 0, "at": 0, "kind": {"run_started": {
+            "format": {"major": 1, "minor": 0},
+            "dicta": "0",
+            "run": NEW,
+            "started": "2026-01-03T00:00:00Z",
+            "workspace": "/w",
+            "demo": false,
+            "label": "selftest of judge house: attacks",
+            "snapshots": [],
+            "judges": [],
+            "rubrics": [],
+            "evals": [],
+            "plan": {},
+        }}});
+        let log = shelf.store().dir.join(NEW).join(EVENTS);
+        std::fs::write(log, format!("{header}\n")).expect("written");
+        for (name, run) in [("@", MID), ("@2", OLD), ("abcd", NEW)] {
+            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+        }
+        assert_eq!(
+            shelf.resolve("@3"),
+            Err("there is no `@3`: there are 2 runs only".to_owned())
+        );
+        assert_eq!(
+            shelf.store().newest().map(|run| run.id.0),
+            Some(MID.to_owned())
+        );
     }
 
     #[test]

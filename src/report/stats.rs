@@ -44,6 +44,10 @@ fn judge_line(of: &JudgeStats) -> String {
         size(of.bytes)
     );
     let bill = of.bill();
+    if !of.free && bill.is_nothing() && of.usage.input.is_none() {
+        line.push_str(" · nothing billed");
+        return line;
+    }
     let tokens = tokens(&of.usage);
     if !(of.free && of.usage.input.is_none()) {
         let _infallible = write!(line, " · {tokens}");

@@ -16,7 +16,7 @@ pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     }
     if cell.trace.is_empty() {
         out.push_str(match &cell.result {
-            Some(result) if result.verdict.is_some() || result.usage.is_some() => {
+            Some(result) if result.cached.is_some() => {
                 "no judge was asked in this run: the verdict is that of an earlier one\n"
             }
             _ => "no judge was asked\n",

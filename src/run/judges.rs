@@ -95,10 +95,7 @@ pub(super) fn tool_sets(
         match tools::build(&config.tools, deps) {
             Ok(set) => sets.push(set),
             Err(all) => {
-                problems.extend(
-                    all.into_iter()
-                        .map(|why| format!("judge {}: {why}", config.name)),
-                );
+                problems.extend(all.into_iter().map(|why| named(&config.name, &why)));
                 sets.push(ToolSet::default());
             }
         }
@@ -278,7 +275,7 @@ fn engine<'m>(
             Some(tokens) => provider::build_with_tokens(config, tokens, clock),
             None => provider::build(config, key.as_deref(), clock),
         };
-        let built = built.map_err(|error| format!("judge {}: {error}", config.name))?;
+        let built = built.map_err(|error| named(&config.name, &error.to_string()))?;
         Ok(Arc::new(Paced {
             inner: built,
             pace: Arc::clone(&pace),
@@ -297,13 +294,24 @@ fn engine<'m>(
     Ok((engine, dropped))
 }
 
+/// The error of a judge, with its name; most have it already.
+fn named(judge: &str, error: &str) -> String {
+    if error.starts_with(&format!("judge `{judge}`")) {
+        error.to_owned()
+    } else {
+        format!("judge `{judge}`: {error}")
+    }
+}
+
 fn replay_of(config: &JudgeConfig, store: &RunStore) -> Result<Replay, String> {
-    let name = config
-        .run
-        .as_deref()
-        .ok_or_else(|| format!("judge {} replays a run; say which with `run:`", config.name))?;
+    let name = config.run.as_deref().ok_or_else(|| {
+        format!(
+            "judge `{}` replays a run; say which with `run:`",
+            config.name
+        )
+    })?;
     store
         .resolve(name)
         .and_then(|run| Replay::of(&run))
-        .map_err(|error| format!("judge {}: {error}", config.name))
+        .map_err(|error| named(&config.name, &error.to_string()))
 }

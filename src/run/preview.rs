@@ -242,6 +242,7 @@ impl JudgePreview {
         self.model.clone_from(&config.model);
         let all_known = self.calls_least > 0 && self.from_past == self.calls_least;
         let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
+        self.widen();
         self.time = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
         if config.is_free() || self.calls_least == 0 {
             self.cost_usd = Some(0.0);
@@ -255,6 +256,15 @@ impl JudgePreview {
         self.as_of = pricing.as_of;
         self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
         self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
+    }
+
+    /// Past cells may tell of less than was reckoned as the least (a shorter reply), and of more than the most: what is
+    /// likely is never outside of what is possible.
+    fn widen(&mut self) {
+        let (input, output) = (self.input_tokens, self.output_tokens);
+        let (least, most) = (&mut self.tokens_least, &mut self.tokens_most);
+        *least = (least.0.min(input), least.1.min(output));
+        *most = (most.0.max(input), most.1.max(output));
     }
 
     /// What the figures rest on: `from 12 past cells`.

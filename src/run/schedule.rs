@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::CachePolicy;
-use super::bench::{Judged, Post, State};
+use super::bench::{Judged, Post, Seat, State};
 use super::core::Core;
 use super::plan::end;
 use super::work::{run, said};
@@ -230,6 +230,34 @@ impl Conductor {
         }
     }
 
+    /// Whether the run's limit was reached before the cell asked anything: it was begun and waited for its share while
+    /// others took theirs. It stays pending, as those that were not begun.
+    async fn was_not_run(&mut self, result: &CellResult, seat: &Seat) -> bool {
+        let calls = result.usage.map_or(0, |usage| usage.calls);
+        if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
+            return false;
+        }
+        // Its own limit may be the one that is reached: then it has a result.
+        let Err(reached) = self.core.budget.check(seat.free) else {
+            return false;
+        };
+        if reached.first {
+            self.core.emitter.send(reached.fact(None, true)).await;
+        }
+        self.stop();
+        true
+    }
+
+    /// Nobody works on a cell any more.
+    fn leave(&self, cell: CellIx) {
+        self.core.bench.names.forget(cell);
+        if let Some(frozen) = &self.core.bench.frozen {
+            // It remembers what each cell was answered; the log holds that already.
+            drop(frozen.take(cell));
+        }
+        self.core.permits.give_back(cell);
+    }
+
     async fn finish(&mut self, done: Done) {
         let (no, of, nth) = done.place;
         let core = Arc::clone(&self.core);
@@ -242,6 +270,12 @@ impl Conductor {
             .and_then(|cells| cells.get(nth))
             .map(|(_, post, _)| *post);
         let seat = post.and_then(|post| core.bench.seat(post.judge));
+        if let Some(seat) = seat
+            && self.was_not_run(&result, seat).await
+        {
+            self.leave(done.cell);
+            return;
+        }
         core.tally
             .judged(&result, seat.is_none_or(|seat| seat.free));
         let (mut recalled, mut through) = (Vec::new(), false);
@@ -279,13 +313,8 @@ impl Conductor {
                     result: Box::new(result),
                 })
                 .await;
-            core.bench.names.forget(done.cell);
-            if let Some(frozen) = &core.bench.frozen {
-                // It remembers what each cell was answered; the log holds that already.
-                drop(frozen.take(done.cell));
-            }
             // Only now, so that the log never shows more cells at once than there are permits.
-            core.permits.give_back(done.cell);
+            self.leave(done.cell);
         }
         if !recalled.is_empty() {
             core.emitter.send(Kind::CellsSettled(recalled)).await;

@@ -359,9 +359,7 @@ fn parent(options: &RunOptions, left: Option<&Left>, store: &RunStore) -> Option
     }
     let (run, cause) = match left {
         Some(left) => (left.run.clone(), ParentCause::Resume),
-        None if options.cache == CachePolicy::Refresh => {
-            (store.runs().into_iter().next()?.id, ParentCause::Refresh)
-        }
+        None if options.cache == CachePolicy::Refresh => (store.newest()?.id, ParentCause::Refresh),
         None => return None,
     };
     Some(Parent {

@@ -1,7 +1,10 @@
 //! dicta.yaml, a transcript and a line of a run's log as JSON Schemas, for editors. What they accept the loaders accept, but for what no schema
 //! can say (files that exist, judges that are named).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::judges;
+use crate::model::ProviderKind;
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -77,7 +80,7 @@ fn judge() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "provider": {"enum": ["gemini", "vertex", "openai", "anthropic", "rules", "replay"]},
+            "provider": {"enum": judges::providers(|_| true)},
             "model": text("The model's name."),
             "base_url": text("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
             "api_key_env": {"type": ["string", "null"], "description": "The variable that holds the key; null: no key. Never a key here."},
@@ -94,7 +97,10 @@ fn judge() -> Value {
             "verdict": {"enum": ["auto", "call", "schema", "text"], "default": "auto"},
             "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2, "default": 0},
             "max_output_tokens": {"type": ["integer", "null"], "minimum": 1, "default": 4096},
-            "reasoning": text("low, high …, where the model has it."),
+            "reasoning": {
+                "description": "low, high …, or a budget in tokens, where the model has it.",
+                "anyOf": [{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}],
+            },
             "seed": {"type": "integer"},
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
             "extra_body": {"type": "object", "description": "Merged into the request."},
@@ -111,7 +117,11 @@ fn judge() -> Value {
                 "additionalProperties": false,
             },
             "stream": {"type": "boolean", "default": true},
-            "requests_per_minute": {"type": "integer", "minimum": 1},
+            "requests_per_minute": {"type": "integer", "minimum": 1, "description": "Of this judge, evenly spaced."},
+            "tokens_per_minute": {"type": "integer", "minimum": 1, "description": "Of the key, prompts and replies together."},
+            "max_attempts": {"type": "integer", "minimum": 1, "maximum": 20, "default": 4, "description": "Of one request, in all."},
+            "context_window": {"type": "integer", "minimum": 1, "description": "Tokens of prompt and reply together; a table knows some models."},
+            "transcript": {"enum": ["auto", "whole", "tools"], "default": "auto", "description": "How the transcript is shown: whole, or a summary and tools that read the rest."},
             "run": text("For replay: the run whose recorded traces answer."),
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
             "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
@@ -120,9 +130,35 @@ fn judge() -> Value {
         },
         "required": ["provider"],
         "additionalProperties": false,
-        "if": {"properties": {"provider": {"enum": ["gemini", "vertex", "openai", "anthropic"]}}},
-        "then": {"required": ["model"]},
+        "allOf": [
+            of(judges::providers(ProviderKind::is_model), json!({"required": ["model"]})),
+            of(judges::providers(|kind| !kind.is_model()), none(judges::MODEL_KEYS)),
+            of(json!(["replay"]), json!({"required": ["run"]})),
+            of(judges::providers(|kind| kind != ProviderKind::Replay), none(&["run"])),
+            of(
+                judges::providers(|kind| kind != ProviderKind::Vertex),
+                none(&["project", "location", "credentials_file"]),
+            ),
+            of(judges::providers(ProviderKind::is_decisions), nothing(judges::of_decisions())),
+        ],
     })
+}
+
+/// What holds for judges of these providers.
+fn of(providers: Value, then: Value) -> Value {
+    json!({"if": {"properties": {"provider": {"enum": providers}}, "required": ["provider"]}, "then": then})
+}
+
+/// Keys that must not be there.
+fn none(keys: &[&str]) -> Value {
+    let keys = keys.iter().map(|key| ((*key).to_owned(), json!(false)));
+    json!({"properties": keys.collect::<Map<_, _>>()})
+}
+
+/// Keys that may be there as long as they ask for nothing.
+fn nothing<'k>(keys: impl Iterator<Item = &'k str>) -> Value {
+    let keys = keys.map(|key| (key.to_owned(), json!({"enum": [null, []]})));
+    json!({"properties": keys.collect::<Map<_, _>>()})
 }
 
 /// The JSON Schema (2020-12) of one native transcript, a line of a JSONL file. Unknown keys are allowed: they stay

@@ -36,7 +36,7 @@ const VERDICTS: &[(&str, VerdictMode)] = &[
 ];
 
 /// Keys that only make sense for a model.
-const MODEL_KEYS: &[&str] = &[
+pub(super) const MODEL_KEYS: &[&str] = &[
     "model",
     "base_url",
     "api_key_env",
@@ -60,6 +60,17 @@ const MODEL_KEYS: &[&str] = &[
     "context_window",
     "transcript",
 ];
+
+/// The names of the providers that are wanted, as a JSON Schema lists them.
+pub(super) fn providers(wanted: impl Fn(ProviderKind) -> bool) -> Value {
+    let names = PROVIDERS.iter().filter(|(_, kind)| wanted(*kind));
+    names.map(|(name, _)| Value::from(*name)).collect()
+}
+
+/// Keys that a judge which answers with probabilities does not take.
+pub(super) fn of_decisions() -> impl Iterator<Item = &'static str> {
+    decisions::NOT_TAKEN.iter().map(|(key, _)| *key)
+}
 
 /// What reading judges needs besides the document.
 pub(super) struct JudgeCx<'c> {
@@ -204,7 +215,7 @@ fn model(
     } else if let Some(n) = fields.integer("max_output_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
-    judge.reasoning = fields.text("reasoning");
+    judge.reasoning = reasoning(fields);
     judge.seed = fields.integer("seed", i64::MIN..=i64::MAX);
     judge.headers = headers(fields);
     judge.extra_body = match fields.value("extra_body") {
@@ -223,6 +234,17 @@ fn model(
         .and_then(|n| u32::try_from(n).ok());
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
     more::read(fields, judge, cx);
+}
+
+/// A word, or a budget in tokens.
+fn reasoning(fields: &mut Fields<'_>) -> Option<String> {
+    match fields.value("reasoning") {
+        Some(Value::Number(_)) => {
+            let tokens = fields.integer("reasoning", 0..=i64::from(u32::MAX));
+            tokens.map(|tokens| tokens.to_string())
+        }
+        _ => fields.text("reasoning"),
+    }
 }
 
 fn base_url(fields: &mut Fields<'_>) -> Option<String> {

@@ -12,6 +12,7 @@ mod evalbench;
 mod forms;
 mod of_judges;
 mod of_reading;
+mod of_schema;
 
 /// An environment with a data directory.
 fn data() -> Env {

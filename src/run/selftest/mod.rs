@@ -10,7 +10,7 @@
 //! are built-in questions with answers of known truth.
 //!
 //! The runs are of a workspace of their own (`selftest` in the data directory), so that no board shows them; they lie with
-//! the workspace's runs, so that `dicta show` finds them.
+//! the workspace's runs, so that `dicta show` finds them by their letters; `@` passes over them.
 
 mod attacks;
 mod bases;
@@ -31,7 +31,7 @@ use self::attacks::{Case, Family, Way, reversed};
 use self::bases::Bases;
 pub use self::card::{Card, FamilyRow};
 use super::{CachePolicy, RunError, RunOptions};
-use crate::event::RunState;
+use crate::event::{RunHeader, RunState};
 use crate::handlers::Registry;
 use crate::model::{CellIx, CellName, CellResult, RunId, Usage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
@@ -253,7 +253,7 @@ impl SelfTest {
         let options = RunOptions {
             judge: Some(self.judge.clone()),
             cache: self.cache,
-            label: format!("selftest of judge {}: {what}", self.judge),
+            label: format!("{}{}: {what}", RunHeader::SELFTEST, self.judge),
             ..RunOptions::default()
         };
         Ok(Stage {

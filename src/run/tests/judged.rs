@@ -8,9 +8,10 @@ use tokio::sync::Semaphore;
 use super::support::{
     Known, Scripted, bench_of, key, outcomes, planned, run, run_with, story, transcript,
 };
+use crate::clock::FakeClock;
 use crate::event::Kind;
 use crate::judge::Budget;
-use crate::model::{Budgets, CellIx, CellResult, Outcome, RunId};
+use crate::model::{Budgets, CellIx, CellResult, Millis, Outcome, RunId};
 use crate::run::RunOptions;
 use crate::run::window::AHEAD;
 
@@ -252,6 +253,34 @@ async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
         .filter(|line| !line.starts_with("plan"))
         .collect();
     assert_eq!(told, ["budget usd"]);
+}
+
+#[tokio::test]
+async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
+    let clock = Arc::new(FakeClock::new());
+    let passing = Arc::clone(&clock);
+    // As of a cell that the budget let wait until nothing was left: it made no call.
+    let judge = Arc::new(Scripted::new(move |ask| {
+        if &*ask.transcript.id == "t0" {
+            return Outcome::Pass;
+        }
+        passing.advance(Millis::from_secs(120));
+        Outcome::Budget
+    }));
+    let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
+        let mut limits = Budgets::default();
+        limits.run.max_minutes = Some(1.0);
+        core.budget = Arc::new(Budget::new(limits, clock));
+    })
+    .ended()
+    .await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+    assert_eq!((totals.cells, totals.pending), (30, 29));
+    let told = story(&log);
+    assert_eq!(
+        told.iter().filter(|line| *line == "budget minutes").count(),
+        1
+    );
 }
 
 #[tokio::test]

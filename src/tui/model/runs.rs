@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
 use crate::event::{Kind, Phase, RunEvent, RunState};
-use crate::model::{CellIx, CellResult, Millis, RunId};
+use crate::model::{Bill, CellIx, Millis, RunId, counted};
 
 /// Names a run before it has an id; counts up over the program's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,10 +52,6 @@ pub(crate) struct Run {
     pub(crate) judging_since: Option<Millis>,
     /// Cells whose judge waits for another attempt.
     pub(crate) backing_off: BTreeSet<CellIx>,
-    /// USD so far, of the cells whose cost is known.
-    pub(crate) cost: Option<f64>,
-    /// Some cell's cost is not known.
-    pub(crate) unpriced: bool,
 }
 
 /// How far a run is.
@@ -84,17 +80,15 @@ impl Run {
         self.state.apply(event);
         match &event.kind {
             Kind::CellsSettled(settled) => {
-                for one in settled {
-                    self.ended(&one.1);
-                }
+                self.done += settled.len() as u64;
             }
             Kind::CellStarted { .. } => {
                 self.begun += 1;
                 self.judging_since.get_or_insert(event.at);
             }
-            Kind::CellFinished { result, .. } => {
+            Kind::CellFinished { .. } => {
                 self.judged += 1;
-                self.ended(result);
+                self.done += 1;
             }
             _ => {}
         }
@@ -105,15 +99,6 @@ impl Run {
             } else {
                 self.backing_off.remove(&cell);
             }
-        }
-    }
-
-    fn ended(&mut self, result: &CellResult) {
-        self.done += 1;
-        let asked = result.usage.is_some_and(|usage| usage.calls > 0);
-        match result.cost_usd {
-            Some(usd) => self.cost = Some(self.cost.unwrap_or(0.0) + usd),
-            None => self.unpriced |= asked,
         }
     }
 
@@ -135,11 +120,6 @@ impl Run {
     /// Cells planned so far.
     pub(crate) fn planned(&self) -> u64 {
         self.state.cells.len() as u64
-    }
-
-    /// USD so far; `None`: nothing was asked that costs. Whether some of it is not known.
-    pub(crate) fn cost(&self) -> (Option<f64>, bool) {
-        (self.cost, self.unpriced)
     }
 
     /// The run's own time at a moment of the model.
@@ -205,6 +185,17 @@ impl Runs {
     /// The newest run that has begun: what a child run names as its parent.
     pub(crate) fn newest(&self) -> Option<&RunId> {
         self.map.values().rev().find_map(|run| run.id.as_ref())
+    }
+}
+
+/// What is known of a sum, and how much is not; `None`: nothing was asked that costs.
+pub(crate) fn billed(bill: Bill) -> Option<String> {
+    let calls = counted(bill.unknown, "call");
+    match (bill.usd > 0.0, bill.unknown > 0) {
+        (false, false) => None,
+        (false, true) => Some(format!("cost unknown for {calls}")),
+        (true, false) => Some(usd(bill.usd)),
+        (true, true) => Some(format!("{} + unknown for {calls}", usd(bill.usd))),
     }
 }
 

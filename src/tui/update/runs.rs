@@ -9,7 +9,7 @@ pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use super::frozen;
 use crate::event::{Kind, RunEvent};
-use crate::model::{CellIx, CellResult, Outcome, RunId, counted};
+use crate::model::{Bill, CellIx, CellResult, Outcome, RunId, counted};
 use crate::record::Board;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
@@ -18,7 +18,7 @@ use crate::tui::model::cells::{Cells, Flip};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::Pane;
-use crate::tui::model::runs::{Run, Stage, Ticket, usd};
+use crate::tui::model::runs::{Run, Stage, Ticket, billed};
 use crate::tui::model::saves::{Report, brief};
 use crate::tui::model::trace::StepAt;
 
@@ -353,12 +353,11 @@ fn summary(run: &Run, glyphs: &Glyphs) -> String {
     if totals.pending > 0 {
         said.insert(2, format!("{} not judged", totals.pending));
     }
-    if let Some(amount) = totals.cost_usd.filter(|usd| *usd > 0.0) {
-        said.push(usd(amount));
-    }
-    if let Some(bill) = totals.bill {
-        said.push(bill.to_string());
-    }
+    let bill = totals.bill.unwrap_or(Bill {
+        usd: totals.cost_usd.unwrap_or(0.0),
+        unknown: 0,
+    });
+    said.extend(billed(bill));
     let how = if totals.cancelled { " cancelled" } else { "" };
     let mut text = format!("run {name}{how}: {}", said.join(", "));
     if let Some(stop) = run.state.budgets.iter().find(|stop| stop.hard) {

@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use crate::model::Millis;
+use crate::model::{Bill, Millis};
 use crate::theme::{Glyphs, Role};
 use crate::tui::model::cells::Counts;
 use crate::tui::model::pane::Layout;
-use crate::tui::model::runs::{Run, Stage, usd};
+use crate::tui::model::runs::{Run, Stage, billed};
 use crate::tui::model::{Model, Place, statistics};
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::line::{self, Row};
@@ -219,23 +219,16 @@ fn budget(model: &Model) -> Option<(u8, Bit)> {
     Some((6, bit(2, format!("budget: {why}"), Role::Warning)))
 }
 
-/// What the live runs cost so far.
+/// What the live runs cost so far, as far as it is known.
 fn spent(model: &Model) -> Vec<(u8, Bit)> {
-    let (mut sum, mut unpriced) = (None, false);
-    for (_, run) in model.runs().live() {
-        let (cost, unknown) = run.cost();
-        unpriced |= unknown;
-        if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
-            sum = Some(sum.unwrap_or(0.0) + cost);
-        }
-    }
-    let text = match (sum, unpriced) {
-        (Some(sum), false) => usd(sum),
-        (Some(sum), true) => format!("over {}", usd(sum)),
-        (None, true) => "cost unknown".to_owned(),
-        (None, false) => return Vec::new(),
-    };
-    vec![(3, bit(4, text, Role::Text))]
+    let live = model
+        .runs()
+        .live()
+        .map(|(_, run)| run.state.stats.bill_so_far());
+    let text = billed(live.fold(Bill::NOTHING, Bill::plus));
+    text.map(|text| (3, bit(4, text, Role::Text)))
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ const ONCE: &str = "it is asked once, and has no turns";
 const SILENT: &str = "it writes no text: its answers are probabilities";
 
 /// Keys that mean nothing to it.
-const NOT_TAKEN: &[(&str, &str)] = &[
+pub(super) const NOT_TAKEN: &[(&str, &str)] = &[
     ("tools", "it answers questions and calls no functions"),
     (
         "verdict",

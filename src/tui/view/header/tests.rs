@@ -4,10 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
 use super::*;
-use crate::event::CellState;
-use crate::model::Outcome;
+use crate::event::{CellState, Kind, RunEvent};
+use crate::model::{CellIx, CellResult, Outcome, ProviderKind, Usage};
 use crate::theme::Theme;
-use crate::tui::model::cells::tests::{board, outline};
+use crate::tui::model::cells::tests::{board, keys, outline, transcript};
 use crate::tui::model::runs::Ticket;
 
 fn row(model: &Model, width: u16) -> String {
@@ -61,13 +61,48 @@ fn demo() -> Model {
         judged: 3,
         done: 41,
         judging_since: Some(Millis(0)),
-        cost: Some(0.12),
         ..Run::default()
     };
     run.state.cells = vec![CellState::default(); 60];
+    run.state.stats = costing(Some(0.12));
     model.live.runs.map.insert(Ticket(1), run);
     model.now = Millis(3000);
     model
+}
+
+/// Statistics of a run of which one paid cell has ended, after two calls.
+fn costing(usd: Option<f64>) -> crate::event::Stats {
+    let mut header = crate::tui::model::cells::tests::header("k3f9", &["x?"], "v1");
+    header.judges[0].config.provider = ProviderKind::Openai;
+    header.judges[0].config.prices = None;
+    let mut result = CellResult::new(Outcome::Pass, "");
+    result.cost_usd = usd;
+    result.usage = Some(Usage {
+        calls: 2,
+        ..Usage::default()
+    });
+    result.bill = usd.is_none().then_some(Bill {
+        usd: 0.12,
+        unknown: 2,
+    });
+    let mut stats = crate::event::Stats::default();
+    let kinds = [
+        Kind::RunStarted(Box::new(header)),
+        Kind::CellsPlanned {
+            transcript: transcript("a"),
+            first: CellIx(0),
+            keys: keys(&["x?"]),
+        },
+        Kind::CellFinished {
+            cell: CellIx(0),
+            result: Box::new(result),
+        },
+    ];
+    for (seq, kind) in (0..).zip(kinds) {
+        let at = Millis(0);
+        stats.apply(&RunEvent { seq, at, kind });
+    }
+    stats
 }
 
 #[test]
@@ -89,6 +124,10 @@ fn what_matters_least_goes_first_and_badges_never() {
     for width in 1..30 {
         let _drawn = row(&model, width);
     }
+    let mut unknown = demo();
+    let (_, run) = unknown.live.runs.map.first_mut().expect("a run");
+    run.state.stats = costing(None);
+    assert!(row(&unknown, 160).contains("$0.12 + unknown for 2 calls"));
     let mut ended = demo();
     ended.live.runs.map.clear();
     assert!(!row(&ended, 120).contains("live"));
