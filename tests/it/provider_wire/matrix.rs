@@ -10,17 +10,22 @@ use serde_json::{Value, json};
 use crate::cli::{Bench, of_type, rows, text};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
+/// A body that only one dialect has: what it is, the stream, the outcome.
+type Own = (&'static str, &'static str, &'static str);
+
 /// A dialect.
 struct Speaker {
     /// `provider:` in dicta.yaml.
     provider: &'static str,
+    /// Further settings of the judge.
+    settings: &'static str,
     dialect: Dialect,
     /// How a reply ends that hit its token limit.
     length: &'static str,
     /// How replies end that were kept back.
     blocked: &'static [&'static str],
     /// Bodies that only this dialect has: what, the stream, the outcome.
-    own: &'static [(&'static str, &'static str, &'static str)],
+    own: &'static [Own],
     /// Whether a call's arguments travel as text, so that they can be broken.
     text_arguments: bool,
 }
@@ -28,6 +33,7 @@ struct Speaker {
 const SPEAKERS: &[Speaker] = &[
     Speaker {
         provider: "openai",
+        settings: ", model: m",
         dialect: Dialect::Openai,
         length: "length",
         blocked: &["content_filter"],
@@ -62,28 +68,130 @@ const SPEAKERS: &[Speaker] = &[
     },
     Speaker {
         provider: "gemini",
+        settings: ", model: m",
         dialect: Dialect::Gemini,
         length: "MAX_TOKENS",
-        blocked: &["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST"],
-        own: &[
-            (
-                "a blocked prompt",
-                "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
-                "judge_error",
-            ),
-            (
-                "an error after a reason",
-                "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"{\\\"passed\\\":true}\"}]},\"finishReason\":\"STOP\"}]}\n\n{\"error\": {\"code\": 499, \"message\": \"boom\"}}\n",
-                "judge_error",
-            ),
-            (
-                "no candidates",
-                "data: {\"candidates\":[]}\n\n",
-                "truncated",
-            ),
-        ],
+        blocked: GEMINI_BLOCKED,
+        own: GEMINI_OWN,
         text_arguments: false,
     },
+    Speaker {
+        provider: "vertex",
+        settings: ", model: m, api_key_env: GEMINI_API_KEY",
+        dialect: Dialect::Gemini,
+        length: "MAX_TOKENS",
+        blocked: GEMINI_BLOCKED,
+        own: GEMINI_OWN,
+        text_arguments: false,
+    },
+    Speaker {
+        provider: "vertex",
+        settings: ", model: claude-opus-5, api_key_env: GEMINI_API_KEY",
+        dialect: Dialect::Anthropic,
+        length: "max_tokens",
+        blocked: &["refusal", "pause_turn"],
+        own: ANTHROPIC_OWN,
+        text_arguments: true,
+    },
+    Speaker {
+        provider: "anthropic",
+        settings: ", model: m",
+        dialect: Dialect::Anthropic,
+        length: "model_context_window_exceeded",
+        blocked: &["refusal", "pause_turn"],
+        own: ANTHROPIC_OWN,
+        text_arguments: true,
+    },
+    Speaker {
+        provider: "openai-responses",
+        settings: ", model: m",
+        dialect: Dialect::Responses,
+        length: "max_output_tokens",
+        blocked: &["content_filter"],
+        own: RESPONSES_OWN,
+        text_arguments: true,
+    },
+];
+
+const GEMINI_BLOCKED: &[&str] = &["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST"];
+
+const GEMINI_OWN: &[Own] = &[
+    (
+        "a blocked prompt",
+        "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
+        "judge_error",
+    ),
+    (
+        "an error after a reason",
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"{\\\"passed\\\":true}\"}]},\"finishReason\":\"STOP\"}]}\n\n{\"error\": {\"code\": 499, \"message\": \"boom\"}}\n",
+        "judge_error",
+    ),
+    (
+        "no candidates",
+        "data: {\"candidates\":[]}\n\n",
+        "truncated",
+    ),
+];
+
+const ANTHROPIC_OWN: &[Own] = &[
+    (
+        "an error event",
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"boom\"}}\n\n",
+        "judge_error",
+    ),
+    (
+        "an end without message_stop",
+        "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+        "truncated",
+    ),
+    (
+        "an end without a reason",
+        "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        "truncated",
+    ),
+    (
+        "only pings",
+        "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        "truncated",
+    ),
+];
+
+const RESPONSES_OWN: &[Own] = &[
+    (
+        "a refusal",
+        "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"refusal\",\"refusal\":\"I cannot.\"}]}]}}\n\n",
+        "judge_error",
+    ),
+    (
+        "a flat error",
+        "event: error\ndata: {\"type\":\"error\",\"code\":\"x\",\"message\":\"boom\"}\n\n",
+        "judge_error",
+    ),
+    (
+        "a failed response",
+        "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"boom\"}}}\n\n",
+        "judge_error",
+    ),
+    (
+        "a cancelled response",
+        "data: {\"type\":\"response.cancelled\",\"response\":{\"status\":\"cancelled\"}}\n\n",
+        "truncated",
+    ),
+    (
+        "an item that never ended",
+        "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"item_id\":\"m\",\"delta\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+        "truncated",
+    ),
+    (
+        "[DONE] in the place of its last event",
+        "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}]}}\n\ndata: [DONE]\n\n",
+        "truncated",
+    ),
+    (
+        "a completed response of no items",
+        "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}\n\n",
+        "unparsed",
+    ),
 ];
 
 /// One fault: what it is, the server's reply, the outcome.
@@ -115,10 +223,26 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
             "judge_error",
         ));
     }
-    let boom = || json!({"code": 503, "message": "boom"});
-    for (what, reply) in [
+    let boom = json!({"code": 503, "message": "boom"});
+    let in_it = [
         ("a malformed chunk", good().then_malformed()),
-        ("an error in the stream", good().then_error(boom())),
+        ("an error in the stream", good().then_error(boom)),
+        ("compressed", good().header("content-encoding", "gzip")),
+    ];
+    let in_it = in_it.into_iter();
+    all.extend(in_it.map(|(what, reply)| (what.to_owned(), reply, "judge_error")));
+    for (what, body, outcome) in speaker.own {
+        all.push(((*what).to_owned(), Reply::raw(*body), outcome));
+    }
+    // Those that slow everybody down come last.
+    all.extend(of_the_server());
+    all
+}
+
+/// What is no reply of the protocol at all.
+fn of_the_server() -> Vec<Fault> {
+    let mut all: Vec<Fault> = Vec::new();
+    for (what, reply) in [
         (
             "200 with an error",
             Reply::raw(r#"{"error":{"message":"boom"}}"#),
@@ -128,7 +252,6 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
             Reply::raw("<html><b>Good day</b></html>\n"),
         ),
         ("200 with JSON of another kind", Reply::raw("[1, 2, 3]\n")),
-        ("compressed", good().header("content-encoding", "gzip")),
         (
             "a redirect",
             Reply::status(307).header("location", "http://127.0.0.1:9/"),
@@ -145,10 +268,6 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
     ] {
         all.push((what.into(), reply, "judge_error"));
     }
-    for (what, body, outcome) in speaker.own {
-        all.push(((*what).to_owned(), Reply::raw(*body), outcome));
-    }
-    // Those that slow everybody down come last.
     for status in [
         400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 500, 502, 504, 429, 503, 529,
     ] {
@@ -160,6 +279,62 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
     }
     all
 }
+
+/// Two speakers without a dialect of the server's own: their replies are written out. With a good answer and bad ones.
+const DECIDERS: [(&Speaker, &str, &[&str]); 2] = [
+    (
+        &Speaker {
+            provider: "openai-decisions",
+            settings: ", model: m",
+            dialect: Dialect::Openai,
+            length: "",
+            blocked: &[],
+            own: &[],
+            text_arguments: false,
+        },
+        r#"[{"type":"predicate","probability":0.93}]"#,
+        &[
+            "[]",
+            "null",
+            "{}",
+            r#"[{"type":"predicate"}]"#,
+            r#"[{"type":"predicate","probability":null}]"#,
+            r#"[{"type":"predicate","probability":"0.93"}]"#,
+            r#"[{"type":"predicate","probability":NaN}]"#,
+            r#"[{"type":"predicate","probability":1e999}]"#,
+            r#"[{"type":"predicate","probability":1.5}]"#,
+            r#"[{"type":"predicate","probability":-0.1}]"#,
+            r#"[{"type":"choice","probability":0.93}]"#,
+            r#"[{"type":"predicate","probability":0.93},{"type":"predicate","probability":0.1}]"#,
+        ],
+    ),
+    (
+        &Speaker {
+            provider: "gemini-decisions",
+            settings: ", model: m",
+            dialect: Dialect::Gemini,
+            length: "",
+            blocked: &[],
+            own: &[],
+            text_arguments: false,
+        },
+        r#"{"met":{"noul":0.93}}"#,
+        &[
+            "[]",
+            "null",
+            "{}",
+            r#"{"met":{}}"#,
+            r#"{"met":{"noul":null}}"#,
+            r#"{"met":{"noul":"0.93"}}"#,
+            r#"{"met":{"noul":NaN}}"#,
+            r#"{"met":{"noul":1e999}}"#,
+            r#"{"met":{"noul":1.5}}"#,
+            r#"{"met":{"noul":-0.1}}"#,
+            r#"{"unmet":{"noul":0.93}}"#,
+            r#"{"met":{"choice":0.93}}"#,
+        ],
+    ),
+];
 
 /// Replies that arrived and state no verdict, as text.
 fn of_the_text() -> Vec<Fault> {
@@ -359,7 +534,7 @@ impl Matrix {
     }
 
     fn check(&self, how: &str, lines: &[Value]) {
-        let provider = self.speaker.provider;
+        let provider = format!("{}{}", self.speaker.provider, self.speaker.settings);
         assert_eq!(lines.len(), self.expected.len(), "{provider}, {how}");
         for ((id, what, outcome), line) in self.expected.iter().zip(lines) {
             let told = format!("{provider}, {how}, {what}: {line}");
@@ -382,8 +557,9 @@ impl Matrix {
     fn hold(&self) {
         let Speaker { provider, .. } = self.speaker;
         let (live, printed) = self.run(&format!(
-            "{{ provider: {provider}, base_url: '{}', model: m, max_attempts: 1{} }}",
+            "{{ provider: {provider}, base_url: '{}', max_attempts: 1{}{} }}",
             self.server.base_url(),
+            self.speaker.settings,
             self.tools
         ));
         self.check("live", &live);
@@ -427,6 +603,42 @@ fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
         faults.extend(of_the_text());
         faults.extend(of_the_wire(speaker));
+        Matrix::new(speaker, faults, "", judged).hold();
+    }
+}
+
+/// The two that answer with probabilities: nothing is streamed, and every number counts.
+#[test]
+fn no_fault_of_a_decision_is_a_verdict() {
+    for (speaker, good, bad) in DECIDERS {
+        let answer = |answers: &str| {
+            // Longer than any cut below.
+            let note = "n".repeat(500);
+            Reply::raw(format!(
+                r#"{{"answers":{answers},"note":"{note}","usage":{{"input_tokens":50}}}}"#
+            ))
+        };
+        let mut faults = vec![("good".to_owned(), answer(good), "pass")];
+        faults.extend(
+            bad.iter()
+                .map(|answers| ((*answers).to_owned(), answer(answers), "unparsed")),
+        );
+        faults.push(("an empty object".to_owned(), Reply::raw("{}"), "unparsed"));
+        let blocked = r#"{"answers":{},"prompt_feedback":{"block_reason":"SAFETY"}}"#;
+        faults.push(("blocked".to_owned(), Reply::raw(blocked), "judge_error"));
+        for at in [0, 1, 20, 100, 200, 300, 400] {
+            faults.push((
+                format!("broken at {at}"),
+                answer(good).cut_at(at),
+                "truncated",
+            ));
+            faults.push((
+                format!("ended at {at}"),
+                answer(good).end_at(at),
+                "truncated",
+            ));
+        }
+        faults.extend(of_the_server());
         Matrix::new(speaker, faults, "", judged).hold();
     }
 }
