@@ -8,6 +8,7 @@ mod calibrated;
 mod cell_name;
 mod ids;
 mod judge;
+mod label;
 mod money;
 mod panel;
 mod reply;
@@ -25,12 +26,11 @@ pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
     is_loopback_url,
 };
+pub use label::Label;
 pub use money::{Bill, Budgets, Caps, Pricing};
 pub use panel::{Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
-pub use result::{
-    CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,
-};
+pub use result::{CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, Votes, decide};
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibrated::shown;
-use super::{Bill, Calibrated, Millis, Ruling, RunId, Said, Usage, WallTime};
+use super::{Bill, Calibrated, Millis, Ruling, RunId, Said, Usage};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -401,33 +401,6 @@ pub(super) fn median(mut scores: Vec<f64>) -> Option<f64> {
         n if n % 2 == 1 => Some(scores[mid]),
         _ => Some(f64::midpoint(scores[mid - 1], scores[mid])),
     }
-}
-
-/// A human's verdict on a transcript × eval. Never shown to a judge.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Label {
-    /// The transcript's id.
-    pub transcript: String,
-    /// The rubric's id; absent: any rubric with that eval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rubric: Option<String>,
-    /// The eval's id.
-    pub eval: String,
-    /// The human's verdict.
-    pub passed: bool,
-    /// A score, where given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// Who.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<WallTime>,
-    /// Why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Writer {
                         self.sync_when_due(&mut sync_due)?;
                         if n > 1 {
                             // Many are at work: whoever tells the next fact need not wake this thread for it.
-                            std::thread::sleep(GATHER);
+                            std::thread::park_timeout(GATHER);
                         }
                     }
                 }

@@ -18,6 +18,7 @@ mod rows;
 #[cfg(test)]
 mod rows_tests;
 mod ruling;
+mod score;
 mod stats;
 mod trace;
 mod wrap;

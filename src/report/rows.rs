@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 
+use super::score::RubricScore;
 use crate::event::{
     BudgetStop, CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, Stats, ToolFact,
 };
@@ -459,47 +460,6 @@ fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
         spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
     };
     members.map(|member| name(member.judge)).collect()
-}
-
-/// A rubric's score on a transcript, as it adds up (design.md 5).
-#[derive(Debug, Default)]
-struct RubricScore {
-    weighted: bool,
-    sum: f64,
-    weights: f64,
-    required_failed: bool,
-    undecided: bool,
-}
-
-impl RubricScore {
-    fn add(&mut self, weight: f64, required: bool, outcome: Outcome, score: Option<f64>) {
-        match outcome.passed() {
-            Some(passed) => {
-                let score = score.unwrap_or(if passed { 1.0 } else { 0.0 });
-                self.sum += weight * score;
-                self.weights += weight;
-                self.required_failed |= required && !passed;
-            }
-            None => self.undecided |= required,
-        }
-    }
-
-    fn close(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
-        /// Sums of tenths are not exact; a score that prints as the threshold reaches it.
-        const SLACK: f64 = 1e-9;
-        if self.weights <= 0.0 {
-            return (None, None);
-        }
-        let score = self.sum / self.weights;
-        let passed = if self.required_failed {
-            Some(false)
-        } else if self.undecided {
-            None
-        } else {
-            Some(score + SLACK >= threshold)
-        };
-        (passed, Some(score))
-    }
 }
 
 impl Open {

@@ -208,6 +208,11 @@ mod tests {
     }
 
     #[test]
+    fn the_environment_has_no_empty_variables() {
+        assert_eq!(env("").get("K"), None);
+    }
+
+    #[test]
     fn a_key_file_is_for_its_owner_alone() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key");

@@ -473,12 +473,6 @@ fn the_schemas_for_editors_agree_with_the_loader() {
 }
 
 #[test]
-fn the_environment_has_no_empty_variables() {
-    let env = Env(HashMap::from([("A".to_owned(), String::new())]));
-    assert_eq!(env.get("A"), None);
-}
-
-#[test]
 fn a_workspace_with_a_fault_still_has_its_runs() {
     let folder = config("judgs: {}\nruns: here\n");
     assert!(folder.load().is_err());

@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::caps::claude::{self, Thinking};
 use super::client::{Dialect, Omit, Reader};
+use super::declared::Declared;
 use super::gemini::is_version;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, TurnIx};
+use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
@@ -104,6 +105,7 @@ pub(super) struct Messages {
     config: JudgeConfig,
     endpoint: Endpoint,
     extra: Map<String, Value>,
+    tools: Declared,
     limit: u32,
     thinking: Map<String, Value>,
 }
@@ -120,6 +122,7 @@ impl Messages {
         Ok(Self {
             thinking: thinking(config, limit)?,
             extra: extra(config)?,
+            tools: Declared::default(),
             limit,
             endpoint,
             config: config.clone(),
@@ -243,6 +246,14 @@ fn budget(tokens: u32) -> Value {
     json!({"type": "enabled", "budget_tokens": tokens})
 }
 
+/// The declared functions as the protocol spells them.
+fn declarations(tools: &[ToolDecl]) -> String {
+    let all = tools.iter().map(|tool| {
+        json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
+    });
+    text(&all.collect::<Vec<_>>())
+}
+
 impl Dialect for Messages {
     fn url(&self) -> &str {
         &self.endpoint.url
@@ -267,14 +278,17 @@ impl Dialect for Messages {
             Choice::Only(name) if self.thinks(omit) || omit.has("tool_choice") => Some(name),
             _ => None,
         };
-        let tools: Vec<Value> = all
-            .iter()
-            .filter(|tool| unforced.is_none_or(|only| tool.name == *only))
-            .map(|tool| {
-                json!({"name": tool.name, "description": tool.description,
-                    "input_schema": tool.schema})
-            })
-            .collect();
+        let tools = match unforced {
+            None => self.tools.piece(all, declarations),
+            Some(only) => {
+                let left: Vec<ToolDecl> = all
+                    .iter()
+                    .filter(|tool| tool.name == *only)
+                    .cloned()
+                    .collect();
+                self.tools.piece(&left, declarations)
+            }
+        };
         let nudge = unforced.map(|only| {
             format!(
                 "This is your last turn, and `{only}` is all that is left to call: call it now."
@@ -290,10 +304,11 @@ impl Dialect for Messages {
             body.member("system", &system);
         }
         body.array("messages", messages);
-        if !tools.is_empty() {
-            body.member("tools", &tools);
+        let has_tools = tools.is_some();
+        if let Some(tools) = tools {
+            body.shared("tools", tools);
         }
-        body.members(&self.settings(turn, !tools.is_empty(), omit));
+        body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }
 

@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::client::{Dialect, Omit, Reader};
+use super::declared::Declared;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, TurnIx};
+use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
@@ -93,6 +94,7 @@ pub(super) struct Responses {
     /// OpenAI itself, whose word on how a reply ended can be relied on.
     official: bool,
     extra: Map<String, Value>,
+    tools: Declared,
 }
 
 impl Responses {
@@ -110,6 +112,7 @@ impl Responses {
             )));
         }
         Ok(Self {
+            tools: Declared::default(),
             official: url.host_str() == Some("api.openai.com"),
             url: url.into(),
             extra,
@@ -175,6 +178,16 @@ impl Responses {
     }
 }
 
+/// The declared functions as the protocol spells them: flat.
+fn declarations(tools: &[ToolDecl]) -> String {
+    let all = tools.iter().map(|tool| {
+        // `strict` is said either way: left out, the service takes it for true.
+        json!({"type": "function", "name": tool.name, "description": tool.description,
+            "parameters": tool.schema, "strict": strict::fits(&tool.schema)})
+    });
+    text(&all.collect::<Vec<_>>())
+}
+
 impl Dialect for Responses {
     fn url(&self) -> &str {
         &self.url
@@ -189,14 +202,7 @@ impl Dialect for Responses {
     }
 
     fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
-        let tools: Vec<Value> = declared(turn)?
-            .iter()
-            .map(|tool| {
-                // Said either way: left out, the service takes it for true.
-                json!({"type": "function", "name": tool.name, "description": tool.description,
-                    "parameters": tool.schema, "strict": strict::fits(&tool.schema)})
-            })
-            .collect();
+        let tools = self.tools.piece(declared(turn)?, declarations);
         let (instructions, input) = history::input(turn.history)?;
         let mut body = Pieces::new();
         body.member("model", &self.config.model);
@@ -204,10 +210,11 @@ impl Dialect for Responses {
             body.member("instructions", &instructions);
         }
         body.array("input", input);
-        if !tools.is_empty() {
-            body.member("tools", &tools);
+        let has_tools = tools.is_some();
+        if let Some(tools) = tools {
+            body.shared("tools", tools);
         }
-        body.members(&self.settings(turn, !tools.is_empty(), omit));
+        body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }
 

@@ -253,7 +253,7 @@ async fn errors_are_read_in_both_shapes_and_tried_again_by_their_status() {
         ),
         (
             Reply::status(500).body(openai),
-            4,
+            2,
             "server_error: 'messages' is required",
         ),
         (

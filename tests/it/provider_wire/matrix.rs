@@ -435,7 +435,7 @@ fn of_the_call(speaker: &Speaker) -> Vec<Fault> {
             (
                 "half the arguments",
                 submit(r#"{"reasoning":"r","passed":true,"score":1"#),
-                "unparsed",
+                "truncated",
             ),
             ("no JSON", submit("passed"), "unparsed"),
             (

@@ -22,6 +22,13 @@ pub(super) async fn read_request(
         if stream.read_buf(buffer).await? == 0 {
             return Ok(None);
         }
+        if !buffer[0].is_ascii_uppercase() {
+            // No method begins so; a TLS client's first words do. Servers say so and hang up.
+            stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+                .await?;
+            return Ok(None);
+        }
     };
     let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
     let mut lines = head.split("\r\n");
