@@ -142,6 +142,16 @@ async fn a_reply_that_is_not_streamed_is_read_too() {
     }
 }
 
+/// As aimock says of every reply whose fixture gives no figures.
+#[tokio::test]
+async fn a_server_that_counts_no_tokens_is_not_believed_to_be_free() {
+    for dialect in ALL {
+        let bench = Bench::of(dialect, vec![Reply::text("ok").usage(0, 0)]);
+        let usage = bench.send().await.expect("a reply").usage;
+        assert_eq!((usage.input, usage.calls), (None, 1), "{dialect:?}");
+    }
+}
+
 #[tokio::test]
 async fn text_is_told_while_the_model_thinks() {
     let pause = Pause::new();
