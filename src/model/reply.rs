@@ -92,6 +92,20 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What a server really counted. No prompt has no tokens: a server that says so (mocks and gateways do) has counted
+    /// nothing, and its zeros are no figures.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        if self.input != Some(0) {
+            return self;
+        }
+        Self {
+            output: self.output.filter(|tokens| *tokens > 0),
+            calls: self.calls,
+            ..Self::default()
+        }
+    }
+
     /// The sum; a figure known on one side only stays known (the calls say how many it covers).
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -213,9 +213,13 @@ impl Client {
             read = self.ask(body, &mut *reader, &mut told, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(cut(format!("{OVERDUE}{WHOLE}"))),
         };
-        let billed = reader.billed();
+        let billed = reader.billed().map(Usage::counted);
         let done = read
             .and_then(|()| reader.end())
+            .map(|finished| Finished {
+                usage: finished.usage.counted(),
+                ..finished
+            })
             .map_err(|error| self.as_told(error, billed));
         told.exchange.cost_unknown |= match &done {
             Ok(_) => false,

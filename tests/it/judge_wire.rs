@@ -25,7 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::wire::{Dialect, Pause, Reply, Request, WireServer};
 
-const ALL: [Dialect; 3] = [Dialect::Openai, Dialect::Gemini, Dialect::Anthropic];
+const ALL: [Dialect; 4] = [
+    Dialect::Openai,
+    Dialect::Gemini,
+    Dialect::Anthropic,
+    Dialect::Responses,
+];
 
 /// Answers every call with a page that names a release.
 struct Page(ToolDecl);
@@ -82,6 +87,10 @@ impl Bench {
             Dialect::Openai => (ProviderKind::Openai, WireServer::openai(replies)),
             Dialect::Gemini => (ProviderKind::Gemini, WireServer::gemini(replies)),
             Dialect::Anthropic => (ProviderKind::Anthropic, WireServer::anthropic(replies)),
+            Dialect::Responses => (
+                ProviderKind::OpenaiResponses,
+                WireServer::responses(replies),
+            ),
         };
         let mut config = JudgeConfig::new("wire", kind);
         "scripted".clone_into(&mut config.model);
@@ -243,7 +252,9 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
     for dialect in ALL {
         // Gemini's arguments are JSON by its protocol; what can be broken there is their kind.
         let broken = match dialect {
-            Dialect::Openai | Dialect::Anthropic => Reply::raw_call("fetch_url", "{\"url\": "),
+            Dialect::Openai | Dialect::Anthropic | Dialect::Responses => {
+                Reply::raw_call("fetch_url", "{\"url\": ")
+            }
             Dialect::Gemini => Reply::call("nope", json!({})),
         };
         let judged = Bench::new(

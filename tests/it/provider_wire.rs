@@ -20,23 +20,62 @@ use serde_json::json;
 use self::bench::{ALL, Bench, KEY, asked, decl, deltas, keys, turn_fact};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
+/// Every kind of judge that is a model, with the model that it asks and the dialect in which it is answered.
+const KINDS: [(ProviderKind, &str, Dialect); 6] = [
+    (ProviderKind::Openai, "scripted", Dialect::Openai),
+    (
+        ProviderKind::OpenaiResponses,
+        "scripted",
+        Dialect::Responses,
+    ),
+    (ProviderKind::Anthropic, "scripted", Dialect::Anthropic),
+    (ProviderKind::Gemini, "scripted", Dialect::Gemini),
+    (ProviderKind::Vertex, "scripted", Dialect::Gemini),
+    (ProviderKind::Vertex, "claude-opus-5", Dialect::Anthropic),
+];
+
+fn assert_no_tool_key(of: &str, bench: &Bench) {
+    let requests = bench.server.requests();
+    assert!(!requests.is_empty(), "{of}");
+    for request in requests {
+        let keys = keys(&request.json());
+        assert!(!keys.is_empty(), "{of}");
+        let of_tools = keys.iter().filter(|key| {
+            let key = key.to_lowercase();
+            key.contains("tool") || key.contains("function")
+        });
+        assert_eq!(of_tools.collect::<Vec<_>>(), Vec::<&String>::new(), "{of}");
+    }
+}
+
 #[tokio::test]
 async fn a_judge_without_tools_sends_no_tool_key() {
-    for dialect in ALL {
-        let bench = Bench::of(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
-        for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
-            let body = bench.body_of(&asked(), &[], choice);
-            let sent = bench.provider.send(&body, 1, &bench.cx).await;
-            assert_eq!(sent.expect("a reply").reply.text, "ok");
-        }
-        for request in bench.server.requests() {
-            let keys = keys(&request.json());
-            let of_tools = keys.iter().filter(|key| {
-                let key = key.to_lowercase();
-                key.contains("tool") || key.contains("function")
+    for (kind, model, dialect) in KINDS {
+        for stream in [true, false] {
+            let server = WireServer::scripted(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
+            let bench = Bench::with(server, kind, |config| {
+                model.clone_into(&mut config.model);
+                config.stream = stream;
             });
-            assert_eq!(of_tools.collect::<Vec<_>>(), Vec::<&String>::new());
+            for choice in [Choice::NoTools, Choice::Schema(json!({"type": "object"}))] {
+                let body = bench.body_of(&asked(), &[], choice);
+                let sent = bench.provider.send(&body, 1, &bench.cx).await;
+                assert_eq!(sent.expect("a reply").reply.text, "ok", "{kind:?} {model}");
+            }
+            assert_no_tool_key(&format!("{kind:?} {model}"), &bench);
         }
+    }
+    for kind in [ProviderKind::OpenaiDecisions, ProviderKind::GeminiDecisions] {
+        let bench = Bench::new(WireServer::openai(vec![Reply::status(400)]), kind);
+        let question =
+            json!([{"id": "met", "instructions": "Is it?", "among": {"yes_no": ["yes", "no"]}}]);
+        let body = bench.body_of(&asked(), &[], Choice::Schema(question));
+        bench
+            .provider
+            .send(&body, 1, &bench.cx)
+            .await
+            .expect_err("a refusal");
+        assert_no_tool_key(kind.as_str(), &bench);
     }
 }
 
@@ -103,6 +142,16 @@ async fn a_reply_that_is_not_streamed_is_read_too() {
     }
 }
 
+/// As aimock says of every reply whose fixture gives no figures.
+#[tokio::test]
+async fn a_server_that_counts_no_tokens_is_not_believed_to_be_free() {
+    for dialect in ALL {
+        let bench = Bench::of(dialect, vec![Reply::text("ok").usage(0, 0)]);
+        let usage = bench.send().await.expect("a reply").usage;
+        assert_eq!((usage.input, usage.calls), (None, 1), "{dialect:?}");
+    }
+}
+
 #[tokio::test]
 async fn text_is_told_while_the_model_thinks() {
     let pause = Pause::new();
@@ -139,6 +188,46 @@ async fn text_is_told_while_the_model_thinks() {
     );
     pause.go();
     assert!(running.await.expect("no panic").is_ok());
+}
+
+/// The server answers 500 to any past argument that is not JSON; a judge of any kind never lets it come to that.
+#[tokio::test]
+async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
+    for (kind, model, dialect) in KINDS {
+        // Gemini's arguments are JSON by its protocol.
+        let said = match dialect {
+            Dialect::Gemini => ["{}"; 6],
+            _ => [
+                r#"{"url": "https://a.example"#,
+                "nonsense",
+                "",
+                "[1]",
+                "\"text\"",
+                r#"{"a": NaN}"#,
+            ],
+        };
+        let mut replies: Vec<Reply> = said.map(|it| Reply::raw_call("f", it)).to_vec();
+        replies.push(Reply::text("done"));
+        let bench = Bench::with(WireServer::scripted(dialect, replies), kind, |config| {
+            model.clone_into(&mut config.model);
+        });
+        let tools = [decl("f"), decl("submit_verdict")];
+        let mut history = asked();
+        for raw in said {
+            let body = bench.body_of(&history, &tools, Choice::Auto);
+            let finished = bench.provider.send(&body, 1, &bench.cx).await;
+            let Finished { native, reply, .. } =
+                finished.unwrap_or_else(|e| panic!("{kind:?} {model}, {raw}: {e}"));
+            history.push(Item::Model {
+                native,
+                view: reply,
+            });
+            history.push(Item::Answers(vec![Answer::error("not JSON")]));
+        }
+        let body = bench.body_of(&history, &tools, Choice::Auto);
+        let last = bench.provider.send(&body, 1, &bench.cx).await;
+        assert_eq!(last.expect("no 500").reply.text, "done", "{kind:?} {model}");
+    }
 }
 
 #[tokio::test]

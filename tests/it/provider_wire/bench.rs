@@ -72,11 +72,7 @@ impl Bench {
     }
 
     pub(super) fn of(dialect: Dialect, replies: Vec<Reply>) -> Self {
-        match dialect {
-            Dialect::Openai => Self::openai(replies),
-            Dialect::Gemini => Self::gemini(replies),
-            Dialect::Anthropic => Self::anthropic(replies),
-        }
+        Self::new(WireServer::scripted(dialect, replies), kind(dialect))
     }
 
     pub(super) fn body(&self) -> Body {
@@ -167,7 +163,22 @@ pub(super) fn keys(value: &Value) -> Vec<String> {
     }
 }
 
-pub(super) const ALL: [Dialect; 3] = [Dialect::Openai, Dialect::Gemini, Dialect::Anthropic];
+pub(super) const ALL: [Dialect; 4] = [
+    Dialect::Openai,
+    Dialect::Gemini,
+    Dialect::Anthropic,
+    Dialect::Responses,
+];
+
+/// Who speaks a dialect.
+pub(super) fn kind(dialect: Dialect) -> ProviderKind {
+    match dialect {
+        Dialect::Openai => ProviderKind::Openai,
+        Dialect::Gemini => ProviderKind::Gemini,
+        Dialect::Anthropic => ProviderKind::Anthropic,
+        Dialect::Responses => ProviderKind::OpenaiResponses,
+    }
+}
 
 pub(super) fn deltas(facts: &[TurnFact], of: u8, which: DeltaPart) -> String {
     let texts = facts.iter().filter_map(|fact| match fact {

@@ -9,8 +9,8 @@ use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolF
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
-    Answer, CallIx, CellIx, JudgeConfig, Message, Millis, Outcome, Part, ProviderKind, RawJson,
-    Rejection, Role, ToolDecl, Transcript, TurnIx,
+    Answer, CallIx, CellIx, JudgeConfig, Message, Millis, Outcome, Part, RawJson, Rejection, Role,
+    ToolDecl, Transcript, TurnIx,
 };
 use dicta::provider;
 use dicta::tools::{Prepared, Seen, Tool, ToolSet};
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{ALL, KEY};
+use super::bench::{ALL, KEY, kind};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// A tool that has started something and never answers.
@@ -82,11 +82,7 @@ fn ask() -> JudgeRequest {
 }
 
 fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> Engine {
-    let kind = match dialect {
-        Dialect::Gemini => ProviderKind::Gemini,
-        _ => ProviderKind::Openai,
-    };
-    let mut config = JudgeConfig::new("wire", kind);
+    let mut config = JudgeConfig::new("wire", kind(dialect));
     "scripted".clone_into(&mut config.model);
     config.base_url = Some(server.base_url());
     config.timeout = Millis::from_secs(20);
@@ -150,10 +146,7 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
         Stage::RunningTools => Reply::call("stuck", json!({})).and_call("stuck", json!({"n": 1})),
         Stage::BackingOff => Reply::status(429).header("retry-after", "15"),
     };
-    let server = match dialect {
-        Dialect::Gemini => WireServer::gemini(vec![reply]),
-        _ => WireServer::openai(vec![reply]),
-    };
+    let server = WireServer::scripted(dialect, vec![reply]);
     let before = tasks();
     let clock = FakeClock::new();
     let judge = engine(&server, dialect, &clock);
@@ -244,11 +237,11 @@ async fn nothing_is_left_wherever_a_trace_is_ended() {
 
 #[tokio::test]
 async fn nothing_is_left_after_an_error() {
-    for status in [400, 401] {
+    for (dialect, status) in ALL.into_iter().flat_map(|of| [(of, 400), (of, 401)]) {
         let before = tasks();
-        let server = WireServer::openai(vec![Reply::status(status)]);
+        let server = WireServer::scripted(dialect, vec![Reply::status(status)]);
         let clock = FakeClock::new();
-        let judge = engine(&server, Dialect::Openai, &clock);
+        let judge = engine(&server, dialect, &clock);
         let (to, _facts) = mpsc::channel::<Envelope>(10_000);
         let cx = CallCx {
             out: Emitter::new(

@@ -5,86 +5,14 @@
 //! (`support::wire::Dialect`), its words for an end that is none, and bodies that only it has. All faults below apply to it.
 //! A fault is an eval of one workspace: the server knows by its criteria which one is asked for.
 
+mod speakers;
+
 use serde_json::{Value, json};
 
 use crate::cli::{Bench, of_type, rows, text};
-use crate::support::wire::{Dialect, Reply, Request, WireServer};
+use crate::support::wire::{Reply, Request, WireServer};
 
-/// A dialect.
-struct Speaker {
-    /// `provider:` in dicta.yaml.
-    provider: &'static str,
-    dialect: Dialect,
-    /// How a reply ends that hit its token limit.
-    length: &'static str,
-    /// How replies end that were kept back.
-    blocked: &'static [&'static str],
-    /// Bodies that only this dialect has: what, the stream, the outcome.
-    own: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether a call's arguments travel as text, so that they can be broken.
-    text_arguments: bool,
-}
-
-const SPEAKERS: &[Speaker] = &[
-    Speaker {
-        provider: "openai",
-        dialect: Dialect::Openai,
-        length: "length",
-        blocked: &["content_filter"],
-        own: &[
-            (
-                "refusal",
-                "data: {\"choices\":[{\"delta\":{\"refusal\":\"I cannot.\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-                "judge_error",
-            ),
-            (
-                "an end without a reason",
-                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}]}\n\ndata: [DONE]\n\n",
-                "truncated",
-            ),
-            (
-                "an error event",
-                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true}\"}}]}\n\nevent: error\ndata: {\"message\":\"boom\"}\n\n",
-                "judge_error",
-            ),
-            (
-                "an error beside a finish",
-                "data: {\"error\":{\"code\":400,\"message\":\"boom\"},\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
-                "judge_error",
-            ),
-            (
-                "no choices",
-                "data: {\"choices\":[]}\n\ndata: [DONE]\n\n",
-                "truncated",
-            ),
-        ],
-        text_arguments: true,
-    },
-    Speaker {
-        provider: "gemini",
-        dialect: Dialect::Gemini,
-        length: "MAX_TOKENS",
-        blocked: &["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST"],
-        own: &[
-            (
-                "a blocked prompt",
-                "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
-                "judge_error",
-            ),
-            (
-                "an error after a reason",
-                "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"{\\\"passed\\\":true}\"}]},\"finishReason\":\"STOP\"}]}\n\n{\"error\": {\"code\": 499, \"message\": \"boom\"}}\n",
-                "judge_error",
-            ),
-            (
-                "no candidates",
-                "data: {\"candidates\":[]}\n\n",
-                "truncated",
-            ),
-        ],
-        text_arguments: false,
-    },
-];
+use self::speakers::{DECIDERS, SPEAKERS, Speaker};
 
 /// One fault: what it is, the server's reply, the outcome.
 type Fault = (String, Reply, &'static str);
@@ -115,10 +43,26 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
             "judge_error",
         ));
     }
-    let boom = || json!({"code": 503, "message": "boom"});
-    for (what, reply) in [
+    let boom = json!({"code": 503, "message": "boom"});
+    let in_it = [
         ("a malformed chunk", good().then_malformed()),
-        ("an error in the stream", good().then_error(boom())),
+        ("an error in the stream", good().then_error(boom)),
+        ("compressed", good().header("content-encoding", "gzip")),
+    ];
+    let in_it = in_it.into_iter();
+    all.extend(in_it.map(|(what, reply)| (what.to_owned(), reply, "judge_error")));
+    for (what, body, outcome) in speaker.own {
+        all.push(((*what).to_owned(), Reply::raw(*body), outcome));
+    }
+    // Those that slow everybody down come last.
+    all.extend(of_the_server());
+    all
+}
+
+/// What is no reply of the protocol at all.
+fn of_the_server() -> Vec<Fault> {
+    let mut all: Vec<Fault> = Vec::new();
+    for (what, reply) in [
         (
             "200 with an error",
             Reply::raw(r#"{"error":{"message":"boom"}}"#),
@@ -128,7 +72,6 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
             Reply::raw("<html><b>Good day</b></html>\n"),
         ),
         ("200 with JSON of another kind", Reply::raw("[1, 2, 3]\n")),
-        ("compressed", good().header("content-encoding", "gzip")),
         (
             "a redirect",
             Reply::status(307).header("location", "http://127.0.0.1:9/"),
@@ -145,10 +88,6 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
     ] {
         all.push((what.into(), reply, "judge_error"));
     }
-    for (what, body, outcome) in speaker.own {
-        all.push(((*what).to_owned(), Reply::raw(*body), outcome));
-    }
-    // Those that slow everybody down come last.
     for status in [
         400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 500, 502, 504, 429, 503, 529,
     ] {
@@ -359,7 +298,7 @@ impl Matrix {
     }
 
     fn check(&self, how: &str, lines: &[Value]) {
-        let provider = self.speaker.provider;
+        let provider = format!("{}{}", self.speaker.provider, self.speaker.settings);
         assert_eq!(lines.len(), self.expected.len(), "{provider}, {how}");
         for ((id, what, outcome), line) in self.expected.iter().zip(lines) {
             let told = format!("{provider}, {how}, {what}: {line}");
@@ -382,8 +321,9 @@ impl Matrix {
     fn hold(&self) {
         let Speaker { provider, .. } = self.speaker;
         let (live, printed) = self.run(&format!(
-            "{{ provider: {provider}, base_url: '{}', model: m, max_attempts: 1{} }}",
+            "{{ provider: {provider}, base_url: '{}', max_attempts: 1{}{} }}",
             self.server.base_url(),
+            self.speaker.settings,
             self.tools
         ));
         self.check("live", &live);
@@ -427,6 +367,42 @@ fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
         faults.extend(of_the_text());
         faults.extend(of_the_wire(speaker));
+        Matrix::new(speaker, faults, "", judged).hold();
+    }
+}
+
+/// The two that answer with probabilities: nothing is streamed, and every number counts.
+#[test]
+fn no_fault_of_a_decision_is_a_verdict() {
+    for (speaker, good, bad) in DECIDERS {
+        let answer = |answers: &str| {
+            // Longer than any cut below.
+            let note = "n".repeat(500);
+            Reply::raw(format!(
+                r#"{{"answers":{answers},"note":"{note}","usage":{{"input_tokens":50}}}}"#
+            ))
+        };
+        let mut faults = vec![("good".to_owned(), answer(good), "pass")];
+        faults.extend(
+            bad.iter()
+                .map(|answers| ((*answers).to_owned(), answer(answers), "unparsed")),
+        );
+        faults.push(("an empty object".to_owned(), Reply::raw("{}"), "unparsed"));
+        let blocked = r#"{"answers":{},"prompt_feedback":{"block_reason":"SAFETY"}}"#;
+        faults.push(("blocked".to_owned(), Reply::raw(blocked), "judge_error"));
+        for at in [0, 1, 20, 100, 200, 300, 400] {
+            faults.push((
+                format!("broken at {at}"),
+                answer(good).cut_at(at),
+                "truncated",
+            ));
+            faults.push((
+                format!("ended at {at}"),
+                answer(good).end_at(at),
+                "truncated",
+            ));
+        }
+        faults.extend(of_the_server());
         Matrix::new(speaker, faults, "", judged).hold();
     }
 }

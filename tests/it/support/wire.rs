@@ -1,7 +1,8 @@
 //! A model server on loopback that says what a test tells it to, and misbehaves on command.
 //!
 //! Speaks OpenAI chat completions (`…/chat/completions`), Gemini (`…:streamGenerateContent`, `…:generateContent`) and
-//! Anthropic Messages (`…/messages`), streamed or whole as the request asks. Plain HTTP/1.1 on a thread of its own, so that blocking tests can use it too.
+//! Anthropic Messages (`…/messages`, `…RawPredict`) and OpenAI Responses (`…/responses`), streamed or whole as the request
+//! asks. Plain HTTP/1.1 on a thread of its own, so that blocking tests can use it too.
 //!
 //! ```ignore
 //! let server = WireServer::openai(vec![
@@ -23,6 +24,7 @@ mod anthropic;
 mod http;
 mod render;
 mod reply;
+mod responses;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -40,6 +42,7 @@ pub(crate) enum Dialect {
     Openai,
     Gemini,
     Anthropic,
+    Responses,
 }
 
 /// A request as it came.
@@ -68,8 +71,10 @@ impl Request {
     pub(crate) fn dialect(&self) -> Dialect {
         if self.path.contains("enerateContent") {
             Dialect::Gemini
-        } else if self.path.ends_with("/messages") {
+        } else if self.path.ends_with("/messages") || self.path.contains("awPredict") {
             Dialect::Anthropic
+        } else if self.path.ends_with("/responses") {
+            Dialect::Responses
         } else {
             Dialect::Openai
         }
@@ -79,7 +84,7 @@ impl Request {
     pub(crate) fn tools(&self) -> Vec<String> {
         let body = self.json();
         let tools = match self.dialect() {
-            Dialect::Openai | Dialect::Anthropic => body["tools"].clone(),
+            Dialect::Openai | Dialect::Anthropic | Dialect::Responses => body["tools"].clone(),
             Dialect::Gemini => body["tools"][0]["functionDeclarations"].clone(),
         };
         let names = tools.as_array().into_iter().flatten();
@@ -163,7 +168,13 @@ impl WireServer {
         Self::scripted(Dialect::Anthropic, replies)
     }
 
-    fn scripted(dialect: Dialect, replies: Vec<Reply>) -> Self {
+    /// An OpenAI server with these replies that is asked for Responses.
+    pub(crate) fn responses(replies: Vec<Reply>) -> Self {
+        Self::scripted(Dialect::Responses, replies)
+    }
+
+    /// A server of this dialect with these replies.
+    pub(crate) fn scripted(dialect: Dialect, replies: Vec<Reply>) -> Self {
         let left = Mutex::new(VecDeque::from(replies));
         Self::answering(dialect, move |_| {
             let next = left.lock().expect("no test panics here").pop_front();
@@ -212,7 +223,7 @@ impl WireServer {
     /// What a judge's `base_url` is set to.
     pub(crate) fn base_url(&self) -> String {
         match self.dialect {
-            Dialect::Openai => format!("http://{}/v1", self.address),
+            Dialect::Openai | Dialect::Responses => format!("http://{}/v1", self.address),
             Dialect::Gemini | Dialect::Anthropic => format!("http://{}", self.address),
         }
     }
@@ -280,7 +291,9 @@ impl Request {
     pub(crate) fn wants_stream(&self) -> bool {
         match self.dialect() {
             Dialect::Gemini => self.path.contains("streamGenerateContent"),
-            Dialect::Openai | Dialect::Anthropic => self.json()["stream"] == json!(true),
+            Dialect::Openai | Dialect::Anthropic | Dialect::Responses => {
+                self.json()["stream"] == json!(true)
+            }
         }
     }
 }

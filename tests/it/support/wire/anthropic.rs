@@ -59,7 +59,8 @@ fn finish(reply: &Reply) -> Value {
 
 fn usage(reply: &Reply) -> Value {
     reply.usage.map_or(Value::Null, |(input, output)| {
-        json!({"input_tokens": input - 10, "cache_read_input_tokens": 10, "output_tokens": output})
+        let cached = input.min(10);
+        json!({"input_tokens": input - cached, "cache_read_input_tokens": cached, "output_tokens": output})
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Dialect, Reply, Request, anthropic};
+use super::{Dialect, Reply, Request, anthropic, responses};
 
 /// A turn as pieces of a body: one event each where it is streamed.
 pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
@@ -13,6 +13,8 @@ pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
         (Dialect::Gemini, false) => vec![gemini_whole(reply).to_string()],
         (Dialect::Anthropic, true) => anthropic::stream(request, reply),
         (Dialect::Anthropic, false) => vec![anthropic::whole(request, reply).to_string()],
+        (Dialect::Responses, true) => responses::stream(request, reply),
+        (Dialect::Responses, false) => vec![responses::whole(request, reply).to_string()],
     }
 }
 
@@ -25,6 +27,7 @@ pub(super) fn more(request: &Request) -> String {
             event(&json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}))
         }
         Dialect::Anthropic => anthropic::more(&text),
+        Dialect::Responses => responses::more(request, &text),
     }
 }
 
