@@ -341,6 +341,10 @@ fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
         _ => "tokens unknown".to_owned(),
     };
     let cost = match result.cost_usd {
+        // A refused call costs nothing; that does not make the judge a free one.
+        Some(0.0) if shown.judge().is_some_and(|judge| !judge.config.is_free()) => {
+            "nothing billed".to_owned()
+        }
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
         None if shown.judge().is_some_and(|judge| judge.config.is_free()) => {
