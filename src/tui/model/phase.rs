@@ -8,6 +8,9 @@ use indexmap::IndexMap;
 use crate::event::{AttemptState, CellState, HeldBy, Phase, StopKind, TurnState};
 use crate::model::Millis;
 
+/// What was waited for is over, and others are before it.
+const TURN: &str = "waiting its turn";
+
 /// Where a cell is, in a few words. `now` is the run's own time.
 pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
     match phase {
@@ -19,8 +22,9 @@ pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
         Phase::Held { by, until } => {
             let what = by.as_str();
             match until.map(|until| until.since(now).0.div_ceil(1000)) {
-                Some(seconds) if seconds > 0 => format!("waiting {seconds} s for {what}"),
-                _ => format!("waiting for {what}"),
+                Some(0) => TURN.to_owned(),
+                Some(seconds) => format!("waiting {seconds} s for {what}"),
+                None => format!("waiting for {what}"),
             }
         }
         Phase::BackingOff { until } => {
@@ -47,8 +51,9 @@ pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
     if let Phase::Held { by, until } = cell.phase {
         let what = held(by);
         return match until.map(|until| until.since(now).0.div_ceil(1000)) {
-            Some(seconds) if seconds > 0 => format!("{what} {seconds} s"),
-            _ => what.to_owned(),
+            Some(0) => TURN.to_owned(),
+            Some(seconds) => format!("{what} {seconds} s"),
+            None => what.to_owned(),
         };
     }
     if let Phase::RunningTools(n) = cell.phase
@@ -67,7 +72,7 @@ const fn held(by: HeldBy) -> &'static str {
         HeldBy::Rate => "rate limit",
         HeldBy::Tokens => "token limit",
         HeldBy::Server => "server's delay",
-        HeldBy::Crowd => "waiting its turn",
+        HeldBy::Crowd => TURN,
     }
 }
 
@@ -207,7 +212,8 @@ mod tests {
         };
         let soon = Some(Millis(4000));
         assert_eq!(told(HeldBy::Server, soon), "server's delay 4 s");
-        assert_eq!(told(HeldBy::Rate, Some(Millis(1))), "rate limit");
+        assert_eq!(told(HeldBy::Rate, Some(Millis(1))), "waiting its turn");
+        assert_eq!(told(HeldBy::Rate, None), "rate limit");
         assert_eq!(told(HeldBy::Tokens, soon), "token limit 4 s");
         assert_eq!(told(HeldBy::Crowd, None), "waiting its turn");
     }

@@ -22,7 +22,7 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
     let judges = blocks(include_str!("../../../docs/judges.md"));
     let readme = blocks(include_str!("../../../README.md"));
-    assert!(judges.len() > 6 && readme.len() > 2);
+    assert!(judges.len() > 6 && readme.len() > 1);
     for block in judges.into_iter().chain(readme) {
         let folder = config(block);
         folder.write("judges/gemini_2.5_pro.yaml", MODEL_CONFIG);
