@@ -77,7 +77,7 @@ fn judge() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "provider": {"enum": ["gemini", "vertex", "openai", "anthropic", "rules", "replay"]},
+            "provider": {"enum": ["gemini", "vertex", "openai", "openai-responses", "anthropic", "openai-decisions", "gemini-decisions", "rules", "replay"]},
             "model": text("The model's name."),
             "base_url": text("Where to send, without the path of the call: http://127.0.0.1:8080/v1"),
             "api_key_env": {"type": ["string", "null"], "description": "The variable that holds the key; null: no key. Never a key here."},
@@ -120,8 +120,8 @@ fn judge() -> Value {
         },
         "required": ["provider"],
         "additionalProperties": false,
-        "if": {"properties": {"provider": {"enum": ["gemini", "vertex", "openai", "anthropic"]}}},
-        "then": {"required": ["model"]},
+        "if": {"properties": {"provider": {"enum": ["rules", "replay"]}}},
+        "else": {"required": ["model"]},
     })
 }
 
