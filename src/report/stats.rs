@@ -52,7 +52,11 @@ fn judge_line(of: &JudgeStats) -> String {
     if !(of.free && of.usage.input.is_none()) {
         let _infallible = write!(line, " · {tokens}");
     }
-    let _infallible = write!(line, " · {bill}");
+    if bill.is_nothing() && !of.free {
+        line.push_str(" · nothing billed");
+    } else {
+        let _infallible = write!(line, " · {bill}");
+    }
     if let Some(as_of) = of.as_of.as_deref().filter(|_| bill.usd > 0.0) {
         let _infallible = write!(line, " (prices as of {as_of})");
     }

@@ -254,8 +254,11 @@ impl JudgePreview {
         };
         let usd = |(input, output)| pricing.of_tokens(input, output);
         self.as_of = pricing.as_of;
-        self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
-        self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
+        let likely = usd((self.input_tokens, self.output_tokens));
+        self.cost_usd = Some(likely);
+        // Past cells are what was billed, sizes an estimate that errs on the high side: where the two cross, those hold.
+        let (least, most) = (usd(self.tokens_least), usd(self.tokens_most));
+        self.cost_range = Some((least.min(likely), most.max(likely)));
     }
 
     /// Past cells may tell of less than was reckoned as the least (a shorter reply), and of more than the most: what is
@@ -339,6 +342,23 @@ mod tests {
         assert_eq!(seen.basis(), "estimated from sizes");
         assert_eq!(seen.time, None);
         assert_eq!(seen.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
+    }
+
+    #[test]
+    fn what_is_likely_lies_between_the_least_and_the_most() {
+        for (likely, range) in [((500, 10), (0.0006, 0.02)), ((1000, 9000), (0.002, 0.091))] {
+            let mut seen = JudgePreview {
+                calls_least: 1,
+                input_tokens: likely.0,
+                output_tokens: likely.1,
+                tokens_least: (1000, 100),
+                tokens_most: (10_000, 1000),
+                ..JudgePreview::default()
+            };
+            seen.close(&judge(), 1);
+            let (least, most) = seen.cost_range.expect("it has prices");
+            assert!((least - range.0).abs() < 1e-9 && (most - range.1).abs() < 1e-9);
+        }
     }
 
     #[test]

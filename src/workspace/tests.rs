@@ -8,6 +8,7 @@ use std::path::Path;
 
 const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 
+mod docs;
 mod evalbench;
 mod forms;
 mod of_judges;

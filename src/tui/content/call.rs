@@ -15,7 +15,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     let trace = &ink.model.desk().trace;
     let turns = shown.turns();
     if let Some((_, attempt)) = forming(trace, turns) {
-        return Box::new(arguments_forming(attempt));
+        return Box::new(arguments_forming(attempt, shown.is_over()));
     }
     let Some((turn, at)) = call_at(trace, turns) else {
         return Box::new(no_call(ink, &shown));
@@ -25,7 +25,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         out.extend(siblings(ink, &turns[turn], at));
         out.push(gap());
     }
-    one(ink, &turns[turn].calls[at], &mut out);
+    one(ink, &turns[turn].calls[at], shown.is_over(), &mut out);
     Box::new(out)
 }
 
@@ -37,9 +37,7 @@ fn no_call<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     if let Some(waiting) = ink.waiting(shown, fills) {
         return waiting;
     }
-    let toolless = shown
-        .judge()
-        .is_some_and(|judge| judge.config.tools.is_empty());
+    let toolless = shown.is_toolless();
     let why = match (shown.judge(), shown.turns()) {
         (None, _) => "no calls: no judge decides this",
         (Some(_), _) if toolless => "no calls: this judge has no tools",
@@ -50,9 +48,17 @@ fn no_call<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     vec![Block::new(why, Role::Muted)]
 }
 
-/// Arguments as they stream.
-fn arguments_forming(attempt: &AttemptState) -> Vec<Block<'_>> {
-    let mut out = vec![rich([("arguments are forming …", Role::Live)])];
+/// Arguments as they stream; or as far as they came, where the cell ended before they did.
+fn arguments_forming(attempt: &AttemptState, over: bool) -> Vec<Block<'_>> {
+    let (what, role) = if over {
+        (
+            "as far as the arguments came before the cell ended",
+            Role::Muted,
+        )
+    } else {
+        ("arguments are forming …", Role::Live)
+    };
+    let mut out = vec![rich([(what, role)])];
     for args in attempt.args.values() {
         out.push(Block::new(args.as_str(), Role::Text));
     }
@@ -86,7 +92,7 @@ fn state<'a>(ink: &Ink<'a>, call: &CallState) -> (&'a str, Role) {
     }
 }
 
-fn one<'a>(ink: &mut Ink<'a>, call: &'a CallState, out: &mut Vec<Block<'a>>) {
+fn one<'a>(ink: &mut Ink<'a>, call: &'a CallState, over: bool, out: &mut Vec<Block<'a>>) {
     out.push(rich([(call.name.as_str(), Role::Tool)]));
     let raw = ink.model.desk().trace.raw;
     let canonical = call.canonical.as_ref().map(crate::model::RawJson::get);
@@ -134,11 +140,11 @@ fn one<'a>(ink: &mut Ink<'a>, call: &'a CallState, out: &mut Vec<Block<'a>>) {
         });
     }
     out.push(gap());
-    out.push(ended(ink, call));
+    out.push(ended(ink, call, over));
 }
 
 /// What became of it, in a line.
-fn ended<'a>(ink: &Ink<'a>, call: &'a CallState) -> Block<'a> {
+fn ended<'a>(ink: &Ink<'a>, call: &'a CallState, over: bool) -> Block<'a> {
     match &call.finished {
         Some(_) if call.name == SUBMIT => Block::new("the verdict was received", Role::Muted),
         Some((answer, _, elapsed)) => {
@@ -157,6 +163,7 @@ fn ended<'a>(ink: &Ink<'a>, call: &'a CallState) -> Block<'a> {
             ])
         }
         None if call.rejected.is_some() => Block::new("it never ran", Role::Muted),
+        None if over => Block::new("the cell ended before it answered", Role::Muted),
         None if call.started => Block::new("running …", Role::Live),
         None => Block::new("not started", Role::Muted),
     }
@@ -170,4 +177,20 @@ fn differs(one: &str, other: &str) -> bool {
     }
     let parsed = |text| serde_json::from_str::<serde_json::Value>(text).ok();
     parsed(one) != parsed(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_forms_in_a_cell_that_has_ended() {
+        let attempt = AttemptState::default();
+        let first = |over| arguments_forming(&attempt, over)[0].text.to_string();
+        assert_eq!(first(false), "arguments are forming …");
+        assert_eq!(
+            first(true),
+            "as far as the arguments came before the cell ended"
+        );
+    }
 }

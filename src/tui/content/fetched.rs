@@ -18,6 +18,10 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     };
     let trace = &ink.model.desk().trace;
     let turns = shown.turns();
+    if forming(trace, turns).is_some() && shown.is_over() {
+        let why = "nothing was fetched: the cell ended while the call was written";
+        return Box::new(vec![Block::new(why, Role::Muted)]);
+    }
     if forming(trace, turns).is_some() {
         return Box::new(vec![Block::new("the call is being written …", Role::Live)]);
     }
@@ -40,7 +44,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.push(gap());
             out.push(body(ink, answer, (turn, at)));
         }
-        None => out.push(unanswered(call)),
+        None => out.push(unanswered(call, shown.is_over())),
     }
     Box::new(out)
 }
@@ -54,9 +58,7 @@ fn nothing<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     if let Some(waiting) = ink.waiting(shown, fills) {
         return waiting;
     }
-    let toolless = shown
-        .judge()
-        .is_some_and(|judge| judge.config.tools.is_empty());
+    let toolless = shown.is_toolless();
     let why = match shown.judge() {
         None => "nothing is fetched: no judge decides this",
         Some(_) if toolless => "nothing is fetched: this judge has no tools",
@@ -66,7 +68,7 @@ fn nothing<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     vec![Block::new(why, Role::Muted)]
 }
 
-fn unanswered(call: &CallState) -> Block<'_> {
+fn unanswered(call: &CallState, over: bool) -> Block<'_> {
     match &call.rejected {
         Some(_) if call.missed => Block::new(
             "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
@@ -76,6 +78,7 @@ fn unanswered(call: &CallState) -> Block<'_> {
             format!("refused by rule {rule} before it ran; 3 shows why"),
             Role::Error,
         ),
+        None if over => Block::new("the cell ended before it answered", Role::Muted),
         None if call.started => Block::new("waiting for the answer …", Role::Live),
         None => Block::new("not started", Role::Muted),
     }

@@ -180,7 +180,7 @@ fn decided<'a>(
     if let Some(error) = &result.error {
         out.push(Block::new(error.as_str(), Role::Error));
     }
-    if let Some(advice) = advice(result.outcome) {
+    if let Some(advice) = advice(result) {
         // `r` asks the eval's own judge.
         let key = if shown.is_aside() { "J asks" } else { "r asks" };
         out.push(Block::new(advice.replace("r asks", key), Role::Muted));
@@ -341,6 +341,10 @@ fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
         _ => "tokens unknown".to_owned(),
     };
     let cost = match result.cost_usd {
+        // A refused call costs nothing; that does not make the judge a free one.
+        Some(0.0) if shown.judge().is_some_and(|judge| !judge.config.is_free()) => {
+            "nothing billed".to_owned()
+        }
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
         None if shown.judge().is_some_and(|judge| judge.config.is_free()) => {
@@ -351,7 +355,6 @@ fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
     format!("{} · {tokens} · {cost}", counted(usage.calls, "judge call"))
 }
 
-/// What to do about an outcome that is no verdict.
 /// Whether it was the built-in judge, which knows a few clauses.
 fn by_rules(shown: &Shown<'_>) -> bool {
     shown
@@ -359,8 +362,11 @@ fn by_rules(shown: &Shown<'_>) -> bool {
         .is_some_and(|judge| judge.config.provider == ProviderKind::Rules)
 }
 
-fn advice(outcome: Outcome) -> Option<&'static str> {
-    Some(match outcome {
+/// What to do about an outcome that is no verdict.
+fn advice(result: &CellResult) -> Option<&'static str> {
+    // How `ProviderError::Cut` begins: no limit of the judge's was reached.
+    let cut = |why: &String| why.starts_with("the reply was cut");
+    Some(match result.outcome {
         Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::Skipped => return None,
         Outcome::CheckError => {
             "not a fail: the check could not decide. e opens it; 6 shows what it was given"
@@ -371,6 +377,9 @@ fn advice(outcome: Outcome) -> Option<&'static str> {
         }
         Outcome::TurnLimit => {
             "not a fail: raise the judge's max_turns, or ask for less in the criteria"
+        }
+        Outcome::Truncated if result.error.as_ref().is_some_and(cut) => {
+            "not a fail: the reply ended before its end. r asks again"
         }
         Outcome::Truncated => {
             "not a fail: raise the judge's max_output_tokens, or ask again with r"

@@ -116,16 +116,7 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
         "{}: {calls}, {cached} judged before and taken from past runs",
         counted(preview.cells, "cell")
     )];
-    for (name, judge) in &preview.judges {
-        let (input, output) = (judge.input_tokens, judge.output_tokens);
-        let (cost, basis) = (judge.cost_text(), judge.basis());
-        let time = judge
-            .time
-            .map_or_else(String::new, |time| format!(", about {time}"));
-        let calls = counted(judge.calls_least, "call");
-        lines.push(format!("{name}: at least {calls}, {cost}{time}"));
-        lines.push(format!("  about {input} + {output} tokens, {basis}"));
-    }
+    // The sum comes first: with many judges the rest may not fit.
     lines.push(match cost(preview) {
         Some(usd) => {
             let most = judges().filter_map(|j| j.cost_range).map(|(_, most)| most);
@@ -134,6 +125,18 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
         }
         None => "what it costs in all is unknown".to_owned(),
     });
+    for (name, judge) in &preview.judges {
+        let (input, output) = (judge.input_tokens, judge.output_tokens);
+        let (cost, basis) = (judge.cost_text(), judge.basis());
+        let time = judge
+            .time
+            .map_or_else(String::new, |time| format!(", about {time}"));
+        let calls = counted(judge.calls_least, "call");
+        lines.push(format!("{name}: at least {calls}, {cost}{time}"));
+        lines.push(format!(
+            "  about {input} tokens read and {output} written, {basis}"
+        ));
+    }
     lines
 }
 
@@ -174,9 +177,9 @@ mod tests {
             money(&preview),
             [
                 "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
-                "gemini: at least 9 calls, about $0.1340 ($0.1000 to $2.5000)",
-                "  about 21000 + 2700 tokens, estimated from sizes",
                 "in all about $0.13, at most $2.50 if judges use all they may",
+                "gemini: at least 9 calls, about $0.1340 ($0.1000 to $2.5000)",
+                "  about 21000 tokens read and 2700 written, estimated from sizes",
             ]
         );
         let unpriced = JudgePreview {
@@ -185,9 +188,6 @@ mod tests {
         };
         preview.judges.insert("house".into(), unpriced);
         assert_eq!(cost(&preview), None);
-        assert_eq!(
-            money(&preview).last().map(String::as_str),
-            Some("what it costs in all is unknown")
-        );
+        assert_eq!(money(&preview)[1], "what it costs in all is unknown");
     }
 }

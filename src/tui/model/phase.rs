@@ -5,8 +5,11 @@
 
 use indexmap::IndexMap;
 
-use crate::event::{AttemptState, CellState, Phase, StopKind, TurnState};
+use crate::event::{AttemptState, CellState, HeldBy, Phase, StopKind, TurnState};
 use crate::model::Millis;
+
+/// What was waited for is over, and others are before it.
+const TURN: &str = "waiting its turn";
 
 /// Where a cell is, in a few words. `now` is the run's own time.
 pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
@@ -19,8 +22,9 @@ pub(crate) fn phase_text(phase: &Phase, now: Millis) -> String {
         Phase::Held { by, until } => {
             let what = by.as_str();
             match until.map(|until| until.since(now).0.div_ceil(1000)) {
-                Some(seconds) if seconds > 0 => format!("waiting {seconds} s for {what}"),
-                _ => format!("waiting for {what}"),
+                Some(0) => TURN.to_owned(),
+                Some(seconds) => format!("waiting {seconds} s for {what}"),
+                None => format!("waiting for {what}"),
             }
         }
         Phase::BackingOff { until } => {
@@ -42,8 +46,16 @@ const fn boundary(at: StopKind) -> &'static str {
     }
 }
 
-/// The same of a whole cell, where there is little room: a tool that runs is named.
+/// The same of a whole cell, where there is little room: a tool that runs is named, and a wait says what for first.
 pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
+    if let Phase::Held { by, until } = cell.phase {
+        let what = held(by);
+        return match until.map(|until| until.since(now).0.div_ceil(1000)) {
+            Some(0) => TURN.to_owned(),
+            Some(seconds) => format!("{what} {seconds} s"),
+            None => what.to_owned(),
+        };
+    }
     if let Phase::RunningTools(n) = cell.phase
         && let Some(name) = running(cell).next()
     {
@@ -53,6 +65,15 @@ pub(crate) fn cell_phase(cell: &CellState, now: Millis) -> String {
         };
     }
     phase_text(&cell.phase, now)
+}
+
+const fn held(by: HeldBy) -> &'static str {
+    match by {
+        HeldBy::Rate => "rate limit",
+        HeldBy::Tokens => "token limit",
+        HeldBy::Server => "server's delay",
+        HeldBy::Crowd => TURN,
+    }
 }
 
 /// The same where there is room: every tool that runs, which attempt it is, and why the one before failed. `None` once it
@@ -181,6 +202,20 @@ mod tests {
         ] {
             assert_eq!(phase_text(&phase, Millis(1500)), text);
         }
+    }
+
+    #[test]
+    fn what_a_cell_waits_for_fits_a_row_of_the_list() {
+        let told = |by, until| {
+            let held = cell(Phase::Held { by, until }, TurnState::default());
+            cell_phase(&held, Millis(500))
+        };
+        let soon = Some(Millis(4000));
+        assert_eq!(told(HeldBy::Server, soon), "server's delay 4 s");
+        assert_eq!(told(HeldBy::Rate, Some(Millis(1))), "waiting its turn");
+        assert_eq!(told(HeldBy::Rate, None), "rate limit");
+        assert_eq!(told(HeldBy::Tokens, soon), "token limit 4 s");
+        assert_eq!(told(HeldBy::Crowd, None), "waiting its turn");
     }
 
     #[test]

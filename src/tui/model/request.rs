@@ -1,6 +1,6 @@
 //! A request body made readable: who says what, the settings, the declared tools; and the body itself, laid out.
 //!
-//! Reads the bodies of OpenAI chat, Gemini and `rules`; any other stays JSON. Pure, but not cheap: bodies have megabytes, so
+//! Reads the bodies of OpenAI chat, Responses and Decisions, Anthropic, Gemini and `rules`; any other stays JSON. Pure, but not cheap: bodies have megabytes, so
 //! this is called off the screen's thread, once a turn.
 
 use std::ops::Range;
@@ -124,6 +124,12 @@ fn read(body: &str) -> Option<Body> {
     if map.get("contents").is_some_and(Value::is_array) {
         return gemini(map);
     }
+    if map.get("input").is_some_and(Value::is_string) && map.contains_key("questions") {
+        return Some(decisions(map));
+    }
+    if map.get("input").is_some_and(Value::is_array) && map.contains_key("model") {
+        return responses(map);
+    }
     if map.get("messages").is_some_and(Value::is_array) {
         // Anthropic's bodies have `messages` too, and `system` beside them; their parts are others.
         return if map.contains_key("system") {
@@ -228,6 +234,98 @@ fn openai(mut map: Map<String, Value>) -> Option<Body> {
     }
     body.settings = settings(&map);
     Some(body)
+}
+
+/// Items of a kind each: messages, reasoning, calls and their answers.
+fn responses(mut map: Map<String, Value>) -> Option<Body> {
+    let mut body = Body::default();
+    if let Some(system) = map.shift_remove("instructions") {
+        body.items.push(Item {
+            who: "system".to_owned(),
+            role: Role::System,
+            parts: vec![(Role::Text, text_of(&system))],
+        });
+    }
+    for item in map.shift_remove("input")?.as_array()? {
+        let of = |key: &str| item.get(key).map_or_else(String::new, text_of);
+        let said = item.get("role").and_then(Value::as_str);
+        let (who, parts) = match item.get("type").and_then(Value::as_str) {
+            Some("reasoning") => {
+                let summary = response_parts(item.get("summary"), Role::Reasoning);
+                let content = response_parts(item.get("content"), Role::Reasoning);
+                ("assistant", summary.into_iter().chain(content).collect())
+            }
+            Some("function_call") => {
+                let call = format!("calls {}({})", of("name"), of("arguments"));
+                ("assistant", vec![(Role::Tool, call)])
+            }
+            Some("function_call_output") => ("tool", vec![(Role::Tool, of("output"))]),
+            _ if said.is_some() => {
+                let parts = response_parts(item.get("content"), Role::Text);
+                (said.unwrap_or_default(), parts)
+            }
+            _ => ("assistant", vec![(Role::Muted, item.to_string())]),
+        };
+        body.items.push(Item {
+            who: who.to_owned(),
+            role: role(who),
+            parts,
+        });
+    }
+    let tools = map.shift_remove("tools");
+    let tools = tools.as_ref().and_then(Value::as_array);
+    body.tools.extend(tools.into_iter().flatten().map(declared));
+    body.settings = settings(&map);
+    Some(body)
+}
+
+/// A text, or a list of pieces that hold one each.
+fn response_parts(content: Option<&Value>, role: Role) -> Vec<(Role, String)> {
+    let part = |part: &Value| match part.get("text").or_else(|| part.get("refusal")) {
+        Some(text) => (role, text_of(text)),
+        None => (Role::Muted, part.to_string()),
+    };
+    match content {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => list.iter().map(part).collect(),
+        Some(other) => vec![(role, text_of(other))],
+    }
+}
+
+/// One text, and the questions about it: by name in a list, or under their names.
+fn decisions(mut map: Map<String, Value>) -> Body {
+    let mut body = Body::default();
+    let input = map.shift_remove("input");
+    body.items.push(Item {
+        who: "user".to_owned(),
+        role: Role::User,
+        parts: input
+            .iter()
+            .map(|text| (Role::Text, text_of(text)))
+            .collect(),
+    });
+    let asked: Vec<(String, Value)> = match map.shift_remove("questions") {
+        Some(Value::Array(list)) => {
+            let named = |q: Value| (q.get("name").map_or_else(String::new, text_of), q);
+            list.into_iter().map(named).collect()
+        }
+        Some(Value::Object(named)) => named.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    for (name, question) in asked {
+        let of = |key: &str| question.get(key).map_or_else(String::new, text_of);
+        let mut parts = vec![(Role::Text, of("instructions"))];
+        for key in ["choices", "levels", "criteria"] {
+            parts.extend(question.get(key).map(|value| (Role::Muted, text_of(value))));
+        }
+        body.items.push(Item {
+            who: format!("question {name}: {}", of("type")),
+            role: Role::User,
+            parts,
+        });
+    }
+    body.settings = settings(&map);
+    body
 }
 
 fn gemini(mut map: Map<String, Value>) -> Option<Body> {
@@ -350,14 +448,21 @@ fn declared(function: &Value) -> (String, String) {
     (of("name"), of("description"))
 }
 
-/// `temperature: 0.0`, one a setting; what is large is cut, the raw form has it.
+/// `temperature: 0.0`, one a setting. Of a large one its kind is enough (`response_format: json_schema …`): the raw form
+/// has it, and the prompt begins in sight.
 fn settings(map: &Map<String, Value>) -> Vec<String> {
-    const MAX: usize = 120;
+    const MAX: usize = 60;
     let shown = |(key, value): (&String, &Value)| {
         let text = text_of(value);
-        match text.char_indices().nth(MAX) {
-            Some((at, _)) => format!("{key}: {}…", &text[..at]),
-            None => format!("{key}: {text}"),
+        let Some((cut, _)) = text.char_indices().nth(MAX) else {
+            return format!("{key}: {text}");
+        };
+        match value {
+            Value::Object(map) => match map.get("type").and_then(Value::as_str) {
+                Some(kind) if kind.len() < MAX => format!("{key}: {kind} …"),
+                _ => format!("{key}: …"),
+            },
+            _ => format!("{key}: {}…", &text[..cut]),
         }
     };
     map.iter().map(shown).collect()

@@ -118,3 +118,67 @@ fn an_anthropic_body_is_read() {
     assert_eq!(read.tools, [("f".into(), "Fetches.".into())]);
     assert_eq!(read.settings, "model: m · max_tokens: 5");
 }
+
+#[test]
+fn a_responses_body_is_read() {
+    let body = r#"{"model":"m","instructions":"Judge.","input":[{"role":"user","content":[{"type":"input_text","text":"This."}]},
+        {"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"E"},
+        {"type":"function_call","id":"f","call_id":"c","name":"fetch_url","arguments":"{}"},
+        {"type":"function_call_output","call_id":"c","output":"a page"},
+        {"type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]}],
+        "tools":[{"type":"function","name":"fetch_url","description":"Fetches."}],"store":false}"#;
+    let read = Request::of(key(), body, None);
+    let said = [
+        ["system", "Judge."],
+        ["user", "This."],
+        ["assistant", "hm"],
+        ["assistant", "calls fetch_url({})"],
+        ["tool", "a page"],
+        ["assistant", "so"],
+    ];
+    assert_eq!(lines(&read), said.concat());
+    assert_eq!(read.tools, [("fetch_url".into(), "Fetches.".into())]);
+    assert_eq!(read.settings, "model: m · store: false");
+    for torn in [
+        r#"{"model":"m","input":[7]}"#,
+        r#"{"model":"m","input":[{"role":"user","content":7}]}"#,
+    ] {
+        let _never_panics = Request::of(key(), torn, Some(torn));
+    }
+}
+
+#[test]
+fn questions_of_a_decisions_endpoint_are_read() {
+    let openai = r#"{"model":"m","input":"This.","questions":[{"type":"predicate","name":"met","instructions":"Is it?"}]}"#;
+    let read = Request::of(key(), openai, None);
+    assert_eq!(
+        lines(&read),
+        ["user", "This.", "question met: predicate", "Is it?"]
+    );
+    assert_eq!(read.settings, "model: m");
+    let google = r#"{"model":"m","input":"This.","questions":{"met":{"type":"score","instructions":"How?","criteria":["0: no"]}}}"#;
+    let read = Request::of(key(), google, None);
+    let said = [
+        "user",
+        "This.",
+        "question met: score",
+        "How?",
+        r#"["0: no"]"#,
+    ];
+    assert_eq!(lines(&read), said);
+}
+
+#[test]
+fn a_large_setting_is_told_by_its_kind() {
+    let schema = "x".repeat(100);
+    let body = format!(
+        r#"{{"messages":[],"response_format":{{"type":"json_schema","json_schema":{{"name":"{schema}"}}}},"thinking":{{"type":"enabled"}},"user":"{schema}"}}"#
+    );
+    let read = Request::of(key(), &body, None);
+    let cut = "x".repeat(60);
+    let told = format!(
+        r#"response_format: json_schema … · thinking: {{"type":"enabled"}} · user: {cut}…"#
+    );
+    assert_eq!(read.settings, told);
+    assert!(read.raw.contains(&schema));
+}

@@ -279,15 +279,28 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
     }
 }
 
+/// A judge's name where there is little room.
+fn short(judge: &str) -> String {
+    const MOST: usize = 24;
+    let judge = crate::model::visible(judge, false);
+    match judge.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &judge[..at]),
+        None => judge.into_owned(),
+    }
+}
+
 /// What was left out because it costs: `12 cells of gemini wait for R: about $0.04`. Cells by judge.
 pub(crate) fn rest(cells: &[(u64, &str)], usd: Option<f64>) -> String {
-    let of: Vec<String> = cells
-        .iter()
-        .map(|(n, judge)| {
-            let judge = crate::model::visible(judge, false);
-            format!("{} of {judge}", counted(*n, "cell"))
-        })
-        .collect();
+    let one = |(n, judge): &(u64, &str)| format!("{} of {}", counted(*n, "cell"), short(judge));
+    // Of many judges the figures count: they must not be pushed off the row by names.
+    let of = match cells {
+        [_, _, _, ..] => {
+            let sum: u64 = cells.iter().map(|(n, _)| n).sum();
+            let judges = counted(cells.len() as u64, "judge");
+            vec![format!("{} of {judges}", counted(sum, "cell"))]
+        }
+        few => few.iter().map(one).collect(),
+    };
     let wait = match cells {
         [(1, _)] => "waits",
         _ => "wait",
@@ -302,11 +315,14 @@ pub(crate) fn rest(cells: &[(u64, &str)], usd: Option<f64>) -> String {
 
 /// The same before it is known how much that is.
 pub(crate) fn costs(judges: &[String], focused: bool) -> String {
-    let names: Vec<_> = judges
-        .iter()
-        .map(|judge| crate::model::visible(judge, false))
-        .collect();
-    let names = names.join(" and ");
+    let names = match judges {
+        [_, _, _, ..] => counted(judges.len() as u64, "judge"),
+        few => few
+            .iter()
+            .map(|judge| short(judge))
+            .collect::<Vec<_>>()
+            .join(" and "),
+    };
     if focused {
         format!("only the focused cell is judged again: {names} may cost, R asks first")
     } else {
@@ -411,6 +427,14 @@ mod tests {
             (
                 rest(&[(1, "gemini"), (3, "gpt")], Some(1.5)),
                 "1 cell of gemini and 3 cells of gpt wait for R: about $1.50",
+            ),
+            (
+                rest(&[(1, "a"), (3, "b"), (8, "c")], Some(1.5)),
+                "12 cells of 3 judges wait for R: about $1.50",
+            ),
+            (
+                rest(&[(2, &"long ".repeat(9))], None),
+                "2 cells of long long long long long… wait for R",
             ),
         ] {
             assert_eq!(said, expected);

@@ -65,9 +65,15 @@ pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
         blocks.push(Block::new(text, Role::Muted));
     }
     for line in lines {
+        // Its name on a row of its own: what is looked for among many.
+        let (name, told) = match line.split_once(": ") {
+            Some((name, told)) => (name.to_owned(), told.to_owned()),
+            None => (line, String::new()),
+        };
+        blocks.push(Block::new(name, Role::Label));
         blocks.push(Block {
             indent: 2,
-            ..Block::new(line, Role::Text)
+            ..Block::new(told, Role::Text)
         });
     }
     let method = "calls of judges are attempts, failed ones included; p50 and p95 are nearest ranks over all of them";

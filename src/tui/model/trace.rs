@@ -12,7 +12,9 @@ use super::cells::{Row, RowId, Slot, SlotState};
 use super::desk::Desk;
 use super::request::{Request, RequestKey};
 use crate::event::{AttemptState, CallState, CellState, Phase, RunHeader, TurnState};
-use crate::model::{CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT, TranscriptRef};
+use crate::model::{
+    CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT, TranscriptMode, TranscriptRef,
+};
 use crate::tui::widget::flow::Scroll;
 
 /// A cell read from a recording.
@@ -244,6 +246,18 @@ impl<'a> Shown<'a> {
     pub(crate) fn is_live(&self) -> bool {
         self.slot.state == SlotState::Live
             && self.cell.is_some_and(|cell| cell.phase != Phase::Done)
+    }
+
+    /// Whether its trace has ended: what was on its way then never comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.cell.is_some_and(|cell| cell.phase == Phase::Done)
+    }
+
+    /// Whether its judge has nothing to call: no tools of its own, none to read the transcript with.
+    pub(crate) fn is_toolless(&self) -> bool {
+        self.judge().is_some_and(|judge| {
+            judge.config.tools.is_empty() && judge.config.transcript != TranscriptMode::Tools
+        }) && self.turns().iter().all(|turn| turn.calls.is_empty())
     }
 
     /// Whether its judge was asked besides the eval's own.

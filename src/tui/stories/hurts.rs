@@ -139,6 +139,7 @@ fn every_attempt_stays_to_be_read_live_and_recorded() {
             "loading; again in 3",
             "attempt 2 failed: 429 from",
             "slow down; again in 1 min",
+            // Before it a row may end.
             "attempts, 2 failed",
         ] {
             assert!(screen.contains(text), "{what} {text}: {screen}");

@@ -80,9 +80,9 @@ pub(super) fn toggle(model: &mut Model) -> Vec<Effect> {
     let refetch = !model.saves.refetch;
     model.saves.refetch = refetch;
     let said = if refetch {
-        "judges of a save fetch their pages again: a verdict may move because a page did (P: the same pages)"
+        "saves fetch their pages again, which may move a verdict (P: same pages)"
     } else {
-        "judges of a save are given the pages they were given before (P: fetch again; r fetches for one cell)"
+        "saves are judged on the pages of before (P fetches again, r for one cell)"
     };
     model.notices.tell(model.now, Level::Info, said);
     Vec::new()

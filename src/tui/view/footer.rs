@@ -172,6 +172,11 @@ fn hints(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         .filter(|spec| spec.hint > 0 && spec.id != "help" && spec.usable(model).is_ok())
         .collect();
     specs.sort_by_key(|spec| spec.hint);
+    // What is being paid for can be ended: nobody should have to look for how.
+    if model.replay.is_none() && model.runs().live().next().is_some() {
+        let cancel = COMMANDS.iter().find(|spec| spec.id == "cancel");
+        specs.splice(0..0, cancel);
+    }
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
     let kept = help.map_or(0, |spec| hint(spec).width());
     let mut room = usize::from(area.width);

@@ -294,7 +294,7 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
     };
     if found.is_empty() {
         let text = [
-            "none: put a key into OPENAI_API_KEY or GEMINI_API_KEY,",
+            "none: put a key into OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY,",
             "or start a server on this machine (Ollama, llama.cpp), then press J again",
         ];
         for (at, text) in text.iter().enumerate() {
@@ -328,6 +328,18 @@ fn judges(canvas: &mut Canvas<'_>, found: Option<&[AtHand]>, selected: usize) {
     }
 }
 
+/// As many lines as there is room for, and how many are left out: the answers below them are never pushed off.
+fn fitting(lines: &[String], room: usize) -> Vec<String> {
+    if lines.len() <= room {
+        return lines.to_vec();
+    }
+    let kept = room.saturating_sub(1);
+    let more = crate::model::counted(lines.len() - kept, "more line");
+    let mut fit: Vec<String> = lines.iter().take(kept).cloned().collect();
+    fit.push(format!("… {more}: `dicta run --dry-run` prints all"));
+    fit
+}
+
 fn question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) {
     let width = lines
         .iter()
@@ -336,6 +348,7 @@ fn question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) 
         .unwrap_or(0)
         + 4;
     let inside = framed(canvas, width, lines.len() + 2, title, keys);
+    let lines = fitting(lines, usize::from(inside.height.saturating_sub(2)));
     for (at, text) in lines.iter().enumerate() {
         line::draw(
             canvas,
