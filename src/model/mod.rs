@@ -26,7 +26,9 @@ pub use judge::{
     is_loopback_url,
 };
 pub use money::{Bill, Budgets, Caps, Pricing};
-pub use panel::{Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms};
+pub use panel::{
+    Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms, Undecided, probability,
+};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{
     CellResult, Citation, Decision, Label, Outcome, Verdict, VerdictPart, Votes, decide,

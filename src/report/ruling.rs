@@ -1,11 +1,11 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
 use super::human::words;
-use crate::model::{Doubt, Member, Rule, Ruling};
+use crate::model::{Doubt, Member, Rule, Ruling, Undecided};
 
 /// What each judge of a panel said and whose word stands. `names` are the members', in their order.
 ///
-/// `by majority: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
+/// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
 /// strong fail`
 pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
@@ -13,7 +13,8 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
         let said = ruling.members.iter().enumerate();
         let said = said.map(|(at, member)| format!("{} {}", name(at), of(member)));
         let said: Vec<String> = said.collect();
-        return format!("by {}: {}", ruling.rule.as_str(), said.join(", "));
+        let share = share(ruling);
+        return format!("by {}{share}: {}", ruling.rule.as_str(), said.join(", "));
     };
     let Some(at) = ruling.stands else {
         return String::new();
@@ -44,6 +45,47 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     let conflict = conflict.concat();
     let who = name(at);
     format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
+}
+
+/// `, 2 of 3`: how many members of a jury said what most of them did; a jury of one vote has no share.
+fn share(ruling: &Ruling) -> String {
+    let of = ruling.members.len();
+    let said = |outcome| {
+        ruling
+            .members
+            .iter()
+            .filter(|m| m.outcome == outcome)
+            .count()
+    };
+    let verdicts = ruling
+        .members
+        .iter()
+        .filter(|member| !member.outcome.is_error());
+    match verdicts.map(|member| said(member.outcome)).max() {
+        Some(most) if of > 1 => format!(", {most} of {of}"),
+        _ => String::new(),
+    }
+}
+
+/// Why several judges have not decided though all that were asked have answered.
+///
+/// `undecided: cheap is unsure (score 0.55, margin 0.30), so strong is to be asked`
+pub fn undecided<N: AsRef<str>>(open: &Undecided, names: &[N], next: &[N]) -> String {
+    let next: Vec<&str> = next.iter().map(AsRef::as_ref).collect();
+    let next = next.join(" and ");
+    let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
+    let members = open.members.iter().enumerate();
+    let said: Vec<String> = match open.rule {
+        Rule::Cascade { margin } => members
+            .map(|(at, member)| format!("{} is unsure ({})", name(at), unsure(member, margin)))
+            .collect(),
+        Rule::Majority | Rule::Unanimity => members
+            .map(|(at, member)| format!("{} {}", name(at), of(member)))
+            .collect(),
+    };
+    let said = said.join(", ");
+    let is = if open.next.len() > 1 { "are" } else { "is" };
+    format!("undecided: {said}; so {next} {is} to be asked")
 }
 
 /// `pass 0.80`, `fail, 2 of 3`

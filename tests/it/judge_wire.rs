@@ -159,6 +159,7 @@ fn ask() -> JudgeRequest {
         },
         allow_na: false,
         repeat: None,
+        twin: 0,
         metadata: Vec::new(),
     }
 }
