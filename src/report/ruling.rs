@@ -1,7 +1,7 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
 use super::human::words;
-use crate::model::{Doubt, Member, Rule, Ruling, Undecided};
+use crate::model::{Doubt, Member, Outcome, Rule, Ruling, Undecided};
 
 /// What each judge of a panel said and whose word stands. `names` are the members', in their order.
 ///
@@ -47,29 +47,24 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
 }
 
-/// `, 2 of 3`: how many members of a jury said what most of them did; a jury of one vote has no share.
+/// `, 2 of 3`: the winner's share of a majority. There is none where errors left no winner, and of one vote.
 fn share(ruling: &Ruling) -> String {
     let of = ruling.members.len();
-    let said = |outcome| {
-        ruling
-            .members
-            .iter()
-            .filter(|m| m.outcome == outcome)
-            .count()
-    };
-    let verdicts = ruling
-        .members
-        .iter()
-        .filter(|member| !member.outcome.is_error());
-    match verdicts.map(|member| said(member.outcome)).max() {
-        Some(most) if of > 1 => format!(", {most} of {of}"),
-        _ => String::new(),
+    let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
+    let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
+    let votes = verdicts.map(|outcome| said(outcome).count());
+    let most = votes.iter().max().copied().unwrap_or_default();
+    let left: usize = votes.iter().sum();
+    if ruling.rule == Rule::Majority && of > 1 && 2 * left >= of {
+        format!(", {most} of {of}")
+    } else {
+        String::new()
     }
 }
 
 /// Why several judges have not decided though all that were asked have answered.
 ///
-/// `undecided: cheap is unsure (score 0.55, margin 0.30), so strong is to be asked`
+/// `undecided: cheap is unsure (score 0.55, margin 0.30); so strong is to be asked`
 pub fn undecided<N: AsRef<str>>(open: &Undecided, names: &[N], next: &[N]) -> String {
     let next: Vec<&str> = next.iter().map(AsRef::as_ref).collect();
     let next = next.join(" and ");
@@ -131,7 +126,7 @@ pub fn unsure(member: &Member, margin: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Outcome, Votes};
+    use crate::model::Votes;
 
     fn member(outcome: Outcome, score: Option<f64>, doubt: Option<Doubt>) -> Member {
         Member {
@@ -158,7 +153,7 @@ mod tests {
         };
         assert_eq!(
             ruled(&ruling, &["a", "b"]),
-            "by majority: a pass 0.80, b judge error"
+            "by majority, 1 of 2: a pass 0.80, b judge error"
         );
     }
 
@@ -178,6 +173,45 @@ mod tests {
         assert_eq!(
             ruled(&ruling(0, vec![fail]), &["cheap"]),
             "by cheap, which was sure: fail 0.10"
+        );
+    }
+
+    #[test]
+    fn only_a_majority_has_a_share() {
+        use Outcome::{Fail, JudgeError, Pass};
+        let of = |rule, outcomes: &[Outcome]| {
+            let members = outcomes.iter().map(|o| member(*o, None, None)).collect();
+            share(&Ruling {
+                rule,
+                members,
+                stands: None,
+            })
+        };
+        assert_eq!(of(Rule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
+        assert_eq!(of(Rule::Majority, &[Pass, Fail, JudgeError]), ", 1 of 3");
+        assert_eq!(of(Rule::Majority, &[JudgeError, JudgeError, Pass]), "");
+        assert_eq!(of(Rule::Majority, &[Fail]), "");
+        assert_eq!(of(Rule::Unanimity, &[Pass, Pass, Fail]), "");
+    }
+
+    #[test]
+    fn who_is_to_be_asked_is_told_with_why() {
+        let open = |rule, members, next| Undecided {
+            rule,
+            members,
+            next,
+        };
+        let near = member(Outcome::Pass, Some(0.75), Some(Doubt::Margin));
+        let cascade = open(Rule::Cascade { margin: 0.4 }, vec![near.clone()], vec![1]);
+        assert_eq!(
+            undecided(&cascade, &["cheap"], &["strong"]),
+            "undecided: cheap is unsure (score 0.75, margin 0.40); so strong is to be asked"
+        );
+        let fail = member(Outcome::Fail, None, None);
+        let jury = open(Rule::Majority, vec![near, fail], vec![2]);
+        assert_eq!(
+            undecided(&jury, &["a", "b"], &["c"]),
+            "undecided: a pass 0.75, b fail; so c is to be asked"
         );
     }
 }
