@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recall::taken_from;
 use crate::clock::Fut;
-use crate::event::{BlobSource, CallCx, Kind, Piece, RunHeader, ToolFact, TurnFact};
+use crate::event::{BlobSource, CallCx, EvalSpec, Kind, Piece, RunHeader, ToolFact, TurnFact};
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
 use crate::record::{RecordError, Run};
@@ -19,6 +19,8 @@ use crate::record::{RecordError, Run};
 pub(super) struct Replay {
     run: RunId,
     traces: HashMap<CellName, Vec<(String, Trace)>>,
+    /// Who could have been asked where several judged, by rubric and eval: one that was not has no other's word.
+    panels: HashMap<(String, String), Vec<String>>,
     blobs: Arc<dyn BlobSource>,
 }
 
@@ -66,6 +68,7 @@ impl Replay {
         Ok(Self {
             run: run.id.clone(),
             traces,
+            panels: panels(&header),
             blobs: run.blobs(),
         })
     }
@@ -76,8 +79,14 @@ impl Replay {
         let ended = |(by, trace): &'_ (String, Trace)| trace.result.is_some().then(|| by.clone());
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let judges: Vec<String> = all.iter().filter_map(ended).collect();
+        let eval = (name.rubric.clone(), name.eval.clone());
+        let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
+        let member = name
+            .judge
+            .as_ref()
+            .is_some_and(|judge| members.contains(judge));
         let at = match &judges[..] {
-            [_] => all.iter().position(|(_, trace)| trace.result.is_some()),
+            [_] if !member => all.iter().position(|(_, trace)| trace.result.is_some()),
             _ => all
                 .iter()
                 .position(|(by, _)| Some(by) == name.judge.as_ref()),
@@ -117,6 +126,17 @@ impl Replay {
         }
         taken_from(&self.run, result.clone())
     }
+}
+
+fn panels(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
+    let of = |spec: &EvalSpec| {
+        let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
+        let judges = spec.panel.as_ref()?.judges.iter();
+        let names = judges.filter_map(|judge| header.judges.get(*judge as usize));
+        let names = names.map(|judge| judge.config.name.clone()).collect();
+        Some(((rubric, spec.id.clone()), names))
+    };
+    header.evals.iter().filter_map(of).collect()
 }
 
 fn without_judge(name: CellName) -> CellName {

@@ -2,7 +2,7 @@
 
 use super::{Ink, rich};
 use crate::model::Decision;
-use crate::report::{ruled, undecided, words};
+use crate::report::{ruled, undecided as why_undecided, words};
 use crate::theme::Role;
 use crate::tui::model::cells::SlotState;
 use crate::tui::model::trace::Shown;
@@ -10,10 +10,14 @@ use crate::tui::widget::flow::Block;
 
 /// The cells of a decision that has several, and what they decided together.
 pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if shown.row.all_slots().count() < 2 {
+    let desk = ink.model.desk();
+    let undecided = match shown.row.decision {
+        None => desk.cells.undecided(shown.row),
+        Some(_) => None,
+    };
+    if shown.row.all_slots().count() < 2 && undecided.is_none() {
         return Vec::new();
     }
-    let desk = ink.model.desk();
     let mut out = Vec::new();
     if let Some(decision) = &shown.row.decision
         && let Some(ruling) = &decision.ruling
@@ -56,9 +60,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             ),
         ]));
     }
-    if shown.row.decision.is_none()
-        && let Some(open) = desk.cells.undecided(shown.row)
-    {
+    if let Some(open) = undecided {
         let name = |judge: u32| {
             let of = desk.cells.judges.get(judge as usize);
             of.map_or("?", |(name, _)| name.as_str())
@@ -70,7 +72,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .collect();
         let next: Vec<&str> = open.next.iter().map(|judge| name(*judge)).collect();
         out.push(rich([
-            (undecided(&open, &names, &next).as_str(), Role::Warning),
+            (why_undecided(&open, &names, &next).as_str(), Role::Warning),
             (" (", Role::Muted),
             ("r", Role::Key),
             (")", Role::Muted),
