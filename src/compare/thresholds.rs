@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use crate::event::RunHeader;
 use crate::model::{
     Bounds, Cast, CellNameRef, CellResult, Doubt, Label, Outcome, Rule, Said, Stated, Terms,
+    probability,
 };
 use crate::record::{Court, Deciding};
 
@@ -164,6 +165,7 @@ struct OfEval {
 struct Cell {
     judge: Option<String>,
     repeat: Option<u32>,
+    probability: Option<f64>,
     doubt: Option<Doubt>,
     outcome: Outcome,
     score: Option<f64>,
@@ -216,6 +218,7 @@ impl Scores {
         of.decisions.entry(decision).or_default().push(Cell {
             judge: name.judge.map(str::to_owned),
             repeat: name.repeat,
+            probability: probability(result),
             doubt: Doubt::of(result),
             outcome: result.outcome,
             score: result.score,
@@ -291,6 +294,7 @@ impl OfEval {
         let said = |cell: &Cell, outcome| Said {
             outcome,
             score: cell.score,
+            probability: cell.probability,
             doubt: cell.doubt,
         };
         let decision = if let Some(court) = &self.court {

@@ -226,6 +226,9 @@ pub struct JudgeRequest {
     pub allow_na: bool,
     /// From 1; part of the cache key.
     pub repeat: Option<u32>,
+    /// How many judges of the same jury or cascade before this one would be sent the same: each has a vote of its own, so
+    /// none takes another's recorded verdict. Part of the cache key.
+    pub twin: u32,
     /// Metadata the rubric names, shown to the judge; empty for none.
     pub metadata: Vec<(String, JsonText<'static>)>,
 }

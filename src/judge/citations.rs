@@ -183,6 +183,7 @@ mod tests {
             },
             allow_na: false,
             repeat: None,
+            twin: 0,
             metadata: Vec::new(),
         };
         let mut sources = Sources::of(&ask);

@@ -192,12 +192,16 @@ impl Engine {
         let of = |text: String| Digest::of(text.as_bytes());
         // The first of several is what is asked where there is but one: changing `repeat` keeps what was recorded.
         let repeat = ask.repeat.filter(|nth| *nth > 1);
+        let nth = match ask.twin {
+            0 => format!("{repeat:?}"),
+            twin => format!("{repeat:?} twin {twin}"),
+        };
         let parts = vec![
             ("prompt".to_owned(), setup.prompt.digest()),
             ("judge".to_owned(), of(judge.to_string())),
             ("tools".to_owned(), of(tools.to_string())),
             ("form".to_owned(), of(form.to_string())),
-            ("repeat".to_owned(), of(format!("{repeat:?}"))),
+            ("repeat".to_owned(), of(nth)),
             ("parser".to_owned(), of(parser)),
         ];
         let key = Digest::of_parts(

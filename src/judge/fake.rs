@@ -315,6 +315,7 @@ pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
         },
         allow_na: false,
         repeat: None,
+        twin: 0,
         metadata: Vec::new(),
     }
 }

@@ -35,6 +35,7 @@ fn ask(messages: Vec<Message<'static>>) -> JudgeRequest {
         },
         allow_na: false,
         repeat: None,
+        twin: 0,
         metadata: Vec::new(),
     }
 }

@@ -28,7 +28,9 @@ pub use judge::{
 };
 pub use label::Label;
 pub use money::{Bill, Budgets, Caps, Pricing};
-pub use panel::{Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms};
+pub use panel::{
+    Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms, Undecided, probability,
+};
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, Votes, decide};
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};

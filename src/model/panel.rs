@@ -14,12 +14,14 @@
 //! Cells are planned when they are *certain* to be needed: the fewest that could settle it. None is planned in vain.
 
 mod needed;
+mod share;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
 use self::needed::{needed, settled_prefix};
+pub use self::share::Share;
 use super::result::{count, median, vote};
 use super::{Bounds, CellResult, Decision, Outcome, Votes};
 
@@ -65,6 +67,8 @@ pub struct Said {
     pub outcome: Outcome,
     /// Its score.
     pub score: Option<f64>,
+    /// How likely it holds that it passes, where the judge states that; decides where no bound of the score does.
+    pub probability: Option<f64>,
     /// What makes the judge's own words doubtful, if anything: [`Doubt::Contradiction`] or [`Doubt::Citation`].
     pub doubt: Option<Doubt>,
 }
@@ -74,9 +78,16 @@ impl From<&CellResult> for Said {
         Self {
             outcome: result.outcome,
             score: result.score,
+            probability: probability(result),
             doubt: Doubt::of(result),
         }
     }
+}
+
+/// How likely a cell passes, where its judge states that.
+pub fn probability(result: &CellResult) -> Option<f64> {
+    let calibrated = result.verdict.as_deref()?.calibrated.as_ref()?;
+    calibrated.probability
 }
 
 /// A cell of a decision.
@@ -153,6 +164,17 @@ pub struct Ruling {
     pub members: Vec<Member>,
     /// Whose decision stands, under a cascade: a position in `members`.
     pub stands: Option<usize>,
+}
+
+/// Why a panel whose judges have all answered has not decided: someone else is to be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undecided {
+    /// The rule.
+    pub rule: Rule,
+    /// Those that were asked, in the panel's order.
+    pub members: Vec<Member>,
+    /// Who is to be asked next.
+    pub next: Vec<u32>,
 }
 
 /// What of an eval decides its cells.
@@ -257,6 +279,26 @@ impl Terms<'_> {
         })
     }
 
+    /// Why several judges have not decided though all cells have results; `None` where they have, or some are out.
+    pub fn undecided(self, cells: &[Cast]) -> Option<Undecided> {
+        let rule = self.rule?;
+        if cells.iter().any(|cell| cell.said.is_none()) {
+            return None;
+        }
+        let next: Vec<u32> = self
+            .more(cells)
+            .into_iter()
+            .map(|(judge, _)| judge)
+            .collect();
+        let asked = self.asked(cells);
+        let members = asked.iter().filter_map(|asked| self.member(rule, asked));
+        (!next.is_empty() && !asked.is_empty()).then(|| Undecided {
+            rule,
+            members: members.collect(),
+            next,
+        })
+    }
+
     /// Which cells are certain to be needed now: whose, and how many more. Nothing while those that are out could make
     /// them needless.
     pub fn more(self, cells: &[Cast]) -> Vec<(u32, u32)> {
@@ -347,13 +389,21 @@ impl Terms<'_> {
             return Some(Doubt::Split);
         }
         let near = |score: f64| self.edges().any(|at| (score - at).abs() + SLACK < margin);
-        if own.outcome.is_verdict() && own.score.is_some_and(near) {
+        if own.outcome.is_verdict() && self.weighed(own, said).is_some_and(near) {
             return Some(Doubt::Margin);
         }
         let doubts = || said.iter().filter_map(|said| said.doubt);
         doubts()
             .find(|doubt| *doubt == Doubt::Contradiction)
             .or_else(|| doubts().next())
+    }
+
+    /// What is held against the margin: what decides. Where no bound does, a probability goes before a score.
+    fn weighed(self, own: &Decision, said: &[Said]) -> Option<f64> {
+        let verdicts = said.iter().filter(|said| said.outcome.is_verdict());
+        let stated: Vec<f64> = verdicts.filter_map(|said| said.probability).collect();
+        let likely = median(stated).filter(|_| self.bounds.is_empty());
+        likely.or(own.score)
     }
 
     /// The scores at which the outcome turns.
@@ -408,54 +458,8 @@ impl Member {
         Said {
             outcome: self.outcome,
             score: self.score,
+            probability: None,
             doubt: None,
         }
-    }
-}
-
-/// The votes that won, of all that were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
-    /// The winner's.
-    pub won: u32,
-    /// All, those that abstained too.
-    pub of: u32,
-}
-
-impl Share {
-    /// As a fraction.
-    pub fn fraction(self) -> f64 {
-        f64::from(self.won) / f64::from(self.of.max(1))
-    }
-}
-
-impl Decision {
-    /// Whether what this judge said stands in the decision: under a cascade only the last one's does.
-    pub fn heeds(&self, judge: Option<u32>) -> bool {
-        match self.ruling.as_deref() {
-            Some(ruling) => match ruling.stands.and_then(|at| ruling.members.get(at)) {
-                Some(member) => judge == Some(member.judge),
-                None => true,
-            },
-            None => true,
-        }
-    }
-
-    /// The share of the winning vote; `None` where nothing won: an error outcome, or skipped.
-    pub fn share(&self) -> Option<Share> {
-        let Votes {
-            pass,
-            fail,
-            na,
-            error,
-        } = self.votes;
-        let won = match self.outcome {
-            Outcome::Pass => pass,
-            Outcome::Fail => fail,
-            Outcome::NotApplicable => na,
-            _ => return None,
-        };
-        let of = pass + fail + na + error;
-        Some(Share { won, of })
     }
 }

@@ -196,6 +196,7 @@ mod tests {
             key: None,
             bounds,
             stated,
+            probability: None,
             doubt: None,
         }
     }

@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use super::plan::Plan;
 use super::{RecordError, Run};
 use crate::event::{Kind, RunEvent, RunHeader};
-use crate::model::{Bounds, CellIx, CellResult, Digest, Doubt, Outcome, RunId, Said, Stated};
+use crate::model::{
+    Bounds, CellIx, CellResult, Digest, Doubt, Outcome, RunId, Said, Stated, probability,
+};
 
 const WANTED: &[&str] = &[
     "run_started",
@@ -63,6 +65,8 @@ pub struct BoardCell {
     pub bounds: Bounds,
     /// What the judge stated, for judge cells that reached a verdict.
     pub stated: Option<Stated>,
+    /// How likely it passes, where its judge states that.
+    pub probability: Option<f64>,
     /// What makes its words doubtful, if anything.
     pub doubt: Option<Doubt>,
 }
@@ -73,6 +77,7 @@ impl BoardCell {
         Said {
             outcome: self.outcome,
             score: self.score,
+            probability: self.probability,
             doubt: self.doubt,
         }
     }
@@ -292,6 +297,7 @@ impl Reading {
             run: self.run.clone(),
             cell,
             stated: stated(&result),
+            probability: probability(&result),
             doubt: Doubt::of(&result),
             cached: result.cached,
             outcome: result.outcome,

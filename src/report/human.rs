@@ -86,7 +86,7 @@ impl<'w> Human<'w> {
             write!(self.out, "  [from {}]", run.letters())?;
         }
         writeln!(self.out)?;
-        if row.name.repeat.is_none() {
+        if row.name.repeat.is_none() && !row.seated {
             self.note(result.outcome, &name);
         }
         let live = row.name.judge.is_some() && result.cached.is_none();
@@ -389,6 +389,7 @@ mod tests {
             name: NAME,
             kind: "llm_judge",
             bounds: Bounds::default(),
+            seated: false,
             result,
         })
     }

@@ -1,7 +1,6 @@
 //! `--format junit`: a test case a decision, a suite a rubric. Fail is `<failure>`, an error outcome `<error>`, not applicable
 //! and skipped `<skipped>`.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -21,8 +20,6 @@ pub struct Junit<'w> {
     terminal: bool,
     suites: IndexMap<String, TestSuite>,
     name: String,
-    /// Evals that several judges decide.
-    panels: HashSet<(String, String)>,
     /// Repeats and judges that wait for their decision, by its name.
     held: IndexMap<String, Vec<Case>>,
 }
@@ -35,7 +32,6 @@ impl<'w> Junit<'w> {
             terminal,
             suites: IndexMap::new(),
             name: "dicta".to_owned(),
-            panels: HashSet::new(),
             held: IndexMap::new(),
         }
     }
@@ -50,10 +46,7 @@ impl<'w> Junit<'w> {
             flags: fit(&flagged("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
-        let panel = self
-            .panels
-            .contains(&(case.name.rubric.clone(), case.name.eval.clone()));
-        if row.name.repeat.is_none() && !panel {
+        if row.name.repeat.is_none() && !row.seated {
             self.add(case);
         } else {
             let decision = case.name.clone().decision().to_string();
@@ -82,6 +75,31 @@ impl<'w> Junit<'w> {
             outcome: row.decision.outcome,
             flags: flags.join("\n"),
             why: whys.join("\n"),
+            time: cells.iter().map(|cell| cell.time).sum(),
+        });
+    }
+
+    /// What a run left before it was decided is neither a failure nor a success, whatever some of its cells say.
+    fn undecided(&mut self, mut cells: Vec<Case>) {
+        let skipped = |cell: &Case| cell.outcome == Outcome::Skipped;
+        if let [one] = &cells[..]
+            && skipped(one)
+        {
+            return self.add(cells.remove(0));
+        }
+        let Some(name) = cells.first().map(|cell| cell.name.clone().decision()) else {
+            return;
+        };
+        let said = cells
+            .iter()
+            .map(|cell| format!("{}: {}: {}", cell.name, words(cell.outcome), cell.why));
+        let open = "not decided: further cells of it are pending".to_owned();
+        let why: Vec<String> = std::iter::once(open).chain(said).collect();
+        self.add(Case {
+            name,
+            outcome: Outcome::Skipped,
+            why: why.join("\n"),
+            flags: String::new(),
             time: cells.iter().map(|cell| cell.time).sum(),
         });
     }
@@ -166,11 +184,6 @@ impl Format for Junit<'_> {
         match row {
             Row::Header(header) => {
                 self.name = format!("dicta {}", header.run);
-                let several = header.evals.iter().filter(|eval| eval.panel.is_some());
-                self.panels.extend(several.filter_map(|eval| {
-                    let rubric = header.rubrics.get(eval.rubric as usize)?;
-                    Some((rubric.id.clone(), eval.id.clone()))
-                }));
             }
             Row::Result(row) => self.case(row),
             Row::Decision(row) => self.decision(row),
@@ -180,8 +193,8 @@ impl Format for Junit<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        for case in std::mem::take(&mut self.held).into_values().flatten() {
-            self.add(case);
+        for cells in std::mem::take(&mut self.held).into_values() {
+            self.undecided(cells);
         }
         let mut report = Report::new(self.name.clone());
         report.add_test_suites(std::mem::take(&mut self.suites).into_values());

@@ -33,7 +33,7 @@ pub use markdown::Markdown;
 pub use narrate::{Narrator, size};
 pub use reasoning::reasoning_in;
 pub use rows::{DecisionRow, EvalVerdicts, ResultRow, Row, Rows, RubricRow, Summary};
-pub use ruling::{ruled, unsure};
+pub use ruling::{ruled, undecided, unsure};
 pub use stats::{stat_lines, tokens};
 pub use trace::{piece_text, rope_text, trace};
 pub use wrap::wrap;

@@ -42,6 +42,8 @@ pub struct ResultRow<'a> {
     pub kind: &'a str,
     /// What decides a score: `min_score` and `max_score`, where set.
     pub bounds: Bounds,
+    /// Its judge is one of several: alone it decides nothing.
+    pub seated: bool,
     /// The result.
     pub result: &'a CellResult,
 }
@@ -480,6 +482,7 @@ impl Open {
                 name,
                 kind: &eval.kind,
                 bounds: Bounds::of(&eval.decides),
+                seated: eval.panel.is_some(),
                 result,
             }))?;
         }

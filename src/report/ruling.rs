@@ -1,11 +1,11 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
 use super::human::words;
-use crate::model::{Doubt, Member, Rule, Ruling};
+use crate::model::{Doubt, Member, Outcome, Rule, Ruling, Undecided};
 
 /// What each judge of a panel said and whose word stands. `names` are the members', in their order.
 ///
-/// `by majority: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
+/// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
 /// strong fail`
 pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
@@ -13,7 +13,8 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
         let said = ruling.members.iter().enumerate();
         let said = said.map(|(at, member)| format!("{} {}", name(at), of(member)));
         let said: Vec<String> = said.collect();
-        return format!("by {}: {}", ruling.rule.as_str(), said.join(", "));
+        let share = share(ruling);
+        return format!("by {}{share}: {}", ruling.rule.as_str(), said.join(", "));
     };
     let Some(at) = ruling.stands else {
         return String::new();
@@ -44,6 +45,42 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
     let conflict = conflict.concat();
     let who = name(at);
     format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
+}
+
+/// `, 2 of 3`: the winner's share of a majority. There is none where errors left no winner, and of one vote.
+fn share(ruling: &Ruling) -> String {
+    let of = ruling.members.len();
+    let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
+    let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
+    let votes = verdicts.map(|outcome| said(outcome).count());
+    let most = votes.iter().max().copied().unwrap_or_default();
+    let left: usize = votes.iter().sum();
+    if ruling.rule == Rule::Majority && of > 1 && 2 * left >= of {
+        format!(", {most} of {of}")
+    } else {
+        String::new()
+    }
+}
+
+/// Why several judges have not decided though all that were asked have answered.
+///
+/// `undecided: cheap is unsure (score 0.55, margin 0.30); so strong is to be asked`
+pub fn undecided<N: AsRef<str>>(open: &Undecided, names: &[N], next: &[N]) -> String {
+    let next: Vec<&str> = next.iter().map(AsRef::as_ref).collect();
+    let next = next.join(" and ");
+    let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
+    let members = open.members.iter().enumerate();
+    let said: Vec<String> = match open.rule {
+        Rule::Cascade { margin } => members
+            .map(|(at, member)| format!("{} is unsure ({})", name(at), unsure(member, margin)))
+            .collect(),
+        Rule::Majority | Rule::Unanimity => members
+            .map(|(at, member)| format!("{} {}", name(at), of(member)))
+            .collect(),
+    };
+    let said = said.join(", ");
+    let is = if open.next.len() > 1 { "are" } else { "is" };
+    format!("undecided: {said}; so {next} {is} to be asked")
 }
 
 /// `pass 0.80`, `fail, 2 of 3`
@@ -89,7 +126,7 @@ pub fn unsure(member: &Member, margin: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Outcome, Votes};
+    use crate::model::Votes;
 
     fn member(outcome: Outcome, score: Option<f64>, doubt: Option<Doubt>) -> Member {
         Member {
@@ -116,7 +153,7 @@ mod tests {
         };
         assert_eq!(
             ruled(&ruling, &["a", "b"]),
-            "by majority: a pass 0.80, b judge error"
+            "by majority, 1 of 2: a pass 0.80, b judge error"
         );
     }
 
@@ -136,6 +173,45 @@ mod tests {
         assert_eq!(
             ruled(&ruling(0, vec![fail]), &["cheap"]),
             "by cheap, which was sure: fail 0.10"
+        );
+    }
+
+    #[test]
+    fn only_a_majority_has_a_share() {
+        use Outcome::{Fail, JudgeError, Pass};
+        let of = |rule, outcomes: &[Outcome]| {
+            let members = outcomes.iter().map(|o| member(*o, None, None)).collect();
+            share(&Ruling {
+                rule,
+                members,
+                stands: None,
+            })
+        };
+        assert_eq!(of(Rule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
+        assert_eq!(of(Rule::Majority, &[Pass, Fail, JudgeError]), ", 1 of 3");
+        assert_eq!(of(Rule::Majority, &[JudgeError, JudgeError, Pass]), "");
+        assert_eq!(of(Rule::Majority, &[Fail]), "");
+        assert_eq!(of(Rule::Unanimity, &[Pass, Pass, Fail]), "");
+    }
+
+    #[test]
+    fn who_is_to_be_asked_is_told_with_why() {
+        let open = |rule, members, next| Undecided {
+            rule,
+            members,
+            next,
+        };
+        let near = member(Outcome::Pass, Some(0.75), Some(Doubt::Margin));
+        let cascade = open(Rule::Cascade { margin: 0.4 }, vec![near.clone()], vec![1]);
+        assert_eq!(
+            undecided(&cascade, &["cheap"], &["strong"]),
+            "undecided: cheap is unsure (score 0.75, margin 0.40); so strong is to be asked"
+        );
+        let fail = member(Outcome::Fail, None, None);
+        let jury = open(Rule::Majority, vec![near, fail], vec![2]);
+        assert_eq!(
+            undecided(&jury, &["a", "b"], &["c"]),
+            "undecided: a pass 0.75, b fail; so c is to be asked"
         );
     }
 }

@@ -6,7 +6,7 @@ use super::CachePolicy;
 use super::plan::Plan;
 use super::replay::Names;
 use crate::event::CellKey;
-use crate::handlers::{Check, Compiled, JudgeProvider, JudgeRequest, JudgedParams, Stop};
+use crate::handlers::{Check, Compiled, Finding, JudgeProvider, JudgeRequest, JudgedParams, Stop};
 use crate::judge::{Engine, FrozenEvidence};
 use crate::model::{Cast, CellResult, Decision, Digest, Said, Terms, Transcript};
 
@@ -136,10 +136,7 @@ impl Bench {
         of: Judged,
         post: Post,
     ) -> State {
-        let request = match self
-            .plan
-            .request(transcript, of.eval, of.message, post.repeat)
-        {
+        let request = match self.request(transcript, &of.key(post)) {
             Ok(request) => request,
             Err(settled) => return State::Settled(settled.into()),
         };
@@ -151,6 +148,30 @@ impl Bench {
             return State::Settled(result);
         }
         State::Ask(key)
+    }
+
+    /// What the judge of a cell is asked. Members of a panel that would be sent the same are told apart: each is asked, or
+    /// recalls a verdict of its own, and none takes the vote of another.
+    pub(super) fn request(
+        &self,
+        transcript: &Arc<Transcript<'static>>,
+        cell: &CellKey,
+    ) -> Result<JudgeRequest, Finding> {
+        let mut request = self
+            .plan
+            .request(transcript, cell.eval, cell.message, cell.repeat)?;
+        let plan = &self.plan.evals[cell.eval as usize];
+        let members = plan.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
+        let before = members.iter().position(|judge| Some(*judge) == cell.judge);
+        if let Some(before @ 1..) = before
+            && let Some(own) = cell.judge.and_then(|judge| self.seat(judge))
+            && let Some(key) = (own.key)(&request)
+        {
+            let others = members[..before].iter().filter_map(|one| self.seat(*one));
+            let twins = others.filter(|other| (other.key)(&request).as_ref() == Some(&key));
+            request.twin = u32::try_from(twins.count()).unwrap_or(u32::MAX);
+        }
+        Ok(request)
     }
 
     /// Adds the cells that are certain to be needed to those there are. A judge's cells are added only once all before them

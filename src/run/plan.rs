@@ -202,7 +202,7 @@ impl Plan {
         filter.names_exactly(&decision.to_string())
     }
 
-    /// What a judged cell is called, without the judge.
+    /// What a judged cell is called.
     pub(super) fn name(&self, transcript: &str, of: Judged, post: Post) -> CellName {
         let (_, rubric, eval) = self.eval(of.eval);
         CellName {
@@ -210,7 +210,9 @@ impl Plan {
             rubric: rubric.id.clone(),
             eval: eval.id.clone(),
             message: of.message,
-            judge: None,
+            judge: post
+                .seat()
+                .and_then(|judge| self.judges.get(judge as usize).cloned()),
             repeat: post.repeat,
         }
     }
@@ -251,6 +253,7 @@ impl Plan {
             params,
             allow_na: spec.allow_na,
             repeat,
+            twin: 0,
             metadata: Vec::new(),
         })
     }

@@ -146,8 +146,7 @@ fn prompted(
     };
     let ask = prepared
         .bench
-        .plan
-        .request(transcript, key.eval, key.message, key.repeat)
+        .request(transcript, key)
         .map_err(|settled| settled.explanation)?;
     let body = engine.first_body(&ask).map_err(|error| error.to_string())?;
     let (key, parts) = engine.cache_key(&ask).map_err(|error| error.to_string())?;

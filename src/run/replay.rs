@@ -9,16 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recall::taken_from;
 use crate::clock::Fut;
-use crate::event::{BlobSource, CallCx, Kind, Piece, RunHeader, ToolFact, TurnFact};
+use crate::event::{BlobSource, CallCx, EvalSpec, Kind, Piece, RunHeader, ToolFact, TurnFact};
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
 use crate::record::{RecordError, Run};
 
-/// Recorded traces by the name of their decision and their repeat; the judge's name is not looked at, since it was
-/// another judge that made them.
+/// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
+/// any name, since it was another judge that made it; of several the one of the same name is.
 pub(super) struct Replay {
     run: RunId,
-    traces: HashMap<CellName, Trace>,
+    traces: HashMap<CellName, Vec<(String, Trace)>>,
+    /// Who could have been asked where several judged, by rubric and eval: one that was not has no other's word.
+    panels: HashMap<(String, String), Vec<String>>,
     blobs: Arc<dyn BlobSource>,
 }
 
@@ -32,8 +34,8 @@ impl Replay {
     /// Reads the judged cells of a run.
     pub(super) fn of(run: &Run) -> Result<Self, RecordError> {
         let header: RunHeader = run.header()?;
-        let mut names: HashMap<CellIx, CellName> = HashMap::new();
-        let mut traces: HashMap<CellName, Trace> = HashMap::new();
+        let mut names: HashMap<CellIx, (CellName, String)> = HashMap::new();
+        let mut traces: HashMap<CellName, Vec<(String, Trace)>> = HashMap::new();
         let wanted = &["cells_planned", "turn", "tool", "cell_finished"];
         for event in run.events_of(wanted)? {
             let kind = event?.kind;
@@ -44,27 +46,21 @@ impl Replay {
                     keys,
                 } => {
                     for (ix, key) in (first.0..).map(CellIx).zip(keys) {
-                        if key.judge.is_some()
-                            && let Some(name) = header.cell_name(transcript, key)
+                        if let Some(name) = header.cell_name(transcript, key)
+                            && let Some(judge) = name.judge.map(str::to_owned)
                         {
-                            names.insert(
-                                ix,
-                                CellName {
-                                    judge: None,
-                                    ..name.to_owned()
-                                },
-                            );
+                            names.insert(ix, (without_judge(name.to_owned()), judge));
                         }
                     }
                 }
                 Kind::CellFinished { cell, result } => {
                     if let Some(name) = names.get(cell) {
-                        traces.entry(name.clone()).or_default().result = Some((**result).clone());
+                        of(&mut traces, name).result = Some((**result).clone());
                     }
                 }
                 _ => {
                     if let Some(name) = kind.cell().and_then(|cell| names.get(&cell)) {
-                        traces.entry(name.clone()).or_default().facts.push(kind);
+                        of(&mut traces, name).facts.push(kind);
                     }
                 }
             }
@@ -72,20 +68,49 @@ impl Replay {
         Ok(Self {
             run: run.id.clone(),
             traces,
+            panels: panels(&header),
             blobs: run.blobs(),
         })
     }
 
+    /// What was recorded of a cell. The error is a sentence.
+    fn find(&self, name: &CellName) -> Result<(&[Kind], &CellResult), String> {
+        let decision = without_judge(name.clone());
+        let ended = |(by, trace): &'_ (String, Trace)| trace.result.is_some().then(|| by.clone());
+        let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
+        let judges: Vec<String> = all.iter().filter_map(ended).collect();
+        let eval = (name.rubric.clone(), name.eval.clone());
+        let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
+        let member = name
+            .judge
+            .as_ref()
+            .is_some_and(|judge| members.contains(judge));
+        let at = match &judges[..] {
+            [_] if !member => all.iter().position(|(_, trace)| trace.result.is_some()),
+            _ => all
+                .iter()
+                .position(|(by, _)| Some(by) == name.judge.as_ref()),
+        };
+        let found = at.and_then(|at| all.get(at)).map(|(_, trace)| trace);
+        if let Some(trace) = found
+            && let Some(result) = &trace.result
+        {
+            return Ok((&trace.facts, result));
+        }
+        let run = self.run.letters();
+        Err(match judges.len() {
+            0 | 1 => format!("run {run} holds no trace of {decision}"),
+            _ => format!(
+                "in run {run} several judges judged {decision} ({}); give the judge that replays it the name of one of them",
+                judges.join(", ")
+            ),
+        })
+    }
+
     async fn play(&self, name: &CellName, cx: &CallCx) -> CellResult {
-        let Some(Trace {
-            facts,
-            result: Some(result),
-        }) = self.traces.get(name)
-        else {
-            return CellResult::failed(
-                Outcome::JudgeError,
-                format!("run {} holds no trace of {name}", self.run.letters()),
-            );
+        let (facts, result) = match self.find(name) {
+            Ok(found) => found,
+            Err(why) => return CellResult::failed(Outcome::JudgeError, why),
         };
         for fact in facts {
             if cx.cancel.is_cancelled() {
@@ -101,6 +126,40 @@ impl Replay {
         }
         taken_from(&self.run, result.clone())
     }
+}
+
+fn panels(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
+    let of = |spec: &EvalSpec| {
+        let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
+        let judges = spec.panel.as_ref()?.judges.iter();
+        let names = judges.filter_map(|judge| header.judges.get(*judge as usize));
+        let names = names.map(|judge| judge.config.name.clone()).collect();
+        Some(((rubric, spec.id.clone()), names))
+    };
+    header.evals.iter().filter_map(of).collect()
+}
+
+fn without_judge(name: CellName) -> CellName {
+    CellName {
+        judge: None,
+        ..name
+    }
+}
+
+/// The trace of a judge, begun where there is none.
+fn of<'t>(
+    traces: &'t mut HashMap<CellName, Vec<(String, Trace)>>,
+    (name, judge): &(CellName, String),
+) -> &'t mut Trace {
+    let all = traces.entry(name.clone()).or_default();
+    let at = all
+        .iter()
+        .position(|(by, _)| by == judge)
+        .unwrap_or_else(|| {
+            all.push((judge.clone(), Trace::default()));
+            all.len() - 1
+        });
+    &mut all[at].1
 }
 
 /// The replay judge of one run, told what the cells of this run are called.

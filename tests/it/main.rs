@@ -6,6 +6,7 @@ mod cli;
 mod cli_faults;
 mod cli_money;
 mod cli_output;
+mod cli_panels;
 mod connect;
 mod crash;
 mod evidence;

@@ -19,6 +19,7 @@ pub(super) fn ballot(outcomes: &[Outcome]) -> Option<Outcome> {
         .map(|outcome| Said {
             outcome: *outcome,
             score: None,
+            probability: None,
             doubt: None,
         })
         .collect();

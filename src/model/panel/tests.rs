@@ -13,6 +13,7 @@ fn said(outcome: Outcome) -> Said {
     Said {
         outcome,
         score: None,
+        probability: None,
         doubt: None,
     }
 }
@@ -213,6 +214,52 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
 }
 
 #[test]
+fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
+    // A service states 0.58 of what it scores 0.9 on a scale of its own, and the other way round.
+    let stated = |score, probability| Said {
+        score: Some(score),
+        probability: Some(probability),
+        ..said(Pass)
+    };
+    let unsure = |first, min| {
+        let cascade = Terms {
+            bounds: Bounds { min, max: None },
+            ..terms(Rule::Cascade { margin: 0.15 }, &[1, 2], 1)
+        };
+        !cascade.more(&[cast(1, first)]).is_empty()
+    };
+    assert!(unsure(stated(0.9, 0.58), None));
+    assert!(!unsure(stated(0.55, 0.97), None));
+    assert!(
+        unsure(stated(0.9, 0.97), Some(0.8)),
+        "a bound is of the score"
+    );
+    assert!(!unsure(stated(0.9, 0.58), Some(0.7)));
+}
+
+#[test]
+fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
+    let score = |score: f64| Said {
+        score: Some(score),
+        ..said(Pass)
+    };
+    let cascade = |margin| terms(Rule::Cascade { margin }, &[1, 2], 1);
+    let cells = [cast(1, score(0.7))];
+    assert_eq!(cascade(0.1).undecided(&cells), None, "it is decided");
+    let open = cascade(0.3).undecided(&cells).expect("undecided");
+    assert_eq!((open.members.len(), open.next), (1, vec![2]));
+    assert_eq!(open.members[0].doubt, Some(Doubt::Margin));
+    let out = Cast {
+        said: None,
+        ..cells[0]
+    };
+    assert_eq!(cascade(0.3).undecided(&[out]), None, "it is being asked");
+    let split = [cast(7, said(Pass)), cast(3, said(Fail))];
+    let open = terms(Rule::Majority, &THREE, 1).undecided(&split);
+    assert_eq!(open.expect("undecided").next, [5]);
+}
+
+#[test]
 fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing() {
     let cell = |judge, repeat, score: f64| Cast {
         repeat: Some(repeat),
@@ -262,6 +309,7 @@ fn all_said() -> impl Strategy<Value = Vec<Vec<Said>>> {
         (0..4_usize, prop::option::of(0.0..1.0_f64), doubt).prop_map(|(at, score, doubt)| Said {
             outcome: [Pass, Fail, NotApplicable, JudgeError][at],
             score,
+            probability: None,
             doubt,
         });
     prop::collection::vec(prop::collection::vec(one, 3), 2..5)

@@ -2,7 +2,7 @@
 
 use super::{Ink, rich};
 use crate::model::Decision;
-use crate::report::{ruled, words};
+use crate::report::{ruled, undecided as why_undecided, words};
 use crate::theme::Role;
 use crate::tui::model::cells::SlotState;
 use crate::tui::model::trace::Shown;
@@ -10,10 +10,14 @@ use crate::tui::widget::flow::Block;
 
 /// The cells of a decision that has several, and what they decided together.
 pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
-    if shown.row.all_slots().count() < 2 {
+    let desk = ink.model.desk();
+    let undecided = match shown.row.decision {
+        None => desk.cells.undecided(shown.row),
+        Some(_) => None,
+    };
+    if shown.row.all_slots().count() < 2 && undecided.is_none() {
         return Vec::new();
     }
-    let desk = ink.model.desk();
     let mut out = Vec::new();
     if let Some(decision) = &shown.row.decision
         && let Some(ruling) = &decision.ruling
@@ -31,7 +35,6 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
                 role,
             ),
             (ruled(ruling, &names).as_str(), Role::Muted),
-            (share(decision).as_str(), Role::Muted),
         ]));
     } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
@@ -57,6 +60,24 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             ),
         ]));
     }
+    if let Some(open) = undecided {
+        let name = |judge: u32| {
+            let of = desk.cells.judges.get(judge as usize);
+            of.map_or("?", |(name, _)| name.as_str())
+        };
+        let names: Vec<&str> = open
+            .members
+            .iter()
+            .map(|member| name(member.judge))
+            .collect();
+        let next: Vec<&str> = open.next.iter().map(|judge| name(*judge)).collect();
+        out.push(rich([
+            (why_undecided(&open, &names, &next).as_str(), Role::Warning),
+            (" (", Role::Muted),
+            ("r", Role::Key),
+            (")", Role::Muted),
+        ]));
+    }
     let decision = shown.row.decision.as_ref();
     let several = decision.is_some_and(|decision| decision.ruling.is_some());
     for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
@@ -77,15 +98,8 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         let open = at == desk.trace.slot;
         let beside = if nth >= shown.row.slots.len() {
             "  asked with J: decides nothing"
-        } else if !shown
-            .row
-            .decision
-            .as_ref()
-            .is_none_or(|decision| decision.heeds(slot.judge))
-        {
-            "  was unsure: another decides"
         } else {
-            ""
+            decision.map_or("", |decision| unheeded(decision, slot.judge))
         };
         let reason = match &slot.state {
             SlotState::Done { why, .. } if several && !open => first_line(why),
@@ -104,6 +118,19 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         });
     }
     out
+}
+
+/// Why what a judge of a cascade said does not decide; nothing where it does.
+fn unheeded(decision: &Decision, judge: Option<u32>) -> &'static str {
+    if decision.heeds(judge) {
+        return "";
+    }
+    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
+    let before = decision.ruling.as_ref().and_then(|ruling| ruling.stands);
+    match (members.clone().position(|m| Some(m.judge) == judge), before) {
+        (Some(at), Some(stands)) if at < stands => "  was unsure: another decides",
+        _ => "  not needed: one before is sure",
+    }
 }
 
 /// `; the winner has 2 of 3`

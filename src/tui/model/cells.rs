@@ -26,7 +26,7 @@ use std::sync::Arc;
 use crate::event::RunHeader;
 use crate::model::{
     Bounds, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
-    Terms, TranscriptRef,
+    Terms, TranscriptRef, Undecided,
 };
 use crate::record::Board;
 use crate::tui::widget::list::List;
@@ -122,6 +122,8 @@ pub(crate) enum SlotState {
         outcome: Outcome,
         score: Option<f64>,
         why: Arc<str>,
+        /// How likely it passes, where the judge states that.
+        probability: Option<f64>,
         /// What makes the judge's words doubtful.
         doubt: Option<Doubt>,
     },
@@ -277,6 +279,12 @@ impl Cells {
     pub(crate) fn name(&self, row: RowId) -> Option<CellName> {
         let row = self.row(row)?;
         self.name_with(row, None, None).map(CellNameRef::to_owned)
+    }
+
+    /// Why a row that several judge is undecided though all who were asked have answered.
+    pub(crate) fn undecided(&self, row: &Row) -> Option<Undecided> {
+        let eval = self.evals.get(row.eval as usize)?;
+        live::undecided(row, &eval.decides)
     }
 
     /// The name of one cell of a row.

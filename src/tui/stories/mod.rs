@@ -9,6 +9,7 @@ mod keys;
 mod look;
 mod looks;
 mod pages;
+mod panels;
 mod server;
 
 use std::path::Path;

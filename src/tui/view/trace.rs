@@ -248,12 +248,15 @@ fn named(
     }
 }
 
-/// Of several judges each is called by its name, if it is short.
-fn member<'m>(shown: &Shown<'_>, slot: &Slot, model: &'m Model) -> Option<&'m str> {
+/// Of several judges each is called by its name, if it is short, and its repeat; also while they are still asked.
+fn member(shown: &Shown<'_>, slot: &Slot, model: &Model) -> Option<String> {
     const SHORT: usize = 12;
-    shown.row.decision.as_ref()?.ruling.as_ref()?;
-    let (name, _) = model.desk().cells.judges.get(slot.judge? as usize)?;
-    (slot.repeat.is_none() && name.len() <= SHORT).then_some(name)
+    let cells = &model.desk().cells;
+    let eval = cells.evals.get(shown.row.eval as usize)?;
+    eval.decides.panel.as_ref()?;
+    let (name, _) = cells.judges.get(slot.judge? as usize)?;
+    let repeat = slot.repeat.map(|repeat| format!("#{repeat}"));
+    (name.len() <= SHORT).then(|| format!("{name}{}", repeat.unwrap_or_default()))
 }
 
 fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>> {

@@ -49,13 +49,9 @@ pub fn of_rubrics(
             patterns::look(&mut lints, of);
             if catalog.kind(&eval.kind).is_some_and(|kind| kind.judged) {
                 let named = eval.judged_by(rubric, default).into_iter();
-                let mut seated = named
-                    .flat_map(|by| by.judges)
-                    .filter_map(|name| judges.get(name));
-                // What one of several cannot do is said once.
-                if let Some(judge) = seated.next() {
-                    urls::look(&mut lints, of, judge);
-                }
+                let names = named.flat_map(|by| by.judges);
+                let seated: Vec<&JudgeConfig> = names.filter_map(|name| judges.get(name)).collect();
+                urls::look(&mut lints, of, &seated);
             }
         }
         twins::look(&mut lints);

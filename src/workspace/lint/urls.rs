@@ -19,12 +19,24 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a valid pattern")
 });
 
-pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judge: &JudgeConfig) {
-    let opens = judge.tools.iter().any(|tool| tool.name == FETCH);
-    // A recorded judge opened what it opened.
-    if opens || judge.provider == ProviderKind::Replay {
-        return;
-    }
+/// `judges`: all that may be asked; what several cannot do is said once.
+pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judges: &[&JudgeConfig]) {
+    let blind = |judge: &&&JudgeConfig| {
+        let opens = judge.tools.iter().any(|tool| tool.name == FETCH);
+        // A recorded judge opened what it opened.
+        !opens && judge.provider != ProviderKind::Replay
+    };
+    let blind = judges.iter().filter(blind);
+    let blind: Vec<String> = blind.map(|judge| format!("`{}`", judge.name)).collect();
+    let (who, has, give) = match &blind[..] {
+        [] => return,
+        [one] => (format!("the judge {one}"), "it has", "the judge"),
+        many => (
+            format!("the judges {}", many.join(", ")),
+            "they have",
+            "each of them",
+        ),
+    };
     let mut first = None;
     // Other models and openings say nothing of what is judged.
     let into = |key: &str| !matches!(key, "model" | "system_prompt");
@@ -49,11 +61,8 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judge: &JudgeConfig) {
         &format!("/params{pointer}"),
         Said {
             lint: "unreachable-url",
-            message: format!(
-                "{what} {address}, and the judge `{}` cannot open it: it has no {FETCH}",
-                judge.name
-            ),
-            help: format!("give the judge `tools: [{FETCH}]`, or leave the address out"),
+            message: format!("{what} {address}, and {who} cannot open it: {has} no {FETCH}"),
+            help: format!("give {give} `tools: [{FETCH}]`, or leave the address out"),
         },
     );
 }

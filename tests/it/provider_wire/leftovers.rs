@@ -77,6 +77,7 @@ fn ask() -> JudgeRequest {
         },
         allow_na: false,
         repeat: None,
+        twin: 0,
         metadata: Vec::new(),
     }
 }

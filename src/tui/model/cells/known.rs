@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::live::decided;
 use super::order::Group;
-use super::{Cells, Decides, EvalInfo, Names, Row, RowId, Slot, SlotAt, SlotState, Stale};
+use super::{Cells, Decides, EvalInfo, Names, Row, RowId, Side, Slot, SlotAt, SlotState, Stale};
 use crate::event::{CellKey, RunHeader};
-use crate::model::{Bounds, Digest, Label, Panel, TranscriptRef};
+use crate::model::{Bounds, CellIx, Digest, Label, Panel, TranscriptRef};
 
 /// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +61,28 @@ pub(super) fn mark(digest: &Digest) -> u64 {
     digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// What a row that no run of this session touched is compared with. It stays while no newer cell is there: a jury that
+/// decides otherwise by what it said already has flipped, and one that asks another member has lost no verdict.
+struct Baseline {
+    cells: Vec<(u32, CellIx)>,
+    verdict: Side,
+}
+
+impl Baseline {
+    fn of(row: &Row) -> Option<Self> {
+        let verdict = row.verdict.clone().filter(|_| row.keep.rank == 0)?;
+        let cells = row.slots.iter().filter_map(|slot| slot.at).collect();
+        Some(Self { cells, verdict })
+    }
+
+    fn stays(self, row: &mut Row) {
+        let mut cells = row.slots.iter().filter_map(|slot| slot.at);
+        if cells.all(|cell| self.cells.contains(&cell)) {
+            row.verdict = Some(self.verdict);
+        }
+    }
 }
 
 /// Our judges of a header's panel.
@@ -292,6 +314,7 @@ impl Cells {
         };
         let (seat, epoch) = (self.names.seat, self.names.epoch);
         self.names.seat += 1;
+        let before = self.row(id).and_then(Baseline::of);
         self.change(id, |row| {
             row.keep.expected = Some((cells.first().and_then(judge), repeats));
             row.keep.seat = seat;
@@ -308,6 +331,9 @@ impl Cells {
             }
         });
         self.lay_row(id);
+        if let Some(before) = before {
+            self.change(id, |row| before.stays(row));
+        }
         self.restale(id);
     }
 

@@ -219,6 +219,7 @@ impl Cells {
                 outcome: cell.outcome,
                 score: cell.score,
                 why: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
+                probability: cell.probability,
                 doubt: cell.doubt,
             },
             origin: Origin {

@@ -6,7 +6,9 @@ use super::aside::is_aside;
 use super::known::origin;
 use super::{Cells, Decides, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
-use crate::model::{Cast, CellIx, CellResult, Decision, Doubt, RunId, Said, TranscriptRef};
+use crate::model::{
+    Cast, CellIx, CellResult, Decision, Doubt, RunId, Said, TranscriptRef, Undecided, probability,
+};
 
 impl Cells {
     /// A run begins; of runs with the same cell the one of the highest rank wins. Ranks count from 1.
@@ -154,6 +156,7 @@ impl Cells {
                 outcome: result.outcome,
                 score: result.score,
                 why: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
+                probability: probability(result),
                 doubt: Doubt::of(result),
             };
             if is_aside(at.1) {
@@ -226,6 +229,15 @@ pub(crate) struct Ended {
 
 /// What a row's cells decide; `None` until all have results.
 pub(super) fn decided(row: &Row, by: &Decides) -> Option<Decision> {
+    by.terms().decide(&casts(row))
+}
+
+/// Why they have not decided though all have results, where several judge.
+pub(super) fn undecided(row: &Row, by: &Decides) -> Option<Undecided> {
+    by.terms().undecided(&casts(row))
+}
+
+fn casts(row: &Row) -> Vec<Cast> {
     let cast = |slot: &Slot| Cast {
         judge: slot.judge,
         repeat: slot.repeat,
@@ -233,18 +245,19 @@ pub(super) fn decided(row: &Row, by: &Decides) -> Option<Decision> {
             SlotState::Done {
                 outcome,
                 score,
+                probability,
                 doubt,
                 ..
             } => Some(Said {
                 outcome,
                 score,
+                probability,
                 doubt,
             }),
             SlotState::Never | SlotState::Live => None,
         },
     };
-    let cells: Vec<Cast> = row.slots.iter().map(cast).collect();
-    by.terms().decide(&cells)
+    row.slots.iter().map(cast).collect()
 }
 
 /// A decided row as one side of a flip.

@@ -110,6 +110,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         key: None,
         bounds: crate::model::Bounds::default(),
         stated: None,
+        probability: None,
         doubt: None,
     }
 }

@@ -1,0 +1,159 @@
+//! Several judges on one eval: what each says is seen, and how they decide is changed while one looks.
+
+use serde_json::json;
+
+use super::server::{Say, Server};
+use super::{files, outcome, point, told, workbench};
+use crate::model::Outcome;
+use crate::tui::testing::Driven;
+
+const TRANSCRIPT: &str = "{\"id\":\"t\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"role\":\"assistant\",\"content\":\"go away\"}]}\n";
+const CELL: &str = "t/r/tone";
+
+/// A judge that always says so.
+fn says(passed: bool, score: f64, why: &'static str) -> Server {
+    let verdict =
+        json!({"citations": [], "reasoning": why, "passed": passed, "score": score}).to_string();
+    Server::new(move |_| Say::Text(verdict.clone()))
+}
+
+/// Three judges: one nearly sure that it passes, one that it fails, one that it passes.
+struct Court([Server; 3]);
+
+impl Court {
+    fn new() -> Self {
+        Self([
+            says(true, 0.75, "quite kind"),
+            says(false, 0.2, "not kind"),
+            says(true, 0.9, "very kind"),
+        ])
+    }
+
+    fn asked(&self) -> [usize; 3] {
+        self.0.each_ref().map(Server::asked)
+    }
+
+    fn files(&self, who: &str) -> [(&'static str, String); 3] {
+        let names = ["cheap", "harsh", "strong"];
+        let judges: Vec<String> = names
+            .iter()
+            .zip(&self.0)
+            .map(|(name, server)| format!("  {name}: {}\n", server.judge("")))
+            .collect();
+        let dicta = format!(
+            "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudge: cheap\njudges:\n{}",
+            judges.concat()
+        );
+        [
+            ("dicta.yaml", dicta),
+            ("t.jsonl", TRANSCRIPT.to_owned()),
+            ("r.yaml", rubric(who)),
+        ]
+    }
+
+    fn workbench(&self, who: &str) -> Driven {
+        let files = self.files(who);
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, text)| (*p, text.as_str())).collect();
+        let mut app = workbench(120, 40, &files);
+        app.settle().keys("R").settle();
+        point(&mut app, CELL);
+        app.settle();
+        app
+    }
+}
+
+fn rubric(who: &str) -> String {
+    format!("evals:\n  - {{ id: tone, type: llm_judge, {who}, params: {{ criteria: kind }} }}\n")
+}
+
+const MAJORITY: &str = "jury: { judges: [cheap, harsh, strong] }";
+const UNANIMITY: &str = "jury: { judges: [cheap, harsh, strong], by: unanimity }";
+
+#[test]
+fn each_member_of_a_jury_is_seen_and_gone_to() {
+    let court = Court::new();
+    let mut app = court.workbench(MAJORITY);
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
+    let screen = app.screen();
+    for part in [
+        "by majority, 2 of 3",
+        "#1 cheap",
+        "#2 harsh",
+        "#3 strong",
+        "✓✗✓",
+    ] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    app.keys(".").settle();
+    let screen = app.screen();
+    assert!(screen.contains("#2 of 3 harsh"), "{screen}");
+    assert!(screen.contains("not kind"), "{screen}");
+}
+
+#[test]
+fn a_save_that_changes_how_they_decide_asks_nobody_and_tells_the_flip() {
+    let court = Court::new();
+    let mut app = court.workbench(MAJORITY);
+    app.save("r.yaml", &rubric(UNANIMITY)).settle();
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));
+    assert!(told(&app).contains("1 flip"), "{}", told(&app));
+    assert_eq!(court.asked(), [1, 1, 1]);
+    let jury = "jury: { judges: [strong, cheap] }";
+    app.save("r.yaml", &rubric(jury)).settle();
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
+    assert_eq!(court.asked(), [1, 1, 1], "one less asks nobody");
+}
+
+#[test]
+fn what_an_earlier_session_decided_flips_too() {
+    let court = Court::new();
+    let all = court.files(UNANIMITY);
+    let all: Vec<(&str, &str)> = all.iter().map(|(p, text)| (*p, text.as_str())).collect();
+    let dir = files(&all);
+    let open = || {
+        let data = tempfile::tempdir().expect("a folder");
+        let mut app = Driven::open(120, 40, None, data, &dir.path().join("w"));
+        app.settle();
+        app
+    };
+    let mut first = open();
+    first.keys("R").settle();
+    assert_eq!(outcome(&first, CELL), Some(Outcome::Fail));
+    drop(first);
+    assert_eq!(court.asked(), [1, 1, 0]);
+
+    let mut app = open();
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Fail), "as recorded");
+    // By majority the third is needed; until it has spoken there is a verdict to compare with.
+    app.save("r.yaml", &rubric(MAJORITY)).settle();
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
+    assert_eq!(court.asked(), [1, 1, 1], "it alone is asked");
+    assert!(told(&app).contains("1 flip"), "{}", told(&app));
+}
+
+#[test]
+fn a_wider_margin_says_why_a_row_is_undecided() {
+    let court = Court::new();
+    let narrow = "cascade: { judges: [cheap, strong], margin: 0.1 }";
+    let wide = "cascade: { judges: [cheap, strong], margin: 0.4 }";
+    let mut app = court.workbench(narrow);
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
+    assert_eq!(court.asked(), [1, 0, 0]);
+    app.keys("A").save("r.yaml", &rubric(wide)).settle();
+    assert_eq!(outcome(&app, CELL), None);
+    let screen = app.screen();
+    for part in ["undecided: cheap is unsure", "score 0.75, margin 0.40"] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    app.keys("r").settle();
+    assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
+    assert_eq!(court.asked(), [1, 0, 1]);
+    assert!(app.screen().contains("was unsure: another decides"));
+    // Back again, what the strong one said is not needed, and says so.
+    app.save("r.yaml", &rubric(narrow)).settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("not needed: one before is sure"),
+        "{screen}"
+    );
+}

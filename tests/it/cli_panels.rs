@@ -1,0 +1,409 @@
+//! Juries, cascades and repeats through the built program: who is asked, what is told, and what decides anew for nothing.
+
+use serde_json::Value;
+
+use crate::cli::{Bench, of_type, rows, text};
+use crate::support::wire::{Dialect, Reply, Request, WireServer};
+
+/// Whatever a judge says of a criterion: `pass`, `fail`, a score, `prose` or a status.
+type Says = fn(model: &str, criterion: &str) -> &'static str;
+
+/// Three judges of one server, told apart by their models, and one that is configured like the first.
+fn judges(server: &WireServer) -> String {
+    let of = |name: &str, model: &str| {
+        format!(
+            "  {name}: {{ provider: openai, base_url: '{}', model: {model} }}\n",
+            server.base_url()
+        )
+    };
+    let all = [
+        of("a", "ma"),
+        of("b", "mb"),
+        of("c", "mc"),
+        of("twin", "ma"),
+    ];
+    format!("judge: a\njudges:\n{}", all.concat())
+}
+
+fn model(request: &Request) -> String {
+    request.json()["model"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn server(says: Says) -> WireServer {
+    WireServer::answering(Dialect::Openai, move |request| {
+        let model = model(request);
+        let said = request.body.split("CRIT-").nth(1).unwrap_or_default();
+        let criterion: String = said.chars().take_while(char::is_ascii_lowercase).collect();
+        match says(&model, &criterion) {
+            "prose" => Reply::text("I would rather not say."),
+            "gone" => Reply::status(404).body(r#"{"error":{"message":"no such model"}}"#),
+            said => {
+                let (passed, score) = match said.split_once(' ') {
+                    Some((word, score)) => (word == "pass", score.parse().expect("a score")),
+                    None => (said == "pass", if said == "pass" { 0.95 } else { 0.05 }),
+                };
+                let verdict = serde_json::json!({
+                    "citations": [], "reasoning": format!("{model} says {said}."), "passed": passed, "score": score,
+                });
+                Reply::text(&verdict.to_string())
+            }
+        }
+    })
+}
+
+/// One judged eval of one transcript.
+fn eval(bench: &Bench, server: &WireServer, keys: &str) {
+    bench.workspace(
+        &judges(server),
+        &format!("  - {{ id: e, type: llm_judge, {keys} }}\n"),
+    );
+}
+
+const ONE: [&str; 6] = [
+    "run",
+    "-q",
+    "--where",
+    "transcript:one",
+    "--format",
+    "jsonl",
+];
+
+/// Runs it; the decision and the models that were asked, in the order of their names.
+fn run(bench: &Bench, server: &WireServer) -> (Value, Vec<String>) {
+    let before = server.requests().len();
+    let output = bench.dicta(&ONE);
+    let all = rows(&output);
+    let decisions = of_type(&all, "decision");
+    let decision = decisions.first().map(|row| (*row).clone());
+    let decision = decision.unwrap_or_else(|| panic!("{}", text(&output.stderr)));
+    let mut asked: Vec<String> = server.requests()[before..].iter().map(model).collect();
+    asked.sort();
+    (decision, asked)
+}
+
+#[test]
+fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
+    let says: Says = |model, criterion| match (criterion, model) {
+        ("split", "mb" | "mc") | ("tie" | "unan", "mb") => "fail",
+        ("tie", "mc") => "prose",
+        ("dead" | "gone", "mb") | ("gone", "ma") => "gone",
+        _ => "pass",
+    };
+    for (criterion, by, outcome, asked, share) in [
+        ("agree", "majority", "pass", "ma mb", Some(1.0)),
+        ("split", "majority", "fail", "ma mb mc", Some(2.0 / 3.0)),
+        ("tie", "majority", "fail", "ma mb mc", Some(1.0 / 3.0)),
+        ("dead", "majority", "pass", "ma mb mc", Some(2.0 / 3.0)),
+        ("gone", "majority", "judge_error", "ma mb", None),
+        ("unan", "unanimity", "fail", "ma mb", Some(0.5)),
+        ("dead", "unanimity", "judge_error", "ma mb mc", None),
+    ] {
+        let (bench, server) = (Bench::new(), server(says));
+        let keys = format!(
+            "jury: {{ judges: [a, b, c], by: {by} }}, params: {{ criteria: CRIT-{criterion} holds }}"
+        );
+        eval(&bench, &server, &keys);
+        let (decision, models) = run(&bench, &server);
+        assert_eq!(decision["outcome"], outcome, "{criterion} {by}");
+        assert_eq!(models.join(" "), asked, "{criterion} {by}");
+        assert_eq!(decision["share"].as_f64(), share, "{criterion} {by}");
+        assert_eq!(decision["by"], by);
+    }
+}
+
+#[test]
+fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
+    let bench = Bench::new();
+    let server = server(|model, _| match model {
+        "ma" => "pass 0.75",
+        "mb" => "fail 0.2",
+        _ => "fail 0.3",
+    });
+    let with = |keys: &str| {
+        eval(
+            &bench,
+            &server,
+            &format!("{keys}, params: {{ criteria: CRIT-x holds, min_score: 0.7 }}"),
+        );
+        let (decision, asked) = run(&bench, &server);
+        (decision["outcome"].clone(), asked.join(" "))
+    };
+    let is = |outcome: &str, asked: &str| (Value::from(outcome), asked.to_owned());
+    assert_eq!(
+        with("cascade: { judges: [a, c], margin: 0.02 }"),
+        is("pass", "ma")
+    );
+    assert_eq!(
+        with("cascade: { judges: [a, c], margin: 0.15 }"),
+        is("fail", "mc")
+    );
+    assert_eq!(
+        with("cascade: { judges: [a, c], margin: 0.02 }"),
+        is("pass", "")
+    );
+    assert_eq!(with("jury: { judges: [a, c] }"), is("fail", ""));
+    assert_eq!(with("jury: { judges: [b, a, c] }"), is("fail", "mb"));
+    assert_eq!(with("jury: { judges: [c, b] }"), is("fail", ""));
+}
+
+#[test]
+fn members_that_are_configured_alike_each_have_a_vote_of_their_own() {
+    let bench = Bench::new();
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let server = WireServer::answering(Dialect::Openai, move |_| {
+        let first = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        let score = if first { 0.9 } else { 0.1 };
+        let verdict = serde_json::json!({"citations": [], "reasoning": "So.", "passed": first, "score": score});
+        Reply::text(&verdict.to_string())
+    });
+    eval(
+        &bench,
+        &server,
+        "jury: { judges: [a, twin], by: unanimity }, params: { criteria: CRIT-x holds }",
+    );
+    let (decision, models) = run(&bench, &server);
+    assert_eq!(models, ["ma", "ma"]);
+    let votes = decision["votes"].clone();
+    assert_eq!((&votes["pass"], &votes["fail"]), (&1.into(), &1.into()));
+    // From records each has the verdict that it gave then.
+    let (again, models) = run(&bench, &server);
+    assert_eq!(models.len(), 0);
+    assert_eq!(again["votes"], votes);
+    assert_eq!(again["members"], decision["members"]);
+}
+
+#[test]
+fn repeats_inside_a_jury_stop_when_each_members_vote_is_settled() {
+    let bench = Bench::new();
+    let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
+    eval(
+        &bench,
+        &server,
+        "repeat: 3, jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }",
+    );
+    let (decision, asked) = run(&bench, &server);
+    assert_eq!(asked, ["ma", "ma", "mb", "mb", "mc", "mc"]);
+    assert_eq!(decision["outcome"], "pass");
+    assert_eq!(decision["members"][1]["votes"]["fail"], 2);
+}
+
+#[test]
+fn people_see_who_decided_and_only_decisions_among_the_failures() {
+    let bench = Bench::new();
+    let server = server(|model, _| if model == "mb" { "gone" } else { "pass 0.55" });
+    let evals = concat!(
+        "  - { id: jury, type: llm_judge, jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds } }\n",
+        "  - { id: line, type: llm_judge, cascade: { judges: [a, c] }, params: { criteria: CRIT-y holds } }\n",
+        "  - { id: mad, type: llm_judge, jury: { judges: [b, c], by: unanimity }, params: { criteria: CRIT-z holds } }\n",
+    );
+    bench.workspace(&judges(&server), evals);
+    let output = bench.dicta(&["run", "--where", "transcript:one"]);
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("by majority, 2 of 3: a pass 0.55, b judge error, c pass 0.55"),
+        "{told}"
+    );
+    assert!(
+        told.contains(
+            "by c (a was unsure: score 0.55, margin 0.15): c pass 0.55, itself unsure, and the last"
+        ),
+        "{told}"
+    );
+    // A member's error is no decision's.
+    assert!(!told.contains("! judge error  one/r/jury~b\n! "), "{told}");
+    assert_eq!(
+        told.matches("! judge error  one/r/jury~b\n").count(),
+        1,
+        "{told}"
+    );
+
+    // Every way of looking at it says the same.
+    let shown = text(&bench.dicta(&["show", "@"]).stdout);
+    assert!(shown.contains("by majority, 2 of 3"), "{shown}");
+    let markdown = text(&bench.dicta(&["show", "@", "--format", "markdown"]).stdout);
+    assert!(markdown.contains("by majority, 2 of 3"), "{markdown}");
+    let junit = text(&bench.dicta(&["show", "@", "--format", "junit"]).stdout);
+    assert!(junit.contains("tests=\"3\""), "{junit}");
+}
+
+#[test]
+fn what_was_left_undecided_is_no_failure_and_goes_on_later() {
+    let bench = Bench::new();
+    let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
+    let keys = "jury: { judges: [b, a, c] }, params: { criteria: CRIT-x holds }";
+    let limited = format!("{}limits: {{ max_calls: 2 }}\n", judges(&server));
+    let evals = format!("  - {{ id: e, type: llm_judge, {keys} }}\n");
+    bench.workspace(&limited, &evals);
+    let junit = bench.dicta(&[
+        "run",
+        "-q",
+        "-j",
+        "1",
+        "--where",
+        "transcript:one",
+        "--format",
+        "junit",
+    ]);
+    bench.workspace(&judges(&server), &evals);
+    let told = text(&junit.stdout);
+    assert!(
+        told.contains("failures=\"0\"") && told.contains("skipped=\"1\""),
+        "{told}"
+    );
+    assert!(
+        told.contains("not decided: further cells of it are pending"),
+        "{told}"
+    );
+    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    let all = rows(&resumed);
+    assert_eq!(of_type(&all, "decision")[0]["outcome"], "pass");
+    assert_eq!(server.requests().len(), 3, "nobody is asked twice");
+}
+
+#[test]
+fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
+    let bench = Bench::new();
+    let server = server(|_, _| "pass");
+    eval(
+        &bench,
+        &server,
+        "jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }",
+    );
+    let output = bench.dicta(&["run", "--judge", "b", "--where", "transcript:one"]);
+    assert!(
+        text(&output.stderr).contains("b stands in the place of the jury or cascade of 1 eval"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(server.requests().len(), 1);
+    let prompt = bench.dicta(&["prompt", "one/r/e~b"]);
+    assert!(text(&prompt.stdout).contains(r#""model":"mb""#));
+    let preview = text(
+        &bench
+            .dicta(&["run", "--dry-run", "--where", "judge:b transcript:one"])
+            .stdout,
+    );
+    assert!(preview.contains("judge `c`"), "{preview}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_recorded_jury_is_replayed_member_by_member() {
+    let bench = Bench::new();
+    let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
+    let keys = "jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }";
+    eval(&bench, &server, keys);
+    let (recorded, _) = run(&bench, &server);
+    let runs = std::fs::read_dir(bench.path().join("runs")).expect("runs");
+    let name = runs
+        .flatten()
+        .map(|run| run.file_name().to_string_lossy().into_owned());
+    let name = name
+        .filter(|name| name.starts_with('2'))
+        .max()
+        .expect("a run");
+    let name = name.split('.').next().expect("a name");
+    let replays = |names: &[&str]| {
+        let each = names
+            .iter()
+            .map(|n| format!("  {n}: {{ provider: replay, run: {name} }}\n"));
+        format!("judge: {}\njudges:\n{}", names[0], each.collect::<String>())
+    };
+    let before = server.requests().len();
+    bench.workspace(
+        &replays(&["a", "b", "c"]),
+        &format!("  - {{ id: e, type: llm_judge, {keys} }}\n"),
+    );
+    let (again, _) = run(&bench, &server);
+    assert_eq!(again["members"], recorded["members"]);
+    // One name for three traces would be a guess.
+    bench.workspace(
+        &replays(&["rec"]),
+        "  - { id: e, type: llm_judge, params: { criteria: CRIT-x holds } }\n",
+    );
+    let output = bench.dicta(&ONE);
+    let told = rows(&output);
+    let result = of_type(&told, "result")[0];
+    assert_eq!(result["outcome"], "judge_error");
+    let why = result["error"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("several judges judged one/r/e (a, b, c)"),
+        "{why}"
+    );
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn thresholds_of_a_cascade_leave_out_what_another_judge_would_have_to_say() {
+    let bench = Bench::new();
+    let server = server(|model, _| {
+        if model == "ma" {
+            "pass 0.75"
+        } else {
+            "fail 0.3"
+        }
+    });
+    let keys = "cascade: { judges: [a, c], margin: 0.1 }, params: { criteria: CRIT-x holds, min_score: 0.5 }";
+    eval(&bench, &server, keys);
+    let (decision, asked) = run(&bench, &server);
+    assert_eq!(
+        (&decision["outcome"], asked.join(" ")),
+        (&"pass".into(), "ma".to_owned())
+    );
+    let shown = text(&bench.dicta(&["show", "@", "--thresholds"]).stdout);
+    let line = shown
+        .lines()
+        .find(|line| line.trim_start().starts_with("0.75"));
+    let counts: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(counts[..3], ["0.75", "0", "0"], "{shown}");
+    let now = shown.lines().find(|line| line.contains("0.50"));
+    assert!(
+        now.is_some_and(|line| line.split_whitespace().nth(1) == Some("1")),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_makes_no_panel_is_told_at_its_place() {
+    let bench = Bench::new();
+    let server = server(|_, _| "pass");
+    for (keys, said) in [
+        ("jury: { judges: [a, a] }", "named twice"),
+        ("jury: { judges: [a] }", "two judges or more (got 1)"),
+        (
+            "jury: { judges: [a, twinn] }",
+            "unknown judge `twinn`; did you mean `twin`?",
+        ),
+        ("judge: a, jury: { judges: [a, b] }", "both say who judges"),
+        (
+            "cascade: { judges: [a, b], margin: 2 }",
+            "margin must be between 0 and 1 (got 2)",
+        ),
+    ] {
+        eval(
+            &bench,
+            &server,
+            &format!("{keys}, params: {{ criteria: x }}"),
+        );
+        let output = bench.dicta(&["check"]);
+        let told = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(!output.status.success(), "{keys}");
+        assert!(
+            told.contains(said) && told.contains("r.yaml:3:"),
+            "{keys}: {told}"
+        );
+    }
+    eval(
+        &bench,
+        &server,
+        "jury: { judges: [a, b] }, params: { criteria: 'As on https://a.example' }",
+    );
+    let told = text(&bench.dicta(&["check"]).stdout) + &text(&bench.dicta(&["check"]).stderr);
+    assert!(
+        told.contains("the judges `a`, `b` cannot open it: they have no fetch_url"),
+        "{told}"
+    );
+}
