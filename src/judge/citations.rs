@@ -11,14 +11,17 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use crate::handlers::JudgeRequest;
-use crate::model::{Citation, Message, Part};
+use crate::model::{Citation, Message, Part, Transcript};
 
 /// The places a judge may quote from.
 #[derive(Debug, Default)]
 pub struct Sources {
-    messages: Vec<Vec<String>>,
+    transcript: Arc<Transcript<'static>>,
+    /// What can be quoted of each judged message, once something is: most verdicts cite few or none.
+    messages: Vec<OnceLock<Vec<String>>>,
     fetches: HashMap<usize, String>,
     rubric: Vec<String>,
     /// By name, in lower case.
@@ -30,7 +33,8 @@ impl Sources {
     pub fn of(ask: &JudgeRequest) -> Self {
         let end = ask.end.min(ask.transcript.messages.len());
         Self {
-            messages: ask.transcript.messages[..end].iter().map(texts).collect(),
+            transcript: Arc::clone(&ask.transcript),
+            messages: vec![OnceLock::new(); end],
             fetches: HashMap::new(),
             rubric: vec![spaced(&ask.params.criteria), spaced(&ask.params.guide)],
             blocks: ask
@@ -54,6 +58,12 @@ impl Sources {
         }
     }
 
+    /// What can be quoted of a judged message.
+    fn message(&self, n: usize) -> Option<&Vec<String>> {
+        let message = self.transcript.messages.get(n)?;
+        Some(self.messages.get(n)?.get_or_init(|| texts(message)))
+    }
+
     fn holds(&self, source: &str, quote: &str) -> bool {
         let quote = spaced(quote);
         if quote.is_empty() {
@@ -61,8 +71,7 @@ impl Sources {
         }
         match place(source) {
             Some(Place::Message(n)) => self
-                .messages
-                .get(n)
+                .message(n)
                 .is_some_and(|texts| texts.iter().any(|text| text.contains(&quote))),
             Some(Place::Fetch(n)) => self
                 .fetches

@@ -106,7 +106,16 @@ impl Marker {
 
     /// A delimiting line, line break included. Names from the data enter `label` through `safe_name` only.
     pub fn line(&self, label: &str) -> String {
-        format!("<<<{} {label}>>>\n", self.0)
+        let mut line = String::with_capacity(self.0.len() + label.len() + 8);
+        self.put_line(&mut line, label);
+        line
+    }
+
+    /// The same, added to a text.
+    pub(super) fn put_line(&self, out: &mut String, label: &str) {
+        for part in ["<<<", &self.0, " ", label, ">>>\n"] {
+            out.push_str(part);
+        }
     }
 
     /// A block: its first line, the text, its last line.

@@ -140,6 +140,9 @@ fn output_of(ask: &JudgeRequest) -> Option<usize> {
         .flatten()
 }
 
+/// Bytes of a user message besides its data and their delimiting lines: the task, and the words around it.
+const ROOM: usize = 1024;
+
 /// The material in its blocks.
 struct Blocks {
     user: String,
@@ -170,7 +173,9 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
     );
     let marker = Marker::derive(secret, &data);
 
-    let mut user = String::new();
+    // All of it with its delimiting lines, so that it need not grow.
+    let text: usize = data.iter().map(|text| text.len()).sum();
+    let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + ROOM);
     if !base_prompt.is_empty() {
         user.push_str(base_prompt);
         user.push_str("\n\n");
@@ -194,8 +199,9 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
     }
     let book = match summary {
         None => {
-            let body = body(&marker, &pieces);
-            user.push_str(&marker.block("transcript", &count(end), &body));
+            user.push_str(&marker.line(&format!("begin transcript{}", count(end))));
+            put(&mut user, &marker, &pieces);
+            user.push_str(&marker.line("end transcript"));
             None
         }
         Some(room) => {
@@ -220,14 +226,19 @@ fn blocks(ask: &JudgeRequest, base_prompt: &str, secret: &Secret, summary: Optio
 /// Pieces, each after its delimiting line.
 pub(super) fn body(marker: &Marker, pieces: &[Leaf]) -> String {
     let mut body = String::new();
+    put(&mut body, marker, pieces);
+    body
+}
+
+/// Ends in a line break, or is empty.
+fn put(out: &mut String, marker: &Marker, pieces: &[Leaf]) {
     for piece in pieces {
-        body.push_str(&marker.line(&piece.label));
-        body.push_str(&piece.text);
+        marker.put_line(out, &piece.label);
+        out.push_str(&piece.text);
         if !piece.text.is_empty() && !piece.text.ends_with('\n') {
-            body.push('\n');
+            out.push('\n');
         }
     }
-    body
 }
 
 /// How many messages there are, as it stands in a block's first line.

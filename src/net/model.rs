@@ -72,10 +72,10 @@ impl ModelClient {
         &self,
         url: &str,
         headers: &[(String, String)],
-        body: Vec<u8>,
+        body: impl Into<Bytes>,
         limits: ReplyLimits,
     ) -> Result<Response, NetError> {
-        self.send(url, headers, Some(body), limits).await
+        self.send(url, headers, Some(body.into()), limits).await
     }
 
     /// As [`ModelClient::post`], but asks without a body: which models a server has.
@@ -92,7 +92,7 @@ impl ModelClient {
         &self,
         url: &str,
         headers: &[(String, String)],
-        body: Option<Vec<u8>>,
+        body: Option<Bytes>,
         limits: ReplyLimits,
     ) -> Result<Response, NetError> {
         let url = endpoint(url)?;

@@ -237,7 +237,7 @@ impl Client {
         cx: &CallCx,
         deltas: &mut Deltas<'_>,
     ) -> Result<(), ProviderError> {
-        let mut text = body.text();
+        let mut text = bytes::Bytes::from(body.text());
         loop {
             let mut response = self.post(&text, told, cx).await?;
             self.note_head(&response, told, cx);
@@ -263,7 +263,7 @@ impl Client {
             };
             let why = "the server ended its reply in the middle; asking for the rest of it";
             posting::note(cx, why).await;
-            text = longer;
+            text = longer.into();
         }
     }
 

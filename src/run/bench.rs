@@ -140,6 +140,10 @@ impl Bench {
             Ok(request) => request,
             Err(settled) => return State::Settled(settled.into()),
         };
+        if self.recall.is_none() && self.cache == CachePolicy::Off {
+            // Nobody looks under a key: the prompt need not be rendered twice.
+            return State::Ask(None);
+        }
         let key = self.seat(post.judge).and_then(|seat| (seat.key)(&request));
         if let (Some(recall), Some(key)) = (&self.recall, &key)
             && let Some(mut result) = recall.find(key, &request.params)

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::{Client, FIRST_BYTE_WHOLE};
 use crate::event::{CallCx, Kind};
 use crate::net::{ReplyLimits, Response};
@@ -36,7 +38,7 @@ impl Client {
     /// Sends the body; with a token of Google's that is refused once more, with a fresh one.
     pub(super) async fn post(
         &self,
-        body: &str,
+        body: &Bytes,
         told: &mut Told,
         cx: &CallCx,
     ) -> Result<Response, ProviderError> {
@@ -80,11 +82,10 @@ impl Client {
     async fn post_with(
         &self,
         token: Option<&str>,
-        body: &str,
+        body: &Bytes,
         told: &mut Told,
         cx: &CallCx,
     ) -> Result<Response, ProviderError> {
-        let bytes = body.as_bytes().to_vec();
         let mut limits = ReplyLimits::default();
         if !self.stream {
             // All of it comes at once, when all of it is written.
@@ -99,7 +100,9 @@ impl Client {
                 &signed
             }
         };
-        let posting = self.http.post(self.dialect.url(), headers, bytes, limits);
+        let posting = self
+            .http
+            .post(self.dialect.url(), headers, body.clone(), limits);
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
