@@ -191,6 +191,7 @@ impl Emitter {
             truncated: answer.truncated,
             raw: answer.raw.clone(),
             content_type: answer.content_type.clone(),
+            hidden: answer.hidden,
         }
     }
 }

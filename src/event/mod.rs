@@ -325,6 +325,9 @@ pub struct Answered {
     /// The content type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Characters of it that stand where a browser does not show them.
+    #[serde(default, skip_serializing_if = "crate::model::none_hidden")]
+    pub hidden: u64,
 }
 
 /// Where a tool's answer came from.

@@ -162,6 +162,7 @@ fn answer(source: Source, is_error: bool, took: u64) -> ToolFact {
         truncated: false,
         raw: None,
         content_type: None,
+        hidden: 0,
     };
     let elapsed = Millis(took);
     ToolFact::Finished {

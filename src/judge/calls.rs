@@ -304,5 +304,6 @@ fn told(text: &str) -> Answer {
         truncated: false,
         raw: None,
         content_type: None,
+        hidden: 0,
     }
 }

@@ -111,12 +111,18 @@ impl Engine {
 
     /// The exact request of a cell's first turn, unsent: what `dicta prompt` shows. Pure.
     pub fn first_body(&self, ask: &JudgeRequest) -> Result<Body, ProviderError> {
+        Ok(self.first_turn(ask)?.0)
+    }
+
+    /// The same, and how many turns the cell may take: a transcript that does not fit is read with tools.
+    pub fn first_turn(&self, ask: &JudgeRequest) -> Result<(Body, u16), ProviderError> {
         let setup = self.setup(ask)?;
-        setup.provider.body(&TurnRequest {
+        let body = setup.provider.body(&TurnRequest {
             history: &[setup.prompt.item()],
             tools: &setup.decls,
             choice: setup.choice(setup.max_turns == 1),
-        })
+        })?;
+        Ok((body, setup.max_turns))
     }
 
     /// The form in which a cell's verdict is asked for.

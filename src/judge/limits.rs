@@ -3,7 +3,7 @@
 use super::budget::Reached;
 use super::trace::Trace;
 use crate::event::{CallCx, Kind};
-use crate::model::{CellIx, CellResult, Outcome, VerdictMode};
+use crate::model::{CellIx, CellResult, Outcome, VerdictMode, counted};
 
 impl Reached {
     /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
@@ -55,8 +55,8 @@ impl Trace<'_> {
             return CellResult::failed(Outcome::Budget, why);
         }
         let why = format!(
-            "no verdict within {} turns (max_turns)",
-            self.setup.max_turns
+            "no verdict within {} (max_turns)",
+            counted(u64::from(self.setup.max_turns), "turn")
         );
         CellResult::failed(Outcome::TurnLimit, why)
     }

@@ -32,6 +32,7 @@ mod seen;
 mod session;
 mod summary;
 mod trace;
+mod unseen;
 mod verdict;
 mod window;
 

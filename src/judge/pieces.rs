@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::marker::safe_name;
-use crate::model::{Message, Part, Role, Transcript, is_invisible};
+use crate::model::{Message, Part, Role, Transcript, count_invisible};
 use crate::tools::reading::{Book, Leaf};
 
 /// Raw parts of unknown kinds are shown up to this many characters.
@@ -61,7 +61,7 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
                     let name = safe_name(&call.name);
                     let id = id_label(&call.id);
                     (
-                        format!("[{n}] {role} calls {name}{id}"),
+                        format!("[{n}] {role} calls {name}{id}{}", hidden(&call.arguments)),
                         format!("{name}({})", &*call.arguments),
                     )
                 }
@@ -94,7 +94,9 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
                     } else {
                         ""
                     };
-                    (format!("[{n}] {role}, a part of another kind{note}"), cut)
+                    let hidden = hidden(&cut);
+                    let label = format!("[{n}] {role}, a part of another kind{note}{hidden}");
+                    (label, cut)
                 }
             };
             pieces.push(Leaf {
@@ -124,10 +126,7 @@ fn id_label(id: &str) -> String {
 
 /// Says how many characters a reader would not see: they are a way to speak to a judge behind the author's back.
 pub(super) fn hidden(text: &str) -> String {
-    if text.is_ascii() {
-        return String::new();
-    }
-    match text.chars().filter(|c| is_invisible(*c)).count() {
+    match count_invisible(text) {
         0 => String::new(),
         1 => ", holds 1 invisible character".to_owned(),
         n => format!(", holds {n} invisible characters"),

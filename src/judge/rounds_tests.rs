@@ -342,7 +342,9 @@ impl Provider for Obedient {
         for item in turn.history {
             match item {
                 Item::User(blocks) => blocks.iter().for_each(|b| match b {
-                    Block::Text(text) | Block::System(text) => said.push_str(text),
+                    crate::model::Block::Text(text) | crate::model::Block::System(text) => {
+                        said.push_str(text)
+                    }
                 }),
                 Item::Answers(answers) => answers.iter().for_each(|a| said.push_str(&a.text)),
                 Item::Model { .. } => {}

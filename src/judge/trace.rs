@@ -13,18 +13,15 @@ use super::engine::{Engine, Setup};
 use super::gate::{Edit, Proceed, Stop};
 use super::meter::{Meter, Metered};
 use super::session::Session;
-use super::{seen, verdict};
+use super::{seen, unseen, verdict};
 use crate::event::{CallCx, Handled, Kind, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT;
 use crate::model::{
-    Block, CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict, VerdictMode,
+    CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{self, Body, Finished, Provider as _, ProviderError, TurnRequest};
 use crate::tools::{Seen, prepare_call};
-
-const NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call `submit_verdict` now, or one of your tools \
-                     if you still need a result.";
 
 /// One cell being judged.
 pub(super) struct Trace<'a> {
@@ -39,10 +36,12 @@ pub(super) struct Trace<'a> {
 
 /// What grows from turn to turn.
 pub(super) struct Memory {
-    history: Vec<Item>,
+    pub(super) history: Vec<Item>,
     pub(super) seen: Seen,
     pub(super) sources: Sources,
     pub(super) fetches: usize,
+    /// What fetched pages hold that a reader of them does not see, as sentences.
+    pub(super) hidden: Vec<String>,
     pub(super) session: Session,
     /// Calls answered or in flight, for read-only tools.
     pub(super) calls: CallMap,
@@ -67,6 +66,7 @@ impl Trace<'_> {
             },
             sources: Sources::of(self.ask),
             fetches: 0,
+            hidden: Vec::new(),
             session: Session::default(),
             calls: Mutex::new(HashMap::new()),
         };
@@ -206,37 +206,6 @@ impl Trace<'_> {
         }
     }
 
-    /// A judge with tools replied in text: it is asked once more while turns remain.
-    async fn no_call(
-        &self,
-        cx: &CallCx,
-        memory: &mut Memory,
-        last: bool,
-        finished: Finished,
-    ) -> Result<(), CellResult> {
-        let empty = finished.reply.text.trim().is_empty();
-        if last || empty {
-            let why = match (&finished.reply.stop, empty) {
-                (StopReason::Other(word), true) => {
-                    format!("the reply is empty (the model stopped with {word})")
-                }
-                (_, true) => "the reply is empty".to_owned(),
-                (_, false) => format!("the last reply does not call {SUBMIT}"),
-            };
-            return Err(self
-                .unparsed(cx, Outcome::Unparsed, &why, &finished.reply)
-                .await);
-        }
-        memory.history.push(Item::Model {
-            native: finished.native,
-            view: finished.reply,
-        });
-        memory
-            .history
-            .push(Item::User(vec![Block::Text(NUDGE.to_owned())]));
-        Ok(())
-    }
-
     /// Every call of the reply is `submit_verdict`.
     async fn called_verdict(
         &self,
@@ -333,6 +302,7 @@ impl Trace<'_> {
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
         memory.sources.check(&mut verdict.citations);
+        verdict.hidden = unseen::told(self.ask, &memory.hidden);
         self.ask.params.parts.name(&mut verdict.parts);
         match self.gate(Stop::Verdict(&verdict)).await {
             Proceed::GoWith(Edit::Verdict(mut edited)) => {

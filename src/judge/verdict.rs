@@ -211,7 +211,18 @@ pub fn read_text(text: &str, form: &Form) -> Result<Verdict, NoVerdict> {
     if serde_json::from_str::<&RawValue>(whole).is_ok() {
         return read_object(whole, form);
     }
-    read_object(candidate(text, form)?, form)
+    let object = candidate(text, form)?;
+    let mut verdict = read_object(object, form)?;
+    if let (None, Some(passed), true) = (
+        &verdict.contradiction,
+        verdict.passed,
+        verdict.applicable != Some(false),
+    ) {
+        // An object on lines of its own may be one that the prose quotes: what it says last must agree.
+        let end = object.as_ptr() as usize - text.as_ptr() as usize + object.len();
+        verdict.contradiction = contradiction::in_reason(&text[end..], passed);
+    }
+    Ok(verdict)
 }
 
 /// The inside of a text that is one code fence and nothing else.

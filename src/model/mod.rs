@@ -34,6 +34,7 @@ pub use panel::{
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, Votes, decide};
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
+pub(crate) use tool::none_hidden;
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};
 pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};
-pub use visible::{is_invisible, visible};
+pub use visible::{count_invisible, is_invisible, visible};

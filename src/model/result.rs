@@ -190,6 +190,9 @@ pub struct Verdict {
     /// What the preparation of the verdict's own arguments changed, if anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired: Vec<super::Change>,
+    /// What the judged texts hold that a reader does not see, as sentences. Found by us, not stated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
     /// Why the reason seems to contradict the verdict, if it does. Flagged, never overridden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<String>,

@@ -67,6 +67,9 @@ pub struct Answer {
     /// The content type, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Characters of it that stand where a browser does not show them.
+    #[serde(default, skip_serializing_if = "none_hidden")]
+    pub hidden: u64,
 }
 
 impl Answer {
@@ -81,6 +84,7 @@ impl Answer {
             truncated: false,
             raw: None,
             content_type: None,
+            hidden: 0,
         }
     }
 
@@ -95,8 +99,18 @@ impl Answer {
             truncated: false,
             raw: None,
             content_type: None,
+            hidden: 0,
         }
     }
+}
+
+/// Whether nothing is hidden: the usual, and then not written.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(crate) fn none_hidden(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One request of a fetch: the first, or one after a redirect.

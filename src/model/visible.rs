@@ -66,6 +66,25 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// How many characters of a text a reader does not see and does not expect. Joiners and variation selectors that follow
+/// a visible character beyond ASCII are spelling (emoji, Persian, Indic scripts), and a byte order mark at the start is
+/// encoding: they do not count. In runs, and beside ASCII, they do.
+pub fn count_invisible(text: &str) -> usize {
+    if text.is_ascii() {
+        return 0;
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut before = 'a';
+    let mut count = 0;
+    for c in text.chars() {
+        let spells = matches!(c, '\u{200C}' | '\u{200D}' | '\u{FE00}'..='\u{FE0E}' | '\u{E0100}'..='\u{E01EF}');
+        let expected = spells && !before.is_ascii() && !is_invisible(before);
+        count += usize::from(is_invisible(c) && !expected);
+        before = c;
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +100,25 @@ mod tests {
         );
         assert_eq!(visible("a\nb\r", true), "a\nb␍");
         assert_eq!(visible("a\nb", false), "a␊b");
+    }
+
+    #[test]
+    fn what_hides_is_counted_and_what_spells_is_not() {
+        for (text, count) in [
+            ("plain", 0),
+            ("\u{feff}first", 0),
+            (
+                "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f}\u{200d}\u{1f525}",
+                0,
+            ),
+            ("\u{645}\u{6cc}\u{200c}\u{62e}", 0),
+            ("a\u{200d}b", 1),
+            ("\u{e9}\u{200d}\u{200c}\u{200d}", 2),
+            ("\u{1f600}\u{e0100}\u{e0101}\u{e0102}", 2),
+            ("x\u{e0049}\u{e0047}\u{202e}\u{200b}", 4),
+        ] {
+            assert_eq!(count_invisible(text), count, "{text:?}");
+        }
     }
 
     proptest! {

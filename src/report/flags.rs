@@ -13,7 +13,7 @@ pub(super) fn missing(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// That the verdict contradicts itself, and what had to be changed before it could be read.
+/// That the verdict contradicts itself, what had to be changed before it could be read, and what its reader does not see.
 pub(super) fn flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     let contradiction = verdict.contradiction.iter();
     let contradiction =
@@ -25,7 +25,9 @@ pub(super) fn flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
         };
         format!("the verdict's arguments were repaired{at}: {}", change.what)
     });
-    contradiction.chain(repaired)
+    contradiction
+        .chain(repaired)
+        .chain(verdict.hidden.iter().cloned())
 }
 
 /// A reason with all that is flagged about its verdict below it.
@@ -63,6 +65,7 @@ mod tests {
                 change("/passed", "kept the last of two"),
                 change("", "read the JSON inside a text"),
             ],
+            hidden: vec!["fetch 1 holds 2 invisible characters".to_owned()],
             ..Verdict::default()
         };
         assert_eq!(
@@ -71,7 +74,8 @@ mod tests {
              cited and NOT FOUND there: “invented” [message 1]\n\
              the reason seems to contradict the verdict: it says both\n\
              the verdict's arguments were repaired /passed: kept the last of two\n\
-             the verdict's arguments were repaired: read the JSON inside a text"
+             the verdict's arguments were repaired: read the JSON inside a text\n\
+             fetch 1 holds 2 invisible characters"
         );
         assert_eq!(flagged("Names it.", Some(&Verdict::default())), "Names it.");
         assert_eq!(flagged("Names it.", None), "Names it.");

@@ -110,6 +110,8 @@ struct ResultLine<'a> {
     calibrated: Option<&'a Calibrated>,
     contradiction: Option<&'a str>,
     repaired: &'a [Change],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    hidden: &'a [String],
     usage: Option<UsageLine>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -146,6 +148,7 @@ impl<'a> ResultLine<'a> {
                 .as_deref()
                 .and_then(|v| v.contradiction.as_deref()),
             repaired: result.verdict.as_deref().map_or(&[], |v| &v.repaired),
+            hidden: result.verdict.as_deref().map_or(&[], |v| &v.hidden),
             usage: result.usage.map(UsageLine::of),
             cost_usd: result.cost_usd,
             duration_ms: result.duration_ms.0,

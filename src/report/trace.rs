@@ -275,6 +275,9 @@ fn verdict_text(out: &mut String, verdict: &Verdict) {
     for change in &verdict.repaired {
         let _infallible = writeln!(out, "repaired {}: {}", change.path, change.what);
     }
+    for what in &verdict.hidden {
+        let _infallible = writeln!(out, "hidden from readers: {what}");
+    }
     if let Some(why) = &verdict.contradiction {
         let _infallible = writeln!(out, "the reason seems to contradict the verdict: {why}");
     }

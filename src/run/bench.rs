@@ -13,8 +13,15 @@ use crate::model::{Cast, CellResult, Decision, Digest, Said, Terms, Transcript};
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
 
-/// The size of a request in bytes; `None` where nothing is sent.
-pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<u64> + Send + Sync>;
+/// What a request takes; `None` where nothing is sent.
+pub(super) type SizeOf = Box<dyn Fn(&JudgeRequest) -> Option<Asked> + Send + Sync>;
+
+/// What a request takes: the bytes of its first turn, and the turns it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) bytes: u64,
+    pub(super) turns: u64,
+}
 
 /// A judge of the run.
 pub(super) struct Seat {
@@ -22,7 +29,7 @@ pub(super) struct Seat {
     pub(super) judge: Arc<dyn JudgeProvider>,
     /// The cache key of a request.
     pub(super) key: KeyOf,
-    /// Bytes of the first request: what a preview estimates from.
+    /// What a preview estimates from.
     pub(super) size: SizeOf,
     /// What it is made of, where it asks in prompts.
     pub(super) engine: Option<Arc<Engine>>,

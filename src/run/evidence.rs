@@ -90,5 +90,6 @@ fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<A
         // The body stays in that run: this one holds no copy to name.
         raw: None,
         content_type: answered.content_type.clone(),
+        hidden: answered.hidden,
     })
 }

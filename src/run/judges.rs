@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::RunError;
-use super::bench::Seat;
+use super::bench::{Asked, Seat};
 use super::pace::{Paced, Paces};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
@@ -242,8 +242,11 @@ fn asking(engine: Engine, free: bool) -> Seat {
         judge: Arc::clone(&engine) as Arc<dyn JudgeProvider>,
         key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
         size: Box::new(move |ask| {
-            let body = sized.first_body(ask).ok()?;
-            Some(body.pieces.iter().map(|piece| piece.len() as u64).sum())
+            let (body, turns) = sized.first_turn(ask).ok()?;
+            Some(Asked {
+                bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
+                turns: u64::from(turns),
+            })
         }),
         engine: Some(engine),
         free,

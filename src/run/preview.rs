@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::bench::{Bench, State};
+use super::bench::{Asked, Bench, State};
 use super::experience::{Experience, Taken};
 use super::source::Chunk;
 use super::start::prepare;
@@ -17,7 +17,7 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, TranscriptMode, counted};
+use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, counted};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
@@ -188,10 +188,16 @@ impl Preview {
                 let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let more = u64::from(of.repeat).saturating_sub(planned);
                 let config = configs[*judge as usize];
-                let turns = turns(config);
+                // What asks no model makes no call.
+                let asked = match more {
+                    0 => None,
+                    _ => cells
+                        .first()
+                        .and_then(|(key, _)| size(bench, item, key, *judge)),
+                };
+                let turns = asked.map_or(0, |asked| asked.turns);
                 let judge = self.judge(config);
                 judge.at_most_more += more;
-                // What asks no model makes no call.
                 judge.more_calls_most += more * turns;
             }
         }
@@ -203,17 +209,18 @@ impl Preview {
 }
 
 impl JudgePreview {
-    /// One more cell: the size of its first request, and what past cells of its eval took.
+    /// One more cell: what its first request takes, and what past cells of its eval took.
     pub(super) fn ask(
         &mut self,
         config: &JudgeConfig,
-        size: Option<u64>,
+        asked: Option<Asked>,
         past: Option<(u32, &Taken)>,
     ) {
         self.cells += 1;
-        let Some(size) = size else { return };
-        let turns = turns(config);
-        let prompt = size.div_ceil(CHARS_A_TOKEN);
+        let Some(Asked { bytes, turns }) = asked else {
+            return;
+        };
+        let prompt = bytes.div_ceil(CHARS_A_TOKEN);
         let reply = config.max_output_tokens.map_or(REPLY_MOST, u64::from);
         self.calls_least += 1;
         self.calls_most += turns;
@@ -298,16 +305,7 @@ impl JudgePreview {
     }
 }
 
-/// Model calls of a cell at most.
-fn turns(config: &JudgeConfig) -> u64 {
-    match config.provider {
-        ProviderKind::Rules | ProviderKind::Replay => 0,
-        _ if config.tools.is_empty() && config.transcript != TranscriptMode::Tools => 1,
-        _ => u64::from(config.max_turns.max(1)),
-    }
-}
-
-fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<u64> {
+fn size(bench: &Bench, item: &Item, key: &CellKey, judge: u32) -> Option<Asked> {
     let transcript = item.transcript.as_ref()?;
     let request = bench
         .plan
@@ -333,10 +331,14 @@ mod tests {
         config
     }
 
+    fn asked(bytes: u64, turns: u64) -> Option<Asked> {
+        Some(Asked { bytes, turns })
+    }
+
     #[test]
     fn without_a_past_sizes_are_all_there_is() {
         let mut seen = JudgePreview::default();
-        seen.ask(&judge(), Some(4000), None);
+        seen.ask(&judge(), asked(4000, 1), None);
         seen.close(&judge(), 8);
         assert_eq!((seen.input_tokens, seen.output_tokens), (1000, REPLY));
         assert_eq!(seen.basis(), "estimated from sizes");
@@ -372,13 +374,13 @@ mod tests {
         };
         let mut seen = JudgePreview::default();
         for _ in 0..4 {
-            seen.ask(&judge(), Some(4000), Some((0, &past)));
+            seen.ask(&judge(), asked(4000, 1), Some((0, &past)));
         }
         seen.close(&judge(), 2);
         assert_eq!((seen.input_tokens, seen.output_tokens), (12_000, 400));
         assert_eq!(seen.basis(), "from 2 past cells");
         assert_eq!(seen.time, Some(Millis(8000)));
-        seen.ask(&judge(), Some(4000), None);
+        seen.ask(&judge(), asked(4000, 1), None);
         seen.close(&judge(), 2);
         assert_eq!(
             seen.basis(),
@@ -394,7 +396,7 @@ mod tests {
             ..judge()
         };
         let mut seen = JudgePreview::default();
-        seen.ask(&config, Some(4), None);
+        seen.ask(&config, asked(4, 1), None);
         seen.close(&config, 1);
         assert_eq!(seen.cost_usd, None);
         assert_eq!(seen.cost_text(), "cost unknown: no prices for m");
@@ -409,7 +411,7 @@ mod tests {
             settings: IndexMap::new(),
         }];
         let mut seen = JudgePreview::default();
-        seen.ask(&config, Some(4000), None);
+        seen.ask(&config, asked(4000, 3), None);
         assert_eq!((seen.calls_least, seen.calls_most), (1, 3));
         assert_eq!(seen.tokens_most, (3000 + 3 * ROUND, 3000));
     }

@@ -104,7 +104,7 @@ impl FetchUrl {
         let patience = (ends - cx.clock.now()).max(PATIENCE);
         let clock: &dyn Clock = &*cx.clock;
         let max = self.settings.max_bytes;
-        let Some(text) = page::read(
+        let Some(shown) = page::read(
             body.bytes,
             content_type.as_deref(),
             &url,
@@ -119,7 +119,7 @@ impl FetchUrl {
                 ..described(content_type, size as u64, body.cut)
             });
         };
-        let (text, truncated) = page::cut(text, max, body.cut.then_some(size));
+        let (text, truncated) = page::cut(shown.text, max, body.cut.then_some(size));
         Ok(Answer {
             text,
             is_error: false,
@@ -127,6 +127,7 @@ impl FetchUrl {
             truncated,
             raw: Some(stored),
             content_type,
+            hidden: shown.hidden,
         })
     }
 

@@ -11,6 +11,7 @@
 //! author leave out, which is most of what stands here.
 
 mod layout;
+mod unshown;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ pub(super) fn render(
     base: Option<&Url>,
     max: usize,
     stop: &AtomicBool,
-) -> Option<String> {
+) -> Option<Rendered> {
     let sink = Sink(RefCell::new(Writer::new(max, base.cloned())));
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
@@ -51,7 +52,21 @@ pub(super) fn render(
         rest = tail;
     }
     tokenizer.end();
-    Some(tokenizer.sink.0.into_inner().finish())
+    let writer = tokenizer.sink.0.into_inner();
+    let hidden = writer.unshown.count();
+    Some(Rendered {
+        text: writer.finish(),
+        hidden,
+    })
+}
+
+/// A page as text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rendered {
+    pub(super) text: String,
+    /// Characters of the page that a browser does not show, as far as its elements say so themselves. They are in the
+    /// text: what is folded away and what is hidden from people look the same here.
+    pub(super) hidden: u64,
 }
 
 struct Sink(RefCell<Writer>);
@@ -62,9 +77,27 @@ impl TokenSink for Sink {
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
         let mut writer = self.0.borrow_mut();
         match token {
-            Token::TagToken(tag) if tag.kind == TagKind::StartTag => return writer.open(&tag),
-            Token::TagToken(tag) => writer.close(&tag.name),
-            Token::CharacterTokens(text) => writer.text(&text),
+            Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
+                if writer.skip.is_none() {
+                    writer.unshown.open(&tag);
+                }
+                return writer.open(&tag);
+            }
+            Token::TagToken(tag) => {
+                if writer.skip.is_none() {
+                    writer.unshown.close(&tag.name);
+                }
+                writer.close(&tag.name);
+                if writer.skip.is_none() {
+                    writer.unshown.skipped(&tag.name);
+                }
+            }
+            Token::CharacterTokens(text) => {
+                if writer.skip.is_none() && !writer.in_title {
+                    writer.unshown.text(&text);
+                }
+                writer.text(&text);
+            }
             _ => {}
         }
         TokenSinkResult::Continue

@@ -55,6 +55,19 @@ pub(super) fn essence(content_type: &str) -> String {
         .to_ascii_lowercase()
 }
 
+/// A body as text.
+pub(super) struct Shown {
+    pub(super) text: String,
+    /// Characters of it that a browser does not show.
+    pub(super) hidden: u64,
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Self {
+        Self { text, hidden: 0 }
+    }
+}
+
 /// A body as text, whole; `None` if it is binary after all.
 pub(super) async fn read(
     bytes: Vec<u8>,
@@ -63,7 +76,7 @@ pub(super) async fn read(
     max: usize,
     clock: &dyn Clock,
     patience: Millis,
-) -> Option<String> {
+) -> Option<Shown> {
     let kind = Kind::of(content_type);
     let text = decode(&bytes, content_type, kind);
     if kind == Kind::Binary
@@ -73,14 +86,14 @@ pub(super) async fn read(
         return None;
     }
     if kind == Kind::Json {
-        return Some(json::pretty(&text, max).unwrap_or(text));
+        return Some(json::pretty(&text, max).unwrap_or(text).into());
     }
     let is_html = kind == Kind::Html
         || text[..text.floor_char_boundary(200)]
             .to_ascii_lowercase()
             .contains("<html");
     if !is_html {
-        return Some(text);
+        return Some(text.into());
     }
     // On a thread of its own, so that no page can hold up the others; told to stop when its time is over.
     let stop = Arc::new(AtomicBool::new(false));
@@ -92,12 +105,14 @@ pub(super) async fn read(
     let rendered = net::within(clock, patience, work).await;
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
-        Some(Ok(Some(text))) if !text.is_empty() => return Some(text),
+        Some(Ok(Some(html::Rendered { text, hidden }))) if !text.is_empty() => {
+            return Some(Shown { text, hidden });
+        }
         Some(Ok(Some(_))) => "the page holds no text beside its scripts",
         Some(Ok(None)) | None => "the page's HTML could not be read in time",
         Some(Err(_)) => "the page's HTML could not be read",
     };
-    Some(format!("[{why}; this is its source]\n\n{source}"))
+    Some(format!("[{why}; this is its source]\n\n{source}").into())
 }
 
 /// Bytes as text: byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: what does
@@ -167,6 +182,7 @@ mod tests {
             Millis(1000),
         )
         .await
+        .map(|shown| shown.text)
     }
 
     #[tokio::test]
@@ -247,7 +263,7 @@ mod tests {
         let (shown, ()) = tokio::join!(reading, over);
         let expected =
             "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
-        assert!(shown.unwrap().starts_with(expected));
+        assert!(shown.unwrap().text.starts_with(expected));
     }
 
     #[test]

@@ -131,18 +131,19 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         });
     let answer = (
         piece(),
-        any::<(bool, u64, bool)>(),
+        any::<(bool, u64, bool, u64)>(),
         option::of(blob()),
         option::of(text()),
     )
         .prop_map(
-            |(text, (is_error, bytes, truncated), raw, content_type)| Answered {
+            |(text, (is_error, bytes, truncated, hidden), raw, content_type)| Answered {
                 text,
                 is_error,
                 bytes,
                 truncated,
                 raw,
                 content_type,
+                hidden,
             },
         );
     let source = prop_oneof![

@@ -97,29 +97,32 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
         option::of(number()),
         text(),
         (vec(citation, 0..2), vec(part, 0..2)),
-        changes(),
+        (changes(), vec(text(), 0..2)),
         option::of(text()),
     )
         .prop_map(
-            |(passed, score, reasoning, (citations, parts), repaired, contradiction)| Verdict {
-                passed,
-                score,
-                raw_score: score,
-                applicable: passed,
-                reasoning,
-                citations,
-                parts,
-                calibrated: score.map(|probability| Calibrated {
-                    by: "openai-decisions".to_owned(),
-                    probability: Some(probability),
-                    values: vec![ValueOdds {
-                        value: "met".to_owned(),
-                        probability,
-                    }],
-                    confidence: passed.map(|_| probability),
-                }),
-                repaired,
-                contradiction,
+            |(passed, score, reasoning, (citations, parts), (repaired, hidden), contradiction)| {
+                Verdict {
+                    passed,
+                    score,
+                    raw_score: score,
+                    applicable: passed,
+                    reasoning,
+                    citations,
+                    parts,
+                    calibrated: score.map(|probability| Calibrated {
+                        by: "openai-decisions".to_owned(),
+                        probability: Some(probability),
+                        values: vec![ValueOdds {
+                            value: "met".to_owned(),
+                            probability,
+                        }],
+                        confidence: passed.map(|_| probability),
+                    }),
+                    repaired,
+                    hidden,
+                    contradiction,
+                }
             },
         )
 }

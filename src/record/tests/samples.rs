@@ -128,6 +128,7 @@ pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Sourc
                 truncated: false,
                 raw: None,
                 content_type: None,
+                hidden: 0,
             },
             source,
             elapsed: Millis(3),

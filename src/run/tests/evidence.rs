@@ -102,6 +102,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
         truncated: false,
         raw: None,
         content_type: None,
+        hidden: 0,
     };
     let received = ToolFact::Received {
         id: "c".into(),

@@ -16,7 +16,7 @@ use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
 };
 use crate::rubric;
-use crate::run::bench::{Bench, Recall, Seat};
+use crate::run::bench::{Asked, Bench, Recall, Seat};
 use crate::run::core::{Core, Numbers};
 use crate::run::permit::Permits;
 use crate::run::plan::NoPast;
@@ -245,7 +245,12 @@ fn run_of(
             Some(Seat {
                 judge: Arc::clone(judge) as Arc<dyn JudgeProvider>,
                 key: Box::new(|ask| Some(key(&ask.transcript.id, ask.repeat.unwrap_or(0)))),
-                size: Box::new(|_| Some(4000)),
+                size: Box::new(|_| {
+                    Some(Asked {
+                        bytes: 4000,
+                        turns: 1,
+                    })
+                }),
                 engine: None,
                 free: false,
             })

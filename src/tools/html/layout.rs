@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use url::Url;
 
+use super::unshown::Unshown;
+
 /// At most so many links are listed.
 const MAX_LINKS: usize = 200;
 
@@ -36,6 +38,8 @@ pub(super) struct Writer {
     /// The open link: where to, and its text so far.
     pub(super) link: Option<(String, String)>,
     pub(super) links: Vec<(String, String)>,
+    /// What a browser does not show of it.
+    pub(super) unshown: Unshown,
 }
 
 impl Writer {
@@ -56,6 +60,7 @@ impl Writer {
             prefix: String::new(),
             link: None,
             links: Vec::new(),
+            unshown: Unshown::default(),
         }
     }
 

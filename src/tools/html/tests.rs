@@ -4,7 +4,9 @@ use super::*;
 
 fn text(html: &str) -> String {
     let base = Url::parse("https://beam.apache.org/get-started/downloads/").unwrap();
-    render(html, Some(&base), 100_000, &AtomicBool::new(false)).expect("nobody stops it")
+    render(html, Some(&base), 100_000, &AtomicBool::new(false))
+        .expect("nobody stops it")
+        .text
 }
 
 #[test]

@@ -276,6 +276,12 @@ fn stated<'a>(ink: &Ink<'a>, verdict: &'a Verdict, out: &mut Vec<Block<'a>>) {
             (why.as_str(), Role::Text),
         ]));
     }
+    for what in &verdict.hidden {
+        out.push(rich([
+            ("hidden from readers: ", Role::Warning),
+            (what.as_str(), Role::Text),
+        ]));
+    }
     for change in &verdict.repaired {
         out.push(rich([
             ("repaired: ", Role::Warning),

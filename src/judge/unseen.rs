@@ -1,0 +1,79 @@
+//! What the judged texts and fetched pages hold that a person who reads them does not see, as sentences for the people who
+//! read the verdict. Judges are told where it stands (`pieces`, `answers`).
+//!
+//! A verdict may rest on such text, so it is flagged; what it says is left to the reader, and nothing is overridden.
+
+use crate::handlers::JudgeRequest;
+use crate::model::{Answer, Part, count_invisible};
+
+/// Messages named at most.
+const NAMED: usize = 4;
+
+/// What is told of a verdict: of the transcript in one sentence, and of each page.
+pub(super) fn told(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = of_transcript(ask).into_iter().collect();
+    all.extend_from_slice(pages);
+    all
+}
+
+fn of_transcript(ask: &JudgeRequest) -> Option<String> {
+    let end = ask.end.min(ask.transcript.messages.len());
+    let hides = ask.params.hide_calls;
+    let count = |part: &Part<'_>| match part {
+        Part::Text(text) | Part::Reasoning(text) => count_invisible(text),
+        Part::ToolCall(call) if !hides => count_invisible(&call.arguments),
+        Part::ToolResult(result) if !hides => count_invisible(&result.content),
+        Part::Other(raw) => count_invisible(raw.get()),
+        Part::ToolCall(_) | Part::ToolResult(_) | Part::Media { .. } => 0,
+    };
+    let counts = ask.transcript.messages[..end].iter().enumerate();
+    let found: Vec<(usize, usize)> = counts
+        .map(|(n, message)| (n, message.parts.iter().map(count).sum()))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let all: usize = found.iter().map(|(_, count)| count).sum();
+    let named: Vec<String> = found
+        .iter()
+        .take(NAMED)
+        .map(|(n, _)| n.to_string())
+        .collect();
+    let more = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let noun = if found.len() == 1 {
+        "message"
+    } else {
+        "messages"
+    };
+    let named = named.join(", ");
+    (all > 0).then(|| {
+        format!(
+            "the transcript holds {} ({noun} {named}{more})",
+            invisible(all)
+        )
+    })
+}
+
+/// What is told of an answer that is cited as `fetch N`.
+pub(super) fn of_page(number: usize, answer: &Answer) -> Option<String> {
+    let unseen = match count_invisible(&answer.text) {
+        0 => None,
+        n => Some(invisible(n)),
+    };
+    let unshown = match answer.hidden {
+        0 => None,
+        n => Some(format!("{} that a browser does not show", characters(n))),
+    };
+    let both: Vec<String> = unseen.into_iter().chain(unshown).collect();
+    (!both.is_empty()).then(|| format!("fetch {number} holds {}", both.join(", and ")))
+}
+
+/// `1 character`, `31 characters`.
+pub(super) fn characters(n: u64) -> String {
+    crate::model::counted(n, "character")
+}
+
+fn invisible(n: usize) -> String {
+    crate::model::counted(n as u64, "invisible character")
+}
