@@ -32,6 +32,7 @@ fn summarised(messages: Vec<Message<'static>>) -> Prompt {
         },
         allow_na: false,
         repeat: None,
+        twin: 0,
         metadata: Vec::new(),
     };
     let frame = Frame {
