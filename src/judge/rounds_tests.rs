@@ -102,8 +102,8 @@ async fn calls_of_a_turn_run_at_once_and_are_answered_in_call_order() {
 #[tokio::test]
 async fn in_the_last_turn_nothing_but_the_verdict_counts() {
     for (last, outcome) in [
-        (text("The answer passes."), Outcome::Unparsed),
-        (text(PASSED), Outcome::Unparsed),
+        (text("The answer passes."), Outcome::TurnLimit),
+        (text(PASSED), Outcome::TurnLimit),
         (calls(&[("nope", "{}")]), Outcome::TurnLimit),
         (
             calls(&[("submit_verdict", PASSED), ("fetch_url", r#"{"url":"b"}"#)]),
@@ -343,7 +343,7 @@ impl Provider for Obedient {
             match item {
                 Item::User(blocks) => blocks.iter().for_each(|b| match b {
                     crate::model::Block::Text(text) | crate::model::Block::System(text) => {
-                        said.push_str(text)
+                        said.push_str(text);
                     }
                 }),
                 Item::Answers(answers) => answers.iter().for_each(|a| said.push_str(&a.text)),

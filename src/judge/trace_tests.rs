@@ -140,7 +140,7 @@ async fn text_from_a_judge_with_tools_is_asked_again_and_never_read() {
     let mut short = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
     short.config.max_turns = 1;
     let (result, facts) = short.judge(&Script::new(vec![text(PASSED)])).await;
-    assert_eq!(result.outcome, Outcome::Unparsed);
+    assert_eq!(result.outcome, Outcome::TurnLimit);
     assert_eq!(story(&facts), ["0 started", "0 finished", "0 unparsed"]);
 }
 

@@ -261,11 +261,8 @@ impl JudgePreview {
         };
         let usd = |(input, output)| pricing.of_tokens(input, output);
         self.as_of = pricing.as_of;
-        let likely = usd((self.input_tokens, self.output_tokens));
-        self.cost_usd = Some(likely);
-        // Past cells are what was billed, sizes an estimate that errs on the high side: where the two cross, those hold.
-        let (least, most) = (usd(self.tokens_least), usd(self.tokens_most));
-        self.cost_range = Some((least.min(likely), most.max(likely)));
+        self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
+        self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
     }
 
     /// Past cells may tell of less than was reckoned as the least (a shorter reply), and of more than the most: what is
@@ -331,14 +328,14 @@ mod tests {
         config
     }
 
-    fn asked(bytes: u64, turns: u64) -> Option<Asked> {
-        Some(Asked { bytes, turns })
+    fn asked(bytes: u64, turns: u64) -> Asked {
+        Asked { bytes, turns }
     }
 
     #[test]
     fn without_a_past_sizes_are_all_there_is() {
         let mut seen = JudgePreview::default();
-        seen.ask(&judge(), asked(4000, 1), None);
+        seen.ask(&judge(), Some(asked(4000, 1)), None);
         seen.close(&judge(), 8);
         assert_eq!((seen.input_tokens, seen.output_tokens), (1000, REPLY));
         assert_eq!(seen.basis(), "estimated from sizes");
@@ -348,7 +345,10 @@ mod tests {
 
     #[test]
     fn what_is_likely_lies_between_the_least_and_the_most() {
-        for (likely, range) in [((500, 10), (0.0006, 0.02)), ((1000, 9000), (0.002, 0.091))] {
+        for (likely, range) in [
+            ((500, 10), (500, 10, 10_000, 1000)),
+            ((1000, 9000), (1000, 100, 10_000, 9000)),
+        ] {
             let mut seen = JudgePreview {
                 calls_least: 1,
                 input_tokens: likely.0,
@@ -358,8 +358,11 @@ mod tests {
                 ..JudgePreview::default()
             };
             seen.close(&judge(), 1);
+            let (low, high) = (seen.tokens_least, seen.tokens_most);
+            assert_eq!((low.0, low.1, high.0, high.1), range);
             let (least, most) = seen.cost_range.expect("it has prices");
-            assert!((least - range.0).abs() < 1e-9 && (most - range.1).abs() < 1e-9);
+            let usd = seen.cost_usd.expect("it has prices");
+            assert!(least <= usd && usd <= most, "{least} {usd} {most}");
         }
     }
 
@@ -374,13 +377,13 @@ mod tests {
         };
         let mut seen = JudgePreview::default();
         for _ in 0..4 {
-            seen.ask(&judge(), asked(4000, 1), Some((0, &past)));
+            seen.ask(&judge(), Some(asked(4000, 1)), Some((0, &past)));
         }
         seen.close(&judge(), 2);
         assert_eq!((seen.input_tokens, seen.output_tokens), (12_000, 400));
         assert_eq!(seen.basis(), "from 2 past cells");
         assert_eq!(seen.time, Some(Millis(8000)));
-        seen.ask(&judge(), asked(4000, 1), None);
+        seen.ask(&judge(), Some(asked(4000, 1)), None);
         seen.close(&judge(), 2);
         assert_eq!(
             seen.basis(),
@@ -396,7 +399,7 @@ mod tests {
             ..judge()
         };
         let mut seen = JudgePreview::default();
-        seen.ask(&config, asked(4, 1), None);
+        seen.ask(&config, Some(asked(4, 1)), None);
         seen.close(&config, 1);
         assert_eq!(seen.cost_usd, None);
         assert_eq!(seen.cost_text(), "cost unknown: no prices for m");
@@ -411,7 +414,7 @@ mod tests {
             settings: IndexMap::new(),
         }];
         let mut seen = JudgePreview::default();
-        seen.ask(&config, asked(4000, 3), None);
+        seen.ask(&config, Some(asked(4000, 3)), None);
         assert_eq!((seen.calls_least, seen.calls_most), (1, 3));
         assert_eq!(seen.tokens_most, (3000 + 3 * ROUND, 3000));
     }

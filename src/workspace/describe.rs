@@ -135,21 +135,21 @@ fn judge() -> Value {
         "required": ["provider"],
         "additionalProperties": false,
         "allOf": [
-            of(judges::providers(ProviderKind::is_model), json!({"required": ["model"]})),
-            of(judges::providers(|kind| !kind.is_model()), none(judges::MODEL_KEYS)),
-            of(json!(["replay"]), json!({"required": ["run"]})),
-            of(judges::providers(|kind| kind != ProviderKind::Replay), none(&["run"])),
+            of(&judges::providers(ProviderKind::is_model), &json!({"required": ["model"]})),
+            of(&judges::providers(|kind| !kind.is_model()), &none(judges::MODEL_KEYS)),
+            of(&json!(["replay"]), &json!({"required": ["run"]})),
+            of(&judges::providers(|kind| kind != ProviderKind::Replay), &none(&["run"])),
             of(
-                judges::providers(|kind| kind != ProviderKind::Vertex),
-                none(&["project", "location", "credentials_file"]),
+                &judges::providers(|kind| kind != ProviderKind::Vertex),
+                &none(&["project", "location", "credentials_file"]),
             ),
-            of(judges::providers(ProviderKind::is_decisions), nothing(judges::of_decisions())),
+            of(&judges::providers(ProviderKind::is_decisions), &nothing(judges::of_decisions())),
         ],
     })
 }
 
 /// What holds for judges of these providers.
-fn of(providers: Value, then: Value) -> Value {
+fn of(providers: &Value, then: &Value) -> Value {
     json!({"if": {"properties": {"provider": {"enum": providers}}, "required": ["provider"]}, "then": then})
 }
 

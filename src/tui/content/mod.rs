@@ -9,6 +9,7 @@ mod examples;
 pub(crate) mod fetched;
 mod found;
 mod prompt;
+mod said;
 mod transcript;
 pub(crate) mod verdict;
 mod votes;

@@ -48,9 +48,10 @@ pub fn of_rubrics(
             bounds::look(&mut lints, of);
             patterns::look(&mut lints, of);
             if catalog.kind(&eval.kind).is_some_and(|kind| kind.judged) {
-                let named = eval.judged_by(rubric, default).into_iter();
-                let names = named.flat_map(|by| by.judges);
-                let seated: Vec<&JudgeConfig> = names.filter_map(|name| judges.get(name)).collect();
+                let court = eval.judged_by(rubric, default).into_iter();
+                let members = court.flat_map(|by| by.judges);
+                let seated: Vec<&JudgeConfig> =
+                    members.filter_map(|name| judges.get(name)).collect();
                 urls::look(&mut lints, of, &seated);
             }
         }

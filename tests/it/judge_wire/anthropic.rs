@@ -23,9 +23,8 @@ impl Bench {
             tokio::select! {
                 biased;
                 Some(envelope) = facts.recv() => {
-                    let fact = match envelope.kind {
-                        Kind::Turn { fact, .. } => fact,
-                        _ => continue,
+                    let Kind::Turn { fact, .. } = envelope.kind else {
+                        continue;
                     };
                     if let TurnFact::AttemptFailed { retry_in: Some(wait), .. } = fact {
                         self.clock.advance(wait);

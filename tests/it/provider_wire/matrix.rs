@@ -39,7 +39,7 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
     for word in speaker.blocked {
         all.push((
             format!("blocked: {word}"),
-            good().finish(*word),
+            good().finish(word),
             "judge_error",
         ));
     }
@@ -167,7 +167,7 @@ fn of_the_text() -> Vec<Fault> {
 fn of_the_call(speaker: &Speaker) -> Vec<Fault> {
     let submit = |arguments: &str| Reply::raw_call("submit_verdict", arguments);
     let mut all = vec![
-        ("only text", Reply::text("It passes."), "unparsed"),
+        ("only text", Reply::text("It passes."), "turn_limit"),
         ("an empty reply", Reply::text(""), "unparsed"),
         ("no arguments", submit("{}"), "unparsed"),
         (

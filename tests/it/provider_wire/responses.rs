@@ -15,9 +15,9 @@ const END: &str = r#"{"type":"response.completed","response":{"status":"complete
 
 fn stream(events: &[String]) -> String {
     let events = events.iter().map(String::as_str).chain([END]);
-    events
-        .map(|data| format!("event: x\ndata: {data}\n\n"))
-        .collect()
+    events.fold(String::new(), |all, data| {
+        all + "event: x\ndata: " + data + "\n\n"
+    })
 }
 
 fn done(at: usize, item: &str) -> String {
