@@ -6,7 +6,7 @@
 //! or as a JSON string on one line. Answers come from the transcript: they are no evidence, live or frozen.
 //!
 //! Bounds: an answer is at most [`ANSWER_MAX`] bytes and says how to go on; a search looks at its clock between slices
-//! of [`search::SLICE`] bytes and says where it stopped; patterns are linear in time and limited in size.
+//! of `search::SLICE` bytes and says where it stopped; patterns are linear in time and limited in size.
 
 mod list;
 mod read;

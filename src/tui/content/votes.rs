@@ -74,7 +74,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         out.push(rich([
             (why_undecided(&open, &names, &next).as_str(), Role::Warning),
             (" (", Role::Muted),
-            ("r", Role::Key),
+            ("R", Role::Key),
             (")", Role::Muted),
         ]));
     }

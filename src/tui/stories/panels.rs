@@ -150,12 +150,9 @@ fn a_wider_margin_says_why_a_row_is_undecided() {
     app.keys("R").settle();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
     assert_eq!(court.asked(), [1, 0, 1], "what the first said is known");
-    assert!(app.screen().contains("was unsure: another decides"));
+    assert!(app.screen().contains("was unsure"), "{}", app.screen());
     // Back again, what the strong one said is not needed, and says so.
     app.save("r.yaml", &rubric(narrow)).settle();
     let screen = app.screen();
-    assert!(
-        screen.contains("not needed: one before is sure"),
-        "{screen}"
-    );
+    assert!(screen.contains("not needed"), "{screen}");
 }
