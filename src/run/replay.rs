@@ -78,7 +78,9 @@ impl Replay {
         let decision = without_judge(name.clone());
         let ended = |(by, trace): &'_ (String, Trace)| trace.result.is_some().then(|| by.clone());
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
-        let judges: Vec<String> = all.iter().filter_map(ended).collect();
+        let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
+        // Whoever was first to answer is not to be first in a sentence.
+        judges.sort_unstable();
         let eval = (name.rubric.clone(), name.eval.clone());
         let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
         let member = name
