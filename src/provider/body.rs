@@ -47,11 +47,15 @@ impl Pieces {
         self.open.push(']');
     }
 
-    /// A member whose value is a piece of its own, shared between bodies.
-    pub(super) fn shared(&mut self, key: &str, value: Arc<str>) {
-        self.key(key);
+    /// The declared functions, a piece of its own that bodies share. Whether there are any: without, there is no key.
+    pub(super) fn tools(&mut self, declared: Option<Arc<str>>) -> bool {
+        let Some(declared) = declared else {
+            return false;
+        };
+        self.key("tools");
         self.close_piece();
-        self.done.push(value);
+        self.done.push(declared);
+        true
     }
 
     /// All members of a map.
@@ -221,6 +225,23 @@ pub(super) fn base(config: &JudgeConfig, default: &str) -> Result<url::Url, Prov
             config.name
         ))
     })
+}
+
+/// The path of a base without its last slash, with the version at its end: `version` where it has none of its own.
+pub(super) fn versioned(base: &url::Url, version: &str) -> String {
+    let path = base.path().trim_end_matches('/');
+    match path.rsplit('/').next() {
+        Some(last) if is_version(last) => path.to_owned(),
+        _ => format!("{path}/{version}"),
+    }
+}
+
+/// `v1`, `v1beta`, `v1alpha2`.
+fn is_version(segment: &str) -> bool {
+    let rest = segment.strip_prefix('v').unwrap_or_default();
+    let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    rest.starts_with(|c: char| c.is_ascii_digit()) && ["", "alpha", "beta"].contains(&name)
 }
 
 #[cfg(test)]

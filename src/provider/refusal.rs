@@ -116,6 +116,20 @@ pub(super) struct Param {
     pub(super) instead: Option<&'static str>,
 }
 
+/// A setting that is left out once it is refused, under no other name.
+pub(super) const fn leave_out(
+    setting: &'static str,
+    named: &'static [&'static str],
+    at: &'static [&'static [&'static str]],
+) -> Param {
+    Param {
+        setting,
+        named,
+        at,
+        instead: None,
+    }
+}
+
 /// The setting that a refusal names as not taken, if it names one. A value out of range is the user's to mend and is
 /// none.
 pub(super) fn named<'p>(params: &'p [Param], message: &str) -> Option<&'p Param> {

@@ -80,12 +80,12 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
         }
     }
     let mut url = body::base(config, &host(place.map(|(_, location)| location)))?;
-    let path = url.path().trim_end_matches('/').to_owned();
-    let version = match path.rsplit('/').next() {
-        Some(last) if gemini::is_version(last) => String::new(),
-        _ if is_claude(&config.model) => format!("/{CLAUDE_API}"),
-        _ => format!("/{VERSION}"),
+    let version = if is_claude(&config.model) {
+        CLAUDE_API
+    } else {
+        VERSION
     };
+    let path = body::versioned(&url, version);
     let model = model_path(&config.model);
     let place = match place {
         Some((project, location)) if !model.starts_with("projects/") => {
@@ -93,7 +93,7 @@ fn model_url(config: &JudgeConfig, auth: &Auth<'_>) -> Result<url::Url, Provider
         }
         _ => String::new(),
     };
-    url.set_path(&format!("{path}{version}{place}/{model}"));
+    url.set_path(&format!("{path}{place}/{model}"));
     Ok(url)
 }
 

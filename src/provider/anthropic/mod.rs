@@ -17,12 +17,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, json as text, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge, versioned};
 use super::caps::claude::{self, Thinking};
 use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
-use super::gemini::is_version;
-use super::refusal::Param;
+use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
 use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
@@ -52,19 +51,6 @@ const PARAMS: [Param; 4] = [
     ),
 ];
 
-const fn leave_out(
-    setting: &'static str,
-    named: &'static [&'static str],
-    at: &'static [&'static [&'static str]],
-) -> Param {
-    Param {
-        setting,
-        named,
-        at,
-        instead: None,
-    }
-}
-
 /// Where requests go, how the key travels and where the version stands: all that differs where somebody else hosts
 /// Claude. On Vertex the address names the model, the key is a bearer token and the version is `anthropic_version` in
 /// the body.
@@ -84,11 +70,10 @@ impl Endpoint {
     /// Anthropic itself, or a server that speaks as it does.
     fn anthropic(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = base(config, DEFAULT_BASE)?;
-        let path = url.path().trim_end_matches('/').to_owned();
-        let last = path.rsplit('/').next().unwrap_or_default();
-        if last != "messages" {
-            let version = if is_version(last) { "" } else { "/v1" };
-            url.set_path(&format!("{path}{version}/messages"));
+        let path = url.path().trim_end_matches('/');
+        if !path.ends_with("/messages") {
+            let path = versioned(&url, "v1");
+            url.set_path(&format!("{path}/messages"));
         }
         Ok(Self {
             url: url.into(),
@@ -304,10 +289,7 @@ impl Dialect for Messages {
             body.member("system", &system);
         }
         body.array("messages", messages);
-        let has_tools = tools.is_some();
-        if let Some(tools) = tools {
-            body.shared("tools", tools);
-        }
+        let has_tools = body.tools(tools);
         body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }

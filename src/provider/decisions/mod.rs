@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 pub use self::answers::{Answer, NoAnswers, read};
-use super::body::{Pieces, base, extra, merge};
+use super::body::{Pieces, base, extra, merge, versioned};
 use super::client::{Dialect, New, Omit, Progress, Reader, cut, in_stream, malformed};
 use super::frames::Frame;
 use super::refusal::Param;
@@ -70,16 +70,15 @@ impl Decisions {
         } else {
             base(config, "https://api.openai.com/v1")?
         };
-        let path = url.path().trim_end_matches('/').to_owned();
-        let last = path.rsplit('/').next().unwrap_or_default();
-        let versioned =
-            last.starts_with('v') && last[1..].starts_with(|c: char| c.is_ascii_digit());
-        let tail = match (last, google) {
-            ("decisions", _) => "",
-            (_, true) if !versioned => "/v1beta/decisions",
-            _ => "/decisions",
-        };
-        url.set_path(&format!("{path}{tail}"));
+        let path = url.path().trim_end_matches('/');
+        if !path.ends_with("/decisions") {
+            let path = if google {
+                versioned(&url, "v1beta")
+            } else {
+                path.to_owned()
+            };
+            url.set_path(&format!("{path}/decisions"));
+        }
         let extra = extra(config)?;
         if let Some(key) = ["input", "questions"]
             .iter()

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{Pieces, base, declared, extra, json as text, merge};
+use super::body::{Pieces, base, declared, extra, json as text, merge, versioned};
 use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
-use super::refusal::Param;
+use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
 use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
@@ -66,19 +66,6 @@ const PARAMS: [Param; 5] = [
     ),
 ];
 
-const fn leave_out(
-    setting: &'static str,
-    named: &'static [&'static str],
-    at: &'static [&'static [&'static str]],
-) -> Param {
-    Param {
-        setting,
-        named,
-        at,
-        instead: None,
-    }
-}
-
 /// The dialect of one judge.
 pub(super) struct Generate {
     config: JudgeConfig,
@@ -90,19 +77,13 @@ pub(super) struct Generate {
 impl Generate {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = base(config, DEFAULT_BASE)?;
-        let path = url.path().trim_end_matches('/').to_owned();
-        let versioned = path.rsplit('/').next().is_some_and(is_version);
-        let version = if versioned {
-            String::new()
-        } else {
-            format!("/{VERSION}")
-        };
+        let path = versioned(&url, VERSION);
         let model = match &config.model {
             // Tuned models name their own collection.
             named if named.contains('/') => named.clone(),
             bare => format!("models/{bare}"),
         };
-        url.set_path(&format!("{path}{version}/{model}"));
+        url.set_path(&format!("{path}/{model}"));
         Self::at(config, url)
     }
 
@@ -162,14 +143,6 @@ impl Generate {
     }
 }
 
-/// `v1`, `v1beta`, `v1alpha2`.
-pub(super) fn is_version(segment: &str) -> bool {
-    let rest = segment.strip_prefix('v').unwrap_or_default();
-    let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    rest.starts_with(|c: char| c.is_ascii_digit()) && ["", "alpha", "beta"].contains(&name)
-}
-
 /// `reasoning` as a thinking configuration. Gemini 2.5 takes a budget in tokens (the figures are those of Google's own
 /// OpenAI-compatible endpoint; 2.5 Pro cannot be turned off, 128 is its least), later ones a level. A number is a
 /// budget for any model.
@@ -220,8 +193,7 @@ impl Dialect for Generate {
             body.member("systemInstruction", &json!({"parts": [{"text": system}]}));
         }
         body.array("contents", contents);
-        if let Some(tools) = tools {
-            body.shared("tools", tools);
+        if body.tools(tools) {
             let calling = match &turn.choice {
                 Choice::Only(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
                 _ => json!({"mode": "AUTO"}),

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
-use super::refusal::Param;
+use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
 use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
@@ -49,19 +49,6 @@ const PARAMS: [Param; 8] = [
     ),
     leave_out("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
 ];
-
-const fn leave_out(
-    setting: &'static str,
-    named: &'static [&'static str],
-    at: &'static [&'static [&'static str]],
-) -> Param {
-    Param {
-        setting,
-        named,
-        at,
-        instead: None,
-    }
-}
 
 /// The dialect of one judge.
 pub(super) struct Chat {
@@ -176,13 +163,10 @@ impl Dialect for Chat {
 
     fn pieces(&self, turn: &TurnRequest<'_>, omit: &Omit) -> Result<Vec<Arc<str>>, ProviderError> {
         let tools = self.tools.piece(declared(turn)?, declarations);
-        let has_tools = tools.is_some();
         let mut body = Pieces::new();
         body.member("model", &self.config.model);
         body.array("messages", history::messages(turn.history)?);
-        if let Some(tools) = tools {
-            body.shared("tools", tools);
-        }
+        let has_tools = body.tools(tools);
         body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }

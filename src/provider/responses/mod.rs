@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::body::{Pieces, base, declared, extra, json as text, merge};
 use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
-use super::refusal::Param;
+use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
 use crate::model::{JudgeConfig, ToolDecl, TurnIx};
 
@@ -73,19 +73,6 @@ const OWNED: [&str; 6] = [
     "prompt",
     "background",
 ];
-
-const fn leave_out(
-    setting: &'static str,
-    named: &'static [&'static str],
-    at: &'static [&'static [&'static str]],
-) -> Param {
-    Param {
-        setting,
-        named,
-        at,
-        instead: None,
-    }
-}
 
 /// The dialect of one judge.
 pub(super) struct Responses {
@@ -210,10 +197,7 @@ impl Dialect for Responses {
             body.member("instructions", &instructions);
         }
         body.array("input", input);
-        let has_tools = tools.is_some();
-        if let Some(tools) = tools {
-            body.shared("tools", tools);
-        }
+        let has_tools = body.tools(tools);
         body.members(&self.settings(turn, has_tools, omit));
         Ok(body.finish())
     }
