@@ -122,6 +122,11 @@ const UP_TO_TUI: &[&str] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["net"]),
     ("jsonschema", &["schema"]),
+    ("jsonwebtoken", &["tools"]),
+    ("rmcp", &["tools"]),
+    ("rusqlite", &["tools"]),
+    ("tokio_postgres", &["tools", "net"]),
+    ("tokio_postgres_rustls", &["tools", "net"]),
     ("jmespath", &["handlers/text/json_path"]),
     ("serde_saphyr", &["diag/yaml"]),
     ("serde_yaml", &["diag/yaml"]),

@@ -43,7 +43,7 @@ use crate::model::{
 };
 
 /// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
-pub const FORMAT: Format = Format { major: 1, minor: 1 };
+pub const FORMAT: Format = Format { major: 1, minor: 2 };
 
 /// One fact, numbered and timed by the one sequencer, which is also the recorder.
 #[derive(Debug, Clone, PartialEq)]
@@ -285,6 +285,9 @@ pub enum ToolFact {
     Validated {
         /// What the tool is called with.
         values: RawJson,
+        /// What `coerce: true` changed on the way from the canonical arguments to them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        coerced: Vec<Change>,
     },
     /// Refused before it started. Terminal.
     Rejected {
@@ -305,6 +308,9 @@ pub enum ToolFact {
         source: Source,
         /// How long it took.
         elapsed: Millis,
+        /// The transient failure after which it was tried once more, as the model would have been told it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retried: Option<String>,
     },
 }
 

@@ -166,6 +166,10 @@ pub struct CallState {
     pub changes: Vec<Change>,
     /// What the tool was called with.
     pub values: Option<RawJson>,
+    /// What `coerce: true` changed on the way to them.
+    pub coerced: Vec<Change>,
+    /// The transient failure after which it was tried once more.
+    pub retried: Option<String>,
     /// The rule that refused it, and what the model was told.
     pub rejected: Option<(String, String)>,
     /// Whether the tool runs or ran.
@@ -452,7 +456,10 @@ impl CallState {
                 self.canonical = Some(canonical.clone());
                 self.changes.clone_from(changes);
             }
-            ToolFact::Validated { values } => self.values = Some(values.clone()),
+            ToolFact::Validated { values, coerced } => {
+                self.values = Some(values.clone());
+                self.coerced.clone_from(coerced);
+            }
             ToolFact::Rejected { rule, text } => self.rejected = Some((rule.clone(), text.clone())),
             ToolFact::Started => self.started = true,
             ToolFact::Hop(hop) => self.hops.push(hop.clone()),
@@ -460,8 +467,10 @@ impl CallState {
                 answer,
                 source,
                 elapsed,
+                retried,
             } => {
                 self.finished = Some((answer.clone(), source.clone(), *elapsed));
+                self.retried.clone_from(retried);
             }
         }
     }

@@ -309,6 +309,7 @@ impl Stats {
                 answer,
                 source,
                 elapsed,
+                ..
             } => {
                 tool.errors += u64::from(answer.is_error);
                 tool.text_bytes = tool.text_bytes.saturating_add(size(&answer.text));

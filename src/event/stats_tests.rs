@@ -169,6 +169,7 @@ fn answer(source: Source, is_error: bool, took: u64) -> ToolFact {
         answer,
         source,
         elapsed,
+        retried: None,
     }
 }
 

@@ -23,6 +23,7 @@ fn a_known_kind_with_a_fault_is_an_error_and_not_unknown() {
 fn raw_json_keeps_big_numbers_as_written() {
     let fact = ToolFact::Validated {
         values: RawJson::parse(r#"{"n":12345678901234567890123}"#).expect("valid"),
+        coerced: Vec::new(),
     };
     let kind = Kind::Tool {
         cell: CellIx(0),

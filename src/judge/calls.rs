@@ -159,8 +159,8 @@ impl Trace<'_> {
                 Lookup::Miss => Turned::Ask,
             },
         };
-        let values = ready.values.clone();
-        cx.tool(ix, ToolFact::Validated { values }).await;
+        let (values, coerced) = (ready.values.clone(), ready.coerced.clone());
+        cx.tool(ix, ToolFact::Validated { values, coerced }).await;
         cx.tool(ix, ToolFact::Started).await;
         let began = cx.clock.now();
         let (mut answer, mut source) = match turned {
@@ -188,6 +188,7 @@ impl Trace<'_> {
             answer: cx.out.answered(&answer).await,
             source,
             elapsed,
+            retried: None,
         };
         cx.tool(ix, fact).await;
         (answer, end)
@@ -282,13 +283,15 @@ impl Trace<'_> {
 
     /// The facts of a `submit_verdict` that was read: it runs through the same states as any call.
     pub(super) async fn accepted(&self, cx: &CallCx, ix: CallIx, values: RawJson) {
-        cx.tool(ix, ToolFact::Validated { values }).await;
+        let coerced = Vec::new();
+        cx.tool(ix, ToolFact::Validated { values, coerced }).await;
         cx.tool(ix, ToolFact::Started).await;
         let answer = Answer::ok("The verdict was received.");
         let fact = ToolFact::Finished {
             answer: cx.out.answered(&answer).await,
             source: Source::Live,
             elapsed: crate::model::Millis(0),
+            retried: None,
         };
         cx.tool(ix, fact).await;
     }
@@ -305,5 +308,6 @@ fn told(text: &str) -> Answer {
         raw: None,
         content_type: None,
         hidden: 0,
+        transient: false,
     }
 }

@@ -185,6 +185,7 @@ impl Tool for FakeTool {
             tool: self.decl.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
 

@@ -202,6 +202,7 @@ impl Tool for SubmitVerdict {
                 tool: SUBMIT.to_owned(),
                 canonical: canonical.clone(),
                 values: canonical.clone(),
+                coerced: Vec::new(),
             }),
             Err(why) => Err(Rejection {
                 rule: "verdict".to_owned(),

@@ -70,9 +70,21 @@ pub struct Answer {
     /// Characters of it that stand where a browser does not show them.
     #[serde(default, skip_serializing_if = "none_hidden")]
     pub hidden: u64,
+    /// An error that another try may not have: no connection, 429, 5xx, a statement's timeout. Not recorded.
+    #[serde(skip)]
+    pub transient: bool,
 }
 
 impl Answer {
+    /// The same error, one that another try may not have.
+    #[must_use]
+    pub fn transient(self) -> Self {
+        Self {
+            transient: true,
+            ..self
+        }
+    }
+
     /// A plain answer.
     pub fn ok(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -85,6 +97,7 @@ impl Answer {
             raw: None,
             content_type: None,
             hidden: 0,
+            transient: false,
         }
     }
 
@@ -100,6 +113,7 @@ impl Answer {
             raw: None,
             content_type: None,
             hidden: 0,
+            transient: false,
         }
     }
 }

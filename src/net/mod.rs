@@ -8,6 +8,7 @@
 //! Nobody outside this module names `reqwest`.
 
 mod address;
+mod asking;
 mod body;
 mod error;
 mod guard;
@@ -19,6 +20,7 @@ mod tls;
 mod wait;
 
 pub use address::{is_own, unwrap_embedded, why_closed};
+pub use asking::Asking;
 pub use body::Body;
 pub use error::{NetError, Wait};
 pub use guard::{FetchError, FetchLimits, Guard, HopSink, Page};

@@ -113,6 +113,8 @@ pub struct Policy {
     pub allow: Vec<HostRule>,
     /// These and everything below them are refused (on that port, where one is written). Stronger than `allow`.
     pub deny: Vec<HostRule>,
+    /// These origins may be http, private, local by name and on any port: a source says `allowPrivate: true` for its own.
+    pub origins: Vec<url::Origin>,
 }
 
 /// A URL that passed everything that needs no lookup.
@@ -388,6 +390,7 @@ mod tests {
             .map(|t| HostRule::parse(t).unwrap())
             .into(),
             deny: vec![],
+            origins: vec![],
         };
         for open in [
             "https://127.0.0.1:8443/",
@@ -426,6 +429,7 @@ mod tests {
             deny: ["evil.example", "93.184.216.34"]
                 .map(|t| HostRule::parse(t).unwrap())
                 .into(),
+            origins: vec![],
         };
         for text in ["https://evil.example/", "https://a.evil.example/"] {
             assert_eq!(policy.check(text).unwrap_err().rule, Rule::Name, "{text}");

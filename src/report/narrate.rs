@@ -309,6 +309,7 @@ impl<W: Write> Narrator<W> {
                 answer,
                 source,
                 elapsed,
+                ..
             } => self.answer(cell, answer, source, *elapsed),
         }
     }

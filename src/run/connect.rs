@@ -335,6 +335,7 @@ impl Tool for Echo {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
 

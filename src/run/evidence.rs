@@ -91,5 +91,6 @@ fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<A
         raw: None,
         content_type: answered.content_type.clone(),
         hidden: answered.hidden,
+        transient: false,
     })
 }

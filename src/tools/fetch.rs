@@ -128,6 +128,7 @@ impl FetchUrl {
             raw: Some(stored),
             content_type,
             hidden: shown.hidden,
+            transient: false,
         })
     }
 
@@ -188,6 +189,7 @@ impl Tool for FetchUrl {
             tool: FETCH_URL.to_owned(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
 

@@ -7,24 +7,29 @@
 //! **Adding a tool**: one file with a type that implements [`Tool`], and a case in [`build`] and [`available`].
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
+mod auth;
 mod fetch;
 mod html;
 mod json;
+pub mod kinds;
 mod page;
+pub mod params;
 mod prepare;
 pub mod reading;
 mod repair;
 mod seen;
 mod settings;
+pub mod toolbox;
 
 use std::sync::Arc;
 
 use crate::clock::Fut;
 use crate::diag::nearest;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl};
 use crate::net::{Overrides, Resolver, SystemResolver};
 
+pub use auth::{AuthService, Claims};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
@@ -35,9 +40,25 @@ pub use seen::Seen;
 pub trait Tool: Send + Sync {
     /// What the model is told.
     fn decl(&self) -> &ToolDecl;
-    /// Whether identical calls have identical answers, so that they may be answered once.
+    /// Digest of all that decides its answers: the declaration, and what it does. Part of cache and evidence keys.
+    fn digest(&self) -> Digest {
+        self.decl().digest()
+    }
+    /// Whether it changes nothing: a transient failure is then tried once more.
     fn read_only(&self) -> bool {
         true
+    }
+    /// Whether identical calls of a trace are answered once.
+    fn cached(&self) -> bool {
+        self.read_only()
+    }
+    /// Tools that must have been called, without an error, before it.
+    fn after(&self) -> &[String] {
+        &[]
+    }
+    /// How often a trace may call it.
+    fn max_calls(&self) -> Option<u32> {
+        None
     }
     /// Whether its answers are read from the judged transcript: such an answer is part of the material and no evidence.
     fn of_transcript(&self) -> bool {
@@ -62,6 +83,8 @@ pub struct Prepared {
     pub canonical: RawJson,
     /// What the tool is called with.
     pub values: RawJson,
+    /// What `coerce: true` changed on the way from the canonical arguments to the values.
+    pub coerced: Vec<Change>,
 }
 
 /// The tools of one judge, by name, in the order of its configuration.
@@ -136,6 +159,15 @@ pub fn build(uses: &[crate::model::ToolUse], deps: &ToolDeps) -> Result<ToolSet,
     }
 }
 
+/// As [`build`], with the tools of the toolbox: asks sources for tools of their own, and verifies tokens.
+pub async fn open(
+    uses: &[crate::model::ToolUse],
+    deps: &ToolDeps,
+    _cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
+    build(uses, deps)
+}
+
 fn describe_unknown(unknown: &[&str]) -> String {
     let mut names: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
     names.sort();
@@ -163,6 +195,8 @@ pub struct ToolDeps {
     /// A tool that stands in for all of a judge's tools: what `dicta check --connect` tries judges with, so that none of
     /// theirs is called.
     pub stand_in: Option<Arc<dyn Tool>>,
+    /// What the workspace's tools files declare.
+    pub toolbox: Arc<toolbox::Toolbox>,
 }
 
 /// What became of a call's arguments, before anything is started.
@@ -171,7 +205,7 @@ pub struct PreparedCall {
     /// The canonical form; `None` if unparsable.
     pub canonical: Option<RawJson>,
     /// What the repair changed.
-    pub changes: Vec<crate::model::Change>,
+    pub changes: Vec<Change>,
     /// Whether the canonical form differs from the raw text (spelling included).
     pub rewritten: bool,
     /// What to call, or why not.

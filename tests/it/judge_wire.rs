@@ -54,6 +54,7 @@ impl Tool for Page {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
     fn call<'a>(

@@ -157,15 +157,18 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         (text(), text(), text()).prop_map(|(id, name, raw)| ToolFact::Received { id, name, raw }),
         (raw(), changes())
             .prop_map(|(canonical, changes)| ToolFact::Repaired { canonical, changes }),
-        raw().prop_map(|values| ToolFact::Validated { values }),
+        (raw(), changes()).prop_map(|(values, coerced)| ToolFact::Validated { values, coerced }),
         (text(), text()).prop_map(|(rule, text)| ToolFact::Rejected { rule, text }),
         Just(ToolFact::Started),
         hop.prop_map(ToolFact::Hop),
-        (answer, source, any::<u64>()).prop_map(|(answer, source, ms)| ToolFact::Finished {
-            answer,
-            source,
-            elapsed: Millis(ms),
-        }),
+        (answer, source, any::<u64>(), option::of(text())).prop_map(
+            |(answer, source, ms, retried)| ToolFact::Finished {
+                answer,
+                source,
+                elapsed: Millis(ms),
+                retried,
+            }
+        ),
     ]
 }
 

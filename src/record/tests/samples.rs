@@ -132,6 +132,7 @@ pub(super) fn called(cell: u32, nth: u16, raw: &str, answer: &str, source: Sourc
             },
             source,
             elapsed: Millis(3),
+            retried: None,
         },
     ];
     facts.map(|fact| tool(cell, nth, fact)).into()

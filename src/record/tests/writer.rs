@@ -165,7 +165,14 @@ async fn a_fact_too_large_for_a_record_becomes_a_note() {
 async fn raw_json_over_several_lines_stays_one_record() {
     let runs = tempfile::tempdir().expect("a folder");
     let values = RawJson::parse("{\n  \"a\": \"b\\nc\",\r\n  \"n\": 1.50\n}").expect("valid");
-    let kind = super::samples::tool(0, 0, ToolFact::Validated { values });
+    let kind = super::samples::tool(
+        0,
+        0,
+        ToolFact::Validated {
+            values,
+            coerced: Vec::new(),
+        },
+    );
     let (run, shown) = record(runs.path(), ID, vec![kind, end()]).await;
     let log = run.log().expect("a log");
     assert_eq!(log.warnings, [""; 0]);

@@ -113,6 +113,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
         answer,
         source: Source::Live,
         elapsed: Millis(1),
+        retried: None,
     };
     let (cell, turn) = (CellIx(0), TurnIx(0));
     let tool = |fact| Kind::Tool {

@@ -330,6 +330,7 @@ impl Tool for Reading {
             tool: name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
 

@@ -33,6 +33,7 @@ impl Tool for Stuck {
             tool: self.0.name.clone(),
             canonical: canonical.clone(),
             values: canonical.clone(),
+            coerced: Vec::new(),
         })
     }
     fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {

@@ -1,0 +1,116 @@
+//! The kinds of sources that tools.yaml can name, one file each.
+//!
+//! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
+//! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Prepared;
+use super::toolbox::{Definition, Input};
+use crate::clock::Fut;
+use crate::diag::yaml::Fields;
+use crate::event::CallCx;
+use crate::model::{Answer, CallIx, Digest};
+use crate::net::Resolver;
+
+/// A source: what tools work on.
+pub trait Source: Send + Sync {
+    /// Its `kind` (`type` in the flat form).
+    fn kind(&self) -> &'static str;
+    /// A warning to show, where it opens more than the fixed policy.
+    fn badge(&self) -> Option<String> {
+        None
+    }
+    /// Whether its tools may change something.
+    fn is_writable(&self) -> bool {
+        false
+    }
+    /// What of it must never be recorded.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Reads what one of its tools does from the tool's own keys; the common ones (`name`, `description`, `parameters` …)
+    /// are taken already. `kind` is the tool's. `None` once a problem was told.
+    fn tool(
+        self: Arc<Self>,
+        kind: &str,
+        fields: &mut Fields<'_>,
+        input: &Input,
+    ) -> Option<Arc<dyn Work>>;
+    /// Tries it once, cheaply: what is there (`SQLite 3.50, 4 tables`), or why it cannot be used.
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>>;
+    /// Whether it has tools of its own, which are known once it was asked ([`Source::discover`]). Its name then stands for
+    /// all of them in a judge's `tools:`.
+    fn discovers(&self) -> bool {
+        false
+    }
+    /// Its own tools.
+    fn discover<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// What a tool does with values that passed its rules.
+pub trait Work: Send + Sync {
+    /// Digest of all that decides its answers beside the declaration: statement, path, origin. No secret.
+    fn digest(&self) -> Digest;
+    /// Whether it changes nothing.
+    fn read_only(&self) -> bool;
+    /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
+    /// again is [`Answer::transient`].
+    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;
+}
+
+/// What a kind's source is read with.
+pub struct SourceCx<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Relative paths count from here; absolute.
+    pub folder: &'a Path,
+    /// What it looks names up with.
+    pub resolver: &'a Arc<dyn Resolver>,
+}
+
+/// Reads a source from its own keys (`kind` is taken already); `None` once a problem was told.
+pub type ReadSource = fn(&mut Fields<'_>, &SourceCx<'_>) -> Option<Arc<dyn Source>>;
+
+/// A kind of source, and of the tools on it.
+pub struct Kind {
+    /// The source's `kind`.
+    pub source: &'static str,
+    /// The `kind`s of its tools.
+    pub tools: &'static [&'static str],
+    /// The cargo feature that brings it; empty for one that is always there.
+    pub feature: &'static str,
+    /// `None` where this build was made without the feature.
+    pub read: Option<ReadSource>,
+}
+
+/// All kinds, those left out of this build included.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        source: "http",
+        tools: &["http"],
+        feature: "",
+        read: None,
+    },
+    Kind {
+        source: "sqlite",
+        tools: &["sqlite-sql"],
+        feature: "sqlite",
+        read: None,
+    },
+    Kind {
+        source: "postgres",
+        tools: &["postgres-sql"],
+        feature: "postgres",
+        read: None,
+    },
+    Kind {
+        source: "mcp",
+        tools: &["mcp"],
+        feature: "mcp",
+        read: None,
+    },
+];

@@ -1,0 +1,76 @@
+//! tools.yaml: sources, tools, toolsets and auth services, in both forms the MCP toolbox has.
+//!
+//! Owns the strict reading of these files ([`read`]) and what they declare ([`Toolbox`]). What a source is and what its
+//! tools do belongs to its kind ([`super::kinds`]), what a tool takes to [`super::params`]. Opens nothing.
+
+mod read;
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::auth::AuthService;
+use super::kinds::{Source, Work};
+use super::params::Params;
+use crate::model::ToolDecl;
+use crate::schema::Compiled;
+
+pub use read::{ReadCx, read};
+
+/// Everything that a workspace's tools files declare, merged. Immutable; a run holds an `Arc` of it, and what its sources
+/// opened is closed with the last of them.
+#[derive(Default)]
+pub struct Toolbox {
+    /// In file order.
+    pub sources: IndexMap<String, Arc<dyn Source>>,
+    /// In file order, broken ones included.
+    pub tools: IndexMap<String, Arc<Definition>>,
+    /// Toolsets and groups: names of tools.
+    pub sets: IndexMap<String, Vec<String>>,
+    /// In file order.
+    pub auth: IndexMap<String, Arc<AuthService>>,
+    /// What must never be recorded: passwords, tokens, header values that look like one.
+    pub secrets: Vec<String>,
+}
+
+/// A tool as its file declares it.
+pub struct Definition {
+    /// What a model is told; the rules of its parameters included.
+    pub decl: ToolDecl,
+    /// What it takes.
+    pub input: Input,
+    /// What it does; `None` where that could not be read.
+    pub work: Option<Arc<dyn Work>>,
+    /// Auth services of which one must be verified; empty: none is needed.
+    pub auth_required: Vec<String>,
+    /// Tools that must have been called, without an error, before it.
+    pub after: Vec<String>,
+    /// Whether identical calls of a trace are answered once (`cache: off`: not); counts for read-only tools alone.
+    pub cache: bool,
+    /// Lenient typing.
+    pub coerce: bool,
+    /// How often a trace may call it.
+    pub max_calls: Option<u32>,
+    /// What is wrong with it, one line each with its place (`tools.yaml:3:5: …`). Such a tool is listed and refused.
+    pub broken: Vec<String>,
+}
+
+/// What a tool takes.
+pub enum Input {
+    /// The toolbox's `parameters` and `templateParameters`.
+    Parameters(Params),
+    /// `inputSchema`, as MCP has it: validated as it is, `values` = `canonical`.
+    Schema(Compiled),
+}
+
+impl fmt::Debug for Toolbox {
+    /// Names alone: sources hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolbox")
+            .field("sources", &self.sources.keys())
+            .field("tools", &self.tools.keys())
+            .field("sets", &self.sets.keys())
+            .finish_non_exhaustive()
+    }
+}
