@@ -110,9 +110,8 @@ fn own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     }
     let workspace = &order.workspace;
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
-    let rubric = workspace.rubrics.iter().find(|r| r.id == name.rubric)?;
-    let eval = rubric.evals.iter().find(|eval| eval.id == name.eval)?;
-    let by = eval.judged_by(rubric, workspace.judge.as_deref())?;
+    let (rubric, at) = workspace.eval(&name.rubric, &name.eval)?;
+    let by = rubric.evals[at].judged_by(rubric, workspace.judge.as_deref())?;
     workspace.judges.get(*by.judges.first()?)
 }
 

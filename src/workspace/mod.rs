@@ -107,6 +107,15 @@ pub struct Workspace {
     pub warnings: Vec<Diagnostic>,
 }
 
+impl Workspace {
+    /// The eval of that name in the rubric of that name, with its position.
+    pub fn eval(&self, rubric: &str, eval: &str) -> Option<(&Arc<Rubric>, usize)> {
+        let rubric = self.rubrics.iter().find(|known| known.id == rubric)?;
+        let at = rubric.evals.iter().position(|known| known.id == eval)?;
+        Some((rubric, at))
+    }
+}
+
 /// `limits:` of dicta.yaml.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {

@@ -18,9 +18,8 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let (Some(info), Some(workspace), None) = (eval, model.workspace(), &model.replay) else {
         return Vec::new();
     };
-    let mut rubrics = workspace.rubrics.iter();
-    let rubric = rubrics.find(|rubric| rubric.id == info.rubric);
-    let eval = rubric.and_then(|rubric| rubric.evals.iter().find(|eval| eval.id == info.id));
+    let found = workspace.eval(&info.rubric, &info.id);
+    let eval = found.map(|(rubric, at)| &rubric.evals[at]);
     let Some(eval) = eval.filter(|eval| !eval.examples.is_empty()) else {
         return Vec::new();
     };

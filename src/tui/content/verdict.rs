@@ -407,11 +407,13 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];
-    let rubrics = ink.model.workspace().map(|workspace| &workspace.rubrics);
-    let rubric = rubrics.and_then(|all| all.iter().find(|rubric| rubric.id == info.rubric));
-    let eval = rubric.and_then(|rubric| {
-        let eval = rubric.evals.iter().find(|eval| eval.id == info.id)?;
-        Some((eval, source_of(&rubric.source, eval)))
+    let found = ink
+        .model
+        .workspace()
+        .and_then(|workspace| workspace.eval(&info.rubric, &info.id));
+    let eval = found.map(|(rubric, at)| {
+        let eval = &rubric.evals[at];
+        (eval, source_of(&rubric.source, eval))
     });
     match eval {
         Some((eval, text)) => {

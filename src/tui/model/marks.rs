@@ -51,6 +51,13 @@ pub(crate) struct Marks {
 }
 
 impl Doc {
+    /// How many bytes stand in front of a piece's own text.
+    pub(crate) fn head_of(&self, piece: usize) -> usize {
+        self.pieces
+            .get(piece)
+            .map_or(0, |piece| usize::from(piece.head))
+    }
+
     /// Where a mark stands here: a piece, and bytes of its text.
     pub(crate) fn place_of(&self, mark: &Mark) -> Option<(usize, Range<usize>)> {
         let (at, piece) = self

@@ -88,13 +88,7 @@ fn to_message(model: &mut Model, number: usize, citation: &Citation) -> Vec<Effe
     };
     let found = quote_in(&doc, number, &citation.quote, usize::MAX).0;
     let (piece, byte) = match &found {
-        Some((piece, range)) => {
-            let head = doc
-                .pieces
-                .get(*piece)
-                .map_or(0, |piece| usize::from(piece.head));
-            (*piece, range.start + head)
-        }
+        Some((piece, range)) => (*piece, range.start + doc.head_of(*piece)),
         None => (first as usize, 0),
     };
     show(model, Pane::Transcript, Place { block: piece, byte });

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::{show, where_read};
 use crate::handlers::Mark;
+use crate::model::{CellResult, Digest};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
+use crate::tui::model::cells::RowId;
 use crate::tui::model::document::Doc;
 use crate::tui::model::marks::{EvalOf, Marks, MarksKey};
 use crate::tui::model::notices::Level;
@@ -15,28 +17,56 @@ use crate::tui::widget::flow::Place;
 
 /// After every update: asks for the places of the shown finding, once.
 pub(super) fn ask(model: &mut Model) -> Option<Effect> {
-    let wanted = wanted(model);
     let known = model.desk().document.marks.of.as_ref();
-    match wanted {
-        None if known.is_none() => None,
-        None => {
+    let Some(wanted) = wanted(model) else {
+        if known.is_some() {
             model.desk_mut().document.marks = Marks::default();
-            None
         }
-        Some((key, _)) if known == Some(&key) => None,
-        Some((key, eval)) => {
-            let effect = effect(model, &key, eval);
-            model.desk_mut().document.marks = Marks {
-                of: Some(key),
-                ..Marks::default()
-            };
-            effect
-        }
+        return None;
+    };
+    if known.is_some_and(|known| wanted.is(known)) {
+        return None;
+    }
+    let (key, eval) = wanted.into_owned();
+    let effect = effect(model, &key, eval);
+    model.desk_mut().document.marks = Marks {
+        of: Some(key),
+        ..Marks::default()
+    };
+    effect
+}
+
+/// What a key is made of, borrowed: it is asked after every update, and nearly always is the one that is known.
+struct Wanted<'m> {
+    row: RowId,
+    transcript: &'m Digest,
+    result: &'m CellResult,
+    eval: EvalOf,
+}
+
+impl Wanted<'_> {
+    fn is(&self, key: &MarksKey) -> bool {
+        self.row == key.row
+            && self.eval.eval().digest == key.eval
+            && *self.transcript == key.transcript
+            && self.result.outcome == key.outcome
+            && self.result.explanation == key.explanation
+    }
+
+    fn into_owned(self) -> (MarksKey, EvalOf) {
+        let key = MarksKey {
+            row: self.row,
+            eval: self.eval.eval().digest.clone(),
+            transcript: self.transcript.clone(),
+            outcome: self.result.outcome,
+            explanation: self.result.explanation.clone(),
+        };
+        (key, self.eval)
     }
 }
 
 /// The check that decided what is shown, if one did and is at hand as it was.
-fn wanted(model: &Model) -> Option<(MarksKey, EvalOf)> {
+fn wanted(model: &Model) -> Option<Wanted<'_>> {
     let desk = model.desk();
     desk.document.here()?;
     let shown = shown(model)?;
@@ -47,14 +77,12 @@ fn wanted(model: &Model) -> Option<(MarksKey, EvalOf)> {
     if spec.kind == "script" || !same_eval(&shown, &spec.digest) {
         return None;
     }
-    let key = MarksKey {
+    Some(Wanted {
         row: desk.trace.row?,
-        eval: spec.digest.clone(),
-        transcript: desk.document.of.as_ref()?.digest.clone(),
-        outcome: result.outcome,
-        explanation: result.explanation.clone(),
-    };
-    Some((key, eval))
+        transcript: &desk.document.of.as_ref()?.digest,
+        result,
+        eval,
+    })
 }
 
 /// The eval of a row that no judge decides.
@@ -63,9 +91,7 @@ fn eval_of(model: &Model, shown: &Shown<'_>) -> Option<EvalOf> {
     if info.judged {
         return None;
     }
-    let rubrics = &model.workspace()?.rubrics;
-    let rubric = rubrics.iter().find(|rubric| rubric.id == info.rubric)?;
-    let at = rubric.evals.iter().position(|eval| eval.id == info.id)?;
+    let (rubric, at) = model.workspace()?.eval(&info.rubric, &info.id)?;
     Some(EvalOf {
         rubric: Arc::clone(rubric),
         at,
@@ -126,7 +152,11 @@ pub(super) fn next(model: &mut Model) -> Option<Vec<Effect>> {
     }
     let at = marks.at.map_or(0, |at| at + 1) % count;
     let (piece, range) = marks.places[at].clone();
-    let head = marks_head(model, piece);
+    let head = model
+        .desk()
+        .document
+        .here()
+        .map_or(0, |doc| doc.head_of(piece));
     show(
         model,
         Pane::Transcript,
@@ -139,10 +169,4 @@ pub(super) fn next(model: &mut Model) -> Option<Vec<Effect>> {
     document.marks.at = Some(at);
     document.quoted = Some((piece, range));
     Some(Vec::new())
-}
-
-fn marks_head(model: &Model, piece: usize) -> usize {
-    let doc = model.desk().document.here();
-    let piece = doc.and_then(|doc| doc.pieces.get(piece));
-    piece.map_or(0, |piece| usize::from(piece.head))
 }
