@@ -62,27 +62,28 @@ impl fmt::Debug for AuthService {
     }
 }
 
-/// What the verified tokens claim, by auth service; services without a verified token are not in it, and a token that
-/// has expired since counts as none.
+/// What the verified tokens claim, by auth service; services without a verified token are not in it.
+///
+/// With a clock, a token that has expired since counts as none ([`Claims::of`]); a part of them is [`Claims::only`].
 #[derive(Clone, Default)]
-pub struct Claims {
-    by_service: IndexMap<String, Map<String, Value>>,
-    clock: Option<Arc<dyn Clock>>,
-}
+pub struct Claims(
+    pub IndexMap<String, Map<String, Value>>,
+    pub Option<Arc<dyn Clock>>,
+);
 
 impl Claims {
-    /// Claims of verified tokens, which expire by a clock.
-    pub(super) fn new(
-        by_service: IndexMap<String, Map<String, Value>>,
-        clock: Option<Arc<dyn Clock>>,
-    ) -> Self {
-        Self { by_service, clock }
+    /// The claims of some services.
+    #[must_use]
+    pub fn only(&self, services: &[&str]) -> Self {
+        let mut own = self.clone();
+        own.0.retain(|name, _| services.contains(&name.as_str()));
+        own
     }
 
     /// What the service's token claims, if one was verified and has not expired.
     pub fn of(&self, service: &str) -> Option<&Map<String, Value>> {
-        let claims = self.by_service.get(service)?;
-        let now = self.clock.as_ref().map(|clock| verify::seconds(&**clock));
+        let claims = self.0.get(service)?;
+        let now = self.1.as_ref().map(|clock| verify::seconds(&**clock));
         let expired = match (now, claims.get("exp").and_then(Value::as_f64)) {
             (Some(now), Some(exp)) => !now.is_some_and(|now| exp > now),
             _ => false,
@@ -105,10 +106,17 @@ impl Claims {
     }
 }
 
+impl From<IndexMap<String, Map<String, Value>>> for Claims {
+    /// Claims that never expire.
+    fn from(claims: IndexMap<String, Map<String, Value>>) -> Self {
+        Self(claims, None)
+    }
+}
+
 impl fmt::Debug for Claims {
     /// Names of services: claims are about a person.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.by_service.keys()).finish()
+        f.debug_list().entries(self.0.keys()).finish()
     }
 }
 

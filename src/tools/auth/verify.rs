@@ -51,7 +51,7 @@ pub(super) async fn verify_through(
             Err(why) => problems.push(format!("auth service `{name}`: {why}")),
         }
     }
-    (Claims::new(verified, Some(Arc::clone(clock))), problems)
+    (Claims(verified, Some(Arc::clone(clock))), problems)
 }
 
 async fn one(
