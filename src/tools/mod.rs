@@ -29,7 +29,7 @@ use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl};
 use crate::net::{Overrides, Resolver, SystemResolver};
 
-pub use auth::{AuthService, Claims};
+pub use auth::{AuthCx, AuthService, Claims, verify};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;

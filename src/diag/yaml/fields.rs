@@ -167,6 +167,11 @@ impl<'d> Fields<'d> {
             .warning(self.doc.key_span(&self.pointer(key)), code, message);
     }
 
+    /// A problem with a value inside it that does not refuse the file.
+    pub fn warning_at(&self, inside: &str, code: &'static str, message: impl Into<String>) {
+        self.problems.warning(self.span_at(inside), code, message);
+    }
+
     /// A problem with the mapping as a whole.
     pub fn error_here(&self, code: &'static str, message: impl Into<String>) {
         self.problems
@@ -327,6 +332,14 @@ impl<'d> Fields<'d> {
     pub fn mapping(&mut self, key: &'static str) -> Option<Fields<'d>> {
         self.value(key)?;
         Some(Fields::of(self.doc, &self.pointer(key), self.problems))
+    }
+
+    /// The mappings of a list, to be decoded in turn; an entry that is none is a problem. `None` where the key is absent
+    /// or no list.
+    pub fn mappings(&mut self, key: &'static str) -> Option<Vec<Fields<'d>>> {
+        let entries = self.list(key)?;
+        let decode = |(at, _): (String, &'d Value)| Fields::of(self.doc, &at, self.problems);
+        Some(entries.into_iter().map(decode).collect())
     }
 
     /// The entries of a list with their pointers; `None` where the key is absent or no list.

@@ -1,0 +1,133 @@
+//! Whether a token holds: who signed it, for whom, and when. Says why not, never what is in it.
+
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation, decode, decode_header};
+use serde_json::{Map, Value};
+
+use super::provider;
+
+/// Longer ones are no tokens.
+const MAX_TOKEN: usize = 16 << 10;
+/// How far another machine's clock may be ahead of ours, in seconds. A token that has expired has no such grace.
+const LEEWAY: f64 = 60.0;
+const TAKEN: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
+
+/// What a token is held against.
+pub(super) struct Expected<'a> {
+    pub(super) issuers: &'a [String],
+    pub(super) audience: &'a str,
+    /// Seconds since 1970.
+    pub(super) now: f64,
+}
+
+/// Verifies a token and gives its claims; the error says what is wrong with it.
+pub(super) fn claims(
+    token: &str,
+    keys: &[Jwk],
+    expected: &Expected<'_>,
+) -> Result<Map<String, Value>, String> {
+    provider::install();
+    if token.len() > MAX_TOKEN {
+        return Err(format!("it is longer than {MAX_TOKEN} bytes"));
+    }
+    let header = decode_header(token).map_err(|error| match error.kind() {
+        ErrorKind::Json(_) => {
+            format!("its header cannot be read, or names no algorithm that is taken ({TAKEN})")
+        }
+        _ => "it is not a signed JWT: three parts with dots between them".to_owned(),
+    })?;
+    if header.crit.is_some() {
+        return Err("it asks for extensions (`crit`) that are unknown here".to_owned());
+    }
+    let algorithm = header.alg;
+    if algorithm.family() == AlgorithmFamily::Hmac {
+        return Err(format!(
+            "{algorithm:?} is refused: whoever can verify it can sign it; taken are {TAKEN}"
+        ));
+    }
+    let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
+    let named: Vec<&Jwk> = keys.iter().filter(named).collect();
+    if named.is_empty() {
+        return Err(match header.kid {
+            Some(_) => "the service's keys hold none of the token's `kid`".to_owned(),
+            None => "the service has no keys".to_owned(),
+        });
+    }
+    let fitting: Vec<&Jwk> = named
+        .into_iter()
+        .filter(|key| fits(key, algorithm))
+        .collect();
+    if fitting.is_empty() {
+        return Err(format!("the service has no key for {algorithm:?}"));
+    }
+    let mut why = String::new();
+    for key in fitting {
+        match signed_by(token, key, algorithm, expected) {
+            Ok(claims) => return in_time(&claims, expected.now).map(|()| claims),
+            Err(error) => why = sentence(&error),
+        }
+    }
+    Err(why)
+}
+
+/// Whether a key is meant for an algorithm: the key decides, the token only asks.
+fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
+    let of_kind = match &key.algorithm {
+        AlgorithmParameters::RSA(_) => algorithm.family() == AlgorithmFamily::Rsa,
+        AlgorithmParameters::EllipticCurve(params) => match params.curve {
+            EllipticCurve::P256 => algorithm == Algorithm::ES256,
+            EllipticCurve::P384 => algorithm == Algorithm::ES384,
+            _ => false,
+        },
+        AlgorithmParameters::OctetKeyPair(params) => {
+            params.curve == EllipticCurve::Ed25519 && algorithm == Algorithm::EdDSA
+        }
+        _ => false,
+    };
+    let named = key.common.key_algorithm.as_ref();
+    of_kind
+        && named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"))
+        && !matches!(key.common.public_key_use, Some(PublicKeyUse::Encryption))
+}
+
+fn signed_by(
+    token: &str,
+    key: &Jwk,
+    algorithm: Algorithm,
+    expected: &Expected<'_>,
+) -> Result<Map<String, Value>, Error> {
+    let mut validation = Validation::new(algorithm);
+    // Times are ours: the crate would look at the system's clock.
+    validation.validate_exp = false;
+    validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+    validation.set_issuer(expected.issuers);
+    validation.set_audience(&[expected.audience]);
+    let key = DecodingKey::from_jwk(key)?;
+    Ok(decode::<Map<String, Value>>(token, &key, &validation)?.claims)
+}
+
+fn in_time(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
+    let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
+    match seconds("exp") {
+        None => return Err("its `exp` is no time".to_owned()),
+        Some(exp) if exp <= now => return Err("it has expired".to_owned()),
+        Some(_) => {}
+    }
+    if claims.contains_key("nbf") && seconds("nbf").is_none_or(|from| from > now + LEEWAY) {
+        return Err("it is not valid yet".to_owned());
+    }
+    Ok(())
+}
+
+fn sentence(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidSignature => "its signature is not the service's".to_owned(),
+        ErrorKind::InvalidIssuer => "`iss` names another issuer".to_owned(),
+        ErrorKind::InvalidAudience => "`aud` names another audience".to_owned(),
+        ErrorKind::MissingRequiredClaim(name) => format!("it has no `{name}`"),
+        ErrorKind::Json(_) => "its claims are not a JSON object".to_owned(),
+        ErrorKind::Base64(_) => "the service's key, or the token, is not base64".to_owned(),
+        _ => "the service's key cannot be used".to_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! The toolbox's rules, decided one by one (`reference/tool-params.md`), and where we follow its documentation instead.
+
+mod lints;
+mod lists;
+mod loading;
+mod telling;
+mod values;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Bound, Claims, Params, ParamsCx, REQUEST};
+use crate::diag::yaml::{Fields, Problems, read};
+use crate::diag::{Diagnostic, Severity};
+use crate::model::RawJson;
+
+/// Reads a tool's YAML; what was told stands beside it as `error 1:2 code: message`.
+fn load_on(yaml: &str, writable: bool) -> (Params, Vec<String>) {
+    let doc = read(&Arc::from(yaml), Path::new("tools.yaml")).expect("it is YAML");
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let cx = ParamsCx {
+        auth: &["google", "other"],
+        writable,
+    };
+    let params = Params::read_groups(&mut fields, &REQUEST, &cx);
+    fields.finish();
+    let told = problems.into_sorted().iter().map(told).collect();
+    (params, told)
+}
+
+fn told(problem: &Diagnostic) -> String {
+    let word = match problem.severity {
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let at = problem
+        .span
+        .as_ref()
+        .map_or(String::new(), |s| format!("{}:{}", s.line, s.column));
+    format!("{word} {at} {}: {}", problem.code, problem.message)
+}
+
+fn load(yaml: &str) -> (Params, Vec<String>) {
+    load_on(yaml, false)
+}
+
+/// Parameters without a problem or a warning.
+fn params(yaml: &str) -> Params {
+    let (params, told) = load(yaml);
+    assert_eq!(told, Vec::<String>::new(), "{yaml}");
+    params
+}
+
+/// One parameter `x` with these fields, in YAML's flow style; warnings are let pass.
+fn x(fields: &str) -> Params {
+    let (params, told) = load(&format!(
+        "parameters:\n  - {{name: x, description: d, {fields}}}\n"
+    ));
+    assert!(told.iter().all(|t| t.starts_with("warning")), "{told:?}");
+    params
+}
+
+/// What is told about one parameter `x`, without the places.
+fn told_of(fields: &str) -> Vec<String> {
+    let yaml = format!("parameters:\n  - {{name: x, description: d, {fields}}}\n");
+    let without_place = |line: String| {
+        let mut words = line.splitn(3, ' ');
+        let (word, _, rest) = (words.next(), words.next(), words.next());
+        format!("{} {}", word.unwrap_or_default(), rest.unwrap_or_default())
+    };
+    load(&yaml).1.into_iter().map(without_place).collect()
+}
+
+fn bind_with(
+    params: &Params,
+    arguments: &str,
+    coerce: bool,
+    claims: &Claims,
+) -> Result<Bound, String> {
+    let canonical = RawJson::parse(arguments).expect("JSON");
+    params
+        .bind("t", &canonical, coerce, claims)
+        .map_err(|rejection| rejection.text)
+}
+
+/// The values, or the text of the rejection without its head.
+fn bind(params: &Params, arguments: &str) -> Result<String, String> {
+    bind_with(params, arguments, false, &Claims::default())
+        .map(|bound| bound.values.get().to_owned())
+        .map_err(|text| {
+            text.strip_prefix("Error parsing arguments for `t`: ")
+                .expect("the head")
+                .to_owned()
+        })
+}
+
+/// Binds one value of a parameter `x`: the value taken, or why not.
+fn take(fields: &str, value: &str) -> Result<String, String> {
+    let bound = bind(&x(fields), &format!(r#"{{"x":{value}}}"#));
+    bound
+        .map(|values| values[5..values.len() - 1].to_owned())
+        .map_err(|why| {
+            why.strip_prefix(r#"unable to parse value for "x": "#)
+                .unwrap_or(&why)
+                .to_owned()
+        })
+}
