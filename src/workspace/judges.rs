@@ -9,10 +9,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use url::Url;
 
-use super::keys::SECRET_KEYS;
 use super::{Env, paths};
-use crate::diag::nearest;
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
+use crate::diag::{SECRET_KEYS, nearest};
 use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
 use crate::tools::{ToolDeps, build};
 

@@ -13,7 +13,7 @@ use super::{
     judges, keys, labels, lint, paths, runs, scripts,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
-use crate::diag::{Diagnostic, has_errors};
+use crate::diag::{Diagnostic, has_errors, masked};
 use crate::model::{JudgeConfig, Label, ProviderKind};
 use crate::rubric::{self, Catalog, Rubric};
 
@@ -38,7 +38,7 @@ pub(super) fn load_naming(
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
     // What snippets are cut from never holds a key that someone wrote into the file.
-    let shown: Arc<str> = keys::masked(&text).into();
+    let shown: Arc<str> = masked(&text).into();
     let mut doc = yaml::read(&text, config).map_err(|problems| with_source(problems, &shown))?;
     doc.source = keys::star_out(&doc, &shown);
     if doc.value.is_null() {
@@ -341,7 +341,7 @@ impl Loader<'_> {
     fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64)?;
         let shown = paths::shown(self.root, path);
-        let masked: Arc<str> = keys::masked(&text).into();
+        let masked: Arc<str> = masked(&text).into();
         self.keep(shown.clone(), Arc::clone(&text));
         let mut config = match yaml::read(&text, &shown) {
             Ok(config) => config,
