@@ -58,6 +58,11 @@ pub fn check(uses: &[ToolUse], deps: &ToolDeps) -> Vec<String> {
     problems
 }
 
+/// What is wrong with one entry by itself, but for what is wrong in its file.
+pub fn check_entry(entry: &ToolUse, deps: &ToolDeps) -> Vec<String> {
+    choose(std::slice::from_ref(entry), deps, Strictness::One).1
+}
+
 /// Builds a judge's tools as far as nobody has to be asked: no server for tools of its own, nobody for tokens. Every
 /// problem at once, as sentences.
 pub fn build(uses: &[ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {

@@ -115,7 +115,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         ),
         (
             &["broken"],
-            "tool `broken` is broken: t.yaml:14:52: unknown key `sais`; did you mean `says`?",
+            "tool `broken` is broken: t.yaml:14:51: unknown key `sais`; did you mean `says`?",
         ),
     ] {
         let found = check(&uses(written), &deps());
@@ -164,7 +164,7 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
         let set = open_one(&uses(&[name])[0], &deps(), &cx())
             .await
             .expect("it is there");
-        prepare_call(&set, name, "{'a': 1}", &Seen::default())
+        prepare_call(&set, name, "{\"a\": 1}", &Seen::default())
     };
     let two = tried("any").await;
     assert_eq!(
@@ -181,7 +181,7 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
         (why.rule.as_str(), why.text.as_str()),
         (
             "broken",
-            "Error: `broken` cannot be used: t.yaml:14:52: unknown key `sais`; did you mean `says`?"
+            "Error: `broken` cannot be used: t.yaml:14:51: unknown key `sais`; did you mean `says`?"
         )
     );
     let why = tried("private")

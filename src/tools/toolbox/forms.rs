@@ -77,7 +77,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether a document of a file looks like one of tools.yaml at all.
-pub fn is_toolbox(value: &Value) -> bool {
+pub(super) fn is_toolbox(value: &Value) -> bool {
     let Some(map) = value.as_object() else {
         return false;
     };

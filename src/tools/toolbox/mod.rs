@@ -31,13 +31,12 @@ use crate::model::ToolDecl;
 use crate::schema::Compiled;
 
 pub use file_tool::FileTool;
-pub use forms::is_toolbox;
-pub use read::{ReadCx, read};
+pub use read::{ReadCx, is_tools_file, read};
 pub use server::{ALLOW, SERVER};
 
 /// Everything that a workspace's tools files declare, merged. Immutable; a run holds an `Arc` of it, and what its sources
 /// opened is closed with the last of them.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Toolbox {
     /// In file order.
     pub sources: IndexMap<String, Arc<dyn Source>>,

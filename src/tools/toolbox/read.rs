@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::define::{Around, define};
 use super::env::{Filled, fill};
-use super::forms::{Entry, Section, entries};
+use super::forms::{Entry, Section, entries, is_toolbox};
 use super::{Toolbox, known, merge, order, secrets};
 use crate::diag::yaml::{self, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
@@ -39,6 +39,28 @@ pub fn read(files: &[(PathBuf, Arc<str>)], cx: &ReadCx<'_>) -> (Toolbox, Vec<Dia
     reader.tools(&entries);
     reader.sets(&entries);
     reader.finish(files)
+}
+
+/// Whether a file is a tools file, as far as it can be told: one that does not parse is by its first key.
+pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ReadCx<'_>) -> bool {
+    let (filled, _) = fill(text, cx.env);
+    match yaml::read_all(&filled.text, path) {
+        Ok(docs) => docs.iter().any(|doc| is_toolbox(&doc.value)),
+        Err(_) => {
+            let keys = [
+                "sources:",
+                "tools:",
+                "authServices:",
+                "toolsets:",
+                "kind: tool",
+                "kind: source",
+            ];
+            let first = text
+                .lines()
+                .find(|line| !line.starts_with(['#', '-', ' ']) && !line.is_empty());
+            first.is_some_and(|line| keys.iter().any(|key| line.starts_with(key)))
+        }
+    }
 }
 
 #[derive(Default)]

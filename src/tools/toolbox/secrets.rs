@@ -39,7 +39,9 @@ fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secre
                 walk(item, at, flag.take(), found);
                 at.truncate(depth);
                 // `--token abc`, as a child process is told.
-                flag = item.as_str().filter(|text| text.starts_with('-'));
+                flag = item
+                    .as_str()
+                    .filter(|text| text.starts_with('-') && !text.contains('='));
             }
         }
         Value::String(text) => {

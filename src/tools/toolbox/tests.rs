@@ -195,7 +195,7 @@ fn what_is_wrong_is_told_at_its_place() {
         ),
         (
             "kind: embeddingModel\nname: e\n",
-            "t.yaml:1:7: embeddingModels are not supported by dicta: they are passed over",
+            "t.yaml:1:1: embeddingModels are not supported by dicta: they are passed over",
         ),
         (
             "kind: tol\nname: e\n",
@@ -241,37 +241,37 @@ fn what_is_wrong_is_told_at_its_place() {
     for (more, expected) in [
         (
             "sais: x}\n",
-            "4:53: unknown key `sais`; did you mean `says`?",
+            "4:55: unknown key `sais`; did you mean `says`?",
         ),
-        ("after: [q]}\n", "4:61: unknown tool `q`; known: t"),
-        ("after: [t]}\n", "4:53: `after` goes round: t → t"),
+        ("after: [q]}\n", "4:63: unknown tool `q`; known: t"),
+        ("after: [t]}\n", "4:55: `after` goes round: t → t"),
         (
             "authRequired: [g]}\n",
-            "4:68: unknown auth service `g`; there is none",
+            "4:70: unknown auth service `g`; there is none",
         ),
         (
             "scopesRequired: [a]}\n",
-            "4:53: `scopesRequired` is not supported by dicta, and the tool is not run without it",
+            "4:55: `scopesRequired` is not supported by dicta, and the tool is not run without it",
         ),
         (
             "cache: maybe}\n",
-            "4:60: cache must be on or off (got the text \"maybe\")",
+            "4:62: cache must be on or off (got the text \"maybe\")",
         ),
         (
             "maxCalls: 0}\n",
-            "4:63: maxCalls must be a whole number between 1 and 1000 (got 0)",
+            "4:65: maxCalls must be a whole number between 1 and 1000 (got 0)",
         ),
         (
             "inputSchema: {type: strin}}\n",
-            "4:53: inputSchema: arguments are an object: say `type: object`",
+            "4:55: inputSchema: arguments are an object: say `type: object`",
         ),
         (
             "inputSchema: {type: object}, parameters: []}\n",
-            "4:53: a tool has either `parameters` or `inputSchema`",
+            "4:55: a tool has either `parameters` or `inputSchema`",
         ),
         (
             "annotations: {readOnly: true}}\n",
-            "4:67: unknown key `readOnly`",
+            "4:69: unknown key `readOnly`",
         ),
     ] {
         let text = format!("{head}{more}");
@@ -326,7 +326,7 @@ tools:
         [
             "t.yaml:4:3: `fetch_url` is built in; give this tool another name",
             "t.yaml:5:3: `a b` is no name for a tool: models take letters, digits, `_` and `-`, 64 at most",
-            "t.yaml:6:22: unknown source `z`; did you mean `s`?",
+            "t.yaml:6:30: unknown source `z`; did you mean `s`?",
             "t.yaml:7:3: the tool `mute` needs a `description`: it is what a model goes by",
         ]
     );
@@ -351,7 +351,7 @@ sources:
     # a comment
     env: '${LINES}'
     prot: ${PORT:5432}
-    ${KEY:port}: ${DB_PASSWORD}
+    ${NAME:port}: ${DB_PASSWORD}
 ";
     let (toolbox, found) = toolbox(&[("t.yaml", text)]);
     let told: Vec<String> = found.iter().map(ToString::to_string).collect();
