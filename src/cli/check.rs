@@ -14,9 +14,11 @@ use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
 use crate::model::{Transcript, counted, visible};
+use crate::net::{Resolver, SystemResolver};
 use crate::record::{Board, RunStore};
 use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
 use crate::run;
+use crate::tools::toolbox::Toolbox;
 use crate::transcript::{TranscriptFile, parse};
 use crate::workspace::lint::{self, EvalTally, Observer, Tried};
 use crate::workspace::{self, Workspace};
@@ -38,7 +40,9 @@ pub(super) fn check(
     }
     match path {
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
-            if is_yaml(path) || holds_a_rubric(path) {
+            if let Some(found) = tools_file(path, cx) {
+                tools(path, &found, strict, cx)
+            } else if is_yaml(path) || holds_a_rubric(path) {
                 one_rubric(path, strict, cx)
             } else {
                 transcripts(path, strict, cx)
@@ -55,6 +59,38 @@ fn code(warnings: usize, strict: bool) -> u8 {
 
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// What a file declares that holds tools.
+fn tools_file(path: &Path, cx: &Cx) -> Option<(Toolbox, Vec<Diagnostic>)> {
+    if !is_yaml(path) && path.extension().is_none_or(|e| e != "json") {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
+    workspace::tools_file(path, &Arc::from(text), &cx.env, &resolver)
+}
+
+fn tools(
+    path: &Path,
+    (toolbox, problems): &(Toolbox, Vec<Diagnostic>),
+    strict: bool,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    if has_errors(problems) {
+        return Err(Trouble::files(problems.clone()));
+    }
+    cx.streams.diagnose(problems);
+    cx.streams.print(&format!(
+        "{}: {}, {}, {}, {}\n{}",
+        path.display(),
+        counted(toolbox.tools.len() as u64, "tool"),
+        counted(toolbox.sources.len() as u64, "source"),
+        counted(toolbox.sets.len() as u64, "toolset"),
+        counted(toolbox.auth.len() as u64, "auth service"),
+        last(problems.len())
+    ));
+    Ok(code(problems.len(), strict))
 }
 
 /// Whether a file of JSON is a rubric in some tool's form.

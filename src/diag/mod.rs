@@ -2,6 +2,7 @@
 //!
 //! Owns [`Diagnostic`], its one-line and snippet forms, and the one YAML reader ([`yaml`]). Refuses to print: callers do.
 
+mod mask;
 mod render;
 pub mod yaml;
 
@@ -10,6 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use mask::{SECRET_KEYS, masked};
 pub use render::{nearest, render};
 
 use crate::model::visible;

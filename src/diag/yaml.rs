@@ -104,6 +104,17 @@ impl Doc {
         }
     }
 
+    /// The same document, whose parts stand elsewhere: where `at` leads each place, in another text.
+    #[must_use]
+    pub fn moved(mut self, source: &Arc<str>, at: impl Fn(&Span) -> Span) -> Self {
+        for place in self.places.values_mut() {
+            place.key = place.key.as_ref().map(&at);
+            place.value = at(&place.value);
+        }
+        self.source = Arc::clone(source);
+        self
+    }
+
     fn nearest_place<'p>(&self, pointer: &'p str) -> Option<(&'p str, &Place)> {
         let mut at = pointer;
         loop {

@@ -146,7 +146,7 @@ impl Engine {
         let headers: Vec<(&String, &String)> = c
             .headers
             .iter()
-            .filter(|(name, _)| !is_credential(name))
+            .filter(|(name, _)| !crate::model::looks_secret(name))
             .collect();
         let mut judge = json!({
             "provider": c.provider,
@@ -364,14 +364,6 @@ impl JudgeProvider for Engine {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
         Box::pin(self.run(ask, cx))
     }
-}
-
-/// Whether a header carries who asks, not what is asked.
-fn is_credential(header: &str) -> bool {
-    let name = header.to_ascii_lowercase();
-    ["auth", "key", "token", "secret", "cookie", "password"]
-        .iter()
-        .any(|word| name.contains(word))
 }
 
 #[cfg(test)]

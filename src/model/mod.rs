@@ -13,6 +13,7 @@ mod money;
 mod panel;
 mod reply;
 mod result;
+mod secret;
 mod text;
 mod tool;
 mod transcript;
@@ -33,6 +34,7 @@ pub use panel::{
 };
 pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
 pub use result::{CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, Votes, decide};
+pub use secret::looks_secret;
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub(crate) use tool::none_hidden;
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec, Listed};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
-use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl};
+use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, looks_secret};
 use crate::provider::{self, Provider, google::Tokens};
 use crate::record::RunStore;
 use crate::tools::{self, ToolDeps, ToolSet};
@@ -57,21 +57,6 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
         }
     }
     secrets
-}
-
-fn looks_secret(header: &str) -> bool {
-    let name = header.to_ascii_lowercase();
-    [
-        "auth",
-        "key",
-        "token",
-        "secret",
-        "cookie",
-        "password",
-        "credential",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
 }
 
 /// The tools of every judge, by the judge's position. All problems at once.

@@ -4,7 +4,7 @@
 //! evidence store and the gate (both in `judge`), so that frozen answers, retries and breakpoints serve every tool.
 //! Refuses to know models, verdicts or runs.
 //!
-//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in [`build`] and [`available`].
+//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in [`resolve`] and [`available`].
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
 mod auth;
@@ -17,6 +17,7 @@ pub mod params;
 mod prepare;
 pub mod reading;
 mod repair;
+mod resolve;
 mod seen;
 mod settings;
 pub mod toolbox;
@@ -24,16 +25,15 @@ pub mod toolbox;
 use std::sync::Arc;
 
 use crate::clock::Fut;
-use crate::diag::nearest;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl};
-use crate::net::{Overrides, Resolver, SystemResolver};
 
 pub use auth::{AuthCx, AuthService, Claims, verify};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
+pub use resolve::{build, check, check_entry, names, open, open_one};
 pub use seen::Seen;
 
 /// A function a judge may call.
@@ -118,73 +118,9 @@ pub fn available() -> Vec<ToolDecl> {
     all
 }
 
-/// Builds a judge's tools from its configuration; every problem at once, as sentences.
-///
-/// Reads files that settings name (`ca_file`): a relative path counts from the current directory, so whoever reads the
-/// settings from a file makes it absolute first.
-pub fn build(uses: &[crate::model::ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
-    let resolver: Arc<dyn Resolver> = if deps.resolve.is_empty() {
-        Arc::new(SystemResolver)
-    } else {
-        Arc::new(Overrides::new(&deps.resolve, Arc::new(SystemResolver)))
-    };
-    let mut set = ToolSet::default();
-    let (mut problems, mut unknown) = (Vec::new(), Vec::new());
-    for (at, entry) in uses.iter().enumerate() {
-        if uses[..at].iter().any(|earlier| earlier.name == entry.name) {
-            problems.push(format!("tool `{}` is listed twice", entry.name));
-            continue;
-        }
-        match entry.name.as_str() {
-            FETCH_URL => match FetchUrl::new(entry, Arc::clone(&resolver)) {
-                Ok(tool) => set.tools.push(Arc::new(tool)),
-                Err(found) => problems.extend(found),
-            },
-            // They are bound to a cell's transcript, so that whoever has it makes them; naming one asks for them.
-            name if reading::is_reading(name) => {
-                if !entry.settings.is_empty() {
-                    problems.push(format!("{name}: it has no settings"));
-                }
-            }
-            other => unknown.push(other),
-        }
-    }
-    if !unknown.is_empty() {
-        problems.push(describe_unknown(&unknown));
-    }
-    if problems.is_empty() {
-        Ok(set)
-    } else {
-        Err(problems)
-    }
-}
-
-/// As [`build`], with the tools of the toolbox: asks sources for tools of their own, and verifies tokens.
-pub async fn open(
-    uses: &[crate::model::ToolUse],
-    deps: &ToolDeps,
-    _cx: &CallCx,
-) -> Result<ToolSet, Vec<String>> {
-    build(uses, deps)
-}
-
-fn describe_unknown(unknown: &[&str]) -> String {
-    let mut names: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
-    names.sort();
-    let listed: Vec<String> = unknown
-        .iter()
-        .map(
-            |name| match nearest(name, names.iter().map(String::as_str)) {
-                Some(near) => format!("`{name}` (did you mean `{near}`?)"),
-                None => format!("`{name}`"),
-            },
-        )
-        .collect();
-    format!(
-        "unknown tools: {}; available: {}",
-        listed.join(", "),
-        names.join(", ")
-    )
+/// Whether a tool of this name is part of dicta.
+pub fn is_built_in(name: &str) -> bool {
+    name == FETCH_URL || reading::is_reading(name)
 }
 
 /// What tools are built with.

@@ -26,6 +26,14 @@ pub fn json_schema() -> Value {
         "properties": {
             "transcripts": globs("Globs, relative to this file or absolute."),
             "rubrics": globs("Globs, relative to this file or absolute."),
+            "tools": {
+                "description": "Files that declare tools for judges, as the MCP toolbox has them: files, folders, globs.",
+                "anyOf": [
+                    {"type": "null"},
+                    {"type": "string", "minLength": 1},
+                    {"type": "array", "items": {"type": "string", "minLength": 1}},
+                ],
+            },
             "labels": text("Human verdicts, one JSON object a line; never shown to a judge."),
             "runs": text("Where runs are recorded; the data directory by default."),
             "frozen": text("Answer judges' tool calls from this run's evidence."),
@@ -87,7 +95,7 @@ fn judge() -> Value {
             "api_key_file": text("A file with the key, mode 0600."),
             "tools": {
                 "type": ["array", "null"],
-                "description": "Opt-in; without it the judge has no tools.",
+                "description": "Opt-in; without it the judge has no tools. Built-in tools, tools and toolsets of the tools files, MCP servers.",
                 "items": {"anyOf": [
                     {"type": "string"},
                     {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": ["object", "null"]}},

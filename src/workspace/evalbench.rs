@@ -133,7 +133,7 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
     }
     judge.model = fields.text("vertex_model").unwrap_or_default();
     judge.base_prompt = fields.text_or_empty("base_prompt").unwrap_or_default();
-    judge.tools = judges::tools(&mut fields, cx);
+    judge.tools = judges::tools::read(&mut fields, doc, problems, cx);
     judge.requests_per_minute = fields
         .integer("execs_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok())

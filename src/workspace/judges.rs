@@ -2,19 +2,22 @@
 
 mod decisions;
 mod more;
+pub(super) mod tools;
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 use url::Url;
 
-use super::keys::SECRET_KEYS;
 use super::{Env, paths};
-use crate::diag::nearest;
+use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
-use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, ToolUse, VerdictMode};
-use crate::tools::{ToolDeps, build};
+use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, VerdictMode};
+use crate::net::Resolver;
+use crate::tools::toolbox::Toolbox;
 
 const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("gemini", ProviderKind::Gemini),
@@ -76,6 +79,9 @@ pub(super) fn of_decisions() -> impl Iterator<Item = &'static str> {
 pub(super) struct JudgeCx<'c> {
     pub(super) root: &'c Path,
     pub(super) env: &'c Env,
+    /// What tools files declare; servers that judges write themselves are added.
+    pub(super) toolbox: &'c RefCell<Arc<Toolbox>>,
+    pub(super) resolver: &'c Arc<dyn Resolver>,
 }
 
 /// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
@@ -94,7 +100,7 @@ pub(super) fn read(
     }
     let provider = fields.choice("provider", PROVIDERS);
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
-    judge.tools = tools(&mut fields, cx);
+    judge.tools = tools::read(&mut fields, doc, problems, cx);
     let max_turns = fields.integer("max_turns", 1..=100);
     if let Some(turns) = max_turns.and_then(|n| u16::try_from(n).ok()) {
         judge.max_turns = turns;
@@ -376,82 +382,4 @@ fn prices(mut fields: Fields<'_>) -> Option<Prices> {
         output: output?,
         cached,
     })
-}
-
-/// Missing, null and `[]` are none. An entry is a name, or one name with settings.
-pub(super) fn tools(fields: &mut Fields<'_>, cx: &JudgeCx<'_>) -> Vec<ToolUse> {
-    let decls = crate::tools::available();
-    let known: Vec<&str> = decls.iter().map(|decl| decl.name.as_str()).collect();
-    if fields.value("tools").is_none_or(Value::is_null) {
-        return Vec::new();
-    }
-    let mut uses: Vec<ToolUse> = Vec::new();
-    for (index, (_, entry)) in fields
-        .list("tools")
-        .unwrap_or_default()
-        .into_iter()
-        .enumerate()
-    {
-        let key = format!("tools/{index}");
-        let refuse = |message: String| fields.error_at(&key, "tools", message);
-        let tool = match entry {
-            Value::String(name) => ToolUse {
-                name: name.clone(),
-                settings: IndexMap::new(),
-            },
-            Value::Object(map) if map.len() == 1 => {
-                let (name, settings) = map.iter().next().expect("it has one entry");
-                let Some(settings) = tool_settings(settings, cx) else {
-                    let got = describe(settings);
-                    refuse(format!(
-                        "the settings of `{name}` must be a mapping (got {got})"
-                    ));
-                    continue;
-                };
-                ToolUse {
-                    name: name.clone(),
-                    settings,
-                }
-            }
-            other => {
-                refuse(format!(
-                    "a tool is a name, or one name with its settings (got {})",
-                    describe(other)
-                ));
-                continue;
-            }
-        };
-        if !known.contains(&tool.name.as_str()) {
-            refuse(match nearest(&tool.name, known.iter().copied()) {
-                Some(near) => format!("unknown tool `{}`; did you mean `{near}`?", tool.name),
-                None => format!("unknown tool `{}`; known: {}", tool.name, known.join(", ")),
-            });
-        } else if uses.iter().any(|other| other.name == tool.name) {
-            refuse(format!("the tool `{}` is listed twice", tool.name));
-        } else {
-            if let Err(found) = build(std::slice::from_ref(&tool), &ToolDeps::default()) {
-                found.into_iter().for_each(refuse);
-            }
-            uses.push(tool);
-        }
-    }
-    uses
-}
-
-/// A tool's settings as written, but that the path of a file counts from the workspace.
-fn tool_settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
-    match settings {
-        Value::Null => Some(IndexMap::new()),
-        Value::Object(map) => {
-            let absolute = |(key, value): (&String, &Value)| match value {
-                Value::String(path) if key.ends_with("_file") && !path.is_empty() => {
-                    let path = paths::resolve(cx.root, path, cx.env);
-                    (key.clone(), path.to_string_lossy().into_owned().into())
-                }
-                other => (key.clone(), other.clone()),
-            };
-            Some(map.iter().map(absolute).collect())
-        }
-        _ => None,
-    }
 }

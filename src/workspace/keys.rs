@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Env, files, google};
+use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::Doc;
 use crate::model::{JudgeConfig, KeySource, pointer_step};
 
@@ -65,69 +66,6 @@ fn clean(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
         ));
     }
     Ok(key.to_owned())
-}
-
-/// Keys of a mapping that would hold a secret.
-pub(super) const SECRET_KEYS: &[&str] = &[
-    "api_key",
-    "apikey",
-    "api-key",
-    "key",
-    "token",
-    "secret",
-    "password",
-    "access_token",
-    "authorization",
-];
-
-/// The file's text with everything that looks like a written secret starred out, byte for byte, so that places hold: it
-/// is what snippets are cut from.
-pub(super) fn masked(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match secret_start(line) {
-            Some(at) => {
-                out.push_str(&line[..at]);
-                out.extend(line[at..].chars().map(|c| {
-                    if c.is_whitespace() {
-                        c.to_string()
-                    } else {
-                        "*".repeat(c.len_utf8())
-                    }
-                }));
-            }
-            None => out.push_str(line),
-        }
-    }
-    out
-}
-
-/// Where a line's secret begins: after `api_key:` and its like, or at the user part of a URL.
-fn secret_start(line: &str) -> Option<usize> {
-    let lower = line.to_ascii_lowercase();
-    let after_key = lower.match_indices(':').find_map(|(colon, _)| {
-        let head = lower[..colon].trim_end().trim_end_matches(['"', '\'']);
-        let word = head
-            .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
-            .next()
-            .unwrap_or("");
-        let secret = SECRET_KEYS.contains(&word)
-            || ["-key", "-token", "_token", "_secret", "-secret", "_key"]
-                .iter()
-                .any(|end| word.ends_with(end));
-        secret.then_some(colon + 1)
-    });
-    let user = lower.find("://").and_then(|at| {
-        let host = &lower[at + 3..];
-        let end = host
-            .find(['/', ' ', '"', '\'', ',', '}'])
-            .unwrap_or(host.len());
-        host[..end].contains('@').then_some(at + 3)
-    });
-    match (after_key, user) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 /// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
@@ -225,31 +163,5 @@ mod tests {
         assert!(error.ends_with("(mode 644): chmod 600 it"), "{error}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
         assert_eq!(resolve_key(&file, &Env::default()), Ok(Some("sk-1".into())));
-    }
-
-    #[test]
-    fn written_secrets_are_starred_out_byte_for_byte() {
-        let cases = [
-            ("  api_key: sk-é1\n", "  api_key: ******\n"),
-            (
-                "j: {provider: x, \"api_key\": sk-1}\n",
-                "j: {provider: x, \"api_key\": *****\n",
-            ),
-            (
-                "  base_url: https://me:pw@host/v1\n",
-                "  base_url: https://*************\n",
-            ),
-            ("  X-Api-Key: abc\n", "  X-Api-Key: ***\n"),
-            (
-                "  api_key_env: GEMINI_API_KEY\n",
-                "  api_key_env: GEMINI_API_KEY\n",
-            ),
-            ("  api_key_file: ~/k\n", "  api_key_file: ~/k\n"),
-            ("  max_output_tokens: 5\n", "  max_output_tokens: 5\n"),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(masked(text), expected);
-            assert_eq!(masked(text).len(), text.len());
-        }
     }
 }

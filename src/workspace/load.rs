@@ -1,5 +1,6 @@
 //! dicta.yaml and everything it names, with every problem of every file at once.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
-    judges, keys, labels, lint, paths, runs, scripts,
+    judges, keys, labels, lint, paths, runs, scripts, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
-use crate::diag::{Diagnostic, has_errors};
+use crate::diag::{Diagnostic, has_errors, masked};
 use crate::model::{JudgeConfig, Label, ProviderKind};
+use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
+use crate::tools::toolbox::Toolbox;
 
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
@@ -38,13 +41,15 @@ pub(super) fn load_naming(
     let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
     // What snippets are cut from never holds a key that someone wrote into the file.
-    let shown: Arc<str> = keys::masked(&text).into();
+    let shown: Arc<str> = masked(&text).into();
     let mut doc = yaml::read(&text, config).map_err(|problems| with_source(problems, &shown))?;
     doc.source = keys::star_out(&doc, &shown);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
     }
+    let toolbox = RefCell::default();
+    let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let mut loader = Loader {
         root: &root,
         env,
@@ -52,6 +57,8 @@ pub(super) fn load_naming(
         files: vec![(config.to_owned(), text)],
         named: Vec::new(),
         problems: Vec::new(),
+        toolbox: &toolbox,
+        resolver: &resolver,
     };
     let workspace = loader.workspace(&doc);
     named.append(&mut loader.named);
@@ -82,7 +89,7 @@ fn by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     problems
 }
 
-fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
+pub(super) fn with_source(problems: Vec<Diagnostic>, source: &Arc<str>) -> Vec<Diagnostic> {
     problems
         .into_iter()
         .map(|problem| Diagnostic {
@@ -100,6 +107,9 @@ struct Loader<'l> {
     /// Files that rubrics name, whether or not they are there.
     named: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
+    /// What tools files declare, and the servers that judges write themselves.
+    toolbox: &'l RefCell<Arc<Toolbox>>,
+    resolver: &'l Arc<dyn Resolver>,
 }
 
 impl Loader<'_> {
@@ -108,13 +118,12 @@ impl Loader<'_> {
         let mut fields = Fields::of(doc, "", &problems);
         let transcripts = self.globbed(&mut fields, "transcripts", &problems);
         let rubric_files = self.globbed(&mut fields, "rubrics", &problems);
-        if fields
-            .value("tools")
-            .is_some_and(|tools| !is_nothing(tools))
-        {
-            let message = "tools files are not in this version yet; a judge's own `tools:` are";
-            fields.error("tools", "not-yet", message);
+        let tools = tools::read(self.root, self.env, &mut fields, self.resolver);
+        for (path, text) in tools.files {
+            self.keep(path, text);
         }
+        self.problems.extend(tools.problems);
+        *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
         let labels_file = fields.text("labels");
         let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
@@ -167,6 +176,7 @@ impl Loader<'_> {
             transcripts,
             rubrics,
             judges,
+            tools: self.toolbox.take(),
             judge,
             labels,
             runs,
@@ -277,6 +287,8 @@ impl Loader<'_> {
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
+            toolbox: self.toolbox,
+            resolver: self.resolver,
         };
         let mut judges = IndexMap::new();
         let written = match fields.value("judges") {
@@ -341,7 +353,7 @@ impl Loader<'_> {
     fn judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64)?;
         let shown = paths::shown(self.root, path);
-        let masked: Arc<str> = keys::masked(&text).into();
+        let masked: Arc<str> = masked(&text).into();
         self.keep(shown.clone(), Arc::clone(&text));
         let mut config = match yaml::read(&text, &shown) {
             Ok(config) => config,
@@ -356,6 +368,8 @@ impl Loader<'_> {
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
+            toolbox: self.toolbox,
+            resolver: self.resolver,
         };
         let judge = evalbench::read(&config, name, &own, &cx);
         self.problems.extend(own.into_sorted());
@@ -433,10 +447,6 @@ impl Loader<'_> {
         self.files.push((shown, text));
         labels.into_iter().map(|(label, _)| label).collect()
     }
-}
-
-fn is_nothing(value: &Value) -> bool {
-    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
 fn ending(key: &str) -> &'static str {

@@ -23,6 +23,7 @@ mod named;
 pub mod paths;
 mod runs;
 mod scripts;
+mod tools;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -34,6 +35,7 @@ use indexmap::IndexMap;
 use crate::diag::Diagnostic;
 use crate::model::{Budgets, JudgeConfig, Label};
 use crate::rubric::Rubric;
+use crate::tools::toolbox::Toolbox;
 
 pub use beside::Beside;
 pub use describe::{event_schema, json_schema, transcript_schema};
@@ -45,6 +47,7 @@ pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
 pub use runs::runs_of;
+pub use tools::{tools_file, tools_of};
 
 /// The file that makes a folder a workspace.
 pub const CONFIG: &str = "dicta.yaml";
@@ -87,6 +90,8 @@ pub struct Workspace {
     pub rubrics: Vec<Arc<Rubric>>,
     /// In file order; `rules` is always there.
     pub judges: IndexMap<String, JudgeConfig>,
+    /// What its tools files declare.
+    pub tools: Arc<Toolbox>,
     /// The default judge.
     pub judge: Option<String>,
     /// Human verdicts.

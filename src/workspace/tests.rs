@@ -14,6 +14,7 @@ mod forms;
 mod of_judges;
 mod of_reading;
 mod of_schema;
+mod of_tools;
 
 /// An environment with a data directory.
 fn data() -> Env {
@@ -143,7 +144,7 @@ fn each_fault_of_dicta_yaml_is_told_at_its_place() {
         ),
         (
             "tools: [tools.yaml]\n".into(),
-            "3:1: tools files are not in this version yet; a judge's own `tools:` are",
+            "3:9: `tools.yaml` does not exist",
         ),
         ("labels: l.jsonl\n".into(), "3:9: `l.jsonl` does not exist"),
         (

@@ -58,6 +58,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         runs: root.join("runs"),
+        tools: std::sync::Arc::default(),
         also_runs: Vec::new(),
         frozen: None,
         allow_scripts: false,

@@ -3,9 +3,23 @@
 //! Owns the strict reading of these files ([`read`]) and what they declare ([`Toolbox`]). What a source is and what its
 //! tools do belongs to its kind ([`super::kinds`]), what a tool takes to [`super::params`]. Opens nothing.
 
+mod define;
+#[cfg(test)]
+mod echo;
+mod env;
+mod file_tool;
+mod forms;
+mod known;
+mod merge;
+mod order;
 mod read;
+mod secrets;
+mod server;
+#[cfg(test)]
+pub(super) mod tests;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -16,11 +30,13 @@ use super::params::Params;
 use crate::model::ToolDecl;
 use crate::schema::Compiled;
 
-pub use read::{ReadCx, read};
+pub use file_tool::FileTool;
+pub use read::{ReadCx, is_tools_file, read};
+pub use server::{ALLOW, SERVER};
 
 /// Everything that a workspace's tools files declare, merged. Immutable; a run holds an `Arc` of it, and what its sources
 /// opened is closed with the last of them.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Toolbox {
     /// In file order.
     pub sources: IndexMap<String, Arc<dyn Source>>,
@@ -30,8 +46,23 @@ pub struct Toolbox {
     pub sets: IndexMap<String, Vec<String>>,
     /// In file order.
     pub auth: IndexMap<String, Arc<AuthService>>,
+    /// By tool: where it belongs.
+    pub about: IndexMap<String, About>,
+    /// Servers that stand in a judge's `tools:` themselves, by their settings as written.
+    pub servers: IndexMap<String, Arc<dyn Source>>,
     /// What must never be recorded: passwords, tokens, header values that look like one.
     pub secrets: Vec<String>,
+    /// The files it was read from, with written secrets starred out: what is recorded of them.
+    pub recorded: Vec<(PathBuf, Arc<str>)>,
+}
+
+/// Where a tool of a file belongs.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// The source's name.
+    pub source: String,
+    /// Auth services it asks for: those of which one must be verified, and those whose claims fill a parameter.
+    pub services: Vec<String>,
 }
 
 /// A tool as its file declares it.
@@ -62,6 +93,33 @@ pub enum Input {
     Parameters(Params),
     /// `inputSchema`, as MCP has it: validated as it is, `values` = `canonical`.
     Schema(Compiled),
+}
+
+impl Default for Definition {
+    /// Without name and work; what a file leaves out is so.
+    fn default() -> Self {
+        Self {
+            decl: ToolDecl {
+                name: String::new(),
+                description: String::new(),
+                schema: serde_json::json!({"type": "object"}),
+            },
+            input: Input::default(),
+            work: None,
+            auth_required: Vec::new(),
+            after: Vec::new(),
+            cache: true,
+            coerce: false,
+            max_calls: None,
+            broken: Vec::new(),
+        }
+    }
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::Parameters(Params::default())
+    }
 }
 
 impl fmt::Debug for Toolbox {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::diag::yaml;
 use crate::model::Digest;
-use crate::workspace::{CONFIG, Env, files, globs, paths};
+use crate::workspace::{CONFIG, Env, files, globs, paths, tools};
 
 /// The largest file that is looked at, in bytes: that of labels.
 const MAX: u64 = 64 << 20;
@@ -54,6 +54,11 @@ impl Scope {
             }
             for written in texts(doc.value.get("rubrics")) {
                 scope.glob(root, written);
+            }
+            for written in texts(doc.value.get("tools")) {
+                for glob in tools::watched(root, written, env) {
+                    scope.glob(root, &glob);
+                }
             }
         }
         scope

@@ -348,3 +348,33 @@ async fn what_a_rubric_names_is_watched_too() {
         "a run that is taken up again reads the same"
     );
 }
+
+#[tokio::test]
+async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
+    let dir = Bed::files();
+    let root = dir.path().join("w");
+    write(&root, "dicta.yaml", &format!("{CONFIG_TEXT}tools: tools\n"));
+    let file = |says: &str| {
+        format!(
+            "sources: {{s: {{kind: echo}}}}\ntools:\n  t: {{kind: echo, source: s, description: {says}, says: x}}\n"
+        )
+    };
+    write(&root, "tools/a.yaml", &file("one"));
+    let good = loaded(&root);
+    let mut bed = Bed::over(dir, Some(good));
+    write(&root, "tools/a.yaml", &file("two"));
+    let Event::Reloaded { workspace, changed } = bed.event().await else {
+        panic!("it reloads");
+    };
+    assert_eq!(changed, [PathBuf::from("tools/a.yaml")]);
+    assert_eq!(workspace.tools.tools["t"].decl.description, "two");
+    write(
+        &root,
+        "tools/b.yaml",
+        "tools: {u: {kind: echo, source: z}}\n",
+    );
+    bed.waits().await;
+    bed.clock.advance(Millis(200));
+    let problems = bed.fails().await;
+    assert!(problems[0].starts_with("tools/b.yaml:1:"), "{problems:?}");
+}

@@ -25,6 +25,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         runs: "/w/runs".into(),
+        tools: std::sync::Arc::default(),
         also_runs: Vec::new(),
         frozen: None,
         allow_scripts: false,

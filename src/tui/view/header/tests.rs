@@ -33,6 +33,7 @@ fn demo() -> Model {
         judge: Some("quick".into()),
         labels: Vec::new(),
         runs: "/w/runs".into(),
+        tools: std::sync::Arc::default(),
         also_runs: Vec::new(),
         frozen: None,
         allow_scripts: false,

@@ -1,0 +1,219 @@
+use super::*;
+use crate::clock::SystemClock;
+use crate::event::{Emitter, MemoryBlobs, Redactor};
+use crate::model::{CellIx, TurnIx};
+use crate::tools::toolbox::tests::toolbox;
+use crate::tools::{Seen, prepare_call};
+
+const FILE: &str = "\
+sources:
+  s: {kind: echo}
+  served: {kind: echo, own: [read_file, write_file]}
+  dead: {kind: echo, own: [x], down: true}
+  twin: {kind: echo, own: [one]}
+authServices:
+  google: {kind: google, clientId: me}
+tools:
+  one: {kind: echo, source: s, description: d, says: first}
+  two: {kind: echo, source: s, description: d, says: second, after: [one]}
+  private: {kind: echo, source: s, description: d, says: third, authRequired: [google]}
+  later: {kind: echo, source: s, description: d, says: x, after: [read_file]}
+  any: {kind: echo, source: s, description: d, says: x, inputSchema: {type: object}}
+  broken: {kind: echo, source: s, description: d, sais: x}
+toolsets:
+  both: [one, two]
+  one_again: [one]
+";
+
+fn deps() -> ToolDeps {
+    ToolDeps {
+        toolbox: Arc::new(toolbox(&[("t.yaml", FILE)]).0),
+        ..ToolDeps::default()
+    }
+}
+
+fn uses(written: &[&str]) -> Vec<ToolUse> {
+    let entry = |text: &&str| {
+        let (name, allow) = text.split_once(':').unwrap_or((text, ""));
+        let mut settings = IndexMap::new();
+        if !allow.is_empty() {
+            let names: Vec<&str> = allow.split('+').collect();
+            settings.insert("allow".to_owned(), serde_json::json!(names));
+        }
+        ToolUse {
+            name: name.to_owned(),
+            settings,
+        }
+    };
+    written.iter().map(entry).collect()
+}
+
+fn cx() -> CallCx {
+    let (to, _facts) = tokio::sync::mpsc::channel(16);
+    CallCx {
+        out: Emitter::new(
+            to,
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(Redactor::default()),
+        ),
+        clock: Arc::new(SystemClock::default()),
+        cancel: tokio_util::sync::CancellationToken::new(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    }
+}
+
+async fn names_of(written: &[&str]) -> Result<Vec<String>, Vec<String>> {
+    let set = open(&uses(written), &deps(), &cx()).await?;
+    Ok(set.decls().into_iter().map(|decl| decl.name).collect())
+}
+
+#[tokio::test]
+async fn a_judge_names_tools_sets_and_sources() {
+    for (written, expected) in [
+        (
+            &["fetch_url", "two", "one"][..],
+            &["fetch_url", "two", "one"][..],
+        ),
+        (&["both", "one_again", "list_messages"], &["one", "two"]),
+        (&["both:one"], &["one"]),
+        (&["served"], &["read_file", "write_file"]),
+        (&["served:read_file", "later"], &["read_file", "later"]),
+    ] {
+        assert_eq!(
+            names_of(written).await,
+            Ok(expected.iter().map(ToString::to_string).collect())
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_said_before_anybody_is_asked() {
+    for (written, expected) in [
+        (
+            &["fetch_ulr", "one", "tow", "quite_another"][..],
+            "unknown tools: `fetch_ulr` (did you mean `fetch_url`?), `tow` (did you mean `two`?), `quite_another`; \
+             available: any, both, broken, dead, fetch_url, later, list_messages, one, one_again, private, \
+             read_message, search_transcript, served, twin, two",
+        ),
+        (&["one", "one"], "tool `one` is listed twice"),
+        (
+            &["two"],
+            "`two` comes after `one`, which this judge does not have: add it to its `tools:`",
+        ),
+        (
+            &["one:x"],
+            "one: a tool of a file has no settings here: they stand in its file",
+        ),
+        (
+            &["both:on"],
+            "both: it has no tool `on`; did you mean `one`?",
+        ),
+        (
+            &["s"],
+            "s: it is a source of kind echo; name its tools, or a toolset",
+        ),
+        (
+            &["broken"],
+            "tool `broken` is broken: t.yaml:14:51: unknown key `sais`; did you mean `says`?",
+        ),
+    ] {
+        let found = check(&uses(written), &deps());
+        assert_eq!(found, [expected], "{written:?}");
+        assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
+    }
+    let odd = ToolUse {
+        name: "both".to_owned(),
+        settings: IndexMap::from([("seen".to_owned(), serde_json::json!("url"))]),
+    };
+    assert_eq!(
+        check(&[odd], &deps()),
+        ["both: unknown setting `seen`; there is `allow`"]
+    );
+}
+
+#[tokio::test]
+async fn what_only_a_server_knows_is_said_when_it_was_asked() {
+    for (written, expected) in [
+        (
+            &["served:read_fil"][..],
+            "served: it has no tool `read_fil`; did you mean `read_file`?",
+        ),
+        (&["dead"], "dead: connection refused"),
+        (
+            &["one", "twin"],
+            "two tools are called `one`: take one of them away, or give it another name",
+        ),
+        (
+            &["served:write_file", "later"],
+            "`later` comes after `read_file`, which this judge does not have: add it to its `tools:`",
+        ),
+    ] {
+        assert_eq!(
+            check(&uses(written), &deps()),
+            Vec::<String>::new(),
+            "{written:?}"
+        );
+        assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
+    }
+}
+
+#[tokio::test]
+async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
+    let tried = |name: &'static str| async move {
+        let set = open_one(&uses(&[name])[0], &deps(), &cx())
+            .await
+            .expect("it is there");
+        prepare_call(&set, name, "{\"a\": 1}", &Seen::default())
+    };
+    let two = tried("any").await;
+    assert_eq!(
+        two.outcome.map(|p| p.values.get().to_owned()),
+        Ok("{\"a\":1}".to_owned())
+    );
+    let broken = tried("broken").await;
+    assert_eq!(
+        broken.canonical.map(|c| c.get().to_owned()),
+        Some("{\"a\":1}".to_owned())
+    );
+    let why = broken.outcome.expect_err("rejected");
+    assert_eq!(
+        (why.rule.as_str(), why.text.as_str()),
+        (
+            "broken",
+            "Error: `broken` cannot be used: t.yaml:14:51: unknown key `sais`; did you mean `says`?"
+        )
+    );
+    let why = tried("private")
+        .await
+        .outcome
+        .expect_err("nobody is verified");
+    assert_eq!(
+        (why.rule.as_str(), why.text.as_str()),
+        (
+            "auth",
+            "Error: `private` needs a verified token of google, and there is none"
+        )
+    );
+}
+
+#[test]
+fn whom_a_tool_is_called_for_is_part_of_its_digest() {
+    let deps = deps();
+    let tool = Arc::clone(&deps.toolbox.tools["private"]);
+    let digest = |sub: &str, exp: u64| {
+        let claims = serde_json::json!({"sub": sub, "exp": exp});
+        let claims = claims.as_object().cloned().unwrap_or_default();
+        let claims = Claims(IndexMap::from([("google".to_owned(), claims)]));
+        FileTool::new(Arc::clone(&tool), claims, None).digest()
+    };
+    assert_eq!(digest("me", 1), digest("me", 2));
+    assert_ne!(digest("me", 1), digest("you", 1));
+}
+
+#[test]
+fn a_badge_is_the_sources() {
+    let set = build(&uses(&["one"]), &deps()).expect("built");
+    assert_eq!(set.badges(), ["echo: repeats what it is told"]);
+    assert!(set.tools[0].cached() && set.tools[0].read_only());
+}

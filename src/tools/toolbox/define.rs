@@ -1,0 +1,323 @@
+//! One tool of a file: the keys that all kinds have in common, and what its source makes of the others.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::forms::Entry;
+use super::{About, Definition, Input, known};
+use crate::diag::yaml::{Fields, Problems, describe};
+use crate::diag::{Diagnostic, Severity, nearest};
+use crate::model::{SUBMIT, ToolDecl};
+use crate::schema::Compiled;
+use crate::tools::auth::AuthService;
+use crate::tools::kinds::Source;
+use crate::tools::params::{Params, ParamsCx};
+
+/// The longest name that every provider takes.
+const MAX_NAME: usize = 64;
+/// More calls of one tool in a trace than this are nobody's wish.
+const MAX_CALLS: i64 = 1000;
+
+/// Keys of the toolbox that say who may call, or with what, and that are not kept here: a tool that relies on one is
+/// refused.
+const UNSUPPORTED: &[&str] = &[
+    "scopesRequired",
+    "secure",
+    "embeddedBy",
+    "clientAuth",
+    "useClientOAuth",
+];
+
+/// What tools are read with.
+pub(super) struct Around<'a> {
+    /// `Err`: what is wrong with it.
+    pub(super) sources: &'a IndexMap<String, Result<Arc<dyn Source>, String>>,
+    pub(super) auth: &'a IndexMap<String, Arc<AuthService>>,
+}
+
+/// Reads a tool. Its errors are in [`Definition::broken`] too; `about` says where it belongs.
+pub(super) fn define(entry: &Entry, around: &Around<'_>) -> (Definition, About, Vec<Diagnostic>) {
+    let problems = Problems::of(&entry.doc);
+    let mut reading = Reading {
+        entry,
+        around,
+        fields: Fields::of(&entry.doc, "", &problems),
+        problems: &problems,
+        broken: Vec::new(),
+        is_whole: false,
+    };
+    let (mut definition, about) = reading.definition();
+    let Reading {
+        fields,
+        mut broken,
+        is_whole,
+        ..
+    } = reading;
+    if is_whole {
+        fields.finish();
+    }
+    let found = problems.into_sorted();
+    let errors = found.iter().filter(|d| d.severity == Severity::Error);
+    definition.broken = errors.map(ToString::to_string).collect();
+    definition.broken.append(&mut broken);
+    (definition, about, found)
+}
+
+struct Reading<'a> {
+    entry: &'a Entry,
+    around: &'a Around<'a>,
+    fields: Fields<'a>,
+    problems: &'a Problems,
+    /// What is wrong elsewhere, told there.
+    broken: Vec<String>,
+    /// Its kind took its keys, so that what is left is unknown.
+    is_whole: bool,
+}
+
+impl Reading<'_> {
+    fn definition(&mut self) -> (Definition, About) {
+        self.name();
+        let kind = self.fields.text("type");
+        let name = &self.entry.name;
+        if kind.is_none() && !self.fields.has("type") {
+            let message = format!("the tool `{name}` needs a `kind` (`type` in the flat form)");
+            self.fields.error_here("missing", message);
+        }
+        let known = kind.as_deref().and_then(|kind| {
+            let known = known::of_tool(kind);
+            known
+                .map_err(|why| self.fields.error("type", "kind", why))
+                .ok()
+        });
+        if !self.fields.has("description") {
+            let message =
+                format!("the tool `{name}` needs a `description`: it is what a model goes by");
+            self.fields.error_here("missing", message);
+        }
+        let description = self.fields.text("description").unwrap_or_default();
+        let (source_name, source) = self.source(known.is_some());
+        if let (Some(kind), Some(known), Some(source)) = (&kind, known, &source)
+            && known.source != source.kind()
+        {
+            let message = format!(
+                "a tool of kind `{kind}` works on a source of kind `{}`, and `{source_name}` is of kind `{}`",
+                known.source,
+                source.kind()
+            );
+            self.fields.error("source", "kind", message);
+        }
+        let fits = known
+            .zip(source.as_ref())
+            .is_some_and(|(k, s)| k.source == s.kind());
+        let source = source.filter(|_| fits);
+        let auth: Vec<&str> = self.around.auth.keys().map(String::as_str).collect();
+        let cx = ParamsCx {
+            auth: &auth,
+            writable: source.as_ref().is_some_and(|source| source.is_writable()),
+        };
+        let (input, schema) = self.input(&cx);
+        let auth_required = self.auth_required();
+        let mut services = auth_required.clone();
+        services_of(&self.entry.doc.value, &mut services);
+        let hint = self.annotations();
+        let mut definition = Definition {
+            decl: ToolDecl {
+                name: name.clone(),
+                description,
+                schema,
+            },
+            auth_required,
+            after: self.texts("after"),
+            cache: self.cache() && hint,
+            coerce: self.fields.boolean("coerce").unwrap_or(false),
+            max_calls: self
+                .fields
+                .integer("maxCalls", 1..=MAX_CALLS)
+                .and_then(|n| u32::try_from(n).ok()),
+            ..Definition::default()
+        };
+        self.unsupported();
+        if let (Some(kind), Some(source)) = (&kind, source) {
+            definition.work = source.tool(kind, &mut self.fields, &input);
+            self.is_whole = true;
+        }
+        definition.input = input;
+        (
+            definition,
+            About {
+                source: source_name,
+                services,
+            },
+        )
+    }
+
+    fn name(&self) {
+        let name = &self.entry.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let told = |message: String| {
+            self.problems.error(self.entry.at.clone(), "id", message);
+        };
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
+            told(format!(
+                "`{name}` is no name for a tool: models take letters, digits, `_` and `-`, {MAX_NAME} at most"
+            ));
+        }
+        if name == SUBMIT || crate::tools::is_built_in(name) {
+            told(format!("`{name}` is built in; give this tool another name"));
+        }
+    }
+
+    /// The source's name, and the source if it can be used.
+    fn source(&mut self, needed: bool) -> (String, Option<Arc<dyn Source>>) {
+        let Some(name) = self.fields.text("source") else {
+            if needed && !self.fields.has("source") {
+                let message = format!("the tool `{}` needs a `source`", self.entry.name);
+                self.fields.error_here("missing", message);
+            }
+            return (String::new(), None);
+        };
+        let source = match self.around.sources.get(&name) {
+            Some(Ok(source)) => Some(Arc::clone(source)),
+            Some(Err(why)) => {
+                self.broken
+                    .push(format!("its source `{name}` cannot be used: {why}"));
+                None
+            }
+            None => {
+                let known: Vec<&str> = self.around.sources.keys().map(String::as_str).collect();
+                let message = unknown("source", &name, &known);
+                self.fields.error("source", "unknown-source", message);
+                None
+            }
+        };
+        (name, source)
+    }
+
+    fn input(&mut self, cx: &ParamsCx<'_>) -> (Input, Value) {
+        let params = Params::read(&mut self.fields, cx);
+        let Some(written) = self.fields.value("inputSchema") else {
+            let schema = params.schema();
+            return (Input::Parameters(params), schema);
+        };
+        if let Some(key) = ["parameters", "templateParameters"]
+            .into_iter()
+            .find(|key| self.fields.has(key))
+        {
+            let message = format!("a tool has either `{key}` or `inputSchema`");
+            self.fields.error("inputSchema", "value", message);
+        }
+        match schema(written) {
+            Ok(compiled) => (Input::Schema(compiled), written.clone()),
+            Err(why) => {
+                self.fields
+                    .error("inputSchema", "schema", format!("inputSchema: {why}"));
+                (Input::default(), serde_json::json!({"type": "object"}))
+            }
+        }
+    }
+
+    fn texts(&mut self, key: &'static str) -> Vec<String> {
+        let texts = self.fields.texts(key).unwrap_or_default();
+        texts.into_iter().map(|(text, _)| text).collect()
+    }
+
+    fn auth_required(&mut self) -> Vec<String> {
+        let services = self.texts("authRequired");
+        let known: Vec<&str> = self.around.auth.keys().map(String::as_str).collect();
+        for (index, service) in services.iter().enumerate() {
+            if !known.contains(&service.as_str()) {
+                let at = format!("authRequired/{index}");
+                let message = unknown("auth service", service, &known);
+                self.fields.error_at(&at, "unknown-auth", message);
+            }
+        }
+        services
+    }
+
+    /// The toolbox's hints; whether they let answers be kept.
+    fn annotations(&mut self) -> bool {
+        let Some(mut hints) = self.fields.mapping("annotations") else {
+            return true;
+        };
+        hints.text_or_empty("title");
+        for hint in ["destructiveHint", "idempotentHint", "openWorldHint"] {
+            hints.boolean(hint);
+        }
+        let read_only = hints.boolean("readOnlyHint");
+        hints.finish();
+        read_only != Some(false)
+    }
+
+    /// YAML's `on` and `off` are words.
+    fn cache(&mut self) -> bool {
+        match self.fields.value("cache") {
+            None => true,
+            Some(Value::Bool(on)) => *on,
+            Some(Value::String(word)) if word == "on" || word == "off" => word == "on",
+            Some(other) => {
+                let message = format!("cache must be on or off (got {})", describe(other));
+                self.fields.error("cache", "type", message);
+                true
+            }
+        }
+    }
+
+    fn unsupported(&mut self) {
+        for key in UNSUPPORTED.iter().copied() {
+            if !self.fields.has(key) {
+                continue;
+            }
+            self.fields.pass_over(key);
+            let asks = !matches!(self.entry.doc.value.get(key), Some(Value::Array(list)) if list.is_empty());
+            if asks {
+                let message = format!(
+                    "`{key}` is not supported by dicta, and the tool is not run without it"
+                );
+                self.fields.error_at_key(key, "unsupported", message);
+            }
+        }
+    }
+}
+
+fn schema(written: &Value) -> Result<Compiled, String> {
+    match written.get("type") {
+        Some(Value::String(kind)) if kind == "object" => Compiled::compile(written),
+        _ if written.is_object() => Err("arguments are an object: say `type: object`".to_owned()),
+        other => Err(format!(
+            "must be a JSON Schema (got {})",
+            describe(other.unwrap_or(written))
+        )),
+    }
+}
+
+/// Services whose claims fill a parameter.
+fn services_of(tool: &Value, services: &mut Vec<String>) {
+    let params = tool.as_object().into_iter().flatten();
+    let params = params.filter(|(key, _)| *key != "inputSchema");
+    let params = params.filter_map(|(_, list)| list.as_array()).flatten();
+    for param in params {
+        for key in ["authServices", "authSources"] {
+            let named = param
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            for name in named.filter_map(|service| service.get("name")?.as_str()) {
+                if !services.iter().any(|known| known == name) {
+                    services.push(name.to_owned());
+                }
+            }
+        }
+    }
+}
+
+/// `unknown source `x`; did you mean `y`?`
+pub(super) fn unknown(what: &str, written: &str, known: &[&str]) -> String {
+    match nearest(written, known.iter().copied()) {
+        Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
+        None if known.is_empty() => format!("unknown {what} `{written}`; there is none"),
+        None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,297 @@
+//! `${NAME}` and `${NAME:default}`, replaced in the raw text before it is parsed, as the toolbox does.
+//!
+//! Owns the way back: every place in the filled text is led to the place in the file as its author wrote it, whatever
+//! was put in between, and no message repeats a value that may be a secret.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::diag::{Diagnostic, Span, masked};
+use crate::model::looks_secret;
+
+/// Values shorter than this are not looked for in messages: they would hit ordinary words.
+const SHORTEST: usize = 4;
+/// From this length on any value of the environment may be a secret, whatever its variable is called.
+const LONG: usize = 8;
+
+/// A file with the environment's values in it.
+#[derive(Debug)]
+pub(super) struct Filled {
+    /// What is parsed.
+    pub(super) text: Arc<str>,
+    original: Arc<str>,
+    /// Where each line of the original begins.
+    lines: Vec<usize>,
+    holes: Vec<Hole>,
+}
+
+/// A placeholder, and what came into its place.
+#[derive(Debug)]
+struct Hole {
+    name: String,
+    /// In the original, `${` and `}` included.
+    written: Range<usize>,
+    /// The default, in the original.
+    default: Option<Range<usize>>,
+    /// In the filled text.
+    stands: Range<usize>,
+    value: String,
+    from_env: bool,
+}
+
+/// A variable that is not set and has no default: its name, and where it is asked for.
+pub(super) type Unset = (String, Span);
+
+/// Fills in what the environment holds. A placeholder without a value stays as it is, and is told.
+pub(super) fn fill(
+    original: &Arc<str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> (Filled, Vec<Unset>) {
+    let mut text = String::with_capacity(original.len());
+    let (mut holes, mut unset) = (Vec::new(), Vec::new());
+    let mut from = 0;
+    let lines = line_starts(original);
+    while let Some((written, name, default)) = next_placeholder(original, from) {
+        text.push_str(&original[from..written.start]);
+        let held = env(&original[name.clone()]);
+        let value = match (&held, &default) {
+            (Some(held), _) => held.clone(),
+            (None, Some(default)) => original[default.clone()].to_owned(),
+            (None, None) => {
+                let span = place(original, &lines, written.clone());
+                unset.push((original[name.clone()].to_owned(), span));
+                original[written.clone()].to_owned()
+            }
+        };
+        let start = text.len();
+        text.push_str(&value);
+        from = written.end;
+        holes.push(Hole {
+            name: original[name].to_owned(),
+            written,
+            default,
+            stands: start..text.len(),
+            value,
+            from_env: held.is_some(),
+        });
+    }
+    text.push_str(&original[from..]);
+    let filled = Filled {
+        text: text.into(),
+        original: Arc::clone(original),
+        lines,
+        holes,
+    };
+    (filled, unset)
+}
+
+type Placeholder = (Range<usize>, Range<usize>, Option<Range<usize>>);
+
+/// The next `${NAME}` or `${NAME:default}`: all of it, its name, its default.
+fn next_placeholder(text: &str, mut from: usize) -> Option<Placeholder> {
+    loop {
+        let start = from + text[from..].find("${")?;
+        let name = start + 2;
+        let len = text[name..]
+            .bytes()
+            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+            .count();
+        let after = name + len;
+        let rest = &text[after..];
+        if len > 0 && rest.starts_with('}') {
+            return Some((start..after + 1, name..after, None));
+        }
+        if len > 0
+            && rest.starts_with(':')
+            && let Some(end) = rest.find('}')
+        {
+            let default = after + 1..after + end;
+            return Some((start..after + end + 1, name..after, Some(default)));
+        }
+        from = name;
+    }
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    std::iter::once(0)
+        .chain(breaks.map(|(at, _)| at + 1))
+        .collect()
+}
+
+fn place(text: &str, lines: &[usize], bytes: Range<usize>) -> Span {
+    let line = lines.partition_point(|start| *start <= bytes.start).max(1);
+    let start = lines.get(line - 1).copied().unwrap_or(0);
+    let before = text.get(start..bytes.start).unwrap_or("");
+    Span {
+        bytes,
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
+    }
+}
+
+impl Filled {
+    /// A place of the filled text in the file as written. What came from a variable stands at its placeholder.
+    pub(super) fn home(&self, span: &Span) -> Span {
+        if span.line == 0 || self.holes.is_empty() {
+            return span.clone();
+        }
+        let bytes = self.offset(span);
+        let start = self.back(bytes.start, false);
+        let end = self.back(bytes.end, true).max(start);
+        place(&self.original, &self.lines, start..end)
+    }
+
+    /// The parser sometimes knows line and column alone.
+    fn offset(&self, span: &Span) -> Range<usize> {
+        if span.bytes.start > 0 || span.line <= 1 {
+            return span.bytes.clone();
+        }
+        let before = self.text.split_inclusive('\n').take(span.line as usize - 1);
+        let start: usize = before.map(str::len).sum();
+        let line = self.text[start..].lines().next().unwrap_or("");
+        let column = (span.column as usize).saturating_sub(1);
+        let at = line.char_indices().nth(column);
+        let at = start + at.map_or(line.len(), |(at, _)| at);
+        at..at
+    }
+
+    fn back(&self, offset: usize, is_end: bool) -> usize {
+        let mut back = offset;
+        for hole in &self.holes {
+            let (stands, written) = (&hole.stands, &hole.written);
+            let inside = if is_end {
+                stands.start < offset && offset <= stands.end
+            } else {
+                stands.start <= offset && offset < stands.end
+            };
+            if inside {
+                return if is_end { written.end } else { written.start };
+            }
+            if stands.end <= offset && (offset > stands.start || stands.is_empty()) {
+                back = written.end + (offset - stands.end);
+            } else {
+                break;
+            }
+        }
+        back.min(self.original.len())
+    }
+
+    /// The file for snippets: byte for byte as written, with whatever looks like a secret starred out.
+    pub(super) fn shown(&self) -> String {
+        self.with_placeholders(masked(&self.star_defaults(self.original.to_string())))
+    }
+
+    /// The file for the record, with parts starred out: spans of the original.
+    pub(super) fn starred(&self, text: String, parts: &[Range<usize>]) -> String {
+        let mut bytes = text.into_bytes();
+        for part in parts {
+            for byte in bytes.get_mut(part.clone()).into_iter().flatten() {
+                if !byte.is_ascii_whitespace() {
+                    *byte = b'*';
+                }
+            }
+        }
+        // Parts begin and end between characters; should one not, nothing is shown rather than a secret.
+        String::from_utf8(bytes)
+            .map(|text| self.with_placeholders(text))
+            .unwrap_or_default()
+    }
+
+    /// The file as written, without defaults of variables that hold secrets.
+    pub(super) fn recorded(&self) -> String {
+        self.star_defaults(self.original.to_string())
+    }
+
+    fn star_defaults(&self, text: String) -> String {
+        let secret = self.holes.iter().filter(|hole| looks_secret(&hole.name));
+        let parts: Vec<Range<usize>> = secret.filter_map(|hole| hole.default.clone()).collect();
+        self.starred(text, &parts)
+    }
+
+    /// Which variable is meant is no secret.
+    fn with_placeholders(&self, mut text: String) -> String {
+        for hole in &self.holes {
+            let head_end = hole
+                .default
+                .as_ref()
+                .map_or(hole.written.end, |default| default.start);
+            for part in [
+                hole.written.start..head_end,
+                hole.written.end - 1..hole.written.end,
+            ] {
+                if text.is_char_boundary(part.start) && text.is_char_boundary(part.end) {
+                    text.replace_range(part.clone(), &self.original[part]);
+                }
+            }
+        }
+        text
+    }
+
+    /// What of the environment, or of a default, is a secret by the variable's name.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let holes = self.holes.iter();
+        holes
+            .filter(|hole| looks_secret(&hole.name))
+            .map(|hole| hole.value.as_str())
+    }
+
+    /// A problem of the filled text where it stands in the file, without values that may be secrets.
+    pub(super) fn led_home(&self, mut problem: Diagnostic, shown: &Arc<str>) -> Diagnostic {
+        if let Some(span) = &mut problem.span {
+            *span = self.home(span);
+            problem.source = Some(Arc::clone(shown));
+        }
+        self.scrub(problem)
+    }
+
+    /// A problem without values that may be secrets: the variable stands in their place.
+    pub(super) fn scrub(&self, mut problem: Diagnostic) -> Diagnostic {
+        for hole in self.holes.iter().filter(|hole| hole.may_be_secret()) {
+            let escaped = format!("{:?}", hole.value);
+            let escaped = escaped.trim_matches('"');
+            for value in [hole.value.as_str(), escaped] {
+                problem.message = without(&problem.message, value, &hole.name);
+                problem.help = problem.help.map(|help| without(&help, value, &hole.name));
+            }
+        }
+        problem
+    }
+}
+
+impl Hole {
+    fn may_be_secret(&self) -> bool {
+        let by_name = looks_secret(&self.name) && self.value.len() >= SHORTEST;
+        by_name || (self.from_env && self.value.len() >= LONG)
+    }
+}
+
+/// The text without a value, also where only the beginning of it is left: messages cut what they show.
+fn without(text: &str, value: &str, name: &str) -> String {
+    let least = value.len().min(LONG);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let common = rest
+            .char_indices()
+            .zip(value.chars())
+            .take_while(|((_, a), b)| a == b)
+            .map(|((at, c), _)| at + c.len_utf8())
+            .last()
+            .unwrap_or(0);
+        if common >= least {
+            out.push_str("${");
+            out.push_str(name);
+            out.push('}');
+            rest = &rest[common..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "env_tests.rs"]
+mod tests;

@@ -1,0 +1,288 @@
+//! The two forms of tools.yaml as one: each source, auth service, tool and set as a document of its own.
+//!
+//! Nested: a map of names below `sources`, `tools` …, where the type is called `kind`. Flat: one document each, with
+//! `kind`, `name` and `type`. Readers of entries know neither: `type` is the type, the name is taken off.
+
+use serde_json::{Map, Value};
+
+use crate::diag::yaml::{Doc, Fields, Problems, describe};
+use crate::diag::{Span, nearest};
+use crate::model::pointer_step;
+
+/// What an entry declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Section {
+    Source,
+    Auth,
+    Tool,
+    Set,
+}
+
+impl Section {
+    /// With its article, for sentences.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Auth => "auth service",
+            Self::Tool => "tool",
+            Self::Set => "toolset",
+        }
+    }
+}
+
+/// One declaration, in either form.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) section: Section,
+    pub(super) name: String,
+    /// A mapping without `kind` and `name`.
+    pub(super) doc: Doc,
+    /// Where it is named.
+    pub(super) at: Span,
+}
+
+/// The key of the nested form, the kinds of the flat one, and what they declare; `None`: nothing that dicta supports.
+const SECTIONS: &[(&str, &[&str], Option<Section>)] = &[
+    ("sources", &["source", "sources"], Some(Section::Source)),
+    (
+        "authServices",
+        &["authService", "authServices"],
+        Some(Section::Auth),
+    ),
+    (
+        "authSources",
+        &["authSource", "authSources"],
+        Some(Section::Auth),
+    ),
+    ("tools", &["tool", "tools"], Some(Section::Tool)),
+    ("toolsets", &["toolset", "toolsets"], Some(Section::Set)),
+    ("groups", &["group", "groups"], Some(Section::Set)),
+    (
+        "embeddingModels",
+        &["embeddingModel", "embeddingModels"],
+        None,
+    ),
+    ("prompts", &["prompt", "prompts"], None),
+];
+
+/// Where `kind` is a word of the author's, not the type of something.
+const WORDS: &[&str] = &[
+    "inputSchema",
+    "default",
+    "env",
+    "headers",
+    "annotations",
+    "allowedValues",
+    "excludedValues",
+];
+
+/// Whether a document of a file looks like one of tools.yaml at all.
+pub(super) fn is_toolbox(value: &Value) -> bool {
+    let Some(map) = value.as_object() else {
+        return false;
+    };
+    match map.get("kind").and_then(Value::as_str) {
+        Some(kind) => SECTIONS.iter().any(|(_, kinds, _)| kinds.contains(&kind)),
+        None => {
+            !map.contains_key("evals")
+                && map.iter().any(|(key, value)| {
+                    value.is_object() && SECTIONS.iter().any(|(k, ..)| k == key)
+                })
+                && map
+                    .keys()
+                    .all(|key| SECTIONS.iter().any(|(k, ..)| k == key))
+        }
+    }
+}
+
+/// The entries of a document.
+pub(super) fn entries(doc: &Doc, problems: &Problems) -> Vec<Entry> {
+    match &doc.value {
+        Value::Object(map) if map.contains_key("kind") => flat(doc, map, problems),
+        Value::Object(map) => nested(doc, map, problems),
+        Value::Null => Vec::new(),
+        other => {
+            let message = format!(
+                "a tools file is a mapping with `sources`, `tools` … (got {})",
+                describe(other)
+            );
+            problems.error(doc.span(""), "type", message);
+            Vec::new()
+        }
+    }
+}
+
+fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> {
+    let mut found = Vec::new();
+    for (key, value) in map {
+        let at = format!("/{}", pointer_step(key));
+        let known = SECTIONS.iter().find(|(name, ..)| name == key);
+        match (known, value) {
+            (None, _) => {
+                let names = SECTIONS.iter().map(|(name, ..)| *name);
+                problems.error(
+                    doc.key_span(&at),
+                    "unknown-key",
+                    unknown("key", key, names.collect()),
+                );
+            }
+            (_, Value::Null) => {}
+            (Some((.., None)), _) => {
+                problems.warning(doc.key_span(&at), "unsupported", passed(key))
+            }
+            (Some((.., Some(section))), Value::Object(entries)) => {
+                for (name, value) in entries {
+                    let at = format!("{at}/{}", pointer_step(name));
+                    found.extend(entry(doc, *section, name, value, &at, problems));
+                }
+            }
+            (Some(_), other) => {
+                let message = format!("{key} must be a mapping of names (got {})", describe(other));
+                problems.error(doc.span(&at), "type", message);
+            }
+        }
+    }
+    found
+}
+
+fn passed(what: &str) -> String {
+    format!("{what} are not supported by dicta: they are passed over")
+}
+
+/// An entry of the nested form.
+fn entry(
+    doc: &Doc,
+    section: Section,
+    name: &str,
+    value: &Value,
+    at: &str,
+    problems: &Problems,
+) -> Option<Entry> {
+    let mut made = Made::default();
+    let value = match (section, value) {
+        // `readers: [a, b]`
+        (Section::Set, Value::Array(_)) => {
+            let tools = made.take(value, at, "/tools", true);
+            made.pairs.push(("/tools".to_owned(), at.to_owned()));
+            Value::Object(Map::from_iter([("tools".to_owned(), tools)]))
+        }
+        (Section::Source, Value::Object(map)) => match short(map) {
+            // `files: {mcp: {command: …}}`
+            Some((kind, inner)) => {
+                let at = format!("{at}/{}", pointer_step(kind));
+                let mut value = made.take(inner, &at, "", true);
+                if let Some(map) = value.as_object_mut() {
+                    map.insert("type".to_owned(), kind.into());
+                }
+                value
+            }
+            None => made.take(value, at, "", true),
+        },
+        (_, Value::Object(_)) => made.take(value, at, "", true),
+        (_, other) => {
+            let message = format!(
+                "the {} `{name}` must be a mapping (got {})",
+                section.noun(),
+                describe(other)
+            );
+            problems.error(doc.span(at), "type", message);
+            return None;
+        }
+    };
+    made.pairs.push((String::new(), at.to_owned()));
+    Some(Entry {
+        section,
+        name: name.to_owned(),
+        at: doc.key_span(at),
+        doc: doc.made_into(value, made.pairs),
+    })
+}
+
+/// A source whose only key is its kind.
+fn short(map: &Map<String, Value>) -> Option<(&str, &Value)> {
+    let (kind, inner) = map.iter().next().filter(|_| map.len() == 1)?;
+    (kind == "mcp" && inner.is_object()).then_some((kind.as_str(), inner))
+}
+
+fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> {
+    let mut fields = Fields::of(doc, "", problems);
+    let Some(kind) = fields.text("kind") else {
+        return Vec::new();
+    };
+    let known = SECTIONS
+        .iter()
+        .find(|(_, kinds, _)| kinds.contains(&kind.as_str()));
+    let Some((plural, _, section)) = known else {
+        let kinds = SECTIONS.iter().map(|(_, kinds, _)| kinds[0]).collect();
+        fields.error("kind", "value", unknown("kind", &kind, kinds));
+        return Vec::new();
+    };
+    let Some(section) = section else {
+        fields.warning("kind", "unsupported", passed(plural));
+        return Vec::new();
+    };
+    if !fields.has("name") {
+        fields.error("kind", "missing", format!("a {kind} needs a `name`"));
+    }
+    let Some(name) = fields.text("name") else {
+        return Vec::new();
+    };
+    let mut made = Made::default();
+    let mut value = Map::new();
+    for (key, inner) in map {
+        if key != "kind" && key != "name" {
+            let at = format!("/{}", pointer_step(key));
+            value.insert(key.clone(), made.take(inner, &at, &at, false));
+        }
+    }
+    made.pairs.push((String::new(), "/name".to_owned()));
+    vec![Entry {
+        section: *section,
+        name,
+        at: doc.span("/name"),
+        doc: doc.made_into(Value::Object(value), made.pairs),
+    }]
+}
+
+fn unknown(what: &str, written: &str, known: Vec<&str>) -> String {
+    match nearest(written, known.iter().copied()) {
+        Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
+        None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),
+    }
+}
+
+/// A value being taken over, and where each part of it was.
+#[derive(Default)]
+struct Made {
+    pairs: Vec<(String, String)>,
+}
+
+impl Made {
+    fn take(&mut self, value: &Value, from: &str, to: &str, rename: bool) -> Value {
+        self.pairs.push((to.to_owned(), from.to_owned()));
+        match value {
+            Value::Object(map) => {
+                let here = rename && !map.contains_key("type");
+                let entries = map.iter().map(|(key, inner)| {
+                    let renamed = here && key == "kind" && inner.is_string();
+                    let new = if renamed { "type" } else { key.as_str() };
+                    let deeper = rename && !WORDS.contains(&key.as_str());
+                    let (from, to) = (
+                        format!("{from}/{}", pointer_step(key)),
+                        format!("{to}/{}", pointer_step(new)),
+                    );
+                    (new.to_owned(), self.take(inner, &from, &to, deeper))
+                });
+                Value::Object(entries.collect())
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate().map(|(index, inner)| {
+                    let (from, to) = (format!("{from}/{index}"), format!("{to}/{index}"));
+                    self.take(inner, &from, &to, rename)
+                });
+                Value::Array(items.collect())
+            }
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Several files as one: names that are there twice, and sets of tools.
+
+use std::collections::HashMap;
+
+use super::Toolbox;
+use super::define::unknown;
+use super::forms::{Entry, Section};
+use crate::diag::Diagnostic;
+use crate::diag::yaml::{Fields, Problems};
+
+/// The entries with every name once. Equal names are a conflict that names both places; equal sources are one.
+pub(super) fn merged(entries: Vec<Entry>, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
+    let mut first: HashMap<(Section, String), usize> = HashMap::new();
+    let mut kept: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let key = (entry.section, entry.name.clone());
+        let Some(other) = first.get(&key).and_then(|at| kept.get(*at)) else {
+            first.insert(key, kept.len());
+            kept.push(entry);
+            continue;
+        };
+        if entry.section == Section::Source && entry.doc.value == other.doc.value {
+            continue;
+        }
+        let message = format!(
+            "the {} `{}` is declared at {}:{}:{} too",
+            entry.section.noun(),
+            entry.name,
+            other.doc.path.display(),
+            other.at.line,
+            other.at.column
+        );
+        let problem = Diagnostic::error("conflict", &entry.doc.path, message);
+        problems.push(problem.at(entry.at.clone(), &entry.doc.source));
+    }
+    kept
+}
+
+/// The tools of a set, those that are there.
+pub(super) fn set(entry: &Entry, toolbox: &Toolbox, problems: &Problems) -> Vec<String> {
+    let mut fields = Fields::of(&entry.doc, "", problems);
+    fields.text_or_empty("description");
+    if !fields.has("tools") {
+        let message = format!(
+            "the toolset `{}` needs `tools`: a list of names",
+            entry.name
+        );
+        fields.error_here("missing", message);
+    }
+    let known: Vec<&str> = toolbox.tools.keys().map(String::as_str).collect();
+    let mut tools = Vec::new();
+    for (name, at) in fields.texts("tools").unwrap_or_default() {
+        if known.contains(&name.as_str()) {
+            if !tools.contains(&name) {
+                tools.push(name);
+            }
+            continue;
+        }
+        let message = if crate::tools::is_built_in(&name) {
+            format!("`{name}` is built in and in no set: name it in a judge's `tools:`")
+        } else {
+            unknown("tool", &name, &known)
+        };
+        problems.error(entry.doc.span(&at), "unknown-tool", message);
+    }
+    if fields.has("prompts") {
+        fields.pass_over("prompts");
+        fields.warning(
+            "prompts",
+            "unsupported",
+            "prompts are not supported by dicta: they are passed over",
+        );
+    }
+    fields.finish();
+    tools
+}

@@ -1,0 +1,131 @@
+//! What of a tools file must never be shown or recorded, found by where it stands.
+
+use serde_json::Value;
+
+use crate::model::{looks_secret, pointer_step};
+
+/// A secret in a file: the JSON pointer of the value that holds it, and the texts that are secret.
+pub(super) type Secret = (String, Vec<String>);
+
+/// Parts of a tool or source that are schemas and words for the model: what is called `key` there is no secret.
+const WORDS: &[&str] = &["inputSchema", "annotations", "description", "statement"];
+
+/// All secrets of an entry.
+pub(super) fn of(entry: &Value) -> Vec<Secret> {
+    let mut found = Vec::new();
+    walk(entry, &mut String::new(), None, &mut found);
+    found
+}
+
+fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secret>) {
+    let depth = at.len();
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if WORDS.contains(&key.as_str()) {
+                    continue;
+                }
+                at.push('/');
+                at.push_str(&pointer_step(key));
+                walk(value, at, Some(key), found);
+                at.truncate(depth);
+            }
+        }
+        Value::Array(items) => {
+            let mut flag = None;
+            for (index, item) in items.iter().enumerate() {
+                at.push('/');
+                at.push_str(&index.to_string());
+                walk(item, at, flag.take(), found);
+                at.truncate(depth);
+                // `--token abc`, as a child process is told.
+                flag = item
+                    .as_str()
+                    .filter(|text| text.starts_with('-') && !text.contains('='));
+            }
+        }
+        Value::String(text) => {
+            let secrets = in_text(text, key);
+            if !secrets.is_empty() {
+                found.push((at.clone(), secrets));
+            }
+        }
+        // A password may look like a number.
+        Value::Number(number) if key.is_some_and(holds_secret) => {
+            found.push((at.clone(), vec![number.to_string()]));
+        }
+        _ => {}
+    }
+}
+
+/// `tokenEnv` and `keyFile` say where a secret is, and hold none.
+fn holds_secret(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    let names_a_place = ["env", "file", "url", "uri", "header"]
+        .iter()
+        .any(|end| lower.ends_with(end));
+    looks_secret(key) && !names_a_place
+}
+
+fn in_text(text: &str, key: Option<&str>) -> Vec<String> {
+    let mut secrets = Vec::new();
+    if key.is_some_and(holds_secret) {
+        secrets.push(text.to_owned());
+        // `Bearer x`: the scheme is no secret.
+        let bare = text.split_whitespace().next_back();
+        secrets.extend(bare.filter(|bare| *bare != text).map(str::to_owned));
+    }
+    if let Some((flag, value)) = text.split_once('=')
+        && flag.starts_with('-')
+        && holds_secret(flag)
+    {
+        secrets.push(value.to_owned());
+    }
+    secrets.extend(password_of(text));
+    secrets.retain(|secret| !secret.trim().is_empty());
+    secrets
+}
+
+/// The password of a URL; its user where it has none.
+fn password_of(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("://")?;
+    let end = rest
+        .find(|c: char| "/?#\"'".contains(c) || c.is_whitespace())
+        .unwrap_or(rest.len());
+    let (user, _) = rest[..end].rsplit_once('@')?;
+    let secret = user.split_once(':').map_or(user, |(_, password)| password);
+    Some(secret.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_found_by_where_they_stand() {
+        let entry = json!({
+            "host": "h", "user": "me", "password": "pw-1", "tokenEnv": "MY_TOKEN", "keyFile": "/k",
+            "headers": {"Authorization": "Bearer abc", "Accept": "text/plain"},
+            "baseUrl": "https://me:pw-2@h/x", "pin": {"password": 1234},
+            "args": ["--verbose", "--token", "tok", "--api-key=k1", "x"],
+            "inputSchema": {"properties": {"key": "no secret"}},
+            "parameters": [{"name": "token", "description": "a token"}],
+        });
+        let found: Vec<String> = of(&entry)
+            .into_iter()
+            .map(|(at, secrets)| format!("{at} {}", secrets.join("|")))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "/password pw-1",
+                "/headers/Authorization Bearer abc|abc",
+                "/baseUrl pw-2",
+                "/pin/password 1234",
+                "/args/2 tok",
+                "/args/3 k1",
+            ]
+        );
+    }
+}

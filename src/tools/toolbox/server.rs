@@ -1,0 +1,148 @@
+//! A server that stands in a judge's `tools:` itself: `- mcp: {command: …, allow: [read_file]}`.
+//!
+//! What is recorded of a judge holds its settings as written. So a secret comes from the environment, as `${NAME}`, and
+//! one that is written there is refused.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::env::{Filled, fill};
+use super::read::ReadCx;
+use super::{Toolbox, known, secrets};
+use crate::diag::has_errors;
+use crate::diag::yaml::{Doc, Fields, Problems};
+use crate::model::pointer_step;
+use crate::tools::kinds::{Source, SourceCx};
+
+/// The name of such an entry: the kind of the source.
+pub const SERVER: &str = "mcp";
+/// The setting that is the judge's, not the server's.
+pub const ALLOW: &str = "allow";
+
+impl Toolbox {
+    /// The server of an entry with these settings.
+    pub fn server(&self, settings: &IndexMap<String, Value>) -> Option<&Arc<dyn Source>> {
+        self.servers.get(&key(settings))
+    }
+
+    /// Reads the entry whose settings stand at a pointer, once for all judges that write the same.
+    pub fn read_server(
+        &mut self,
+        doc: &Doc,
+        at: &str,
+        settings: &IndexMap<String, Value>,
+        problems: &Problems,
+        cx: &ReadCx<'_>,
+    ) {
+        let key = key(settings);
+        if self.servers.contains_key(&key) {
+            return;
+        }
+        let map = settings.iter().filter(|(name, _)| *name != ALLOW);
+        let written = Value::Object(map.map(|(k, v)| (k.clone(), v.clone())).collect());
+        let mut filling = Filling {
+            at: at.to_owned(),
+            cx,
+            doc,
+            problems,
+            pairs: vec![(String::new(), at.to_owned())],
+            fillings: Vec::new(),
+        };
+        for (pointer, _) in secrets::of(&written) {
+            let text = written.pointer(&pointer).and_then(Value::as_str);
+            if text.is_none_or(|text| !text.contains("${")) {
+                let message = "a secret does not belong in this file: write ${NAME}, a variable that holds it";
+                problems.error(doc.key_span(&format!("{at}{pointer}")), "secret", message);
+            }
+        }
+        let filled = filling.take(&written, "");
+        let Filling {
+            pairs, fillings, ..
+        } = filling;
+        let made = doc.made_into(filled, pairs);
+        for (_, secrets) in secrets::of(&made.value) {
+            self.secrets.extend(secrets);
+        }
+        for filled in &fillings {
+            self.secrets.extend(filled.secrets().map(str::to_owned));
+        }
+        let own = Problems::of(&made);
+        let mut fields = Fields::of(&made, "", &own);
+        let source = known::of_source(SERVER)
+            .map_err(|why| fields.error_here("kind", why))
+            .ok()
+            .and_then(|kind| kind.read)
+            .and_then(|read| {
+                let cx = SourceCx {
+                    name: SERVER,
+                    folder: cx.root,
+                    resolver: &cx.resolver,
+                };
+                let source = read(&mut fields, &cx);
+                fields.finish();
+                source
+            });
+        let found = own.into_sorted();
+        let is_good = !has_errors(&found);
+        for problem in found {
+            problems.push(fillings.iter().fold(problem, |p, filled| filled.scrub(p)));
+        }
+        if let Some(source) = source.filter(|_| is_good) {
+            self.secrets.extend(source.secrets());
+            self.servers.insert(key, source);
+        }
+    }
+}
+
+/// A server by what it is, whatever a judge takes of it.
+fn key(settings: &IndexMap<String, Value>) -> String {
+    let own = settings.iter().filter(|(name, _)| *name != ALLOW);
+    let own: serde_json::Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    Value::Object(own).to_string()
+}
+
+/// Settings being filled from the environment, and where each part of them stands.
+struct Filling<'a> {
+    at: String,
+    cx: &'a ReadCx<'a>,
+    doc: &'a Doc,
+    problems: &'a Problems,
+    pairs: Vec<(String, String)>,
+    fillings: Vec<Filled>,
+}
+
+impl Filling<'_> {
+    fn take(&mut self, value: &Value, pointer: &str) -> Value {
+        let home = format!("{}{pointer}", self.at);
+        self.pairs.push((pointer.to_owned(), home.clone()));
+        match value {
+            Value::Object(map) => {
+                let filled = map.iter().map(|(key, inner)| {
+                    let pointer = format!("{pointer}/{}", pointer_step(key));
+                    (key.clone(), self.take(inner, &pointer))
+                });
+                Value::Object(filled.collect())
+            }
+            Value::Array(items) => {
+                let filled = items.iter().enumerate();
+                let filled = filled.map(|(i, inner)| self.take(inner, &format!("{pointer}/{i}")));
+                Value::Array(filled.collect())
+            }
+            Value::String(text) if text.contains("${") => {
+                let (filled, unset) = fill(&Arc::from(text.as_str()), self.cx.env);
+                for (name, _) in unset {
+                    let message =
+                        format!("${{{name}}} is not set in the environment, and has no default");
+                    self.problems
+                        .error(self.doc.span(&home), "variable", message);
+                }
+                let value = filled.text.to_string();
+                self.fillings.push(filled);
+                value.into()
+            }
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A judge's `tools:`, every entry looked up at its place.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::super::{paths, tools::with_cx};
+use super::JudgeCx;
+use crate::diag::yaml::{Doc, Fields, Problems, describe};
+use crate::diag::{Diagnostic, nearest};
+use crate::model::ToolUse;
+use crate::tools::toolbox::SERVER;
+use crate::tools::{self, ToolDeps};
+
+/// Missing, null and `[]` are none. An entry is a name, or one name with settings.
+pub(in crate::workspace) fn read(
+    fields: &mut Fields<'_>,
+    doc: &Doc,
+    problems: &Problems,
+    cx: &JudgeCx<'_>,
+) -> Vec<ToolUse> {
+    if fields.value("tools").is_none_or(Value::is_null) {
+        return Vec::new();
+    }
+    let mut uses: Vec<ToolUse> = Vec::new();
+    let mut is_good = true;
+    let entries = fields.list("tools").unwrap_or_default();
+    for (index, (pointer, entry)) in entries.into_iter().enumerate() {
+        let key = format!("tools/{index}");
+        let tool = match tool_use(entry, cx) {
+            Ok(tool) => tool,
+            Err(why) => {
+                fields.error_at(&key, "tools", why);
+                is_good = false;
+                continue;
+            }
+        };
+        if tool.name == SERVER {
+            server(&tool, doc, &format!("{pointer}/{SERVER}"), problems, cx);
+        }
+        let deps = deps(cx);
+        let mut found = Vec::new();
+        let known = tools::names(&deps.toolbox);
+        let is_known = tool.name == SERVER
+            || known.contains(&tool.name)
+            || deps.toolbox.sources.contains_key(&tool.name);
+        if !is_known {
+            let (message, help) = unknown(&tool.name, &known);
+            let problem = Diagnostic::error("tools", &doc.path, message);
+            let problem = problem.at(fields.span_at(&key), &doc.source);
+            problems.push(match help {
+                Some(help) => problem.help(help),
+                None => problem,
+            });
+            is_good = false;
+            continue;
+        }
+        if tool.name != SERVER && uses.iter().any(|other| other.name == tool.name) {
+            found.push(format!("the tool `{}` is listed twice", tool.name));
+        } else if tool.name != SERVER || deps.toolbox.server(&tool.settings).is_some() {
+            found = tools::check_entry(&tool, &deps);
+            uses.push(tool);
+        } else {
+            // What is wrong with the server was told.
+            is_good = false;
+        }
+        is_good &= found.is_empty();
+        for why in found {
+            fields.error_at(&key, "tools", why);
+        }
+    }
+    let deps = deps(cx);
+    // A broken tool is told in its file.
+    let whole = deps
+        .toolbox
+        .tools
+        .values()
+        .all(|tool| tool.broken.is_empty());
+    if is_good && whole {
+        for why in tools::check(&uses, &deps) {
+            fields.error("tools", "tools", why);
+        }
+    }
+    uses
+}
+
+fn deps(cx: &JudgeCx<'_>) -> ToolDeps {
+    ToolDeps {
+        toolbox: Arc::clone(&cx.toolbox.borrow()),
+        ..ToolDeps::default()
+    }
+}
+
+fn unknown(name: &str, known: &[String]) -> (String, Option<String>) {
+    let listed = known.join(", ");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => (
+            format!("unknown tool `{name}`; did you mean `{near}`?"),
+            Some(format!("available: {listed}")),
+        ),
+        None => (format!("unknown tool `{name}`; known: {listed}"), None),
+    }
+}
+
+fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<ToolUse, String> {
+    match entry {
+        Value::String(name) => Ok(ToolUse {
+            name: name.clone(),
+            settings: IndexMap::new(),
+        }),
+        Value::Object(map) if map.len() == 1 => {
+            let (name, written) = map.iter().next().expect("it has one entry");
+            let settings = settings(written, cx).ok_or_else(|| {
+                let got = describe(written);
+                format!("the settings of `{name}` must be a mapping (got {got})")
+            })?;
+            Ok(ToolUse {
+                name: name.clone(),
+                settings,
+            })
+        }
+        other => Err(format!(
+            "a tool is a name, or one name with its settings (got {})",
+            describe(other)
+        )),
+    }
+}
+
+/// A server that the judge writes itself goes into the toolbox.
+fn server(tool: &ToolUse, doc: &Doc, at: &str, problems: &Problems, cx: &JudgeCx<'_>) {
+    let mut toolbox = cx.toolbox.borrow_mut();
+    with_cx(cx.root, cx.env, cx.resolver, |read| {
+        Arc::make_mut(&mut toolbox).read_server(doc, at, &tool.settings, problems, read);
+    });
+}
+
+/// A tool's settings as written, but that the path of a file counts from the workspace.
+fn settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
+    match settings {
+        Value::Null => Some(IndexMap::new()),
+        Value::Object(map) => {
+            let absolute = |(key, value): (&String, &Value)| match value {
+                Value::String(path) if key.ends_with("_file") && !path.is_empty() => {
+                    let path = paths::resolve(cx.root, path, cx.env);
+                    (key.clone(), path.to_string_lossy().into_owned().into())
+                }
+                other => (key.clone(), other.clone()),
+            };
+            Some(map.iter().map(absolute).collect())
+        }
+        _ => None,
+    }
+}

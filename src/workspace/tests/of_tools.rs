@@ -1,0 +1,212 @@
+//! Tools files of a workspace.
+
+use super::*;
+use crate::net::{Resolver, SystemResolver};
+
+const SAY: &str = "\
+sources:
+  loud: {kind: echo, password: '${DB_PASSWORD:geheim}'}
+tools:
+  say: {kind: echo, source: loud, description: Says it., says: hello}
+toolsets: {readers: [say]}
+";
+
+const MORE: &str = "\
+tools:
+  after: {kind: echo, source: loud, description: Says more., says: more, after: [say]}
+";
+
+fn folder(config: &str, files: &[(&str, &str)]) -> Folder {
+    let folder = Folder::new(files);
+    folder.write(
+        "dicta.yaml",
+        &format!("transcripts: t.jsonl\nrubrics: r.yaml\n{config}"),
+    );
+    folder
+}
+
+fn told(folder: &Folder) -> Vec<String> {
+    match folder.load() {
+        Ok(workspace) => workspace.warnings.iter().map(ToString::to_string).collect(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn tools_come_from_files_folders_and_globs_each_once() {
+    let files = [
+        ("tools/b.yaml", MORE),
+        ("tools/a.yml", SAY),
+        ("tools/.hidden.yaml", "x: 1"),
+        ("tools/note.md", "x"),
+    ];
+    for config in [
+        "tools: tools",
+        "tools: [tools/, 'tools/*.yaml']",
+        "tools: ['tools/*.y*ml', tools/a.yml]",
+    ] {
+        let workspace = folder(&format!("{config}\n"), &files)
+            .load()
+            .expect("it loads");
+        let mut names: Vec<&String> = workspace.tools.tools.keys().collect();
+        names.sort();
+        assert_eq!(names, ["after", "say"], "{config}");
+        let paths: Vec<&PathBuf> = workspace.files.iter().map(|(path, _)| path).collect();
+        assert!(
+            paths.contains(&&PathBuf::from("tools/a.yml")) && paths.len() == 4,
+            "{paths:?}"
+        );
+    }
+    for (config, expected) in [
+        (
+            "tools: none.yaml",
+            "dicta.yaml:3:8: `none.yaml` does not exist",
+        ),
+        (
+            "tools: [3]",
+            "dicta.yaml:3:9: tools holds files, folders and globs as text (got 3)",
+        ),
+        (
+            "tools: {a: b}",
+            "dicta.yaml:3:1: tools must be a list of files, folders and globs (got a mapping)",
+        ),
+        ("tools: null", ""),
+        ("tools: []", ""),
+    ] {
+        let found = told(&folder(&format!("{config}\n"), &[]));
+        assert_eq!(
+            found.first().map_or("", String::as_str),
+            expected,
+            "{config}"
+        );
+    }
+}
+
+#[test]
+fn a_judge_names_what_the_files_declare() {
+    let judge = |tools: &str| {
+        format!(
+            "tools: tools.yaml\njudges:\n  j: {{provider: openai, model: m, tools: [{tools}]}}\n"
+        )
+    };
+    let file = format!(
+        "{SAY}{}",
+        "  others: [say]\n".replace("  others: [say]\n", "")
+    );
+    for tools in [
+        "say",
+        "readers",
+        "readers, fetch_url",
+        "{readers: {allow: [say]}}",
+    ] {
+        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        assert_eq!(found, Vec::<String>::new(), "{tools}");
+    }
+    for (tools, expected) in [
+        (
+            "sai",
+            "dicta.yaml:5:43: unknown tool `sai`; did you mean `say`?",
+        ),
+        (
+            "zzzzzz",
+            "dicta.yaml:5:43: unknown tool `zzzzzz`; known: fetch_url, list_messages, read_message, readers, say, search_transcript",
+        ),
+        (
+            "say, say",
+            "dicta.yaml:5:48: the tool `say` is listed twice",
+        ),
+        (
+            "{say: {x: 1}}",
+            "dicta.yaml:5:43: say: a tool of a file has no settings here: they stand in its file",
+        ),
+        (
+            "loud",
+            "dicta.yaml:5:43: loud: it is a source of kind echo; name its tools, or a toolset",
+        ),
+    ] {
+        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        assert!(
+            found.len() == 1 && found[0] == expected,
+            "{tools}: {found:?}"
+        );
+    }
+    let both = folder(
+        "tools: [a.yaml, b.yaml]\njudges:\n  j: {provider: openai, model: m, tools: [after]}\n",
+        &[("a.yaml", SAY), ("b.yaml", MORE)],
+    );
+    assert_eq!(
+        told(&both),
+        [
+            "dicta.yaml:5:35: `after` comes after `say`, which this judge does not have: add it to its `tools:`"
+        ]
+    );
+}
+
+#[test]
+fn a_model_config_of_evalbench_names_them_too() {
+    let config = "tools: tools.yaml\njudges: {e: model.yaml}\n";
+    let model = |tool: &str| {
+        format!(
+            "generator: gcp_vertex_gemini\nvertex_model: m\ngcp_project_id: p\ngcp_region: r\nbase_prompt: ''\ntools: [{tool}]\n"
+        )
+    };
+    let files = |tool: &str| {
+        told(&folder(
+            config,
+            &[("tools.yaml", SAY), ("model.yaml", &model(tool))],
+        ))
+    };
+    assert_eq!(files("readers"), Vec::<String>::new());
+    assert_eq!(
+        files("reader"),
+        ["model.yaml:6:9: unknown tool `reader`; did you mean `readers`?"]
+    );
+}
+
+#[test]
+fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
+    let file = SAY.replace("says: hello", "sais: hello");
+    let folder = folder(
+        "tools: tools.yaml\njudges:\n  j: {provider: openai, model: m, tools: [say]}\n",
+        &[("tools.yaml", &file)],
+    );
+    let expected = "tools.yaml:4:58: unknown key `sais`; did you mean `says`?";
+    assert_eq!(told(&folder), [expected]);
+    let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
+    let (toolbox, found) = tools_of(&folder.root(), &data(), &resolver);
+    assert_eq!(toolbox.tools["say"].broken, [expected]);
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn what_is_recorded_of_the_files_holds_no_written_secret() {
+    let file = SAY.replace("'${DB_PASSWORD:geheim}'", "ge1m");
+    let workspace = folder(
+        "tools: [tools.yaml, more.yaml]\n",
+        &[("tools.yaml", SAY), ("more.yaml", MORE)],
+    )
+    .load()
+    .expect("it loads");
+    let recorded = workspace.recorded();
+    let text = &recorded
+        .iter()
+        .find(|(path, _)| path.ends_with("tools.yaml"))
+        .expect("there")
+        .1;
+    assert!(text.contains("password: '${DB_PASSWORD:******}'"), "{text}");
+    assert_eq!(recorded.len(), workspace.files.len());
+    let workspace = folder("tools: tools.yaml\n", &[("tools.yaml", &file)])
+        .load()
+        .expect("it loads");
+    let recorded = workspace.recorded();
+    assert!(
+        recorded.iter().all(|(_, text)| !text.contains("ge1m")),
+        "{recorded:?}"
+    );
+    assert!(
+        workspace
+            .files
+            .iter()
+            .any(|(_, text)| text.contains("ge1m"))
+    );
+}

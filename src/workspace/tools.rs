@@ -1,0 +1,231 @@
+//! `tools:` of dicta.yaml: the files that declare tools for judges.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{CONFIG, Env, Workspace, files, globs, paths, runs};
+use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
+use crate::diag::{Diagnostic, masked};
+use crate::net::Resolver;
+use crate::tools::toolbox::{self, ReadCx, Toolbox};
+
+/// Endings of tools files in a folder.
+const ENDINGS: &[&str] = &["yaml", "yml", "json"];
+
+/// What the files of `tools:` came to.
+pub(super) struct Read {
+    pub(super) toolbox: Toolbox,
+    /// As the workspace names them.
+    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    /// Those of the files; what is wrong with `tools:` itself is told where it stands.
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// Reads the files that `tools:` names: files, folders (all their `*.yaml`, `*.yml` and `*.json`, sorted), globs.
+pub(super) fn read(
+    root: &Path,
+    env: &Env,
+    fields: &mut Fields<'_>,
+    resolver: &Arc<dyn Resolver>,
+) -> Read {
+    let mut files: Vec<(PathBuf, Arc<str>)> = Vec::new();
+    for (written, at) in written(fields) {
+        let found = match found(root, &written, env) {
+            Ok(found) => found,
+            Err(why) => {
+                fields.error_at(&at, "glob", why);
+                continue;
+            }
+        };
+        for path in found {
+            let shown = paths::shown(root, &path);
+            if files.iter().any(|(known, _)| *known == shown) {
+                continue;
+            }
+            match files::read_text(&path, MAX_BYTES as u64) {
+                Ok(text) => files.push((shown, text)),
+                Err(why) => {
+                    let message = format!("the tools file {} {why}", shown.display());
+                    fields.error_at(&at, "io", message);
+                }
+            }
+        }
+    }
+    let (toolbox, problems) = of_texts(root, env, &files, resolver);
+    Read {
+        toolbox,
+        files,
+        problems,
+    }
+}
+
+/// The entries, each with its place inside the mapping.
+fn written(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+    match fields.value("tools") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(_)) => {
+            let text = fields.text("tools");
+            text.map(|text| (text, "tools".to_owned()))
+                .into_iter()
+                .collect()
+        }
+        Some(Value::Array(items)) => {
+            let mut texts = Vec::new();
+            for (index, item) in items.iter().enumerate() {
+                let at = format!("tools/{index}");
+                match item {
+                    Value::String(text) if !text.trim().is_empty() => {
+                        texts.push((text.clone(), at))
+                    }
+                    other => {
+                        let got = describe(other);
+                        let message =
+                            format!("tools holds files, folders and globs as text (got {got})");
+                        fields.error_at(&at, "type", message);
+                    }
+                }
+            }
+            texts
+        }
+        Some(other) => {
+            let got = describe(other);
+            let message = format!("tools must be a list of files, folders and globs (got {got})");
+            fields.error("tools", "type", message);
+            Vec::new()
+        }
+    }
+}
+
+fn found(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> {
+    let whole = paths::resolve(root, written, env);
+    if !whole.is_dir() {
+        return Ok(globs::expand(root, &whole.to_string_lossy())
+            .map_err(|why| why.replace(&*whole.to_string_lossy(), written))?
+            .files);
+    }
+    let entries =
+        fs::read_dir(&whole).map_err(|error| format!("`{written}` {}", files::why(&error)))?;
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_tools_file(path) && path.is_file())
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(format!(
+            "the folder `{written}` has no file that ends in .{}",
+            ENDINGS.join(" or .")
+        ));
+    }
+    Ok(found)
+}
+
+fn is_tools_file(path: &Path) -> bool {
+    let hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    !hidden && ending.is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
+/// The globs whose files are watched for one entry of `tools:`.
+pub(super) fn watched(root: &Path, written: &str, env: &Env) -> Vec<String> {
+    let whole = paths::resolve(root, written, env);
+    let own = whole.to_string_lossy().into_owned();
+    if whole.is_dir() {
+        let below = ENDINGS.iter().map(|ending| format!("{own}/*.{ending}"));
+        return below.collect();
+    }
+    vec![own]
+}
+
+/// What tools are read with, from a workspace's environment: a variable that is set and empty counts as set there.
+pub(super) fn with_cx<T>(
+    root: &Path,
+    env: &Env,
+    resolver: &Arc<dyn Resolver>,
+    then: impl FnOnce(&ReadCx<'_>) -> T,
+) -> T {
+    let held = |name: &str| env.0.get(name).cloned();
+    then(&ReadCx {
+        root,
+        env: &held,
+        resolver: Arc::clone(resolver),
+    })
+}
+
+fn of_texts(
+    root: &Path,
+    env: &Env,
+    files: &[(PathBuf, Arc<str>)],
+    resolver: &Arc<dyn Resolver>,
+) -> (Toolbox, Vec<Diagnostic>) {
+    with_cx(root, env, resolver, |cx| toolbox::read(files, cx))
+}
+
+/// The tools of a workspace by themselves, whatever else is wrong in it: of dicta.yaml only `tools:` is read. Broken
+/// tools are among them.
+pub fn tools_of(
+    root: &Path,
+    env: &Env,
+    resolver: &Arc<dyn Resolver>,
+) -> (Arc<Toolbox>, Vec<Diagnostic>) {
+    let root = runs::real(root);
+    let doc = match config(&root) {
+        Ok(doc) => doc,
+        Err(problems) => return (Arc::default(), problems),
+    };
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let read = read(&root, env, &mut fields, resolver);
+    let mut all = problems.into_sorted();
+    all.extend(read.problems);
+    (Arc::new(read.toolbox), all)
+}
+
+fn config(root: &Path) -> Result<Doc, Vec<Diagnostic>> {
+    let text = files::read_text(&root.join(CONFIG), MAX_BYTES as u64)
+        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG), why)])?;
+    let shown: Arc<str> = masked(&text).into();
+    let mut doc = yaml::read(&text, Path::new(CONFIG))
+        .map_err(|problems| super::load::with_source(problems, &shown))?;
+    doc.source = shown;
+    Ok(doc)
+}
+
+/// A tools file by itself, as a user names it; `None` where the text is none.
+pub fn tools_file(
+    path: &Path,
+    text: &Arc<str>,
+    env: &Env,
+    resolver: &Arc<dyn Resolver>,
+) -> Option<(Toolbox, Vec<Diagnostic>)> {
+    let here = paths::absolute(Path::new("."));
+    let files = [(path.to_owned(), Arc::clone(text))];
+    with_cx(&here, env, resolver, |cx| {
+        toolbox::is_tools_file(path, text, cx).then(|| toolbox::read(&files, cx))
+    })
+}
+
+impl Workspace {
+    /// The files as they are recorded: those of tools without the secrets that somebody wrote into them.
+    pub fn recorded(&self) -> Vec<(PathBuf, Arc<str>)> {
+        let starred = |path: &PathBuf| {
+            let files = &mut self.tools.recorded.iter();
+            files
+                .find(|(known, _)| known == path)
+                .map(|(_, text)| Arc::clone(text))
+        };
+        self.files
+            .iter()
+            .map(|(path, text)| {
+                (
+                    path.clone(),
+                    starred(path).unwrap_or_else(|| Arc::clone(text)),
+                )
+            })
+            .collect()
+    }
+}
