@@ -15,7 +15,7 @@ use crate::model::SUBMIT;
 use crate::model::{
     Answer, CallIx, CellResult, Change, Outcome, RawJson, Rejection, ReplyCall, TurnIx,
 };
-use crate::tools::{Prepared, PreparedCall, prepare_call};
+use crate::tools::{Prepared, PreparedCall, parse_arguments, prepare_call};
 
 /// Read-only calls of a trace by what they ask; the answer comes once the first of them has it.
 pub(super) type CallMap = Mutex<HashMap<EvidenceKey, Asked>>;
@@ -57,7 +57,9 @@ impl Trace<'_> {
             self.rejected(cx, ix, "not_yet", text).await;
             return Done {
                 answer: told(text),
-                canonical: RawJson::parse(&call.raw).ok(),
+                canonical: parse_arguments(&call.name, &call.raw)
+                    .ok()
+                    .map(|arguments| arguments.canonical),
                 end: None,
             };
         }

@@ -220,24 +220,17 @@ impl Trace<'_> {
             let prepared = prepare_call(&self.setup.tools, &call.name, &call.raw, &memory.seen);
             self.repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
-                Ok(ready) => self.read_verdict(&call.raw, ready.values.get()),
+                Ok(ready) => self.read_verdict(&call.raw, ready.values.get(), prepared.twice),
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
                 // What had to be closed was cut: its end, where the verdict stands, is not what the model wrote.
-                Ok(_)
-                    if prepared
-                        .changes
-                        .iter()
-                        .any(|c| c.what.starts_with("closed")) =>
-                {
-                    Err((
-                        Outcome::Truncated,
-                        "the verdict's arguments were cut off and had to be closed".to_owned(),
-                    ))
-                }
+                Ok(_) if prepared.closed => Err((
+                    Outcome::Truncated,
+                    "the verdict's arguments were cut off and had to be closed".to_owned(),
+                )),
                 Ok(verdict) => Ok(verdict),
-                Err(_) if ends_open(&call.raw) => Err((
+                Err(_) if prepared.closed || ends_open(&call.raw) => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off: they end before they are closed"
                         .to_owned(),
@@ -285,11 +278,12 @@ impl Trace<'_> {
 
     /// Reads a verdict's arguments: as they came where they are an object, so that one who states a field twice is not
     /// read as having stated the last; then as they were prepared.
-    fn read_verdict(&self, raw: &str, prepared: &str) -> Result<Verdict, String> {
+    fn read_verdict(&self, raw: &str, prepared: &str, twice: bool) -> Result<Verdict, String> {
         let form = &self.setup.form;
-        let is_object = raw.trim_start().starts_with('{');
-        if is_object && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok() {
+        if is_object(raw) {
             verdict::read_object(raw, form).map_err(|why| why.to_string())?;
+        } else if twice {
+            return Err("the verdict states a field more than once".to_owned());
         }
         verdict::read_object(prepared, form).map_err(|why| why.to_string())
     }
@@ -370,7 +364,7 @@ impl Trace<'_> {
         let mut view = finished.reply;
         let mut answers = Vec::with_capacity(done.len());
         for (call, done) in view.calls.iter_mut().zip(done) {
-            if serde_json::from_str::<serde::de::IgnoredAny>(&call.raw).is_err() {
+            if !is_object(&call.raw) {
                 // Servers answer 5xx to broken arguments in the history (design.md 6).
                 call.raw = done
                     .canonical
@@ -433,6 +427,10 @@ impl Trace<'_> {
     }
 }
 
+fn is_object(raw: &str) -> bool {
+    raw.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok()
+}
+
 /// Whether a text is the beginning of a JSON value and not the whole of it.
 fn ends_open(raw: &str) -> bool {
     !raw.trim().is_empty()
@@ -465,6 +463,10 @@ fn failed(error: &ProviderError) -> CellResult {
 #[cfg(test)]
 #[path = "trace_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "repair_tests.rs"]
+mod repairs;
 
 #[cfg(test)]
 #[path = "rounds_tests.rs"]

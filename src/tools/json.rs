@@ -4,13 +4,20 @@
 
 use std::fmt::Write as _;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::model::{Change, Digest, RawJson};
 
 /// Deepest nesting taken; as deep as `serde_json` itself goes.
-const MAX_DEPTH: usize = 127;
+pub(super) const MAX_DEPTH: usize = 127;
+
+/// What is told of a key that stands twice.
+const TWICE: &str = "the key stood more than once: kept its last value";
+
+/// Keys that stand twice are told one by one up to here, and only where the way to them is not longer than this.
+const MAX_TWICE: usize = 8;
+const MAX_POINTER: usize = 1000;
 
 /// A JSON value, numbers as their text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,55 +32,25 @@ pub(super) enum Node {
 impl Node {
     /// Reads strict JSON. A key that stands twice keeps its first place and its last value, and `changes` says so.
     pub(super) fn parse(text: &str, changes: &mut Vec<Change>) -> Result<Self, String> {
-        let raw: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        Self::read(raw, &mut String::new(), 0, changes).map_err(|error| error.to_string())
-    }
-
-    fn read(
-        raw: &RawValue,
-        path: &mut String,
-        depth: usize,
-        changes: &mut Vec<Change>,
-    ) -> Result<Self, serde_json::Error> {
-        let text = raw.get();
-        if depth > MAX_DEPTH {
-            return Err(serde::de::Error::custom("nested too deeply"));
+        let _is_json: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut reader = Reader {
+            rest: text,
+            path: String::new(),
+            twice: indexmap::IndexSet::new(),
+            more: 0,
+        };
+        let node = reader.value(0)?;
+        changes.extend(reader.twice.into_iter().map(|path| Change {
+            path,
+            what: TWICE.to_owned(),
+        }));
+        if reader.more > 0 {
+            changes.push(Change {
+                path: String::new(),
+                what: format!("{TWICE} (so {} times more)", reader.more),
+            });
         }
-        let mark = path.len();
-        let mut twice = indexmap::IndexSet::new();
-        match text.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(text).map(Node::Text),
-            Some(b'[') => {
-                let items: Vec<&RawValue> = serde_json::from_str(text)?;
-                let mut list = Vec::with_capacity(items.len());
-                for (at, item) in items.into_iter().enumerate() {
-                    let _infallible = write!(path, "/{at}");
-                    list.push(Self::read(item, path, depth + 1, changes)?);
-                    path.truncate(mark);
-                }
-                Ok(Node::List(list))
-            }
-            Some(b'{') => {
-                let Pairs(pairs) = serde_json::from_str(text)?;
-                let mut object: indexmap::IndexMap<String, Node> =
-                    indexmap::IndexMap::with_capacity(pairs.len());
-                for (key, value) in pairs {
-                    let _infallible =
-                        write!(path, "/{}", key.replace('~', "~0").replace('/', "~1"));
-                    let value = Self::read(value, path, depth + 1, changes)?;
-                    if object.insert(key, value).is_some() {
-                        twice.insert(path.clone());
-                    }
-                    path.truncate(mark);
-                }
-                changes.extend(twice.into_iter().map(|path| Change {
-                    path,
-                    what: "the key stood more than once: kept its last value".to_owned(),
-                }));
-                Ok(Node::Object(object.into_iter().collect()))
-            }
-            _ => Ok(Node::Plain(text.to_owned())),
-        }
+        Ok(node)
     }
 
     /// What it is, in JSON's words.
@@ -152,26 +129,93 @@ fn write_text(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// The pairs of an object in order, keys that stand twice included.
-struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+/// Builds the tree of a text that is known to be JSON, in one pass.
+struct Reader<'t> {
+    rest: &'t str,
+    path: String,
+    /// Where keys stood twice.
+    twice: indexmap::IndexSet<String>,
+    more: usize,
+}
 
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Pairs<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
+impl Reader<'_> {
+    fn value(&mut self, depth: usize) -> Result<Node, String> {
+        if depth > MAX_DEPTH {
+            return Err("nested too deeply".to_owned());
         }
-        deserializer.deserialize_map(PairsVisitor)
+        if self.sees('"') {
+            return Ok(Node::Text(self.text()?));
+        }
+        let mark = self.path.len();
+        if self.eats('[') {
+            let mut list = Vec::new();
+            while !self.eats(']') {
+                let _infallible = write!(self.path, "/{}", list.len());
+                list.push(self.value(depth + 1)?);
+                self.path.truncate(mark);
+                self.eats(',');
+            }
+            return Ok(Node::List(list));
+        }
+        if self.eats('{') {
+            let mut object: indexmap::IndexMap<String, Node> = indexmap::IndexMap::new();
+            while !self.eats('}') {
+                self.sees('"');
+                let key = self.text()?;
+                self.eats(':');
+                self.path.push('/');
+                self.path
+                    .push_str(&key.replace('~', "~0").replace('/', "~1"));
+                let value = self.value(depth + 1)?;
+                if object.insert(key, value).is_some() {
+                    self.stood_twice();
+                }
+                self.path.truncate(mark);
+                self.eats(',');
+            }
+            return Ok(Node::Object(object.into_iter().collect()));
+        }
+        let end = self
+            .rest
+            .find([',', ']', '}', ' ', '\t', '\r', '\n'])
+            .unwrap_or(self.rest.len());
+        let (plain, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        if plain.is_empty() {
+            return Err("expected value".to_owned());
+        }
+        Ok(Node::Plain(plain.to_owned()))
+    }
+
+    fn text(&mut self) -> Result<String, String> {
+        let (quoted, rest) = self.rest.split_at(text_end(self.rest));
+        self.rest = rest;
+        serde_json::from_str(quoted).map_err(|error| error.to_string())
+    }
+
+    fn stood_twice(&mut self) {
+        if self.twice.contains(&self.path) {
+            return;
+        }
+        if self.twice.len() < MAX_TWICE && self.path.len() <= MAX_POINTER {
+            self.twice.insert(self.path.clone());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Passes blanks; whether `c` comes then.
+    fn sees(&mut self, c: char) -> bool {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        self.rest.starts_with(c)
+    }
+
+    fn eats(&mut self, c: char) -> bool {
+        let there = self.sees(c);
+        if there {
+            self.rest = &self.rest[c.len_utf8()..];
+        }
+        there
     }
 }
 

@@ -144,6 +144,10 @@ pub struct PreparedCall {
     pub changes: Vec<Change>,
     /// Whether the canonical form differs from the raw text (spelling included).
     pub rewritten: bool,
+    /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
+    pub closed: bool,
+    /// Whether a key stood more than once, or a whole object, and the last one counts.
+    pub twice: bool,
     /// What to call, or why not.
     pub outcome: Result<Prepared, Rejection>,
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 use super::super::ProviderError;
 use super::super::body::{json as text_of, paragraphs, unpaired};
@@ -95,18 +95,31 @@ fn is_foreign(native: &[Arc<RawValue>], view: &Reply) -> bool {
 fn rewritten(view: &Reply) -> Option<String> {
     let mut parts = Vec::new();
     if !view.text.is_empty() {
-        parts.push(json!({"text": view.text}));
+        parts.push(text_of(&json!({"text": view.text})));
     }
     for (at, call) in view.calls.iter().enumerate() {
-        // Arguments that were no object could not be run either.
-        let args: Map<String, Value> = serde_json::from_str(&call.raw).unwrap_or_default();
-        let mut part = json!({"functionCall": {"name": call.name, "args": args}});
-        if at == 0 {
-            part["thoughtSignature"] = json!(NOT_SIGNED);
-        }
-        parts.push(part);
+        // Arguments that were no object could not be run either. Numbers stay as written.
+        let args = if is_object(&call.raw) {
+            &call.raw
+        } else {
+            "{}"
+        };
+        let name = text_of(&call.name);
+        let mark = if at == 0 {
+            format!(r#","thoughtSignature":"{NOT_SIGNED}""#)
+        } else {
+            String::new()
+        };
+        parts.push(format!(
+            r#"{{"functionCall":{{"name":{name},"args":{args}}}{mark}}}"#
+        ));
     }
-    (!parts.is_empty()).then(|| text_of(&json!({"role": "model", "parts": parts})))
+    let parts = parts.join(",");
+    (!parts.is_empty()).then(|| format!(r#"{{"role":"model","parts":[{parts}]}}"#))
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// A native function call: what its response must repeat.

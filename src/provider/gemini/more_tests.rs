@@ -316,6 +316,51 @@ fn what_another_services_model_said_is_written_anew_and_marked() {
 }
 
 #[test]
+fn a_repaired_call_goes_back_signed_as_it_came_and_anew_in_canonical_form() {
+    let raw = |text: &str| {
+        Arc::from(serde_json::value::RawValue::from_string(text.to_owned()).expect("JSON"))
+    };
+    let view = |canonical: &str| Reply {
+        calls: vec![ReplyCall {
+            id: "call_1".to_owned(),
+            name: "f".to_owned(),
+            raw: canonical.to_owned(),
+        }],
+        ..Reply::default()
+    };
+    // A part of its own is signed, whatever stands in it.
+    let part = r#"{"functionCall":{"name":"f","args":"{a: 1"},"thoughtSignature":"s=="}"#;
+    // (where it comes from, what the judge made of its arguments, what is sent)
+    let foreign = r#"{"role":"assistant","tool_calls":[]}"#;
+    let anew = |args: &str| {
+        format!(
+            r#"{{"functionCall":{{"name":"f","args":{args}}},"thoughtSignature":"skip_thought_signature_validator"}}"#
+        )
+    };
+    for (native, canonical, expected) in [
+        (part, r#"{"a":1}"#, part.to_owned()),
+        (foreign, r#"{"a":1}"#, anew(r#"{"a":1}"#)),
+        (
+            foreign,
+            r#"{"n":12345678901234567890123}"#,
+            anew(r#"{"n":12345678901234567890123}"#),
+        ),
+        (foreign, "{a: 1", anew("{}")),
+        (foreign, "[1]", anew("{}")),
+    ] {
+        let mut history = opening();
+        history.push(Item::Model {
+            native: vec![raw(native)],
+            view: view(canonical),
+        });
+        history.push(Item::Answers(vec![Answer::ok("r")]));
+        let text = sent(&history);
+        let model = format!(r#"{{"role":"model","parts":[{expected}]}}"#);
+        assert!(text.contains(&model), "{canonical}: {text}");
+    }
+}
+
+#[test]
 fn errors_of_every_shape_in_any_cut_are_errors() {
     let text = frame(r#"{"text":"{\"passed\":true}"}"#, "");
     for error in [

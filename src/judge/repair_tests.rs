@@ -1,0 +1,139 @@
+//! Arguments that are no JSON, through the whole of a trace.
+
+use super::*;
+use crate::event::ToolFact;
+use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story};
+
+/// What the repair of a call told.
+fn changes(facts: &[Kind]) -> Vec<String> {
+    facts
+        .iter()
+        .filter_map(|kind| match kind {
+            Kind::Tool {
+                fact: ToolFact::Repaired { changes, .. },
+                ..
+            } => Some(changes.iter().map(|c| c.what.clone())),
+            _ => None,
+        })
+        .flatten()
+        .collect()
+}
+
+#[tokio::test]
+async fn a_call_that_is_no_json_is_repaired_runs_and_goes_back_in_canonical_form() {
+    for (raw, told) in [
+        (
+            "{url: 'a',}",
+            vec![
+                "added quotes around 1 key",
+                "made the quotes of 1 text double",
+                "dropped 1 comma",
+            ],
+        ),
+        ("{\"url\": \"a\"", vec!["closed 1 bracket"]),
+        // JSON, but no object: a server would not take it either.
+        (r#""{\"url\":\"a\"}""#, vec!["read the JSON inside a text"]),
+    ] {
+        let tool = FakeTool::new("fetch_url", Does::Echo);
+        let bench = Bench::new(std::slice::from_ref(&tool));
+        let script = Script::new(vec![
+            calls(&[("fetch_url", raw)]),
+            calls(&[("submit_verdict", PASSED)]),
+        ]);
+        let (result, facts) = bench.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Pass, "{raw}: {result:?}");
+        assert_eq!(*tool.ran.lock().expect("no panic"), [r#"{"url":"a"}"#]);
+        assert_eq!(changes(&facts), told, "{raw}");
+        let story = story(&facts);
+        let at = |fact: &str| story.iter().position(|s| s == fact).expect(fact);
+        assert!(at("0.0 repaired") < at("0.0 validated"), "{story:?}");
+        assert!(at("0.0 validated") < at("0.0 running"), "{story:?}");
+        let bodies = script.bodies.lock().expect("no panic");
+        let view = r#"raw: "{\"url\":\"a\"}""#;
+        assert!(bodies[1].contains(view), "{raw}: {}", bodies[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_repaired_call_that_breaks_a_rule_is_rejected_after_its_repair_is_told() {
+    let tool = FakeTool::new("fetch_url", Does::Echo);
+    let bench = Bench::new(std::slice::from_ref(&tool));
+    let script = Script::new(vec![
+        calls(&[
+            ("fetch_url", "{url: 5}"),
+            ("fetch_url", "not json"),
+            ("nope", "{a: 1}"),
+        ]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    let (result, facts) = bench.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass);
+    assert!(tool.ran.lock().expect("no panic").is_empty());
+    let story = story(&facts);
+    for fact in [
+        "0.0 repaired",
+        "0.0 rejected schema",
+        "0.1 rejected parse",
+        "0.2 repaired",
+        "0.2 rejected unknown_tool",
+    ] {
+        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+    }
+    assert!(
+        !story
+            .iter()
+            .any(|s| s.ends_with("running") && s.starts_with("0.")),
+        "{story:?}"
+    );
+    let bodies = script.bodies.lock().expect("no panic");
+    assert!(
+        bodies[1].contains(r#"raw: "{\"url\":5}""#),
+        "canonical though rejected"
+    );
+    assert!(
+        bodies[1].contains(r#"raw: "{}""#),
+        "nothing to be read degrades"
+    );
+}
+
+#[tokio::test]
+async fn a_verdict_is_read_from_what_was_repaired_unless_it_was_cut_or_says_two_things() {
+    let said = "{'citations': [], 'reasoning': 'ok', 'passed': True, 'score': 1.}";
+    let closed = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1"#;
+    let glued =
+        r#"{"reasoning":"ok","passed":true,"score":1}{"reasoning":"no","passed":false,"score":0}"#;
+    let twice = r#"{"reasoning":"ok","passed":true,"passed":false,"score":1,}"#;
+    let inner = r#""{\"reasoning\":\"ok\",\"passed\":true,\"passed\":false,\"score\":1}""#;
+    for (raw, outcome, word) in [
+        (said, Outcome::Pass, ""),
+        (closed, Outcome::Truncated, "cut off"),
+        (
+            "{passed: true, reasoning: \"because",
+            Outcome::Truncated,
+            "cut off",
+        ),
+        (glued, Outcome::Unparsed, "more than once"),
+        (twice, Outcome::Unparsed, "more than once"),
+        (inner, Outcome::Unparsed, "more than once"),
+        ("I would pass it.", Outcome::Unparsed, "could not parse"),
+        ("{'passed': 'yes', 'score': 1}", Outcome::Unparsed, "passed"),
+    ] {
+        let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        let script = Script::new(vec![calls(&[("submit_verdict", raw)])]);
+        let (result, facts) = bench.judge(&script).await;
+        assert_eq!(result.outcome, outcome, "{raw}: {result:?}");
+        let why = result.error.clone().unwrap_or_default();
+        assert!(why.contains(word), "{raw}: {why}");
+        if outcome == Outcome::Pass {
+            let repaired = result.verdict.expect("a verdict").repaired;
+            let told: Vec<String> = repaired.into_iter().map(|c| c.what).collect();
+            assert_eq!(told, changes(&facts));
+            assert_eq!(told.len(), 3, "{told:?}");
+        } else {
+            assert!(
+                !story(&facts).iter().any(|s| s.ends_with("running")),
+                "{raw}"
+            );
+        }
+    }
+}

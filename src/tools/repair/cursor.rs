@@ -1,0 +1,245 @@
+//! Where the reading stands, and what lies ahead of it. Every look ahead is short or stops at the next quote, so that
+//! the whole takes one pass however hostile the text.
+
+use super::notes::{Kind, Notes, Step};
+use super::quote::Quote;
+
+/// How far a key or a short item is looked for, in bytes.
+const AHEAD: usize = 400;
+
+/// A bracket that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Open {
+    Object,
+    List,
+}
+
+pub(super) struct Mender<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+    /// Outermost first.
+    pub(super) open: Vec<Open>,
+    pub(super) path: Vec<Step>,
+    pub(super) notes: Notes,
+    /// The end came before all was closed.
+    pub(super) cut: bool,
+    /// A comma was passed that is the next one's to count.
+    pub(super) comma: bool,
+    /// A value was given up for a later one of the same key.
+    pub(super) twice: bool,
+    /// No `"""` or `'''` stands behind here: looked once, not again.
+    pub(super) no_triple: bool,
+    pub(super) last_newline: usize,
+}
+
+impl<'t> Mender<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            at: 0,
+            open: Vec::new(),
+            path: Vec::new(),
+            notes: Notes::default(),
+            cut: false,
+            comma: false,
+            twice: false,
+            no_triple: false,
+            last_newline: text.rfind('\n').unwrap_or(0),
+        }
+    }
+
+    pub(super) fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn eat(&mut self, what: &str) -> bool {
+        let there = self.rest().starts_with(what);
+        if there {
+            self.at += what.len();
+        }
+        there
+    }
+
+    pub(super) fn note(&mut self, kind: Kind) {
+        self.notes.add(kind, &self.path);
+    }
+
+    pub(super) fn within(&self, open: Open) -> bool {
+        // 128 at most.
+        self.open.contains(&open)
+    }
+
+    /// Where no more JSON follows: the end, a fence, a closing tag.
+    pub(super) fn ended(&self) -> bool {
+        is_end(self.rest())
+    }
+
+    /// Passes blanks, comments and leaked tokens.
+    pub(super) fn blanks(&mut self) {
+        loop {
+            let rest = self.rest();
+            let passed = blank_len(rest);
+            if passed > 0 {
+                if !rest.as_bytes()[..passed]
+                    .iter()
+                    .all(|byte| b" \t\r\n".contains(byte))
+                {
+                    self.note(Kind::Blank);
+                }
+                self.at += passed;
+                continue;
+            }
+            if let Some(length) = comment_len(rest) {
+                self.note(Kind::Comment);
+                self.at += length;
+            } else if let Some(length) = token_len(rest) {
+                self.note(Kind::Token);
+                self.at += length;
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the JSON ends here.
+pub(super) fn is_end(rest: &str) -> bool {
+    rest.is_empty()
+        || rest.starts_with("```")
+        || rest
+            .strip_prefix("</")
+            .is_some_and(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+pub(super) fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+}
+
+pub(super) fn blank_len(text: &str) -> usize {
+    text.len() - text.trim_start_matches(is_blank).len()
+}
+
+pub(super) fn is_comment(rest: &str) -> bool {
+    rest.starts_with("/*") || rest.starts_with("//") || rest.starts_with('#')
+}
+
+fn comment_len(rest: &str) -> Option<usize> {
+    if let Some(inside) = rest.strip_prefix("/*") {
+        return Some(inside.find("*/").map_or(rest.len(), |at| at + 4));
+    }
+    is_comment(rest).then(|| rest.find('\n').unwrap_or(rest.len()))
+}
+
+/// A leaked template token that is no quote.
+pub(super) fn token_len(rest: &str) -> Option<usize> {
+    if let Some(inside) = rest.strip_prefix("<|") {
+        if Quote::open(rest).is_some() {
+            return None;
+        }
+        let near = head(inside, 44);
+        return near.find("|>").map(|at| at + 4);
+    }
+    ["<start_of_turn>", "<end_of_turn>"]
+        .into_iter()
+        .find(|tag| rest.starts_with(tag))
+        .map(str::len)
+}
+
+/// The first `max` bytes or a few less.
+pub(super) fn head(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+pub(super) fn is_colon(c: char) -> bool {
+    matches!(c, ':' | '：')
+}
+
+pub(super) fn is_comma(c: char) -> bool {
+    matches!(c, ',' | ';' | '，' | '；')
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_start_matches(is_blank)
+}
+
+/// What follows the short text in quotes that stands here: `None` if it is no such text, `Some("")` also where it is cut.
+fn behind_text(rest: &str) -> Option<&str> {
+    let (quote, length) = Quote::open(rest)?;
+    let mut at = length;
+    while at < AHEAD.min(rest.len()) {
+        let here = &rest[at..];
+        if let Some(length) = quote.closed_by(here, rest[..at].chars().next_back()) {
+            return Some(trimmed(&here[length..]));
+        }
+        let c = here.chars().next()?;
+        at += c.len_utf8();
+        if c == '\\' {
+            at += rest[at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+    (at >= rest.len()).then_some("")
+}
+
+/// Whether a key in quotes stands here, also one that is cut.
+pub(super) fn key_in_quotes(rest: &str) -> bool {
+    behind_text(rest)
+        .is_some_and(|behind| behind.is_empty() || behind.starts_with(|c| is_colon(c) || c == '='))
+}
+
+/// Whether a key in quotes and its colon stand here.
+pub(super) fn whole_key(rest: &str) -> bool {
+    behind_text(rest).is_some_and(|behind| behind.starts_with(|c| is_colon(c) || c == '='))
+}
+
+/// Whether a key in quotes that has no value stands here, as the last.
+pub(super) fn last_key(rest: &str) -> bool {
+    behind_text(rest)
+        .and_then(|behind| behind.strip_prefix('}'))
+        .is_some_and(|behind| {
+            let behind = trimmed(behind);
+            is_end(behind) || behind.starts_with([',', ']', '}'])
+        })
+}
+
+/// Whether an item in quotes stands here.
+pub(super) fn item_in_quotes(rest: &str) -> bool {
+    behind_text(rest).is_some_and(|behind| {
+        behind.is_empty()
+            || behind.starts_with(|c| is_comma(c) || is_colon(c) || matches!(c, ']' | '}'))
+            || Quote::open(behind).is_some()
+    })
+}
+
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.' | '@')
+}
+
+/// Whether a key without quotes stands here. `https://` is none.
+pub(super) fn key_word(rest: &str) -> bool {
+    let near = head(rest, AHEAD);
+    let behind = near.trim_start_matches(is_word);
+    let starts = near.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
+    let behind = trimmed(behind);
+    starts && behind.starts_with(is_colon) && !behind.starts_with("://")
+}
+
+/// Whether a value without quotes stands here that a comma or bracket ends.
+pub(super) fn item_word(rest: &str) -> bool {
+    let near = head(rest, AHEAD);
+    let behind = near.trim_start_matches(|c: char| is_word(c) || c == '+');
+    behind.len() < near.len() && {
+        let behind = trimmed(behind);
+        behind.is_empty() || behind.starts_with(|c| is_comma(c) || matches!(c, ']' | '}'))
+    }
+}
+
+/// Whether the next bracket within reach closes a list.
+pub(super) fn list_ends_next(rest: &str) -> bool {
+    head(rest, AHEAD)
+        .find(['[', ']', '{', '}'])
+        .is_some_and(|at| rest[at..].starts_with(']'))
+}
