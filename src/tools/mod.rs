@@ -17,6 +17,7 @@ pub mod params;
 mod prepare;
 pub mod reading;
 mod repair;
+mod reply;
 mod seen;
 mod settings;
 pub mod toolbox;
