@@ -127,7 +127,7 @@ pub(super) struct Target {
     /// The address, where the host is one.
     pub(super) literal: Option<IpAddr>,
     pub(super) port: u16,
-    /// Whether `allow` names exactly this host and port: its addresses need not be public.
+    /// Whether `allow` names exactly this host and port, or `origins` its origin: its addresses need not be public.
     pub(super) exempt: bool,
 }
 
@@ -135,6 +135,11 @@ impl Target {
     /// `host`, or `host:port` where the port is not 443.
     pub(super) fn label(&self) -> String {
         label(&self.name, self.port)
+    }
+
+    /// Whether that URL is of the same origin.
+    pub(super) fn is_origin_of(&self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|other| other.origin() == self.url.origin())
     }
 }
 
@@ -152,7 +157,9 @@ impl Policy {
         raw_text(text)?;
         let mut url =
             Url::parse(text).map_err(|error| Refusal::new(Rule::Parse, error.to_string()))?;
-        if url.scheme() != "https" {
+        // Exactly these: another spelling of the host, such as one with a trailing dot, is another origin.
+        let opened = self.origins.contains(&url.origin());
+        if url.scheme() != "https" && !opened {
             let why = format!(
                 "only https URLs are allowed (got scheme '{}')",
                 url.scheme()
@@ -168,7 +175,7 @@ impl Policy {
             .map(|h| h.to_owned())
             .ok_or_else(|| Refusal::new(Rule::Parse, "URL has no hostname"))?;
         let name = host_name(&host);
-        let port = url.port().unwrap_or(HTTPS);
+        let port = url.port_or_known_default().unwrap_or(HTTPS);
         let refuse = |rule, why: String, allowable| Refusal {
             host: Some(label(&name, port)),
             allowable,
@@ -181,10 +188,8 @@ impl Policy {
                 false,
             ));
         }
-        let exempt = self
-            .allow
-            .iter()
-            .any(|r| r.host == name && r.port.unwrap_or(HTTPS) == port);
+        let allowed = |r: &HostRule| r.host == name && r.port.unwrap_or(HTTPS) == port;
+        let exempt = opened || self.allow.iter().any(allowed);
         let denied = |r: &&HostRule| r.covers(&name) && r.port.is_none_or(|p| p == port);
         if let Some(rule) = self.deny.iter().find(denied) {
             return Err(refuse(
@@ -214,6 +219,15 @@ impl Policy {
             port,
             exempt,
         })
+    }
+
+    /// Why a URL would be refused before anything is looked up; `None` if nothing speaks against it so far.
+    pub fn why_refused(&self, url: &str) -> Option<Refusal> {
+        let judged = self.check(url).and_then(|target| {
+            let literal = target.literal;
+            literal.map_or(Ok(()), |ip| self.check_address(&target, ip))
+        });
+        judged.err()
     }
 
     /// Judges an address that was looked up or written: public, not this machine's own, not denied.
@@ -325,163 +339,4 @@ fn why_not_a_public_name(name: &str, written: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rule(text: &str) -> Option<Rule> {
-        Policy::default().check(text).err().map(|r| r.rule)
-    }
-
-    #[test]
-    fn the_first_rule_that_refuses_names_itself() {
-        let cases = [
-            ("https://a b.example.org/", Rule::RawText),
-            ("https:\\\\example.org/", Rule::RawText),
-            ("https:example.org", Rule::RawText),
-            ("HTTPS:///example.org", Rule::RawText),
-            ("http:/example.org", Rule::RawText),
-            ("https://exam\u{ad}ple.org/", Rule::RawText),
-            ("beam.apache.org", Rule::Parse),
-            ("https://", Rule::Parse),
-            ("https://[::1/", Rule::Parse),
-            ("https://example.org:99999/", Rule::Parse),
-            ("http://user@localhost:80/", Rule::Scheme),
-            ("file:///etc/passwd", Rule::Scheme),
-            ("ftp://example.org/", Rule::Scheme),
-            ("data:text/plain,x", Rule::Scheme),
-            ("https://user:pw@localhost/", Rule::Userinfo),
-            ("https://@example.org/", Rule::Userinfo),
-            ("https://:@example.org/", Rule::Userinfo),
-            ("https://localhost:8443/", Rule::Name),
-            ("https://localhost./", Rule::Name),
-            ("https://a.LOCALHOST/", Rule::Name),
-            ("https://printer.local/", Rule::Name),
-            ("https://metadata.google.internal/", Rule::Name),
-            ("https://metadata/", Rule::Name),
-            ("https://metadata.goog./", Rule::Name),
-            ("https://router/", Rule::Name),
-            ("https://x.home.arpa/", Rule::Name),
-            ("https://example.org:8443/", Rule::Port),
-            ("https://10.0.0.1:80/", Rule::Port),
-            ("https://example.org:0/", Rule::Port),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(rule(text), Some(expected), "{text}");
-        }
-        for text in [
-            "https://beam.apache.org/x?y=a@b#z",
-            "https://example.org:443/",
-            "HTTPS://Example.ORG./",
-            "https://10.0.0.1/",
-        ] {
-            assert_eq!(rule(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_allowed_host_opens_exactly_its_port() {
-        let policy = Policy {
-            allow: [
-                "127.0.0.1:8443",
-                "localhost:9000",
-                "wiki.corp",
-                "[::1]:8443",
-            ]
-            .map(|t| HostRule::parse(t).unwrap())
-            .into(),
-            deny: vec![],
-            origins: vec![],
-        };
-        for open in [
-            "https://127.0.0.1:8443/",
-            "https://LOCALHOST.:9000/",
-            "https://wiki.corp/",
-            "https://0x7f000001:8443/",
-            "https://[::1]:8443/",
-        ] {
-            assert!(policy.check(open).is_ok_and(|t| t.exempt), "{open}");
-        }
-        for shut in [
-            "https://127.0.0.1:8444/",
-            "https://localhost/",
-            "https://wiki.corp:8443/",
-            "https://a.wiki.corp/",
-            "http://wiki.corp/",
-        ] {
-            assert!(policy.check(shut).is_err(), "{shut}");
-        }
-        let plain = policy
-            .check("https://127.0.0.1/")
-            .expect("a literal passes until its address is judged");
-        let refusal = policy
-            .check_address(&plain, plain.literal.unwrap())
-            .unwrap_err();
-        assert_eq!(
-            refusal.to_string(),
-            "address: 127.0.0.1 is loopback (127.0.0.0/8)"
-        );
-    }
-
-    #[test]
-    fn denied_hosts_cover_what_is_below_them_and_their_addresses() {
-        let policy = Policy {
-            allow: vec![HostRule::parse("evil.example").unwrap()],
-            deny: ["evil.example", "93.184.216.34"]
-                .map(|t| HostRule::parse(t).unwrap())
-                .into(),
-            origins: vec![],
-        };
-        for text in ["https://evil.example/", "https://a.evil.example/"] {
-            assert_eq!(policy.check(text).unwrap_err().rule, Rule::Name, "{text}");
-        }
-        let fine = policy
-            .check("https://notevil.example/")
-            .expect("another name");
-        for ip in ["93.184.216.34", "::ffff:93.184.216.34"] {
-            assert!(
-                policy.check_address(&fine, ip.parse().unwrap()).is_err(),
-                "{ip}"
-            );
-        }
-    }
-
-    #[test]
-    fn host_rules_read_every_spelling_of_a_host_and_nothing_else() {
-        let parsed = |t: &str| HostRule::parse(t).map(|r| (r.host, r.port));
-        assert_eq!(
-            parsed("Beam.Apache.org."),
-            Ok(("beam.apache.org".into(), None))
-        );
-        assert_eq!(
-            parsed("bücher.example:8443"),
-            Ok(("xn--bcher-kva.example".into(), Some(8443)))
-        );
-        assert_eq!(parsed("[::1]:8443"), Ok(("::1".into(), Some(8443))));
-        assert_eq!(parsed("::1"), Ok(("::1".into(), None)));
-        assert_eq!(parsed("127.1:80"), Ok(("127.0.0.1".into(), Some(80))));
-        for bad in [
-            "",
-            "https://a.b",
-            "*.a.b",
-            "a.b/c",
-            "a.b:0",
-            "a.b:x",
-            "u@a.b",
-        ] {
-            assert!(HostRule::parse(bad).is_err(), "{bad}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn whatever_is_asked_for_only_https_on_443_passes(
-            text in r"(https?:)?[/\\]{0,3}[a-z0-9.@:%\[\]x\u{ad}\u{ff0e}-]{0,24}[/?#]?\PC{0,8}"
-        ) {
-            if let Ok(target) = Policy::default().check(&text) {
-                proptest::prop_assert_eq!((target.url.scheme(), target.port), ("https", 443));
-                proptest::prop_assert!(target.url.username().is_empty() && !target.exempt);
-                proptest::prop_assert!(target.literal.is_some() || target.name.contains('.'));
-            }
-        }
-    }
-}
+mod tests;

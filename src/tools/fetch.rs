@@ -8,24 +8,17 @@ use std::sync::Arc;
 use serde_json::json;
 use url::Url;
 
+use super::reply::{self, Facts};
 use super::settings::{SeenRule, Settings};
-use super::{Prepared, Seen, Tool, check_schema, page};
-use crate::clock::{Clock, Fut};
-use crate::event::{CallCx, ToolFact};
-use crate::model::{Answer, CallIx, Hop, Millis, RawJson, Rejection, ToolDecl, ToolUse};
-use crate::net::{
-    FetchError, FetchLimits, Guard, HopSink, Page, Refusal, Resolver, Rule, host_name,
-};
+use super::{Prepared, Seen, Tool, check_schema};
+use crate::clock::Fut;
+use crate::event::CallCx;
+use crate::model::{Answer, CallIx, Millis, RawJson, Rejection, ToolDecl, ToolUse};
+use crate::net::{FetchError, FetchLimits, Guard, Refusal, Resolver, Rule, host_name};
 use crate::schema::Compiled;
 
 /// The tool's name.
 pub const FETCH_URL: &str = "fetch_url";
-
-/// Of a body, so much is kept as evidence, in bytes.
-const RAW_MAX: usize = 2 << 20;
-
-/// Turning HTML into text gets at least this long, however late the body came.
-const PATIENCE: Millis = Millis(500);
 
 /// What the model is told.
 pub(super) fn decl() -> ToolDecl {
@@ -78,68 +71,39 @@ impl FetchUrl {
         };
         let facts = Facts { cx, call };
         match self.guard.get(url, &cx.clock, limits, &facts).await {
-            Ok(page) if (200..300).contains(&page.status) => match self.read(page, cx).await {
-                Ok(answer) => answer,
-                Err(error) => self.failed(url, &error),
+            Ok(page) if (200..300).contains(&page.status) => {
+                match reply::read(page, self.settings.max_bytes, cx).await {
+                    Ok(answer) => answer,
+                    Err(error) => self.failed(url, &error),
+                }
+            }
+            Ok(page) => Answer {
+                transient: reply::is_transient(page.status),
+                ..Answer::error(format_args!("HTTP {} fetching {url}", page.status))
             },
-            Ok(page) => Answer::error(format_args!("HTTP {} fetching {url}", page.status)),
             Err(error) => self.failed(url, &error),
         }
     }
 
-    async fn read(&self, reply: Page, cx: &CallCx) -> Result<Answer, FetchError> {
-        let content_type = reply.header("content-type").map(str::to_owned);
-        let announced = reply.announced();
-        let url = reply.url.clone();
-        let ends = cx.clock.now() + reply.left();
-        if page::Kind::of(content_type.as_deref()) == page::Kind::Binary
-            && let Some(size) = announced
-        {
-            return Ok(described(content_type, size, false));
-        }
-        let body = reply.body().await?;
-        let size = body.bytes.len();
-        let raw = &body.bytes[..size.min(RAW_MAX)];
-        let stored = cx.out.blob(raw).await;
-        let patience = (ends - cx.clock.now()).max(PATIENCE);
-        let clock: &dyn Clock = &*cx.clock;
-        let max = self.settings.max_bytes;
-        let Some(shown) = page::read(
-            body.bytes,
-            content_type.as_deref(),
-            &url,
-            max,
-            clock,
-            patience,
-        )
-        .await
-        else {
-            return Ok(Answer {
-                raw: Some(stored),
-                ..described(content_type, size as u64, body.cut)
-            });
-        };
-        let (text, truncated) = page::cut(shown.text, max, body.cut.then_some(size));
-        Ok(Answer {
-            text,
-            is_error: false,
-            bytes: size as u64,
-            truncated,
-            raw: Some(stored),
-            content_type,
-            hidden: shown.hidden,
-            transient: false,
-        })
-    }
-
     fn failed(&self, url: &str, error: &FetchError) -> Answer {
-        match error {
+        let secs = |time: Millis| time.0 as f64 / 1000.0;
+        let answer = match error {
             FetchError::Refused(refusal) => Answer::error(refused(url, refusal)),
             FetchError::Timeout => {
-                let secs = self.settings.timeout.0 as f64 / 1000.0;
+                let secs = secs(self.settings.timeout);
                 Answer::error(format_args!("timeout after {secs}s fetching {url}"))
             }
+            FetchError::Slow { what, after } => {
+                let secs = secs(*after);
+                Answer::error(format_args!(
+                    "timeout after {secs}s fetching {url} (waiting for {what})"
+                ))
+            }
             other => Answer::error(format_args!("URL error fetching {url}: {other}")),
+        };
+        Answer {
+            transient: error.is_transient(),
+            ..answer
         }
     }
 
@@ -173,6 +137,10 @@ impl FetchUrl {
 impl Tool for FetchUrl {
     fn decl(&self) -> &ToolDecl {
         &self.decl
+    }
+
+    fn max_calls(&self) -> Option<u32> {
+        Some(self.settings.max_calls)
     }
 
     fn badge(&self) -> Option<String> {
@@ -217,21 +185,6 @@ fn url_of(values: &RawJson) -> Option<String> {
     Some(values.url)
 }
 
-/// A body that is not for reading, as its type and size.
-fn described(content_type: Option<String>, size: u64, cut: bool) -> Answer {
-    let kind = content_type
-        .as_deref()
-        .map_or_else(|| "no content type".to_owned(), page::essence);
-    let more = if cut { "more than " } else { "" };
-    let text = format!("[{kind}, {more}{size} bytes: not shown, only text, JSON and XML are]");
-    Answer {
-        bytes: size,
-        truncated: cut,
-        content_type,
-        ..Answer::ok(text)
-    }
-}
-
 /// A refusal as the model reads it, in evalbench's words where it has some.
 fn refused(url: &str, refusal: &Refusal) -> String {
     let why = &refusal.why;
@@ -256,17 +209,5 @@ fn refused(url: &str, refusal: &Refusal) -> String {
                 rule.as_str()
             )
         }
-    }
-}
-
-/// Tells hops as facts of a call.
-struct Facts<'a> {
-    cx: &'a CallCx,
-    call: CallIx,
-}
-
-impl HopSink for Facts<'_> {
-    fn hop(&self, hop: Hop) -> Fut<'_, ()> {
-        Box::pin(self.cx.tool(self.call, ToolFact::Hop(hop)))
     }
 }

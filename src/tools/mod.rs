@@ -18,6 +18,7 @@ mod prepare;
 pub mod reading;
 mod repair;
 mod resolve;
+mod reply;
 mod seen;
 mod settings;
 pub mod toolbox;

@@ -31,6 +31,8 @@ pub(super) struct Settings {
     pub(super) seen: SeenRule,
     /// Certificates to trust beside the system's.
     pub(super) ca_file: Option<PathBuf>,
+    /// How often a trace may call it.
+    pub(super) max_calls: u32,
 }
 
 impl Default for Settings {
@@ -41,17 +43,19 @@ impl Default for Settings {
             policy: Policy::default(),
             seen: SeenRule::Host,
             ca_file: None,
+            max_calls: 20,
         }
     }
 }
 
-const KNOWN: [&str; 6] = [
+const KNOWN: [&str; 7] = [
     "max_bytes",
     "timeout_s",
     "allow_hosts",
     "deny_hosts",
     "seen",
     "ca_file",
+    "max_calls",
 ];
 
 /// Longest timeout taken, in seconds.
@@ -93,6 +97,10 @@ impl Settings {
                 "ca_file" => match value.as_str().filter(|s| !s.is_empty()) {
                     Some(path) => read.ca_file = Some(path.into()),
                     None => problems.push(bad("the path of a PEM file")),
+                },
+                "max_calls" => match value.as_u64().map(u32::try_from) {
+                    Some(Ok(n @ 1..=1000)) => read.max_calls = n,
+                    _ => problems.push(bad("a number of calls from 1 to 1000")),
                 },
                 unknown => {
                     let hint = match nearest(unknown, KNOWN) {
@@ -172,7 +180,7 @@ mod tests {
                 "fetch_url: allow_hosts must be a list of hosts (got \"a.b\")",
                 "fetch_url: deny_hosts: `https://x` is no host (a URL, pattern or path cannot stand here); write `host` or `host:port`",
                 "fetch_url: deny_hosts must hold hosts as text (got 3)",
-                "fetch_url: unknown setting `zzz`; it has max_bytes, timeout_s, allow_hosts, deny_hosts, seen, ca_file",
+                "fetch_url: unknown setting `zzz`; it has max_bytes, timeout_s, allow_hosts, deny_hosts, seen, ca_file, max_calls",
             ]
         );
     }

@@ -3,6 +3,8 @@
 //! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
 //! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
 
+mod http;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,7 +95,7 @@ pub const KINDS: &[Kind] = &[
         source: "http",
         tools: &["http"],
         feature: "",
-        read: None,
+        read: Some(http::read),
     },
     Kind {
         source: "sqlite",

@@ -1,0 +1,338 @@
+//! `kind: http`: a source is the base of an API, a tool one request of it.
+//!
+//! Goes out through [`crate::net::Guard`]: https to public addresses, unless the source says `allowPrivate: true`, which
+//! opens its own origin and no other. Refuses `disableSslVerification`: name the certificate's authority in `caFile`.
+//!
+//! Beside the toolbox's keys: `allowPrivate`, `caFile`, `maxBytes`. A path is joined to the base (`…/v1` and `/items` are
+//! `…/v1/items`); lists become one parameter of the query an item; a tool without `queryParams`, `bodyParams`,
+//! `headerParams` and `requestBody` sends its values as a JSON object (POST, PUT, PATCH) or as query.
+
+mod request;
+mod template;
+mod tool;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use url::Url;
+
+use super::{SourceCx, Work};
+use crate::clock::Fut;
+use crate::diag::yaml::{Fields, describe};
+use crate::event::CallCx;
+use crate::model::{Hop, Millis};
+use crate::net::{Asking, FetchLimits, Guard, HopSink, Policy, Refusal, is_of_connection};
+use crate::tools::toolbox::Input;
+
+/// The toolbox's own.
+const TIMEOUT: Millis = Millis::from_secs(30);
+
+/// Longest timeout taken.
+const MAX_TIMEOUT: Millis = Millis::from_secs(600);
+
+/// What is shown of a body, in bytes, where nothing is said.
+const SHOWN: usize = 50_000;
+
+/// Most that can be shown.
+const MAX_SHOWN: i64 = 2 << 20;
+
+/// An API.
+struct Source {
+    name: String,
+    base: Url,
+    headers: Vec<(String, String)>,
+    query: Vec<(String, String)>,
+    timeout: Millis,
+    allow_private: bool,
+    max_bytes: usize,
+    /// Whether a failed request's body is shown whole (`true`), not at all (`false`), or its beginning.
+    full_error: Option<bool>,
+    guard: Guard,
+}
+
+/// Reads a source.
+pub(super) fn read(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<dyn super::Source>> {
+    let source = read_source(fields, cx)?;
+    Some(source)
+}
+
+fn read_source(fields: &mut Fields<'_>, cx: &SourceCx<'_>) -> Option<Arc<Source>> {
+    if !fields.has("baseUrl") {
+        fields.error_here("missing", "an http source needs a baseUrl");
+    }
+    let written = fields.text("baseUrl");
+    let headers = pairs(fields, "headers");
+    let query = pairs(fields, "queryParams");
+    let timeout = match fields.value("timeout") {
+        None => Some(TIMEOUT),
+        Some(value) => read_timeout(fields, value),
+    };
+    if fields.boolean("disableSslVerification") == Some(true) {
+        let message = "disableSslVerification is not supported: whoever is in between could answer; name the \
+                       certificate's authority in caFile";
+        fields.error("disableSslVerification", "unsupported", message);
+    }
+    let full_error = fields.boolean("returnFullError");
+    let allow_private = fields.boolean("allowPrivate").unwrap_or(false);
+    let max_bytes = tool::max_bytes(fields).unwrap_or(SHOWN);
+    let ca = match fields.text("caFile") {
+        None => Some(None),
+        Some(path) => match std::fs::read(cx.folder.join(&path)) {
+            Ok(pem) => Some(Some(pem)),
+            Err(error) => {
+                fields.error("caFile", "file", format!("caFile {path}: {error}"));
+                None
+            }
+        },
+    };
+    let (base, policy) = read_base(fields, &written?, allow_private)?;
+    let mut guard = Guard::new(policy, Arc::clone(cx.resolver));
+    if let Some(pem) = ca? {
+        guard = match guard.with_ca(&pem) {
+            Ok(guard) => guard,
+            Err(why) => {
+                fields.error("caFile", "file", format!("caFile: {why}"));
+                return None;
+            }
+        };
+    }
+    Some(Arc::new(Source {
+        name: cx.name.to_owned(),
+        base,
+        headers: headers?,
+        query: query?,
+        timeout: timeout?,
+        allow_private,
+        max_bytes,
+        full_error,
+        guard,
+    }))
+}
+
+/// The base URL, and the policy that serves it.
+fn read_base(fields: &Fields<'_>, text: &str, allow_private: bool) -> Option<(Url, Policy)> {
+    let bad = |why: String| {
+        fields.error("baseUrl", "url", format!("baseUrl {why}"));
+        None
+    };
+    let url = match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+        Ok(_) => return bad("must be an http or https URL with a host".to_owned()),
+        Err(error) => return bad(format!("is no URL: {error}")),
+    };
+    if url.query().is_some() || url.fragment().is_some() {
+        return bad("holds a query or fragment; fixed parameters stand in queryParams".to_owned());
+    }
+    let policy = Policy {
+        origins: if allow_private {
+            vec![url.origin()]
+        } else {
+            Vec::new()
+        },
+        ..Policy::default()
+    };
+    match policy.why_refused(text) {
+        None => Some((url, policy)),
+        Some(Refusal { why, allowable, .. }) => {
+            let admit = if !allow_private && (allowable || url.scheme() == "http") {
+                "; `allowPrivate: true` opens this origin"
+            } else {
+                ""
+            };
+            bad(format!("is refused: {why}{admit}"))
+        }
+    }
+}
+
+fn read_timeout(fields: &Fields<'_>, value: &Value) -> Option<Millis> {
+    let read = match value {
+        Value::Number(n) => n.as_f64().map(Millis::from_secs_f64),
+        Value::String(text) => duration(text),
+        _ => None,
+    };
+    let fits = read.filter(|t| (Millis(1)..=MAX_TIMEOUT).contains(t));
+    if fits.is_none() {
+        let got = describe(value);
+        let message = format!(
+            "timeout must be a duration above 0 and at most 10m, such as 30s or 1m30s (got {got})"
+        );
+        fields.error("timeout", "value", message);
+    }
+    fits
+}
+
+/// A duration as Go writes it: `30s`, `1m30s`, `1.5h`.
+fn duration(text: &str) -> Option<Millis> {
+    let mut rest = text.trim();
+    let mut secs = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        secs += number * unit;
+        rest = &rest[end..];
+    }
+    (!text.trim().is_empty()).then(|| Millis::from_secs_f64(secs))
+}
+
+/// Texts by name; numbers and booleans count as their text. `None` once a problem was told.
+fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, String)>> {
+    let value = match fields.value(key) {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(value) => value,
+    };
+    let Value::Object(map) = value else {
+        fields.error(
+            key,
+            "type",
+            format!("{key} must be a mapping (got {})", describe(value)),
+        );
+        return None;
+    };
+    let mut read = Vec::with_capacity(map.len());
+    let mut fine = true;
+    for (name, value) in map {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            _ => {
+                let message = format!("{key}: {name} must be text (got {})", describe(value));
+                fields.error_at(
+                    &format!("{key}/{}", crate::model::pointer_step(name)),
+                    "type",
+                    message,
+                );
+                fine = false;
+                continue;
+            }
+        };
+        if key == "headers" && is_of_connection(name) {
+            let message = format!("headers: `{name}` belongs to the connection and cannot be set");
+            fields.error_at(
+                &format!("{key}/{}", crate::model::pointer_step(name)),
+                "value",
+                message,
+            );
+            fine = false;
+        }
+        read.push((name.clone(), text));
+    }
+    fine.then_some(read)
+}
+
+/// Whether a header or parameter of that name holds what nobody should read.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        "auth",
+        "cookie",
+        "key",
+        "token",
+        "secret",
+        "passw",
+        "session",
+        "signature",
+        "credential",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
+impl Source {
+    fn limits(&self) -> FetchLimits {
+        FetchLimits {
+            deadline: self.timeout,
+            headers: self.timeout,
+            ..FetchLimits::default()
+        }
+    }
+}
+
+impl super::Source for Source {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
+    fn badge(&self) -> Option<String> {
+        self.guard.badge()
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, value) in self.headers.iter().chain(&self.query) {
+            if !is_secret(name) || value.is_empty() {
+                continue;
+            }
+            // `Bearer abc`: what follows the scheme is the secret, wherever it turns up.
+            if let Some((_, bare)) = value.split_once(' ') {
+                found.push(bare.to_owned());
+            }
+            found.push(value.clone());
+            // As it stands in a URL.
+            let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            if encoded != *value {
+                found.push(encoded);
+            }
+        }
+        found
+    }
+
+    fn tool(
+        self: Arc<Self>,
+        _: &str,
+        fields: &mut Fields<'_>,
+        input: &Input,
+    ) -> Option<Arc<dyn Work>> {
+        let ask = tool::read_ask(self, fields, input)?;
+        Some(Arc::new(ask))
+    }
+
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+        Box::pin(async move {
+            let mut url = self.base.clone();
+            if !self.query.is_empty() {
+                url.query_pairs_mut().extend_pairs(&self.query);
+            }
+            let asking = Asking {
+                method: "GET",
+                url: url.as_str(),
+                headers: &self.headers,
+                body: None,
+            };
+            let sent = self.guard.send(&asking, &cx.clock, self.limits(), &Unheard);
+            match sent.await {
+                Ok(reply) => Ok(format!("reachable, HTTP {}", reply.status)),
+                Err(crate::net::FetchError::Refused(refusal)) => Err(self.refused(&refusal)),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+}
+
+/// Hops of a probe are nobody's facts.
+struct Unheard;
+
+impl HopSink for Unheard {
+    fn hop(&self, _: Hop) -> Fut<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! A call's values as a request: path, query, headers and body. Pure. No value leaves the place it was declared for: what
+//! stands in a path is percent-encoded and may neither be empty nor step out of it.
+
+use std::fmt::Write as _;
+
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+use url::{Url, form_urlencoded};
+
+use super::template::{How, Piece, Template};
+use crate::model::RawJson;
+
+/// What a tool asks, all but its values.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Upper case.
+    pub(super) method: String,
+    /// The source's, without query and fragment.
+    pub(super) base: Url,
+    pub(super) path: Template,
+    /// The source's fixed parameters of the query.
+    pub(super) fixed: Vec<(String, String)>,
+    /// Names of values that go into the query.
+    pub(super) query: Vec<String>,
+    /// Names of values that go into the body, where no template says how.
+    pub(super) body: Vec<String>,
+    /// Names of values that are headers.
+    pub(super) header: Vec<String>,
+    /// Of source and tool.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) request_body: Option<Template>,
+    /// Where values go that nothing names.
+    pub(super) rest: Rest,
+    /// Whether `null` stands for nothing given (parameters) and not for itself (a schema).
+    pub(super) null_is_nothing: bool,
+}
+
+/// Where values go that no list and no template names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// A JSON object as body.
+    Body,
+    /// Into the query.
+    Query,
+    /// There are none.
+    Nowhere,
+}
+
+/// A request, ready to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Built {
+    pub(super) url: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Option<String>,
+}
+
+type Values = IndexMap<String, Box<RawValue>>;
+
+impl Plan {
+    /// The request for these values. The error says which value does not fit, and why.
+    pub(super) fn build(&self, values: &RawJson) -> Result<Built, String> {
+        let mut values: Values = serde_json::from_str(values.get()).map_err(|e| e.to_string())?;
+        if self.null_is_nothing {
+            values.retain(|_, value| value.get() != "null");
+        }
+        let mut query = self.fixed.clone();
+        for name in &self.query {
+            if let Some(value) = values.get(name) {
+                add(&mut query, name, value);
+            }
+        }
+        let mut headers = self.headers.clone();
+        for name in &self.header {
+            if let Some(value) = values.get(name) {
+                set(&mut headers, name, plain(value));
+            }
+        }
+        let mut body = self.body(&values)?;
+        match self.rest {
+            Rest::Nowhere => {}
+            Rest::Query => {
+                for (name, value) in self.left(&values) {
+                    if self.fixed.iter().any(|(fixed, _)| fixed == name) {
+                        return Err(format!("`{name}` is set by the source"));
+                    }
+                    add(&mut query, name, value);
+                }
+            }
+            Rest::Body => body = Some(object(self.left(&values))),
+        }
+        if let Some(body) = &body
+            && !headers.iter().any(|(name, _)| is(name, "content-type"))
+            && serde_json::from_str::<&RawValue>(body).is_ok()
+        {
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        Ok(Built {
+            url: self.url(&values, &query)?,
+            headers,
+            body,
+        })
+    }
+
+    /// Values that no template names.
+    fn left<'v>(&self, values: &'v Values) -> Vec<(&'v String, &'v RawValue)> {
+        let named = |name: &str| self.path.names().any(|n| n == name);
+        let left = values.iter().filter(|(name, _)| !named(name));
+        left.map(|(name, value)| (name, &**value)).collect()
+    }
+
+    fn body(&self, values: &Values) -> Result<Option<String>, String> {
+        let Some(template) = &self.request_body else {
+            let given = self
+                .body
+                .iter()
+                .filter_map(|name| values.get_key_value(name));
+            let given: Vec<_> = given.map(|(name, value)| (name, &**value)).collect();
+            return Ok((!self.body.is_empty()).then(|| object(given)));
+        };
+        let mut out = String::new();
+        for piece in template.pieces() {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Value { name, how } => match (values.get(name), how) {
+                    (Some(value), How::Plain) => out.push_str(&plain(value)),
+                    (Some(value), How::Json) => out.push_str(value.get()),
+                    (None, How::Json) => out.push_str("null"),
+                    (None, How::Plain) => return Err(missing(name, "the request's body")),
+                },
+            }
+        }
+        Ok(Some(out))
+    }
+
+    fn url(&self, values: &Values, query: &[(String, String)]) -> Result<String, String> {
+        let mut path = String::new();
+        for piece in self.path.pieces() {
+            match piece {
+                Piece::Text(text) => path.push_str(text),
+                Piece::Value { name, how } => {
+                    let value = values
+                        .get(name)
+                        .ok_or_else(|| missing(name, "the request's path"))?;
+                    let text = match how {
+                        How::Plain => plain(value),
+                        How::Json => value.get().to_owned(),
+                    };
+                    if path.contains('?') {
+                        path.extend(form_urlencoded::byte_serialize(text.as_bytes()));
+                    } else {
+                        push_segment(&mut path, name, &text)?;
+                    }
+                }
+            }
+        }
+        let mut text = self.base.as_str().trim_end_matches('/').to_owned();
+        match path.strip_prefix('/') {
+            Some(below) => text = text + "/" + below,
+            None if path.is_empty() => self.base.as_str().clone_into(&mut text),
+            None if path.starts_with('?') => text += &path,
+            None => text = text + "/" + &path,
+        }
+        let mut url = Url::parse(&text).map_err(|error| format!("the request's URL: {error}"))?;
+        let base = self.base.path().trim_end_matches('/');
+        let below = url.path().strip_prefix(base);
+        if url.origin() != self.base.origin()
+            || !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            || has_dots(path.split('?').next().unwrap_or_default())
+        {
+            return Err("the request's path leaves the source's".to_owned());
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url.into())
+    }
+}
+
+/// Whether a segment of a path is a dot or two, in any spelling: those step upwards.
+pub(super) fn has_dots(path: &str) -> bool {
+    path.split(['/', '\\']).any(|segment| {
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        matches!(plain.as_str(), "." | "..")
+    })
+}
+
+/// Writes a value into a path, so that it stays one part of one segment.
+fn push_segment(path: &mut String, name: &str, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err(format!(
+            "`{name}` is empty, and the request's path needs it"
+        ));
+    }
+    // Servers that decode before they split would step upwards.
+    if has_dots(text) {
+        return Err(format!("`{name}` would leave the request's path"));
+    }
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            let _infallible = write!(path, "%{byte:02X}");
+        }
+    }
+    Ok(())
+}
+
+fn missing(name: &str, place: &str) -> String {
+    format!("`{name}` has no value, and {place} needs it")
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &RawValue) -> String {
+    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
+}
+
+/// A value as parameters of a query: of a list each item, an object as JSON, nothing of `null`.
+fn add(query: &mut Vec<(String, String)>, name: &str, value: &RawValue) {
+    if value.get() == "null" {
+        return;
+    }
+    match serde_json::from_str::<Vec<&RawValue>>(value.get()) {
+        Ok(items) => query.extend(items.into_iter().map(|v| (name.to_owned(), plain(v)))),
+        Err(_) => query.push((name.to_owned(), plain(value))),
+    }
+}
+
+/// Sets a header, in the place of one of that name.
+pub(super) fn set(headers: &mut Vec<(String, String)>, name: &str, value: String) {
+    headers.retain(|(known, _)| !is(known, name));
+    headers.push((name.to_owned(), value));
+}
+
+fn is(name: &str, other: &str) -> bool {
+    name.eq_ignore_ascii_case(other)
+}
+
+/// A JSON object of values as they were written.
+fn object<'v>(values: impl IntoIterator<Item = (&'v String, &'v RawValue)>) -> String {
+    let mut out = String::from("{");
+    for (at, (name, value)) in values.into_iter().enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        let name = serde_json::Value::from(name.as_str());
+        let _infallible = write!(out, "{comma}{name}:{}", value.get());
+    }
+    out + "}"
+}

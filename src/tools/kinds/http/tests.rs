@@ -1,0 +1,412 @@
+//! Sources and tools read, and requests made of values; nothing is asked.
+
+use std::path::Path;
+
+use super::request::Built;
+use super::*;
+use crate::diag::yaml::{self, Problems};
+use crate::model::RawJson;
+use crate::net::SystemResolver;
+use crate::tools::params::Params;
+
+/// A source and a tool of it, or what was told about them.
+fn open(
+    source: &str,
+    tool: &str,
+) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+    open_with(source, tool, &Input::Parameters(Params::default()))
+}
+
+fn open_with(
+    source: &str,
+    tool: &str,
+    input: &Input,
+) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+    let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
+    let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = Problems::of(&doc);
+    let resolver: Arc<dyn crate::net::Resolver> = Arc::new(SystemResolver);
+    let cx = SourceCx {
+        name: "api",
+        folder: Path::new("/"),
+        resolver: &resolver,
+    };
+    let mut fields = Fields::of(&doc, "/source", &problems);
+    let source = super::read(&mut fields, &cx);
+    fields.finish();
+    let mut fields = Fields::of(&doc, "/tool", &problems);
+    // Somebody else's to judge.
+    let _declared = fields.value("parameters");
+    let work = source
+        .clone()
+        .and_then(|s| s.tool("http", &mut fields, input));
+    fields.finish();
+    let told: Vec<String> = problems.take().into_iter().map(|p| p.message).collect();
+    match (source, work) {
+        (Some(source), Some(work)) if told.is_empty() => Ok((source, work)),
+        _ => Err(told),
+    }
+}
+
+fn schema() -> Input {
+    let any = serde_json::json!({"type": "object"});
+    Input::Schema(crate::schema::Compiled::compile(&any).expect("a schema"))
+}
+
+/// The request of a tool for some values.
+fn built(source: &str, tool: &str, input: &Input, values: &str) -> Result<Built, String> {
+    let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
+    let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = Problems::of(&doc);
+    let resolver: Arc<dyn crate::net::Resolver> = Arc::new(SystemResolver);
+    let cx = SourceCx {
+        name: "api",
+        folder: Path::new("/"),
+        resolver: &resolver,
+    };
+    let source = super::read_source(&mut Fields::of(&doc, "/source", &problems), &cx);
+    let mut fields = Fields::of(&doc, "/tool", &problems);
+    let ask = source.and_then(|source| tool::read_ask(source, &mut fields, input));
+    let ask = ask.unwrap_or_else(|| panic!("{:?}", problems.take()));
+    ask.plan().build(&RawJson::parse(values).expect("JSON"))
+}
+
+const API: &str = "{baseUrl: https://api.example.com/v1}";
+
+#[test]
+fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
+    let source = "{baseUrl: https://api.example.com/data, timeout: 10s, headers: {Authorization: Bearer abc, Accept: text/plain}, queryParams: {param1: value1, n: 2}}";
+    let tool = r#"
+  method: post
+  path: /{{.id}}/search
+  pathParams: [{name: id, type: string, description: x}]
+  queryParams: [{name: q, type: string, description: x}]
+  bodyParams: [{name: age, type: integer, description: x}, {name: city, type: string, description: x}]
+  headerParams: [{name: Language, type: string, description: x}]
+  headers: {accept: application/json}
+  requestBody: '{"age": {{.age}}, "city": {{json .city}}}'"#;
+    open(source, tool).map(|_| ()).expect("it is fine");
+    let values = r#"{"id": "a/b", "q": "x y&z", "age": 12345678901234567890, "city": "Oslo \"1\"", "Language": "nb"}"#;
+    let built = built(source, tool, &Input::Parameters(Params::default()), values).expect("built");
+    assert_eq!(
+        built.url,
+        "https://api.example.com/data/a%2Fb/search?param1=value1&n=2&q=x+y%26z"
+    );
+    assert_eq!(
+        built.body.as_deref(),
+        Some(r#"{"age": 12345678901234567890, "city": "Oslo \"1\""}"#)
+    );
+    let headers: Vec<String> = built
+        .headers
+        .iter()
+        .map(|(n, v)| format!("{n}: {v}"))
+        .collect();
+    assert_eq!(
+        headers,
+        [
+            "Authorization: Bearer abc",
+            "accept: application/json",
+            "Language: nb",
+            "content-type: application/json"
+        ]
+    );
+}
+
+#[test]
+fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
+    let given = r#"{"id": 7, "name": "a b", "tags": ["x", "y"], "no": null, "deep": {"a": 1.50}}"#;
+    let parameters = "[{name: id}, {name: name}, {name: tags}, {name: no}, {name: deep}]";
+    let plain = Input::Parameters(Params::default());
+    for (method, input, url, body) in [
+        (
+            "POST",
+            &plain,
+            "https://api.example.com/v1/u/7",
+            Some(r#"{"name":"a b","tags":["x", "y"],"deep":{"a": 1.50}}"#),
+        ),
+        (
+            "PUT",
+            &schema(),
+            "https://api.example.com/v1/u/7",
+            Some(r#"{"name":"a b","tags":["x", "y"],"no":null,"deep":{"a": 1.50}}"#),
+        ),
+        (
+            "DELETE",
+            &plain,
+            "https://api.example.com/v1/u/7?name=a+b&tags=x&tags=y&deep=%7B%22a%22%3A+1.50%7D",
+            None,
+        ),
+        (
+            "GET",
+            &schema(),
+            "https://api.example.com/v1/u/7?name=a+b&tags=x&tags=y&deep=%7B%22a%22%3A+1.50%7D",
+            None,
+        ),
+    ] {
+        let parameters = match input {
+            Input::Parameters(_) => format!(", parameters: {parameters}"),
+            Input::Schema(_) => String::new(),
+        };
+        let tool = format!("{{method: {method}, path: '/u/{{{{.id}}}}'{parameters}}}");
+        let built = built(API, &tool, input, given).expect("built");
+        assert_eq!(
+            (built.url.as_str(), built.body.as_deref()),
+            (url, body),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn no_value_leaves_its_place_in_the_path() {
+    let tool = "{method: GET, path: '/u/{{.id}}/x?fixed=1&v={{.id}}', parameters: [{name: id}]}";
+    let url = |id: &str| {
+        let values = serde_json::json!({ "id": id }).to_string();
+        built(API, tool, &Input::Parameters(Params::default()), &values).map(|b| b.url)
+    };
+    assert_eq!(
+        url("a?b#c/d\\e@f:g %2e ü").unwrap(),
+        "https://api.example.com/v1/u/a%3Fb%23c%2Fd%5Ce%40f%3Ag%20%252e%20%C3%BC/x?fixed=1&v=a%3Fb%23c%2Fd%5Ce%40f%3Ag+%252e+%C3%BC"
+    );
+    for out in [
+        "", ".", "..", "../..", "a/../b", "..\\x", "%2e%2e", "%2E./x",
+    ] {
+        assert!(url(out).is_err(), "{out}: {:?}", url(out));
+    }
+    assert_eq!(
+        url("...").unwrap(),
+        "https://api.example.com/v1/u/.../x?fixed=1&v=..."
+    );
+    // A dot that the template writes and one that a value brings are two.
+    let tool = "{method: GET, path: '/u/.{{.id}}/x', parameters: [{name: id}]}";
+    let beside = built(
+        API,
+        tool,
+        &Input::Parameters(Params::default()),
+        r#"{"id": "."}"#,
+    );
+    assert!(beside.is_err(), "{beside:?}");
+    let none = built(
+        API,
+        tool,
+        &Input::Parameters(Params::default()),
+        r#"{"id": null}"#,
+    );
+    assert_eq!(
+        none.unwrap_err(),
+        "`id` has no value, and the request's path needs it"
+    );
+}
+
+#[test]
+fn a_model_cannot_set_what_the_source_sets() {
+    let source = "{baseUrl: https://api.example.com, queryParams: {api_key: k}}";
+    let tool = "{method: GET, path: /s}";
+    let built = built(source, tool, &schema(), r#"{"api_key": "mine"}"#);
+    assert_eq!(built.unwrap_err(), "`api_key` is set by the source");
+}
+
+#[test]
+fn secrets_are_named_for_the_redactor_and_leave_the_digest_alone() {
+    let of = |key: &str, page: &str| {
+        let source = format!(
+            "{{baseUrl: https://a.example.com, headers: {{Authorization: Bearer {key}, X-Page: {page}}}, queryParams: {{api_key: \"{key} /\"}}}}"
+        );
+        let (source, work) = open(&source, "{method: GET, path: /}").expect("fine");
+        (source.secrets(), work.digest())
+    };
+    let (secrets, digest) = of("abc", "1");
+    assert_eq!(secrets, ["abc", "Bearer abc", "/", "abc /", "abc+%2F"]);
+    assert_eq!(digest, of("other", "1").1);
+    assert_ne!(digest, of("abc", "2").1);
+}
+
+#[test]
+fn what_reads_and_what_changes_is_told_by_the_method_or_the_author() {
+    for (tool, expected) in [
+        ("{method: GET}", true),
+        ("{method: head, path: /}", true),
+        ("{method: POST, path: /}", false),
+        ("{method: DELETE}", false),
+        (
+            "{method: POST, annotations: {readOnlyHint: true, idempotentHint: true}}",
+            true,
+        ),
+        ("{method: GET, annotations: {readOnlyHint: false}}", false),
+    ] {
+        let (_, work) = open(API, tool).expect("fine");
+        assert_eq!(work.read_only(), expected, "{tool}");
+    }
+}
+
+#[test]
+fn a_source_is_read_strictly_and_says_what_would_open_it() {
+    let cases = [
+        ("{}", "an http source needs a baseUrl"),
+        (
+            "{baseUrl: api.example.com}",
+            "baseUrl is no URL: relative URL without a base",
+        ),
+        (
+            "{baseUrl: 'ftp://a.example.com'}",
+            "baseUrl must be an http or https URL with a host",
+        ),
+        (
+            "{baseUrl: 'http://api.example.com'}",
+            "baseUrl is refused: only https URLs are allowed (got scheme 'http'); `allowPrivate: true` opens this origin",
+        ),
+        (
+            "{baseUrl: 'https://127.0.0.1'}",
+            "baseUrl is refused: 127.0.0.1 is loopback (127.0.0.0/8); `allowPrivate: true` opens this origin",
+        ),
+        (
+            "{baseUrl: 'https://api.example.com:8443'}",
+            "baseUrl is refused: 8443 is not 443; `allowPrivate: true` opens this origin",
+        ),
+        (
+            "{baseUrl: 'https://u:p@api.example.com'}",
+            "baseUrl is refused: user names and passwords in URLs are refused",
+        ),
+        (
+            "{baseUrl: 'https://a.example.com/?x=1'}",
+            "baseUrl holds a query or fragment; fixed parameters stand in queryParams",
+        ),
+        (
+            "{baseUrl: https://a.example.com, disableSslVerification: true}",
+            "disableSslVerification is not supported: whoever is in between could answer; name the certificate's authority in caFile",
+        ),
+        (
+            "{baseUrl: https://a.example.com, timeout: soon}",
+            "timeout must be a duration above 0 and at most 10m, such as 30s or 1m30s (got the text \"soon\")",
+        ),
+        (
+            "{baseUrl: https://a.example.com, headers: [a]}",
+            "headers must be a mapping (got a list)",
+        ),
+        (
+            "{baseUrl: https://a.example.com, headers: {Host: b}}",
+            "headers: `Host` belongs to the connection and cannot be set",
+        ),
+        (
+            "{baseUrl: https://a.example.com, header: {A: b}}",
+            "unknown key `header`; did you mean `headers`?",
+        ),
+    ];
+    for (source, expected) in cases {
+        let told = open(source, "{method: GET}").map(|_| ()).unwrap_err();
+        assert_eq!(
+            told.first().map(String::as_str),
+            Some(expected),
+            "{source}: {told:?}"
+        );
+    }
+    for fine in [
+        "{baseUrl: https://a.example.com, disableSslVerification: false, returnFullError: true, timeout: 5}",
+        "{baseUrl: 'http://127.0.0.1:8080/x', allowPrivate: true, maxBytes: 10, timeout: 1m0.5s}",
+    ] {
+        open(fine, "{method: GET}").map(|_| ()).expect(fine);
+    }
+}
+
+#[test]
+fn a_private_source_wears_a_badge() {
+    let (source, _) = open(
+        "{baseUrl: 'http://127.0.0.1:8080/x', allowPrivate: true}",
+        "{method: GET}",
+    )
+    .expect("fine");
+    assert_eq!(
+        source.badge().as_deref(),
+        Some("http://127.0.0.1:8080 may be private, and is asked without encryption")
+    );
+    let (source, _) = open(API, "{method: GET}").expect("fine");
+    assert_eq!(source.badge(), None);
+}
+
+#[test]
+fn a_tool_whose_values_have_no_place_is_an_error() {
+    let cases = [
+        ("{path: /}", "an http tool needs a method"),
+        (
+            "{method: FETCH}",
+            "method must be one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS (got `FETCH`)",
+        ),
+        (
+            "{method: GET, path: 'https://evil.example/'}",
+            "path: it counts from the source's baseUrl and names no host",
+        ),
+        (
+            "{method: GET, path: //evil.example/}",
+            "path: it counts from the source's baseUrl and names no host",
+        ),
+        (
+            "{method: GET, path: /a/../../b}",
+            "path: it steps upwards; a path stays below the source's baseUrl",
+        ),
+        (
+            "{method: GET, path: /%2e%2E/b}",
+            "path: it steps upwards; a path stays below the source's baseUrl",
+        ),
+        (
+            "{method: GET, path: '/{{.id}}'}",
+            "path: no parameter is called `id`",
+        ),
+        (
+            "{method: GET, path: '/{{range .id}}'}",
+            "path: `{{range .id}}` is not supported: only {{.name}} and {{json .name}} are",
+        ),
+        (
+            "{method: GET, path: /, pathParams: [{name: id}]}",
+            "pathParams: `id` does not stand in path",
+        ),
+        (
+            "{method: GET, path: '/{{.id}}', pathParams: [{name: id}], queryParams: [{name: id}]}",
+            "queryParams: `id` is declared twice",
+        ),
+        (
+            "{method: POST, requestBody: '{}', parameters: [{name: id}]}",
+            "parameters: `id` goes nowhere; name it in path or requestBody, or declare it in queryParams, bodyParams or headerParams",
+        ),
+        (
+            "{method: POST, requestBody: '{}', bodyParams: [{name: a}]}",
+            "bodyParams: `a` does not stand in requestBody",
+        ),
+        (
+            "{method: GET, headerParams: [{name: Host}]}",
+            "headerParams: `Host` is no header a tool may set",
+        ),
+        (
+            "{method: GET, templateParameters: []}",
+            "templateParameters are for statements; a path or requestBody names any parameter",
+        ),
+    ];
+    for (tool, expected) in cases {
+        let told = open(API, tool).map(|_| ()).unwrap_err();
+        assert_eq!(
+            told.first().map(String::as_str),
+            Some(expected),
+            "{tool}: {told:?}"
+        );
+    }
+    let told = open_with(API, "{method: GET, queryParams: [{name: q}]}", &schema()).map(|_| ());
+    assert_eq!(
+        told.unwrap_err(),
+        ["queryParams and inputSchema exclude each other: the schema declares all there is"]
+    );
+}
+
+#[test]
+fn durations_read_as_go_writes_them() {
+    for (text, millis) in [
+        ("30s", 30_000),
+        ("1m30s", 90_000),
+        ("1.5h", 5_400_000),
+        ("500ms", 500),
+        ("1m0.5s", 60_500),
+    ] {
+        assert_eq!(duration(text), Some(Millis(millis)), "{text}");
+    }
+    for bad in ["", "30", "s", "1d", "1s2", "-1s", "1..5s"] {
+        assert_eq!(duration(bad), None, "{bad}");
+    }
+}
