@@ -10,6 +10,7 @@
 mod address;
 mod asking;
 mod body;
+mod dial;
 mod error;
 mod guard;
 mod model;
@@ -22,6 +23,9 @@ mod wait;
 pub use address::{is_own, unwrap_embedded, why_closed};
 pub use asking::Asking;
 pub use body::Body;
+#[cfg(unix)]
+pub use dial::dial_unix;
+pub use dial::{dial, dial_tls};
 pub use error::{NetError, Wait};
 pub use guard::{FetchError, FetchLimits, Guard, HopSink, Page};
 pub use model::{ModelClient, ReplyLimits, Response};

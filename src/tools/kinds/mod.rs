@@ -3,6 +3,13 @@
 //! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
 //! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
 
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,12 +106,18 @@ pub const KINDS: &[Kind] = &[
         source: "sqlite",
         tools: &["sqlite-sql"],
         feature: "sqlite",
+        #[cfg(feature = "sqlite")]
+        read: Some(sqlite::read),
+        #[cfg(not(feature = "sqlite"))]
         read: None,
     },
     Kind {
         source: "postgres",
         tools: &["postgres-sql"],
         feature: "postgres",
+        #[cfg(feature = "postgres")]
+        read: Some(postgres::read),
+        #[cfg(not(feature = "postgres"))]
         read: None,
     },
     Kind {
