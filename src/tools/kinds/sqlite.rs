@@ -112,7 +112,11 @@ impl Source for Sqlite {
             .await;
             let (tables, bad) = looked.map_err(|failure| failure.why().to_owned())?;
             let noun = if tables == 1 { "table" } else { "tables" };
-            let mode = if self.writable { "writable" } else { "read-only" };
+            let mode = if self.writable {
+                "writable"
+            } else {
+                "read-only"
+            };
             let version = rusqlite::version();
             probed(format!("SQLite {version}, {tables} {noun}, {mode}"), &bad)
         })
@@ -134,7 +138,12 @@ impl Work for SqliteSql {
         !self.source.writable
     }
 
-    fn call<'a>(&'a self, prepared: &'a Prepared, _call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        _call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Answer> {
         Box::pin(async move {
             self.ask(prepared, cx)
                 .await

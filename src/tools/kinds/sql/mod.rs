@@ -15,6 +15,8 @@ use crate::diag::yaml::{Fields, describe};
 use crate::model::{Answer, Millis};
 
 pub(super) use query::{Query, Values};
+#[cfg(feature = "postgres")]
+pub(super) use rows::MAX_TEXT;
 pub(super) use rows::{Cell, Rows};
 
 /// How long a statement may run where its source does not say.

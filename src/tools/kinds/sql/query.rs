@@ -78,8 +78,9 @@ impl Query {
 
     /// A call's statement and values.
     pub(in super::super) fn of(&self, prepared: &Prepared) -> Result<(String, Values), Failure> {
-        let values: IndexMap<String, Box<RawValue>> = serde_json::from_str(prepared.values.get())
-            .map_err(|_| Failure::plain("the values are no object"))?;
+        let values: IndexMap<String, Box<RawValue>> =
+            serde_json::from_str(prepared.values.get())
+                .map_err(|_| Failure::plain("the values are no object"))?;
         let text = self.text.clone();
         Ok((text, Values(values)))
     }

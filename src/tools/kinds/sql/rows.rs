@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::model::Answer;
 
 /// So many bytes of rows are shown.
-const MAX_TEXT: usize = 50_000;
+pub(in super::super) const MAX_TEXT: usize = 50_000;
 /// Of bytes that are no text, so many are shown.
 const MAX_HEX: usize = 32;
 
@@ -58,11 +58,6 @@ impl Rows {
             max,
             cut: None,
         }
-    }
-
-    /// How many columns.
-    pub(in super::super) fn width(&self) -> usize {
-        self.keys.len()
     }
 
     /// Takes the next row, whose cells `write` gives one by one. `Ok(false)` once no more are wanted.

@@ -145,7 +145,11 @@ async fn rows_come_back_in_column_order_with_exact_values() {
 async fn every_kind_of_value_is_bound_and_none_is_written_into_the_statement() {
     let world = world();
     for (given, kind, back) in [
-        ("\"it's; DROP TABLE notes; --\"", "text", "\"it's; DROP TABLE notes; --\""),
+        (
+            "\"it's; DROP TABLE notes; --\"",
+            "text",
+            "\"it's; DROP TABLE notes; --\"",
+        ),
         ("\"\"", "text", "\"\""),
         ("\"a\\u0000b\"", "text", "\"a\\u0000b\""),
         ("9223372036854775807", "integer", "9223372036854775807"),
@@ -156,15 +160,24 @@ async fn every_kind_of_value_is_bound_and_none_is_written_into_the_statement() {
         ("false", "integer", "0"),
         ("null", "null", "null"),
         ("[1, \"b\"]", "text", "\"[1,\\\"b\\\"]\""),
-        ("{\"b\": 1, \"a\": 2}", "text", "\"{\\\"b\\\":1,\\\"a\\\":2}\""),
+        (
+            "{\"b\": 1, \"a\": 2}",
+            "text",
+            "\"{\\\"b\\\":1,\\\"a\\\":2}\"",
+        ),
     ] {
         let values = format!("{{\"v\": {given}}}");
         assert_eq!(world.one("SELECT ? AS x", &values).await, back, "{given}");
         let typed = world.one("SELECT typeof($1) AS x", &values).await;
         assert_eq!(typed, format!("\"{kind}\""), "{given}");
     }
-    let large = world.one("SELECT ? AS x", "{\"v\": 9223372036854775808}").await;
-    assert_eq!(large, "Error: parameter `v`: a whole number has at most 64 bits here");
+    let large = world
+        .one("SELECT ? AS x", "{\"v\": 9223372036854775808}")
+        .await;
+    assert_eq!(
+        large,
+        "Error: parameter `v`: a whole number has at most 64 bits here"
+    );
     let large = world.one("SELECT ? AS x", "{\"v\": 1e400}").await;
     assert_eq!(large, "Error: parameter `v`: the number is out of range");
 }
@@ -180,10 +193,22 @@ async fn parameters_are_found_by_number_order_and_name() {
         ("SELECT :b || @a || $b AS x", "\"212\""),
         ("SELECT ?2 AS x", "2"),
         ("SELECT 7 AS x", "7"),
-        ("SELECT $3 AS x", "Error: the statement uses `$3`; the tool has 2 parameters"),
-        ("SELECT :c AS x", "Error: the statement uses `:c`; the tool has 2 parameters"),
-        ("SELECT ?,?,? AS x", "Error: the statement uses parameter 3; the tool has 2 parameters"),
-        ("SELECT $0 AS x", "Error: the statement uses `$0`; the tool has 2 parameters"),
+        (
+            "SELECT $3 AS x",
+            "Error: the statement uses `$3`; the tool has 2 parameters",
+        ),
+        (
+            "SELECT :c AS x",
+            "Error: the statement uses `:c`; the tool has 2 parameters",
+        ),
+        (
+            "SELECT ?,?,? AS x",
+            "Error: the statement uses parameter 3; the tool has 2 parameters",
+        ),
+        (
+            "SELECT $0 AS x",
+            "Error: the statement uses `$0`; the tool has 2 parameters",
+        ),
     ] {
         assert_eq!(world.one(statement, values).await, expected, "{statement}");
     }
@@ -191,8 +216,11 @@ async fn parameters_are_found_by_number_order_and_name() {
 
 #[tokio::test]
 async fn a_list_is_opened_with_json_each() {
-    let several = "SELECT version AS x FROM releases WHERE project IN (SELECT value FROM json_each($1))";
-    let found = world().one(several, "{\"projects\": [\"beam\", \"nifi\"]}").await;
+    let several =
+        "SELECT version AS x FROM releases WHERE project IN (SELECT value FROM json_each($1))";
+    let found = world()
+        .one(several, "{\"projects\": [\"beam\", \"nifi\"]}")
+        .await;
     assert_eq!(found, "\"2.69.0\"");
 }
 
@@ -210,7 +238,11 @@ async fn reading_includes_views_windows_full_text_and_what_pragmas_tell() {
         "SELECT name FROM sqlite_schema LIMIT 1",
     ] {
         let answer = world.call("", statement, &json!({})).await;
-        assert!(!answer.is_error && answer.text.starts_with("[\n  {"), "{statement}: {}", answer.text);
+        assert!(
+            !answer.is_error && answer.text.starts_with("[\n  {"),
+            "{statement}: {}",
+            answer.text
+        );
     }
 }
 
@@ -221,31 +253,89 @@ async fn a_read_only_source_cannot_be_changed_or_left() {
     let other = world.folder.path().join("other.db").display().to_string();
     let reading = "is not allowed: the source is read-only (`writable: true` opens it)";
     for (statement, why) in [
-        ("INSERT INTO notes VALUES (1, 'x')", format!("INSERT into notes {reading}")),
-        ("UPDATE releases SET stars = 0", format!("UPDATE of releases {reading}")),
-        ("DELETE FROM releases", format!("DELETE from releases {reading}")),
-        ("WITH d AS (SELECT 1) DELETE FROM releases RETURNING *", format!("DELETE from releases {reading}")),
-        ("REPLACE INTO notes VALUES (1, 'x')", format!("INSERT into notes {reading}")),
-        ("CREATE TABLE more (x)", format!("a change of the schema {reading}")),
-        ("CREATE TEMP TABLE more (x)", format!("a change of the schema {reading}")),
-        ("DROP TABLE notes", format!("a change of the schema {reading}")),
-        ("ALTER TABLE notes RENAME TO n", format!("a change of the schema {reading}")),
+        (
+            "INSERT INTO notes VALUES (1, 'x')",
+            format!("INSERT into notes {reading}"),
+        ),
+        (
+            "UPDATE releases SET stars = 0",
+            format!("UPDATE of releases {reading}"),
+        ),
+        (
+            "DELETE FROM releases",
+            format!("DELETE from releases {reading}"),
+        ),
+        (
+            "WITH d AS (SELECT 1) DELETE FROM releases RETURNING *",
+            format!("DELETE from releases {reading}"),
+        ),
+        (
+            "REPLACE INTO notes VALUES (1, 'x')",
+            format!("INSERT into notes {reading}"),
+        ),
+        (
+            "CREATE TABLE more (x)",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "CREATE TEMP TABLE more (x)",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "DROP TABLE notes",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "ALTER TABLE notes RENAME TO n",
+            format!("a change of the schema {reading}"),
+        ),
         ("REINDEX", String::new()),
         ("ANALYZE", String::new()),
         ("VACUUM", String::new()),
         (&format!("VACUUM INTO '{other}'"), String::new()),
-        (&format!("ATTACH '{other}' AS o"), "ATTACH (or VACUUM) is not allowed".to_owned()),
-        ("PRAGMA writable_schema = on", "PRAGMA writable_schema is not allowed".to_owned()),
-        ("PRAGMA user_version = 7", "PRAGMA user_version is not allowed".to_owned()),
-        ("PRAGMA query_only = off", "PRAGMA query_only is not allowed".to_owned()),
-        ("PRAGMA journal_mode = delete", "PRAGMA journal_mode is not allowed".to_owned()),
-        ("SELECT load_extension('/tmp/x.so')", "load_extension() is not allowed".to_owned()),
-        ("SELECT LOAD_EXTENSION('/tmp/x.so')", "load_extension() is not allowed".to_owned()),
-        ("BEGIN", "BEGIN, COMMIT, ROLLBACK or SAVEPOINT is not allowed".to_owned()),
-        ("SELECT 1; DELETE FROM notes", "one statement a tool, not several".to_owned()),
+        (
+            &format!("ATTACH '{other}' AS o"),
+            "ATTACH (or VACUUM) is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA writable_schema = on",
+            "PRAGMA writable_schema is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA user_version = 7",
+            "PRAGMA user_version is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA query_only = off",
+            "PRAGMA query_only is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA journal_mode = delete",
+            "PRAGMA journal_mode is not allowed".to_owned(),
+        ),
+        (
+            "SELECT load_extension('/tmp/x.so')",
+            "load_extension() is not allowed".to_owned(),
+        ),
+        (
+            "SELECT LOAD_EXTENSION('/tmp/x.so')",
+            "load_extension() is not allowed".to_owned(),
+        ),
+        (
+            "BEGIN",
+            "BEGIN, COMMIT, ROLLBACK or SAVEPOINT is not allowed".to_owned(),
+        ),
+        (
+            "SELECT 1; SELECT 2",
+            "one statement a tool, not several".to_owned(),
+        ),
     ] {
         let answer = world.call("", statement, &json!({})).await;
-        assert!(answer.is_error && !answer.transient, "{statement}: {}", answer.text);
+        assert!(
+            answer.is_error && !answer.transient,
+            "{statement}: {}",
+            answer.text
+        );
         if !why.is_empty() {
             assert_eq!(answer.text, format!("Error: {why}"), "{statement}");
         }
@@ -260,12 +350,25 @@ async fn a_writable_source_is_changed_and_still_not_left() {
     let world = world();
     let keys = "writable: true\n";
     let done = world
-        .call(keys, "INSERT INTO notes (text) VALUES ($1), ('b')", &json!({"t": "a"}))
+        .call(
+            keys,
+            "INSERT INTO notes (text) VALUES ($1), ('b')",
+            &json!({"t": "a"}),
+        )
         .await;
-    assert_eq!((done.text.as_str(), done.is_error), ("2 rows changed", false));
+    assert_eq!(
+        (done.text.as_str(), done.is_error),
+        ("2 rows changed", false)
+    );
     let back = "INSERT INTO notes (text) VALUES ('c') RETURNING id";
-    assert_eq!(world.call(keys, back, &json!({})).await.text, "[\n  {\"id\": 3}\n]");
-    assert_eq!(world.one("SELECT count(*) AS x FROM notes", "{}").await, "3");
+    assert_eq!(
+        world.call(keys, back, &json!({})).await.text,
+        "[\n  {\"id\": 3}\n]"
+    );
+    assert_eq!(
+        world.one("SELECT count(*) AS x FROM notes", "{}").await,
+        "3"
+    );
     let source = world.source(keys);
     assert!(source.is_writable() && source.badge().unwrap().contains("r.db may be written to"));
     assert!(!tool_of(source, back, &[]).read_only());
@@ -292,10 +395,18 @@ async fn rows_and_bytes_are_capped_and_the_rest_is_never_held() {
         "[\n  {\"i\": 1},\n  {\"i\": 2},\n  {\"i\": 3}\n]\n\n[truncated at 3 rows]"
     );
     assert!(answer.truncated);
-    let long = world.call("", "SELECT hex(zeroblob(40000)) AS x", &json!({})).await;
-    assert!(long.truncated && long.text.len() < 50_100, "{}", long.text.len());
+    let long = world
+        .call("", "SELECT hex(zeroblob(40000)) AS x", &json!({}))
+        .await;
+    assert!(
+        long.truncated && long.text.len() < 50_100,
+        "{}",
+        long.text.len()
+    );
     assert!(long.text.ends_with("[truncated at 50000 bytes]"));
-    let huge = world.call("", "SELECT zeroblob(100000000) AS x", &json!({})).await;
+    let huge = world
+        .call("", "SELECT zeroblob(100000000) AS x", &json!({}))
+        .await;
     assert_eq!(huge.text, "Error: string or blob too big");
 }
 
@@ -384,7 +495,11 @@ async fn a_probe_tells_what_is_there_and_which_statements_are_wrong() {
     let told = source.probe(&world.cx()).await.unwrap_err();
     assert!(told.ends_with("tool `t`: no such table: release"), "{told}");
     drop((good, bad));
-    fs::write(world.folder.path().join("r.db"), "no database at all, but long enough").unwrap();
+    fs::write(
+        world.folder.path().join("r.db"),
+        "no database at all, but long enough",
+    )
+    .unwrap();
     let told = source.probe(&world.cx()).await.unwrap_err();
     assert_eq!(told, "file is not a database");
     fs::remove_file(world.folder.path().join("r.db")).unwrap();
@@ -398,16 +513,37 @@ fn a_source_is_read_strictly() {
     let folder = world.folder.path();
     let missing = folder.join("gone.db").display().to_string();
     for (text, expected) in [
-        ("database: r.db\ntimeout: 1m30s\nwritable: false", String::new()),
+        (
+            "database: r.db\ntimeout: 1m30s\nwritable: false",
+            String::new(),
+        ),
         ("database: ':memory:'\ntimeout: 0.5", String::new()),
-        ("timeout: 3", "a sqlite source needs `database`, a file".into()),
-        ("database: gone.db", format!("there is no file {missing} yet")),
-        ("database: file:r.db?mode=rw", "database must be the path of a file".into()),
-        ("database: r.db\ntimeout: soon", "timeout must be a time up to 10 minutes, as in `10s` (got the text \"soon\")".into()),
-        ("database: r.db\nwriteable: true", "unknown key `writeable`; did you mean `writable`?".into()),
+        (
+            "timeout: 3",
+            "a sqlite source needs `database`, a file".into(),
+        ),
+        (
+            "database: gone.db",
+            format!("there is no file {missing} yet"),
+        ),
+        (
+            "database: file:r.db?mode=rw",
+            "database must be the path of a file".into(),
+        ),
+        (
+            "database: r.db\ntimeout: soon",
+            "timeout must be a time up to 10 minutes, as in `10s` (got the text \"soon\")".into(),
+        ),
+        (
+            "database: r.db\nwriteable: true",
+            "unknown key `writeable`; did you mean `writable`?".into(),
+        ),
     ] {
         let told = source_of(folder, text).1.join("\n");
-        assert!(told.contains(&expected) && told.is_empty() == expected.is_empty(), "{text}: {told}");
+        assert!(
+            told.contains(&expected) && told.is_empty() == expected.is_empty(),
+            "{text}: {told}"
+        );
     }
 }
 
@@ -430,7 +566,8 @@ async fn in_memory_a_statement_can_only_compute() {
 #[test]
 fn a_digest_follows_statement_and_file_and_no_folder() {
     let (one, two) = (world(), world());
-    let digest = |world: &World, keys, statement| tool_of(world.source(keys), statement, &[]).digest();
+    let digest =
+        |world: &World, keys, statement| tool_of(world.source(keys), statement, &[]).digest();
     let first = digest(&one, "", "SELECT 1");
     assert_eq!(first, digest(&two, "timeout: 3", "SELECT 1"));
     assert_ne!(first, digest(&one, "", "SELECT 2"));
