@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustls::ClientConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -16,11 +15,11 @@ use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::sql::Failure;
-use super::meter::{Grant, Metered};
+use super::meter::{Grant, Metered, Stream};
 use super::settings::{Settings, Tls};
-use crate::clock::Clock;
+use crate::clock::{Clock, Fut};
 use crate::model::Millis;
-use crate::net::{Resolver, dial, dial_tls, dial_tls_unverified, within};
+use crate::net::{NetError, Resolver, dial, dial_tls, dial_tls_unverified, within};
 
 /// Connections at a time.
 const MOST: usize = 4;
@@ -75,13 +74,6 @@ impl NoLink {
     }
 }
 
-/// A stream to the server, of either kind.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
-type Wire = Metered<Box<dyn Stream>>;
-
 impl Links {
     pub(super) fn new(settings: Settings, resolver: Arc<dyn Resolver>) -> Self {
         Self {
@@ -96,26 +88,29 @@ impl Links {
     /// A connection for one statement.
     pub(super) async fn get(self: &Arc<Self>, clock: &Arc<dyn Clock>) -> Result<Held, NoLink> {
         let limit = self.settings.connect;
-        let getting = async {
-            let place = Arc::clone(&self.places).acquire_owned().await;
-            let place = place.map_err(|_| NoLink::new("closed".to_owned(), false))?;
-            let known = self.live();
-            let link = match known {
-                Some(link) => link,
-                None => self.connect(&**clock).await?,
-            };
-            link.grant.renew(GRANT);
-            Ok(Held {
-                link: Some(link),
-                home: Arc::clone(self),
-                clock: Arc::clone(clock),
-                _place: place,
-            })
-        };
+        let getting = Arc::clone(self).held(Arc::clone(clock));
         let got = within(&**clock, limit, getting).await;
         got.unwrap_or_else(|| {
             let why = format!("no connection within {} s", limit.0 / 1000);
             Err(NoLink::new(why, true))
+        })
+    }
+
+    fn held(self: Arc<Self>, clock: Arc<dyn Clock>) -> Fut<'static, Result<Held, NoLink>> {
+        Box::pin(async move {
+            let place = Arc::clone(&self.places).acquire_owned().await;
+            let place = place.map_err(|_| NoLink::new("closed".to_owned(), false))?;
+            let link = match self.live() {
+                Some(link) => link,
+                None => self.connect(&*clock).await?,
+            };
+            link.grant.renew(GRANT);
+            Ok(Held {
+                link: Some(link),
+                home: self,
+                clock,
+                _place: place,
+            })
         })
     }
 
@@ -125,36 +120,38 @@ impl Links {
         idle.pop()
     }
 
-    async fn connect(&self, clock: &dyn Clock) -> Result<Link, NoLink> {
-        let tls = self.maker().await?;
-        let grant = Grant::default();
-        grant.renew(GRANT);
-        let wire = Metered::new(
-            self.dial(clock, self.settings.connect).await?,
-            grant.clone(),
-        );
-        let config = self.config();
-        let failed = |error| self.refused(&error);
-        let client = if let Some(tls) = tls {
-            let tls = self.connector(tls);
-            let (client, connection) = config.connect_raw(wire, tls).await.map_err(failed)?;
-            // It ends with the client; what failed there fails the client's requests too.
-            tokio::spawn(async move { drop(connection.await) });
-            client
-        } else {
-            let (client, connection) = config.connect_raw(wire, NoTls).await.map_err(failed)?;
-            tokio::spawn(async move { drop(connection.await) });
-            client
-        };
-        Ok(Link { client, grant })
+    fn connect<'a>(&'a self, clock: &'a dyn Clock) -> Fut<'a, Result<Link, NoLink>> {
+        Box::pin(async move {
+            let tls = self.maker().await?;
+            let grant = Grant::default();
+            grant.renew(GRANT);
+            let wire = Metered::new(
+                self.dial(clock, self.settings.connect).await?,
+                grant.clone(),
+            );
+            let config = self.config();
+            let failed = |error| self.refused(&error);
+            let client = if let Some(tls) = tls {
+                let tls = self.connector(tls);
+                let (client, connection) = config.connect_raw(wire, tls).await.map_err(failed)?;
+                // It ends with the client; what failed there fails the client's requests too.
+                tokio::spawn(async move { drop(connection.await) });
+                client
+            } else {
+                let (client, connection) = config.connect_raw(wire, NoTls).await.map_err(failed)?;
+                tokio::spawn(async move { drop(connection.await) });
+                client
+            };
+            Ok(Link { client, grant })
+        })
     }
 
     fn connector(
         &self,
         mut tls: MakeRustlsConnect,
-    ) -> <MakeRustlsConnect as MakeTlsConnect<Wire>>::TlsConnect {
+    ) -> <MakeRustlsConnect as MakeTlsConnect<Metered>>::TlsConnect {
         let host = &self.settings.host;
-        match MakeTlsConnect::<Wire>::make_tls_connect(&mut tls, host) {
+        match MakeTlsConnect::<Metered>::make_tls_connect(&mut tls, host) {
             Ok(connector) => connector,
             Err(never) => match never {},
         }
@@ -181,23 +178,30 @@ impl Links {
         config
     }
 
-    async fn dial(&self, clock: &dyn Clock, limit: Millis) -> Result<Box<dyn Stream>, NoLink> {
-        let bad = |error: crate::net::NetError| NoLink::new(error.to_string(), true);
-        let settings = &self.settings;
-        if let Some(path) = settings.socket() {
+    fn dial<'a>(
+        &'a self,
+        clock: &'a dyn Clock,
+        limit: Millis,
+    ) -> Fut<'a, Result<Box<dyn Stream>, NoLink>> {
+        Box::pin(async move {
+            let bad = |error: NetError| NoLink::new(error.to_string(), true);
+            let settings = &self.settings;
+            let Some(path) = settings.socket() else {
+                let (host, port) = (&settings.host, settings.port);
+                let stream = dial(host, port, &*self.resolver, clock, limit).await;
+                return Ok(Box::new(stream.map_err(bad)?) as Box<dyn Stream>);
+            };
             #[cfg(unix)]
             {
                 let stream = crate::net::dial_unix(&path, clock, limit).await;
-                return Ok(Box::new(stream.map_err(bad)?));
+                Ok(Box::new(stream.map_err(bad)?) as Box<dyn Stream>)
             }
             #[cfg(not(unix))]
             {
                 let why = format!("{}: no socket files here", path.display());
-                return Err(NoLink::new(why, false));
+                Err(NoLink::new(why, false))
             }
-        }
-        let stream = dial(&settings.host, settings.port, &*self.resolver, clock, limit).await;
-        Ok(Box::new(stream.map_err(bad)?))
+        })
     }
 
     /// How TLS is spoken; read once.
@@ -249,23 +253,25 @@ impl Links {
     }
 
     /// Tells the server to stop what runs on a connection that nobody listens to any more.
-    async fn stop(self: Arc<Self>, link: Link, clock: Arc<dyn Clock>) {
-        let token = link.client.cancel_token();
-        let stopping = async {
-            let (Ok(tls), Ok(wire)) = (self.maker().await, self.dial(&*clock, STOPPING).await)
-            else {
-                return;
+    fn stop(self: Arc<Self>, link: Link, clock: Arc<dyn Clock>) -> Fut<'static, ()> {
+        Box::pin(async move {
+            let token = link.client.cancel_token();
+            let stopping = async {
+                let (Ok(tls), Ok(wire)) = (self.maker().await, self.dial(&*clock, STOPPING).await)
+                else {
+                    return;
+                };
+                let grant = link.grant.clone();
+                grant.renew(GRANT);
+                let wire = Metered::new(wire, grant);
+                // The server answers with closing; if it never heard, the statement ends at its own time.
+                let _best_effort = match tls {
+                    Some(tls) => token.cancel_query_raw(wire, self.connector(tls)).await,
+                    None => token.cancel_query_raw(wire, NoTls).await,
+                };
             };
-            let grant = link.grant.clone();
-            grant.renew(GRANT);
-            let wire = Metered::new(wire, grant);
-            // The server answers with closing; if it never heard, the statement ends at its own time.
-            let _best_effort = match tls {
-                Some(tls) => token.cancel_query_raw(wire, self.connector(tls)).await,
-                None => token.cancel_query_raw(wire, NoTls).await,
-            };
-        };
-        let _best_effort = within(&*clock, STOPPING, stopping).await;
+            let _best_effort = within(&*clock, STOPPING, stopping).await;
+        })
     }
 }
 

@@ -23,19 +23,24 @@ impl Grant {
     }
 }
 
+/// A stream to a server, of either kind.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// The stream.
-pub(super) struct Metered<S> {
-    inner: S,
+pub(super) struct Metered {
+    inner: Box<dyn Stream>,
     grant: Grant,
 }
 
-impl<S> Metered<S> {
-    pub(super) fn new(inner: S, grant: Grant) -> Self {
+impl Metered {
+    pub(super) fn new(inner: Box<dyn Stream>, grant: Grant) -> Self {
         Self { inner, grant }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl AsyncRead for Metered {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +59,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl AsyncWrite for Metered {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

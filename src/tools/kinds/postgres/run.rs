@@ -11,6 +11,7 @@ use super::super::sql::{Failure, Query, Rows, Values};
 use super::decode;
 use super::encode::Literal;
 use super::link::{Held, Links, is_passing};
+use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{Answer, Millis};
 use crate::net::within;
@@ -72,55 +73,59 @@ pub(super) async fn rows(
     answer
 }
 
-async fn ask(
-    held: &mut Held,
-    links: &Links,
-    text: &str,
-    query: &Query,
-    values: &Values,
-) -> Result<Answer, Wrong> {
-    let writable = links.settings.writable;
-    let begin = held.client.build_transaction().read_only(!writable);
-    let transaction = begin.start().await?;
-    let limit = links.settings.timeout.0;
-    let set = format!("SET LOCAL statement_timeout = {limit}");
-    transaction.batch_execute(&set).await?;
-    let statement = transaction.prepare(text).await?;
-    let types = statement.params();
-    let names = names(&query.names, types.len()).map_err(Wrong::Ours)?;
-    let literals: Vec<Literal<'_>> = names.iter().map(|name| Literal(values.get(name))).collect();
-    let portal = transaction.bind_raw(&statement, literals).await?;
-    let columns = statement.columns();
-    let mut all = Rows::new(
-        columns.iter().map(tokio_postgres::Column::name),
-        query.max_rows,
-    );
-    let mut changed = 0;
-    let mut more = true;
-    while more {
-        let batch = i32::try_from(BATCH).unwrap_or(i32::MAX);
-        let mut stream = pin!(transaction.query_portal_raw(&portal, batch).await?);
-        let mut seen = 0;
-        while let Some(row) = stream.try_next().await? {
-            seen += 1;
-            more = all.row(|at, out| {
-                let Raw(bytes) = row.try_get(at)?;
-                decode::write(columns[at].type_(), bytes, out);
-                Ok::<(), Error>(())
-            })?;
-            if !more {
-                break;
+/// Boxed, as what follows: the compiler cannot see through the driver's futures that they may change threads.
+fn ask<'a>(
+    held: &'a mut Held,
+    links: &'a Links,
+    text: &'a str,
+    query: &'a Query,
+    values: &'a Values,
+) -> Fut<'a, Result<Answer, Wrong>> {
+    Box::pin(async move {
+        let writable = links.settings.writable;
+        let begin = held.client.build_transaction().read_only(!writable);
+        let transaction = begin.start().await?;
+        let limit = links.settings.timeout.0;
+        let set = format!("SET LOCAL statement_timeout = {limit}");
+        transaction.batch_execute(&set).await?;
+        let statement = transaction.prepare(text).await?;
+        let types = statement.params();
+        let names = names(&query.names, types.len()).map_err(Wrong::Ours)?;
+        let literals: Vec<Literal<'_>> =
+            names.iter().map(|name| Literal(values.get(name))).collect();
+        let portal = transaction.bind_raw(&statement, literals).await?;
+        let columns = statement.columns();
+        let mut all = Rows::new(
+            columns.iter().map(tokio_postgres::Column::name),
+            query.max_rows,
+        );
+        let mut changed = 0;
+        let mut more = true;
+        while more {
+            let batch = i32::try_from(BATCH).unwrap_or(i32::MAX);
+            let mut stream = pin!(transaction.query_portal_raw(&portal, batch).await?);
+            let mut seen = 0;
+            while let Some(row) = stream.try_next().await? {
+                seen += 1;
+                more = all.row(|at, out| {
+                    let Raw(bytes) = row.try_get(at)?;
+                    decode::write(columns[at].type_(), bytes, out);
+                    Ok::<(), Error>(())
+                })?;
+                if !more {
+                    break;
+                }
             }
+            changed = stream.rows_affected().unwrap_or(0);
+            more = more && seen == BATCH && !columns.is_empty();
         }
-        changed = stream.rows_affected().unwrap_or(0);
-        more = more && seen == BATCH && !columns.is_empty();
-    }
-    if writable {
-        transaction.commit().await?;
-    } else {
-        transaction.rollback().await?;
-    }
-    Ok(all.answer(changed))
+        if writable {
+            transaction.commit().await?;
+        } else {
+            transaction.rollback().await?;
+        }
+        Ok(all.answer(changed))
+    })
 }
 
 /// The names of the values that a statement with so many parameters takes.
@@ -180,40 +185,42 @@ pub(super) async fn probe(
     there
 }
 
-async fn look(
-    links: &Links,
-    held: &Held,
-    tools: &[(String, Arc<Query>)],
-) -> Result<(String, Vec<String>), Failure> {
-    const WHO: &str = "SELECT current_setting('server_version'), current_database()::text, current_user::text, \
+fn look<'a>(
+    links: &'a Links,
+    held: &'a Held,
+    tools: &'a [(String, Arc<Query>)],
+) -> Fut<'a, Result<(String, Vec<String>), Failure>> {
+    Box::pin(async move {
+        const WHO: &str = "SELECT current_setting('server_version'), current_database()::text, current_user::text, \
                        current_setting('is_superuser') = 'on'";
-    let wrong = |error: Error| failure(links, held, &error);
-    let client: &Client = &held.client;
-    let row = client.query_one(WHO, &[]).await.map_err(wrong)?;
-    let text = |at: usize| row.try_get::<_, String>(at).map_err(wrong);
-    let (version, database, user) = (text(0)?, text(1)?, text(2)?);
-    // A superuser's functions read the server's files, in a read-only transaction too.
-    let rank = if row.try_get(3).map_err(wrong)? {
-        ", a superuser"
-    } else {
-        ""
-    };
-    let mode = if links.settings.writable {
-        "writable"
-    } else {
-        "read-only"
-    };
-    let mut bad = Vec::new();
-    for (name, query) in tools {
-        let Some(text) = query.fixed() else { continue };
-        let told = match client.prepare(text).await {
-            Ok(statement) => names(&query.names, statement.params().len()).err(),
-            Err(error) => Some(wrong(error)),
+        let wrong = |error: Error| failure(links, held, &error);
+        let client: &Client = &held.client;
+        let row = client.query_one(WHO, &[]).await.map_err(wrong)?;
+        let text = |at: usize| row.try_get::<_, String>(at).map_err(wrong);
+        let (version, database, user) = (text(0)?, text(1)?, text(2)?);
+        // A superuser's functions read the server's files, in a read-only transaction too.
+        let rank = if row.try_get(3).map_err(wrong)? {
+            ", a superuser"
+        } else {
+            ""
         };
-        if let Some(why) = told {
-            bad.push(format!("tool `{name}`: {}", why.why()));
+        let mode = if links.settings.writable {
+            "writable"
+        } else {
+            "read-only"
+        };
+        let mut bad = Vec::new();
+        for (name, query) in tools {
+            let Some(text) = query.fixed() else { continue };
+            let told = match client.prepare(text).await {
+                Ok(statement) => names(&query.names, statement.params().len()).err(),
+                Err(error) => Some(wrong(error)),
+            };
+            if let Some(why) = told {
+                bad.push(format!("tool `{name}`: {}", why.why()));
+            }
         }
-    }
-    let there = format!("PostgreSQL {version}, database {database} as {user}{rank}, {mode}");
-    Ok((there, bad))
+        let there = format!("PostgreSQL {version}, database {database} as {user}{rank}, {mode}");
+        Ok((there, bad))
+    })
 }
