@@ -34,8 +34,12 @@ pub(super) fn plan(machine: &Machine) -> Result<Plan, String> {
     let become_user = match (machine.is_root, machine.setpriv, machine.nobody) {
         (false, ..) => None,
         (true, true, Some(user)) => Some(user),
-        (true, false, _) => return Err("we are root, and there is no setpriv to become another".to_owned()),
-        (true, true, None) => return Err("we are root, and there is no user postgres or nobody".to_owned()),
+        (true, false, _) => {
+            return Err("we are root, and there is no setpriv to become another".to_owned());
+        }
+        (true, true, None) => {
+            return Err("we are root, and there is no user postgres or nobody".to_owned());
+        }
     };
     Ok(Plan { bin, become_user })
 }
@@ -48,7 +52,9 @@ impl Machine {
         let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
         let mut versions: Vec<PathBuf> = debian.flatten().map(|e| e.path().join("bin")).collect();
         versions.sort();
-        let setpriv = folders.iter().any(|folder| folder.join("setpriv").is_file());
+        let setpriv = folders
+            .iter()
+            .any(|folder| folder.join("setpriv").is_file());
         folders.extend(versions.into_iter().rev());
         let bin = folders.into_iter().find_map(|folder| {
             // A link into the version's own folder is followed: the server looks beside itself for its files.
@@ -58,7 +64,9 @@ impl Machine {
         });
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let user = |name: &str| {
-            let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+            let line = users
+                .lines()
+                .find(|line| line.split(':').next() == Some(name))?;
             let mut parts = line.split(':').skip(2);
             Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
         };
@@ -112,14 +120,23 @@ impl Server {
             }
         }
         let made = command(plan, "initdb", folder.path())
-            .args(["--no-sync", "--locale=C", "--encoding=UTF8", "--username=owner"])
+            .args([
+                "--no-sync",
+                "--locale=C",
+                "--encoding=UTF8",
+                "--username=owner",
+            ])
             .args(["--auth=scram-sha-256", "--pwfile"])
             .arg(&password)
             .arg("-D")
             .arg(&data)
             .output()
             .expect("initdb starts");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         certificate(&data, plan);
         // Somebody else may take it before the server does: then the next one.
         for _ in 0..5 {

@@ -10,6 +10,7 @@ use super::Failure;
 use crate::diag::yaml::Fields;
 use crate::model::Digest;
 use crate::tools::Prepared;
+use crate::tools::params::Template;
 use crate::tools::toolbox::Input;
 
 /// Rows shown where a tool does not say.
@@ -23,7 +24,8 @@ pub(in super::super) struct Query {
     text: String,
     /// Names of the values, in the order of `$1`, `$2` …: the declared parameters, or the schema's properties as written.
     pub(in super::super) names: Vec<String>,
-    template: bool,
+    /// `None` where the text is the statement.
+    template: Option<Template>,
     /// At most so many rows are read.
     pub(in super::super) max_rows: usize,
 }
@@ -46,13 +48,6 @@ impl Query {
         if max_rows.is_none() && fields.has("maxRows") {
             return None;
         }
-        let (names, template) = match input {
-            Input::Parameters(params) => (
-                params.bound.iter().map(|p| p.name.clone()).collect(),
-                !params.template.is_empty(),
-            ),
-            Input::Schema(_) => (properties(fields.value("inputSchema")), false),
-        };
         if !fields.has("statement") {
             fields.error_here("missing", "a SQL tool needs a `statement`");
         }
@@ -61,6 +56,19 @@ impl Query {
             fields.error("statement", "value", "statement must not hold a NUL");
             return None;
         }
+        let (names, template) = match input {
+            Input::Parameters(params) => {
+                let names = params.bound.iter().map(|p| p.name.clone()).collect();
+                match Template::parse(&text, params) {
+                    Ok(template) => (names, Some(template)),
+                    Err(why) => {
+                        fields.error("statement", "template", format!("statement: {why}"));
+                        return None;
+                    }
+                }
+            }
+            Input::Schema(_) => (properties(fields.value("inputSchema")), None),
+        };
         Some(Arc::new(Self {
             text,
             names,
@@ -73,7 +81,8 @@ impl Query {
 
     /// The statement, where it is the same in every call.
     pub(in super::super) fn fixed(&self) -> Option<&str> {
-        (!self.template).then_some(self.text.as_str())
+        let is_template = self.template.as_ref().is_some_and(|t| !t.is_plain());
+        (!is_template).then_some(self.text.as_str())
     }
 
     /// A call's statement and values.
@@ -81,7 +90,13 @@ impl Query {
         let values: IndexMap<String, Box<RawValue>> =
             serde_json::from_str(prepared.values.get())
                 .map_err(|_| Failure::plain("the values are no object"))?;
-        let text = self.text.clone();
+        let text = match &self.template {
+            Some(template) => template.render(&prepared.values).map_err(Failure::Plain)?,
+            None => self.text.clone(),
+        };
+        if text.contains('\0') {
+            return Err(Failure::plain("the statement must not hold a NUL"));
+        }
         Ok((text, Values(values)))
     }
 
