@@ -20,6 +20,7 @@ mod policy;
 mod refusal;
 mod resolve;
 mod tls;
+mod unverified;
 mod wait;
 
 pub use address::{is_own, unwrap_embedded, why_closed};
@@ -35,4 +36,5 @@ pub use page::{Chunks, Page};
 pub use policy::{HostRule, Policy, host_name};
 pub use refusal::{Refusal, Rule};
 pub use resolve::{Overrides, Resolver, SystemResolver, parse_resolve};
+pub use unverified::dial_tls_unverified;
 pub(crate) use wait::within;

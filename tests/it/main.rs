@@ -12,6 +12,8 @@ mod crash;
 mod evidence;
 mod fetch;
 mod judge_wire;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod provider_wire;
 mod rubrics;
 mod screen;

@@ -4,6 +4,12 @@
 //! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
 
 mod http;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -101,12 +107,18 @@ pub const KINDS: &[Kind] = &[
         source: "sqlite",
         tools: &["sqlite-sql"],
         feature: "sqlite",
+        #[cfg(feature = "sqlite")]
+        read: Some(sqlite::read),
+        #[cfg(not(feature = "sqlite"))]
         read: None,
     },
     Kind {
         source: "postgres",
         tools: &["postgres-sql"],
         feature: "postgres",
+        #[cfg(feature = "postgres")]
+        read: Some(postgres::read),
+        #[cfg(not(feature = "postgres"))]
         read: None,
     },
     Kind {

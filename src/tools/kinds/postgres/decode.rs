@@ -1,0 +1,446 @@
+//! Values as PostgreSQL sends them (binary) to JSON: numbers exact, times in ISO 8601, what is not known here as bytes.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use jiff::{SignedDuration, civil};
+use tokio_postgres::types::{Kind, Type};
+
+use super::super::sql::{Cell, MAX_TEXT};
+
+/// Lists and rows in each other.
+const DEEPEST: usize = 16;
+/// Where PostgreSQL's time begins.
+const EPOCH: civil::DateTime = civil::DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
+
+/// Writes a value as JSON; `None` is null.
+pub(super) fn write(ty: &Type, bytes: Option<&[u8]>, out: &mut String) {
+    nested(ty, bytes, out, 0);
+}
+
+fn nested(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: usize) {
+    let Some(bytes) = bytes else {
+        return out.push_str("null");
+    };
+    let before = out.len();
+    if depth > DEEPEST || value(ty, bytes, out, depth).is_none() {
+        out.truncate(before);
+        let mut hex = String::new();
+        Cell::Bytes(bytes).write(&mut hex);
+        let hex = hex.trim_matches('"');
+        let name = ty.name();
+        Cell::Text(&format!(
+            "{hex} (of type {name}: cast it to text in the statement)"
+        ))
+        .write(out);
+    }
+}
+
+/// `None` where the bytes are not what is known of the type; something may have been written then.
+fn value(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+    match ty.kind() {
+        Kind::Domain(base) => return value(base, bytes, out, depth),
+        Kind::Array(of) => return list(of, bytes, out, depth),
+        Kind::Enum(_) => return text(bytes, out),
+        Kind::Range(of) => return range(of, bytes, out, depth),
+        Kind::Composite(fields) => {
+            let names: Vec<&str> = fields
+                .iter()
+                .map(tokio_postgres::types::Field::name)
+                .collect();
+            let types: Vec<&Type> = fields
+                .iter()
+                .map(tokio_postgres::types::Field::type_)
+                .collect();
+            return record(&names, &types, bytes, out, depth);
+        }
+        _ => {}
+    }
+    match *ty {
+        Type::BOOL => out.push_str(if *bytes.first()? == 0 {
+            "false"
+        } else {
+            "true"
+        }),
+        Type::INT2 => number(&i16::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::INT4 => number(&i32::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::INT8 => number(&i64::from_be_bytes(bytes.try_into().ok()?), out),
+        Type::OID | Type::XID | Type::CID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC => {
+            number(&u32::from_be_bytes(bytes.try_into().ok()?), out);
+        }
+        Type::FLOAT4 => {
+            let x = f32::from_be_bytes(bytes.try_into().ok()?);
+            float(f64::from(x), &format!("{x:?}"), out);
+        }
+        Type::FLOAT8 => {
+            let x = f64::from_be_bytes(bytes.try_into().ok()?);
+            float(x, &format!("{x:?}"), out);
+        }
+        Type::NUMERIC => match numeric(bytes)? {
+            number if number.ends_with(|c: char| c.is_ascii_digit()) => out.push_str(&number),
+            special => Cell::Text(&special).write(out),
+        },
+        Type::JSON => json(bytes, out)?,
+        // A version stands before it.
+        Type::JSONB => json(bytes.strip_prefix(&[1])?, out)?,
+        Type::BYTEA => Cell::Bytes(bytes).write(out),
+        Type::UUID => Cell::Text(&uuid(bytes)?).write(out),
+        Type::DATE => Cell::Text(&date(bytes)?).write(out),
+        Type::TIME => Cell::Text(&time(i64::from_be_bytes(bytes.try_into().ok()?))?).write(out),
+        Type::TIMETZ => Cell::Text(&time_with_zone(bytes)?).write(out),
+        Type::TIMESTAMP => Cell::Text(&timestamp(bytes, "")?).write(out),
+        Type::TIMESTAMPTZ => Cell::Text(&timestamp(bytes, "Z")?).write(out),
+        Type::INTERVAL => Cell::Text(&interval(bytes)?).write(out),
+        Type::INET | Type::CIDR => Cell::Text(&inet(bytes)?).write(out),
+        Type::MACADDR | Type::MACADDR8 => {
+            let parts: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            Cell::Text(&parts.join(":")).write(out);
+        }
+        Type::BIT | Type::VARBIT => Cell::Text(&bits(bytes)?).write(out),
+        Type::VOID => out.push_str("null"),
+        Type::RECORD => record(&[], &[], bytes, out, depth)?,
+        Type::TEXT
+        | Type::VARCHAR
+        | Type::BPCHAR
+        | Type::NAME
+        | Type::CHAR
+        | Type::UNKNOWN
+        | Type::XML
+        | Type::CSTRING => text(bytes, out)?,
+        // Extensions' types have no fixed number.
+        _ if ty.name() == "citext" => text(bytes, out)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+fn text(bytes: &[u8], out: &mut String) -> Option<()> {
+    Cell::Text(std::str::from_utf8(bytes).ok()?).write(out);
+    Some(())
+}
+
+fn number(number: &dyn std::fmt::Display, out: &mut String) {
+    let _infallible = write!(out, "{number}");
+}
+
+fn float(x: f64, shown: &str, out: &mut String) {
+    if x.is_finite() {
+        out.push_str(shown);
+    } else {
+        let word = if x.is_nan() {
+            "NaN"
+        } else if x > 0.0 {
+            "Infinity"
+        } else {
+            "-Infinity"
+        };
+        Cell::Text(word).write(out);
+    }
+}
+
+fn json(bytes: &[u8], out: &mut String) -> Option<()> {
+    Cell::Json(std::str::from_utf8(bytes).ok()?).write(out);
+    Some(())
+}
+
+/// Takes bytes from the front of some.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn i16(&mut self) -> Option<i16> {
+        Some(i16::from_be_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn i32(&mut self) -> Option<i32> {
+        Some(i32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn i64(&mut self) -> Option<i64> {
+        Some(i64::from_be_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// A value with its length before it; `Some(None)` is null.
+    fn value(&mut self) -> Option<Option<&'a [u8]>> {
+        match self.i32()? {
+            -1 => Some(None),
+            length => self.take(usize::try_from(length).ok()?).map(Some),
+        }
+    }
+}
+
+/// Digits in groups of four, as many behind the point as its scale says.
+fn numeric(bytes: &[u8]) -> Option<String> {
+    let mut reader = Reader(bytes);
+    let count = reader.i16()?;
+    let weight = i32::from(reader.i16()?);
+    let sign = reader.i16()?.cast_unsigned();
+    let scale = usize::try_from(reader.i16()?).ok()?;
+    let groups: Vec<i16> = (0..count).map(|_| reader.i16()).collect::<Option<_>>()?;
+    let group = |at: i32| {
+        let at = usize::try_from(at).ok();
+        at.and_then(|at| groups.get(at)).copied().unwrap_or(0)
+    };
+    let mut out = match sign {
+        0 => String::new(),
+        0x4000 => String::from("-"),
+        0xC000 => return Some("NaN".to_owned()),
+        0xD000 => return Some("Infinity".to_owned()),
+        0xF000 => return Some("-Infinity".to_owned()),
+        _ => return None,
+    };
+    if weight < 0 {
+        out.push('0');
+    }
+    for at in 0..=weight {
+        let _infallible = match at {
+            0 => write!(out, "{}", group(0)),
+            _ => write!(out, "{:04}", group(at)),
+        };
+    }
+    if scale > 0 {
+        let mut fraction = String::new();
+        let mut at = weight + 1;
+        // Groups that are left out are zero.
+        while fraction.len() < scale {
+            let _infallible = write!(fraction, "{:04}", if at < 0 { 0 } else { group(at) });
+            at += 1;
+        }
+        out.push('.');
+        out.push_str(&fraction[..scale]);
+    }
+    Some(out)
+}
+
+fn uuid(bytes: &[u8]) -> Option<String> {
+    if bytes.len() != 16 {
+        return None;
+    }
+    let mut out = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        if [4, 6, 8, 10].contains(&at) {
+            out.push('-');
+        }
+        let _infallible = write!(out, "{byte:02x}");
+    }
+    Some(out)
+}
+
+fn date(bytes: &[u8]) -> Option<String> {
+    let days = Reader(bytes).i32()?;
+    match days {
+        i32::MAX => return Some("infinity".to_owned()),
+        i32::MIN => return Some("-infinity".to_owned()),
+        _ => {}
+    }
+    let after = SignedDuration::from_hours(i64::from(days) * 24);
+    Some(EPOCH.checked_add(after).ok()?.date().to_string())
+}
+
+fn timestamp(bytes: &[u8], zone: &str) -> Option<String> {
+    let micros = Reader(bytes).i64()?;
+    match micros {
+        i64::MAX => return Some("infinity".to_owned()),
+        i64::MIN => return Some("-infinity".to_owned()),
+        _ => {}
+    }
+    let at = EPOCH
+        .checked_add(SignedDuration::from_micros(micros))
+        .ok()?;
+    Some(format!("{at}{zone}"))
+}
+
+fn time(micros: i64) -> Option<String> {
+    // The end of a day is a time of its own there.
+    if micros == 86_400_000_000 {
+        return Some("24:00:00".to_owned());
+    }
+    let at = civil::Time::midnight().checked_add(SignedDuration::from_micros(micros));
+    Some(at.ok()?.to_string())
+}
+
+fn time_with_zone(bytes: &[u8]) -> Option<String> {
+    let mut reader = Reader(bytes);
+    let time = time(reader.i64()?)?;
+    // Seconds west of Greenwich.
+    let east = -reader.i32()?;
+    let sign = if east < 0 { '-' } else { '+' };
+    let (hours, minutes) = (east.abs() / 3600, east.abs() / 60 % 60);
+    Some(format!("{time}{sign}{hours:02}:{minutes:02}"))
+}
+
+/// `P1Y2M3DT4H5M6.7S`; each part has its own sign.
+fn interval(bytes: &[u8]) -> Option<String> {
+    let mut reader = Reader(bytes);
+    let (micros, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
+    let mut out = String::from("P");
+    let part = |value: i64, unit: char, out: &mut String| {
+        if value != 0 {
+            let _infallible = write!(out, "{value}{unit}");
+        }
+    };
+    part(i64::from(months / 12), 'Y', &mut out);
+    part(i64::from(months % 12), 'M', &mut out);
+    part(i64::from(days), 'D', &mut out);
+    if micros != 0 {
+        out.push('T');
+        let seconds = micros / 1_000_000;
+        part(seconds / 3600, 'H', &mut out);
+        part(seconds / 60 % 60, 'M', &mut out);
+        let (rest, fraction) = (seconds % 60, (micros % 1_000_000).abs());
+        if fraction != 0 {
+            let sign = if micros < 0 { "-" } else { "" };
+            let digits = format!("{fraction:06}");
+            let _infallible = write!(
+                out,
+                "{sign}{}.{}S",
+                rest.abs(),
+                digits.trim_end_matches('0')
+            );
+        } else {
+            part(rest, 'S', &mut out);
+        }
+    }
+    if out == "P" {
+        out.push_str("T0S");
+    }
+    Some(out)
+}
+
+fn inet(bytes: &[u8]) -> Option<String> {
+    let [_family, bits, is_cidr, _length, address @ ..] = bytes else {
+        return None;
+    };
+    let address: IpAddr = match address.len() {
+        4 => Ipv4Addr::from(<[u8; 4]>::try_from(address).ok()?).into(),
+        16 => Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?).into(),
+        _ => return None,
+    };
+    let whole = if address.is_ipv4() { 32 } else { 128 };
+    if *is_cidr == 0 && *bits == whole {
+        return Some(address.to_string());
+    }
+    Some(format!("{address}/{bits}"))
+}
+
+fn bits(bytes: &[u8]) -> Option<String> {
+    let mut reader = Reader(bytes);
+    let count = usize::try_from(reader.i32()?).ok()?;
+    let all = reader
+        .0
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));
+    Some(
+        all.take(count)
+            .map(|bit| if bit == 1 { '1' } else { '0' })
+            .collect(),
+    )
+}
+
+/// A list, with lists in it for further dimensions.
+fn list(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+    let mut reader = Reader(bytes);
+    let dimensions = usize::try_from(reader.i32()?).ok()?;
+    let _has_nulls = reader.i32()?;
+    let _oid = reader.i32()?;
+    let mut lengths = Vec::new();
+    for _ in 0..dimensions.min(DEEPEST) {
+        lengths.push(usize::try_from(reader.i32()?).ok()?);
+        let _lower_bound = reader.i32()?;
+    }
+    if lengths.is_empty() {
+        out.push_str("[]");
+        return Some(());
+    }
+    level(of, &lengths, &mut reader, out, depth + 1)
+}
+
+fn level(
+    of: &Type,
+    lengths: &[usize],
+    reader: &mut Reader<'_>,
+    out: &mut String,
+    depth: usize,
+) -> Option<()> {
+    let (length, inner) = lengths.split_first()?;
+    out.push('[');
+    for at in 0..*length {
+        // What follows would be cut anyway.
+        if out.len() > MAX_TEXT {
+            break;
+        }
+        if at > 0 {
+            out.push_str(", ");
+        }
+        if inner.is_empty() {
+            nested(of, reader.value()?, out, depth);
+        } else {
+            level(of, inner, reader, out, depth)?;
+        }
+    }
+    out.push(']');
+    Some(())
+}
+
+/// A row in a row: with names an object, without them a list.
+fn record(
+    names: &[&str],
+    types: &[&Type],
+    bytes: &[u8],
+    out: &mut String,
+    depth: usize,
+) -> Option<()> {
+    let mut reader = Reader(bytes);
+    let count = usize::try_from(reader.i32()?).ok()?;
+    out.push(if names.is_empty() { '[' } else { '{' });
+    for at in 0..count {
+        if out.len() > MAX_TEXT {
+            break;
+        }
+        if at > 0 {
+            out.push_str(", ");
+        }
+        if let Some(name) = names.get(at) {
+            Cell::Text(name).write(out);
+            out.push_str(": ");
+        }
+        let oid = reader.i32()?.cast_unsigned();
+        let known = Type::from_oid(oid);
+        let ty = types
+            .get(at)
+            .copied()
+            .or(known.as_ref())
+            .unwrap_or(&Type::ANY);
+        nested(ty, reader.value()?, out, depth + 1);
+    }
+    out.push(if names.is_empty() { ']' } else { '}' });
+    Some(())
+}
+
+/// `[1,10)`, as PostgreSQL writes it.
+fn range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+    let (flags, rest) = bytes.split_first()?;
+    let is = |bit: u8| flags & bit != 0;
+    if is(1) {
+        Cell::Text("empty").write(out);
+        return Some(());
+    }
+    let mut reader = Reader(rest);
+    let mut end = |infinite: bool| {
+        let mut written = String::new();
+        if !infinite {
+            nested(of, reader.value()?, &mut written, depth + 1);
+        }
+        Some(written.trim_matches('"').to_owned())
+    };
+    let (low, high) = (end(is(8))?, end(is(16))?);
+    let open = if is(2) { '[' } else { '(' };
+    let close = if is(4) { ']' } else { ')' };
+    Cell::Text(&format!("{open}{low},{high}{close}")).write(out);
+    Some(())
+}

@@ -1,0 +1,233 @@
+//! A source's own keys: where the server is, who asks, and how the connection is protected.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::super::sql::timeout;
+use crate::diag::yaml::{Fields, describe};
+use crate::model::Millis;
+
+const PORT: u16 = 5432;
+const CONNECT: Millis = Millis::from_secs(10);
+
+/// A `postgres` source as its file has it.
+pub(super) struct Settings {
+    /// A name, an address, or a folder with the server's socket.
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) user: String,
+    pub(super) password: Option<String>,
+    pub(super) database: String,
+    pub(super) tls: Tls,
+    /// Name, TCP, TLS and login together.
+    pub(super) connect: Millis,
+    pub(super) application: String,
+    /// What the server is told to set for the session, as its command line has it.
+    pub(super) options: Vec<String>,
+    pub(super) writable: bool,
+    pub(super) timeout: Millis,
+}
+
+/// `sslmode`, as libpq means it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Disable,
+    Prefer,
+    Require,
+    VerifyFull,
+    VerifyCa,
+    Allow,
+}
+
+/// How the connection is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tls {
+    Off,
+    /// Where the server has it; its certificate is taken as it is.
+    Prefer,
+    /// Encrypted, to whoever answers.
+    Require,
+    /// Encrypted, and the certificate is for this host, from an authority of the system's or of this file.
+    Verified(Option<PathBuf>),
+}
+
+const MODES: &[(&str, Mode)] = &[
+    ("disable", Mode::Disable),
+    ("prefer", Mode::Prefer),
+    ("require", Mode::Require),
+    ("verify-full", Mode::VerifyFull),
+    ("verify-ca", Mode::VerifyCa),
+    ("allow", Mode::Allow),
+];
+
+impl Settings {
+    /// `None` once a problem was told.
+    pub(super) fn read(fields: &mut Fields<'_>, folder: &Path) -> Option<Self> {
+        for key in ["host", "user", "database"] {
+            if !fields.has(key) {
+                fields.error_here("missing", format!("a postgres source needs `{key}`"));
+            }
+        }
+        let host = fields.text("host");
+        let port = port(fields);
+        let user = fields.text("user");
+        let password = fields.text_or_empty("password");
+        let database = fields.text("database");
+        let writable = fields.boolean("writable").unwrap_or(false);
+        let timeout = timeout(fields);
+        let mut more = More::default();
+        if let Some(params) = fields.mapping("queryParams") {
+            more = More::read(params, folder)?;
+        }
+        let host = host?;
+        // There is nobody between two ends of a socket file.
+        let tls = if host.starts_with('/') {
+            Tls::Off
+        } else {
+            more.tls
+        };
+        Some(Self {
+            host,
+            port: port?,
+            user: user?,
+            password: password.filter(|password| !password.is_empty()),
+            database: database?,
+            tls,
+            connect: more.connect,
+            application: more.application,
+            options: more.options,
+            writable,
+            timeout: timeout?,
+        })
+    }
+
+    /// The server's socket file, where it is asked over one.
+    pub(super) fn socket(&self) -> Option<PathBuf> {
+        let folder = self.host.starts_with('/').then(|| Path::new(&self.host))?;
+        Some(folder.join(format!(".s.PGSQL.{}", self.port)))
+    }
+
+    /// What answers depend on; no password.
+    pub(super) fn identity(&self) -> String {
+        let Self {
+            host,
+            port,
+            user,
+            database,
+            options,
+            ..
+        } = self;
+        format!("{user}@{host}:{port}/{database} {}", options.join(" "))
+    }
+}
+
+/// The toolbox has the port as text or number.
+fn port(fields: &mut Fields<'_>) -> Option<u16> {
+    let Some(written) = fields.value("port") else {
+        return Some(PORT);
+    };
+    let port = match written {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.as_u64().and_then(|n| u16::try_from(n).ok()),
+        _ => None,
+    };
+    let port = port.filter(|port| *port > 0);
+    if port.is_none() {
+        let got = describe(written);
+        fields.error(
+            "port",
+            "range",
+            format!("port must be 1 to 65535 (got {got})"),
+        );
+    }
+    port
+}
+
+/// What `queryParams` says.
+struct More {
+    tls: Tls,
+    connect: Millis,
+    application: String,
+    options: Vec<String>,
+}
+
+impl Default for More {
+    fn default() -> Self {
+        Self {
+            tls: Tls::Prefer,
+            connect: CONNECT,
+            application: "dicta".to_owned(),
+            options: Vec::new(),
+        }
+    }
+}
+
+impl More {
+    fn read(mut fields: Fields<'_>, folder: &Path) -> Option<Self> {
+        let mut more = Self::default();
+        let mode = fields.choice("sslmode", MODES);
+        let roots = fields.text("sslrootcert").map(|path| folder.join(path));
+        if let Some(name) = fields.text("application_name") {
+            more.application = name;
+        }
+        if let Some(path) = fields.text("search_path") {
+            more.options
+                .push(format!("-c search_path={}", escaped(&path)));
+        }
+        if let Some(options) = fields.text("options") {
+            more.options.push(options);
+        }
+        if let Some(written) = fields.value("connect_timeout") {
+            match seconds(written) {
+                Some(limit) => more.connect = limit,
+                None => fields.error(
+                    "connect_timeout",
+                    "range",
+                    "connect_timeout must be 1 to 600 seconds",
+                ),
+            }
+        }
+        if fields.has("statement_timeout") {
+            fields.pass_over("statement_timeout");
+            let why = "the time of a statement is the source's `timeout`";
+            fields.error_at_key("statement_timeout", "unknown-key", why);
+        }
+        let tls = match mode.unwrap_or(Mode::Prefer) {
+            Mode::Disable => Some(Tls::Off),
+            Mode::Prefer => Some(Tls::Prefer),
+            Mode::Require => Some(Tls::Require),
+            Mode::VerifyFull => Some(Tls::Verified(roots.clone())),
+            Mode::VerifyCa | Mode::Allow => {
+                let why =
+                    "this sslmode is not supported; disable, prefer, require and verify-full are";
+                fields.error("sslmode", "value", why);
+                None
+            }
+        };
+        // libpq then checks the authority without the name: a promise nobody could rely on.
+        if roots.is_some() && matches!(tls, Some(Tls::Off | Tls::Prefer | Tls::Require)) {
+            let why = "sslrootcert is looked at with `sslmode: verify-full` alone";
+            fields.error("sslrootcert", "value", why);
+        }
+        fields.finish();
+        more.tls = tls?;
+        Some(more)
+    }
+}
+
+fn seconds(written: &Value) -> Option<Millis> {
+    let seconds = match written {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    seconds
+        .filter(|n| (1..=600).contains(n))
+        .map(Millis::from_secs)
+}
+
+/// A value on the server's command line: blanks and backslashes escaped.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace(' ', "\\ ")
+}

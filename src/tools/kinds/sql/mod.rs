@@ -1,0 +1,135 @@
+//! What the SQL sources share: a tool's statement with its parameters, rows as a judge reads them, failures.
+//!
+//! Owns which value goes to which parameter of a statement ([`Query`]), and the text of an answer ([`Rows`]). Refuses to
+//! know a driver: that is the business of `sqlite` and `postgres`. Values are bound, never written into a statement;
+//! only template parameters are, which have rules of their own ([`crate::tools::params`]).
+
+mod query;
+mod rows;
+
+use std::sync::{Mutex, PoisonError, Weak};
+
+use serde_json::Value;
+
+use crate::diag::yaml::{Fields, describe};
+use crate::model::{Answer, Millis};
+
+pub(super) use query::{Query, Values};
+#[cfg(feature = "postgres")]
+pub(super) use rows::MAX_TEXT;
+pub(super) use rows::{Cell, Rows};
+
+/// How long a statement may run where its source does not say.
+const TIMEOUT: Millis = Millis::from_secs(10);
+const LONGEST: Millis = Millis::from_secs(600);
+
+/// Why there are no rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// As it is; another try has the same.
+    Plain(String),
+    /// Another try may not have it.
+    Transient(String),
+}
+
+impl Failure {
+    pub(super) fn plain(why: impl Into<String>) -> Self {
+        Self::Plain(why.into())
+    }
+
+    pub(super) fn timeout(after: Millis) -> Self {
+        let secs = after.0 as f64 / 1000.0;
+        Self::Transient(format!("the statement was stopped after {secs} s"))
+    }
+
+    pub(super) fn cancelled() -> Self {
+        Self::plain("the call was cancelled")
+    }
+
+    pub(super) fn why(&self) -> &str {
+        match self {
+            Self::Plain(why) | Self::Transient(why) => why,
+        }
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Plain(why) => Self::error(why),
+            Failure::Transient(why) => Self::error(why).transient(),
+        }
+    }
+}
+
+/// The tools of a source, for its probe. They hold the source, so that it holds them weakly.
+#[derive(Default)]
+pub(super) struct Tools(Mutex<Vec<(String, Weak<Query>)>>);
+
+impl Tools {
+    pub(super) fn add(&self, name: String, query: Weak<Query>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((name, query));
+    }
+
+    /// Names and statements of those whose text is known without a call.
+    pub(super) fn fixed(&self) -> Vec<(String, std::sync::Arc<Query>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter()
+            .filter_map(|(name, query)| Some((name.clone(), query.upgrade()?)))
+            .filter(|(_, query)| query.fixed().is_some())
+            .collect()
+    }
+}
+
+/// The name of the tool whose keys these are: written in it (flat form) or the key it stands at.
+pub(super) fn name_of(fields: &mut Fields<'_>) -> String {
+    if let Some(Value::String(name)) = fields.value("name") {
+        return name.clone();
+    }
+    let step = fields.own_pointer().rsplit('/').next().unwrap_or_default();
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// A source's `timeout`: seconds, or a duration as the toolbox writes them (`30s`, `1m30s`).
+pub(super) fn timeout(fields: &mut Fields<'_>) -> Option<Millis> {
+    let Some(written) = fields.value("timeout") else {
+        return Some(TIMEOUT);
+    };
+    let millis = match written {
+        Value::Number(seconds) => seconds.as_f64().map(|seconds| seconds * 1000.0),
+        Value::String(text) => text
+            .parse::<jiff::SignedDuration>()
+            .ok()
+            .map(|duration| duration.as_secs_f64() * 1000.0),
+        _ => None,
+    };
+    match millis {
+        Some(millis) if millis >= 1.0 && millis <= LONGEST.0 as f64 => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 1 and LONGEST"
+            )]
+            let millis = millis.round() as u64;
+            Some(Millis(millis))
+        }
+        _ => {
+            let got = describe(written);
+            fields.error(
+                "timeout",
+                "range",
+                format!("timeout must be a time up to 10 minutes, as in `10s` (got {got})"),
+            );
+            None
+        }
+    }
+}
+
+/// What a probe found wrong with tools, after what it found there.
+pub(super) fn probed(there: String, bad: &[String]) -> Result<String, String> {
+    if bad.is_empty() {
+        return Ok(there);
+    }
+    Err(format!("{there}; {}", bad.join("; ")))
+}

@@ -1,0 +1,232 @@
+//! Rows as a judge reads them: a JSON array, one object a line, columns in their order, cut at rows and bytes.
+
+use std::fmt::Write as _;
+
+use crate::model::Answer;
+
+/// So many bytes of rows are shown.
+pub(in super::super) const MAX_TEXT: usize = 50_000;
+/// Of bytes that are no text, so many are shown.
+const MAX_HEX: usize = 32;
+
+/// An answer in the making. Holds what is shown and one row more, whatever the statement yields.
+pub(in super::super) struct Rows {
+    /// The keys as JSON, each with what stands before it.
+    keys: Vec<String>,
+    text: String,
+    count: usize,
+    max: usize,
+    cut: Option<Cut>,
+}
+
+#[derive(Clone, Copy)]
+enum Cut {
+    Rows,
+    Bytes,
+}
+
+/// A value to be written.
+pub(in super::super) enum Cell<'a> {
+    /// JSON that stands as it is.
+    Json(&'a str),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl Rows {
+    /// No rows yet, of these columns; of equal names all but the first get a number.
+    pub(in super::super) fn new<'a>(columns: impl Iterator<Item = &'a str>, max: usize) -> Self {
+        let mut taken = indexmap::IndexSet::new();
+        for name in columns {
+            let mut own = name.to_owned();
+            let mut number = 2;
+            while !taken.insert(own.clone()) {
+                own = format!("{name}_{number}");
+                number += 1;
+            }
+        }
+        let key = |(at, name): (usize, &String)| {
+            let mut key = String::from(if at == 0 { "" } else { ", " });
+            quote(&mut key, name);
+            key.push_str(": ");
+            key
+        };
+        Self {
+            keys: taken.iter().enumerate().map(key).collect(),
+            text: String::new(),
+            count: 0,
+            max,
+            cut: None,
+        }
+    }
+
+    /// Takes the next row, whose cells `write` gives one by one. `Ok(false)` once no more are wanted.
+    pub(in super::super) fn row<E>(
+        &mut self,
+        mut write: impl FnMut(usize, &mut String) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        if self.count == self.max {
+            self.cut = Some(Cut::Rows);
+            return Ok(false);
+        }
+        let before = self.text.len();
+        self.text
+            .push_str(if self.count == 0 { "  {" } else { ",\n  {" });
+        for (at, key) in self.keys.iter().enumerate() {
+            self.text.push_str(key);
+            write(at, &mut self.text)?;
+            if self.text.len() > MAX_TEXT {
+                self.cut = Some(Cut::Bytes);
+                // A row is shown as a whole, unless there is no other.
+                if self.count > 0 {
+                    self.text.truncate(before);
+                }
+                return Ok(false);
+            }
+        }
+        self.text.push('}');
+        self.count += 1;
+        Ok(true)
+    }
+
+    /// The answer. `changed` counts the rows that a statement without columns changed.
+    pub(in super::super) fn answer(mut self, changed: u64) -> Answer {
+        if self.keys.is_empty() {
+            return Answer::ok(format!("{changed} {} changed", noun(changed)));
+        }
+        let bytes = self.text.len() as u64;
+        let shown = self.count;
+        let text = match self.cut {
+            None if shown == 0 => "[]\n0 rows".to_owned(),
+            None => format!("[\n{}\n]", self.text),
+            Some(Cut::Rows) => format!("[\n{}\n]\n\n[truncated at {shown} rows]", self.text),
+            Some(Cut::Bytes) if shown == 0 => {
+                self.text.truncate(self.text.floor_char_boundary(MAX_TEXT));
+                format!("[\n{}\n\n[truncated at {MAX_TEXT} bytes]", self.text)
+            }
+            Some(Cut::Bytes) => format!(
+                "[\n{}\n]\n\n[truncated at {MAX_TEXT} bytes, after {shown} {}]",
+                self.text,
+                noun(shown as u64)
+            ),
+        };
+        Answer {
+            truncated: self.cut.is_some(),
+            bytes,
+            content_type: Some("application/json".to_owned()),
+            ..Answer::ok(text)
+        }
+    }
+}
+
+fn noun(count: u64) -> &'static str {
+    if count == 1 { "row" } else { "rows" }
+}
+
+impl Cell<'_> {
+    pub(in super::super) fn write(&self, out: &mut String) {
+        match self {
+            Cell::Json(text) => squeeze(out, text),
+            Cell::Text(text) => quote(out, &text[..text.floor_char_boundary(MAX_TEXT)]),
+            Cell::Bytes(bytes) => {
+                let _infallible = write!(out, "\"{} bytes: ", bytes.len());
+                for byte in bytes.iter().take(MAX_HEX) {
+                    let _infallible = write!(out, "{byte:02x}");
+                }
+                out.push_str(if bytes.len() > MAX_HEX { "…\"" } else { "\"" });
+            }
+        }
+    }
+}
+
+fn quote(out: &mut String, text: &str) {
+    // A text has no value that JSON lacks.
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+/// JSON on one line, numbers and keys as written; cut where the whole would be cut anyway.
+fn squeeze(out: &mut String, json: &str) {
+    let (mut inside, mut escaped) = (false, false);
+    for c in json[..json.floor_char_boundary(MAX_TEXT + 1)].chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => inside = !inside,
+            ' ' | '\t' | '\n' | '\r' if !inside => continue,
+            _ => {}
+        }
+        out.push(c);
+        // As the rows themselves are written.
+        if !inside && matches!(c, ',' | ':') {
+            out.push(' ');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(columns: &[&str], max: usize, rows: &[&[&str]]) -> Answer {
+        let mut all = Rows::new(columns.iter().copied(), max);
+        for row in rows {
+            let more = all.row(|at, out| {
+                Cell::Text(row[at]).write(out);
+                Ok::<(), ()>(())
+            });
+            if more == Ok(false) {
+                break;
+            }
+        }
+        all.answer(0)
+    }
+
+    #[test]
+    fn rows_stand_one_a_line_with_columns_in_order_and_apart() {
+        let shown = answer(&["b", "a", "b", "b_2"], 9, &[&["1", "2", "3", "4"]]);
+        assert_eq!(
+            shown.text,
+            "[\n  {\"b\": \"1\", \"a\": \"2\", \"b_2\": \"3\", \"b_2_2\": \"4\"}\n]"
+        );
+        assert!(!shown.truncated);
+        let two = answer(&["a"], 9, &[&["1"], &["2"]]);
+        assert_eq!(two.text, "[\n  {\"a\": \"1\"},\n  {\"a\": \"2\"}\n]");
+        assert!(serde_json::from_str::<serde_json::Value>(&two.text).is_ok());
+    }
+
+    #[test]
+    fn none_too_many_and_too_long_say_so() {
+        assert_eq!(answer(&["a"], 9, &[]).text, "[]\n0 rows");
+        let many = answer(&["a"], 1, &[&["1"], &["2"]]);
+        assert_eq!(many.text, "[\n  {\"a\": \"1\"}\n]\n\n[truncated at 1 rows]");
+        assert!(many.truncated);
+        let exact = answer(&["a"], 2, &[&["1"], &["2"]]);
+        assert!(!exact.truncated, "two rows of two are all of them");
+        let long = "é".repeat(MAX_TEXT);
+        let one = answer(&["a"], 9, &[&[&long]]);
+        assert!(one.truncated && one.text.ends_with("é\n\n[truncated at 50000 bytes]"));
+        assert!(one.text.len() < MAX_TEXT + 100);
+        let second = answer(&["a"], 9, &[&["1"], &[&long]]);
+        assert_eq!(
+            second.text,
+            "[\n  {\"a\": \"1\"}\n]\n\n[truncated at 50000 bytes, after 1 row]"
+        );
+    }
+
+    #[test]
+    fn bytes_show_their_number_and_json_stands_on_one_line() {
+        let shown = |cell: Cell<'_>| {
+            let mut out = String::new();
+            cell.write(&mut out);
+            out
+        };
+        assert_eq!(shown(Cell::Bytes(&[0, 255])), "\"2 bytes: 00ff\"");
+        let forty = shown(Cell::Bytes(&[1; 40]));
+        assert!(forty.starts_with("\"40 bytes: 0101") && forty.ends_with("01…\""));
+        let json = "{ \"a\" : [1.50,\n 12345678901234567890123],\n \"b \\\" ,\" : null }";
+        assert_eq!(
+            shown(Cell::Json(json)),
+            "{\"a\": [1.50, 12345678901234567890123], \"b \\\" ,\": null}"
+        );
+    }
+}

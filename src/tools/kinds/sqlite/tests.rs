@@ -1,0 +1,574 @@
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::clock::{Clock, FakeClock};
+use crate::diag::yaml::{self, Problems};
+use crate::event::{Emitter, MemoryBlobs, Redactor};
+use crate::model::{CellIx, RawJson, TurnIx};
+use crate::net::{Resolver, SystemResolver};
+use crate::schema::Compiled;
+
+/// Three releases and a picture.
+const FILE: &str = "
+    CREATE TABLE releases (project TEXT, version TEXT, stars INTEGER, score REAL, logo BLOB);
+    INSERT INTO releases VALUES
+        ('beam', '2.69.0', 7900, 2.0, x'89504e47'),
+        ('flink', '2.1.0', 25000, 0.1, NULL),
+        ('it''s', 'a \"b\"', -1, NULL, NULL);
+    CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT);
+    CREATE VIRTUAL TABLE found USING fts5(text);
+    INSERT INTO found VALUES ('the newest release');
+";
+
+struct World {
+    folder: tempfile::TempDir,
+    clock: FakeClock,
+    cancel: CancellationToken,
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join("r.db")).unwrap();
+    db.execute_batch(FILE).unwrap();
+    World {
+        folder,
+        clock: FakeClock::new(),
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// What reading YAML gives, and what is said about it.
+fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn Source>>, Vec<String>) {
+    let doc = yaml::read(&Arc::from(text), Path::new("tools.yaml")).unwrap();
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
+    let cx = SourceCx {
+        name: "files",
+        folder,
+        resolver: &resolver,
+    };
+    let source = read(&mut fields, &cx);
+    fields.finish();
+    let told = problems.into_sorted();
+    (source, told.iter().map(ToString::to_string).collect())
+}
+
+/// A tool with these properties, in this order.
+fn tool_of(source: Arc<dyn Source>, statement: &str, names: &[&str]) -> Arc<dyn Work> {
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|n| ((*n).to_owned(), json!({}))).collect();
+    let schema = json!({"type": "object", "properties": properties});
+    let file = json!({"name": "t", "statement": statement, "maxRows": 3, "inputSchema": schema});
+    let text = file.to_string();
+    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).unwrap();
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let input = Input::Schema(Compiled::compile(&schema).unwrap());
+    source
+        .tool("sqlite-sql", &mut fields, &input)
+        .expect("a good tool")
+}
+
+impl World {
+    fn cx(&self) -> CallCx {
+        let (to, _) = mpsc::channel(64);
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        CallCx {
+            out: Emitter::new(
+                to,
+                Arc::new(MemoryBlobs::default()),
+                Arc::new(Redactor::default()),
+            ),
+            clock,
+            cancel: self.cancel.clone(),
+            cell: CellIx(0),
+            turn: TurnIx(0),
+        }
+    }
+
+    fn source(&self, keys: &str) -> Arc<dyn Source> {
+        let (source, told) = source_of(self.folder.path(), &format!("database: r.db\n{keys}"));
+        assert_eq!(told, Vec::<String>::new());
+        source.unwrap()
+    }
+
+    async fn call(&self, keys: &str, statement: &str, values: &Value) -> Answer {
+        self.raw(keys, statement, &values.to_string()).await
+    }
+
+    async fn raw(&self, keys: &str, statement: &str, values: &str) -> Answer {
+        let values = RawJson::parse(values).unwrap();
+        let object: serde_json::Map<String, Value> = serde_json::from_str(values.get()).unwrap();
+        let names: Vec<&str> = object.keys().map(String::as_str).collect();
+        let tool = tool_of(self.source(keys), statement, &names);
+        let prepared = Prepared {
+            tool: "t".into(),
+            canonical: values.clone(),
+            values,
+            coerced: vec![],
+        };
+        tool.call(&prepared, CallIx(0), &self.cx()).await
+    }
+
+    async fn text(&self, statement: &str, values: &Value) -> String {
+        self.call("", statement, values).await.text
+    }
+
+    /// The one value that a statement yields.
+    async fn one(&self, statement: &str, values: &str) -> String {
+        let text = self.raw("", statement, values).await.text;
+        let inner = text
+            .strip_prefix("[\n  {\"x\": ")
+            .and_then(|t| t.strip_suffix("}\n]"));
+        inner.unwrap_or(&text).to_owned()
+    }
+}
+
+#[tokio::test]
+async fn rows_come_back_in_column_order_with_exact_values() {
+    let all = "SELECT * FROM releases WHERE stars > $1 ORDER BY stars";
+    assert_eq!(
+        world().text(all, &json!({"least": -5})).await,
+        "[\n  {\"project\": \"it's\", \"version\": \"a \\\"b\\\"\", \"stars\": -1, \"score\": null, \"logo\": null},\n  \
+         {\"project\": \"beam\", \"version\": \"2.69.0\", \"stars\": 7900, \"score\": 2.0, \"logo\": \"4 bytes: 89504e47\"},\n  \
+         {\"project\": \"flink\", \"version\": \"2.1.0\", \"stars\": 25000, \"score\": 0.1, \"logo\": null}\n]"
+    );
+}
+
+#[tokio::test]
+async fn every_kind_of_value_is_bound_and_none_is_written_into_the_statement() {
+    let world = world();
+    for (given, kind, back) in [
+        (
+            "\"it's; DROP TABLE notes; --\"",
+            "text",
+            "\"it's; DROP TABLE notes; --\"",
+        ),
+        ("\"\"", "text", "\"\""),
+        ("\"a\\u0000b\"", "text", "\"a\\u0000b\""),
+        ("9223372036854775807", "integer", "9223372036854775807"),
+        ("-9223372036854775808", "integer", "-9223372036854775808"),
+        ("2.0", "real", "2.0"),
+        ("1e3", "real", "1000.0"),
+        ("true", "integer", "1"),
+        ("false", "integer", "0"),
+        ("null", "null", "null"),
+        ("[1, \"b\"]", "text", "\"[1,\\\"b\\\"]\""),
+        (
+            "{\"b\": 1, \"a\": 2}",
+            "text",
+            "\"{\\\"b\\\":1,\\\"a\\\":2}\"",
+        ),
+    ] {
+        let values = format!("{{\"v\": {given}}}");
+        assert_eq!(world.one("SELECT ? AS x", &values).await, back, "{given}");
+        let typed = world.one("SELECT typeof($1) AS x", &values).await;
+        assert_eq!(typed, format!("\"{kind}\""), "{given}");
+    }
+    let large = world
+        .one("SELECT ? AS x", "{\"v\": 9223372036854775808}")
+        .await;
+    assert_eq!(
+        large,
+        "Error: parameter `v`: a whole number has at most 64 bits here"
+    );
+    let large = world.one("SELECT ? AS x", "{\"v\": 1e400}").await;
+    assert_eq!(large, "Error: parameter `v`: the number is out of range");
+}
+
+#[tokio::test]
+async fn parameters_are_found_by_number_order_and_name() {
+    let world = world();
+    let values = "{\"a\": 1, \"b\": 2}";
+    for (statement, expected) in [
+        ("SELECT $2 || $1 || $2 AS x", "\"212\""),
+        ("SELECT ?2 || ?1 AS x", "\"21\""),
+        ("SELECT ? || ? AS x", "\"12\""),
+        ("SELECT :b || @a || $b AS x", "\"212\""),
+        ("SELECT ?2 AS x", "2"),
+        ("SELECT 7 AS x", "7"),
+        (
+            "SELECT $3 AS x",
+            "Error: the statement uses `$3`; the tool has 2 parameters",
+        ),
+        (
+            "SELECT :c AS x",
+            "Error: the statement uses `:c`; the tool has 2 parameters",
+        ),
+        (
+            "SELECT ?,?,? AS x",
+            "Error: the statement uses parameter 3; the tool has 2 parameters",
+        ),
+        (
+            "SELECT $0 AS x",
+            "Error: the statement uses `$0`; the tool has 2 parameters",
+        ),
+    ] {
+        assert_eq!(world.one(statement, values).await, expected, "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_opened_with_json_each() {
+    let several =
+        "SELECT version AS x FROM releases WHERE project IN (SELECT value FROM json_each($1))";
+    let found = world()
+        .one(several, "{\"projects\": [\"beam\", \"nifi\"]}")
+        .await;
+    assert_eq!(found, "\"2.69.0\"");
+}
+
+#[tokio::test]
+async fn reading_includes_views_windows_full_text_and_what_pragmas_tell() {
+    let world = world();
+    for statement in [
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n",
+        "SELECT text FROM found WHERE found MATCH 'newest'",
+        "SELECT name FROM pragma_table_info('notes')",
+        "PRAGMA table_info(notes)",
+        "PRAGMA user_version",
+        "EXPLAIN QUERY PLAN SELECT * FROM notes",
+        "SELECT rank() OVER (ORDER BY stars) FROM releases",
+        "SELECT name FROM sqlite_schema LIMIT 1",
+    ] {
+        let answer = world.call("", statement, &json!({})).await;
+        assert!(
+            !answer.is_error && answer.text.starts_with("[\n  {"),
+            "{statement}: {}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_source_cannot_be_changed_or_left() {
+    let world = world();
+    let before = fs::read(world.folder.path().join("r.db")).unwrap();
+    let other = world.folder.path().join("other.db").display().to_string();
+    let reading = "is not allowed: the source is read-only (`writable: true` opens it)";
+    for (statement, why) in [
+        (
+            "INSERT INTO notes VALUES (1, 'x')",
+            format!("INSERT into notes {reading}"),
+        ),
+        (
+            "UPDATE releases SET stars = 0",
+            format!("UPDATE of releases {reading}"),
+        ),
+        (
+            "DELETE FROM releases",
+            format!("DELETE from releases {reading}"),
+        ),
+        (
+            "WITH d AS (SELECT 1) DELETE FROM releases RETURNING *",
+            format!("DELETE from releases {reading}"),
+        ),
+        (
+            "REPLACE INTO notes VALUES (1, 'x')",
+            format!("INSERT into notes {reading}"),
+        ),
+        (
+            "CREATE TABLE more (x)",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "CREATE TEMP TABLE more (x)",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "DROP TABLE notes",
+            format!("a change of the schema {reading}"),
+        ),
+        (
+            "ALTER TABLE notes RENAME TO n",
+            format!("a change of the schema {reading}"),
+        ),
+        ("REINDEX", String::new()),
+        ("ANALYZE", String::new()),
+        ("VACUUM", String::new()),
+        (&format!("VACUUM INTO '{other}'"), String::new()),
+        (
+            &format!("ATTACH '{other}' AS o"),
+            "ATTACH (or VACUUM) is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA writable_schema = on",
+            "PRAGMA writable_schema is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA user_version = 7",
+            "PRAGMA user_version is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA query_only = off",
+            "PRAGMA query_only is not allowed".to_owned(),
+        ),
+        (
+            "PRAGMA journal_mode = delete",
+            "PRAGMA journal_mode is not allowed".to_owned(),
+        ),
+        (
+            "SELECT load_extension('/tmp/x.so')",
+            "load_extension() is not allowed".to_owned(),
+        ),
+        (
+            "SELECT LOAD_EXTENSION('/tmp/x.so')",
+            "load_extension() is not allowed".to_owned(),
+        ),
+        (
+            "BEGIN",
+            "BEGIN, COMMIT, ROLLBACK or SAVEPOINT is not allowed".to_owned(),
+        ),
+        (
+            "SELECT 1; SELECT 2",
+            "one statement a tool, not several".to_owned(),
+        ),
+    ] {
+        let answer = world.call("", statement, &json!({})).await;
+        assert!(
+            answer.is_error && !answer.transient,
+            "{statement}: {}",
+            answer.text
+        );
+        if !why.is_empty() {
+            assert_eq!(answer.text, format!("Error: {why}"), "{statement}");
+        }
+    }
+    assert_eq!(fs::read(world.folder.path().join("r.db")).unwrap(), before);
+    let left = fs::read_dir(world.folder.path()).unwrap().count();
+    assert_eq!(left, 1, "no other file came to be");
+}
+
+#[tokio::test]
+async fn a_writable_source_is_changed_and_still_not_left() {
+    let world = world();
+    let keys = "writable: true\n";
+    let done = world
+        .call(
+            keys,
+            "INSERT INTO notes (text) VALUES ($1), ('b')",
+            &json!({"t": "a"}),
+        )
+        .await;
+    assert_eq!(
+        (done.text.as_str(), done.is_error),
+        ("2 rows changed", false)
+    );
+    let back = "INSERT INTO notes (text) VALUES ('c') RETURNING id";
+    assert_eq!(
+        world.call(keys, back, &json!({})).await.text,
+        "[\n  {\"id\": 3}\n]"
+    );
+    assert_eq!(
+        world.one("SELECT count(*) AS x FROM notes", "{}").await,
+        "3"
+    );
+    let source = world.source(keys);
+    assert!(source.is_writable() && source.badge().unwrap().contains("r.db may be written to"));
+    assert!(!tool_of(source, back, &[]).read_only());
+    for statement in [
+        "ATTACH ':memory:' AS o",
+        "PRAGMA writable_schema = on",
+        "SELECT load_extension('x')",
+        "UPDATE sqlite_schema SET sql = ''",
+        "VACUUM INTO 'o.db'",
+        "COMMIT",
+    ] {
+        let answer = world.call(keys, statement, &json!({})).await;
+        assert!(answer.is_error, "{statement}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn rows_and_bytes_are_capped_and_the_rest_is_never_held() {
+    let world = world();
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    let answer = world.call("", endless, &json!({})).await;
+    assert_eq!(
+        answer.text,
+        "[\n  {\"i\": 1},\n  {\"i\": 2},\n  {\"i\": 3}\n]\n\n[truncated at 3 rows]"
+    );
+    assert!(answer.truncated);
+    let long = world
+        .call("", "SELECT hex(zeroblob(40000)) AS x", &json!({}))
+        .await;
+    assert!(
+        long.truncated && long.text.len() < 50_100,
+        "{}",
+        long.text.len()
+    );
+    assert!(long.text.ends_with("[truncated at 50000 bytes]"));
+    let huge = world
+        .call("", "SELECT zeroblob(100000000) AS x", &json!({}))
+        .await;
+    assert_eq!(huge.text, "Error: string or blob too big");
+}
+
+/// Counts for ever without a row.
+const FOR_EVER: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+
+#[tokio::test]
+async fn a_statement_that_never_ends_is_stopped_at_its_time() {
+    let world = world();
+    let none = json!({});
+    let call = world.call("timeout: 2s\n", FOR_EVER, &none);
+    let later = async {
+        while world.clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(world.clock.next_wake(), Some(Millis(2000)));
+        world.clock.advance(Millis(2000));
+    };
+    // That the test ends is the proof that SQLite stopped: a runtime waits for its blocking threads.
+    let (answer, ()) = tokio::join!(call, later);
+    assert_eq!(answer.text, "Error: the statement was stopped after 2 s");
+    assert!(answer.is_error && answer.transient);
+}
+
+#[tokio::test]
+async fn a_cancelled_and_an_abandoned_call_stop_too() {
+    let world = world();
+    let none = json!({});
+    world.cancel.cancel();
+    let answer = world.call("", FOR_EVER, &none).await;
+    assert_eq!(answer.text, "Error: the call was cancelled");
+    let other = World {
+        cancel: CancellationToken::new(),
+        ..world
+    };
+    let call = other.call("", FOR_EVER, &none);
+    let started = async {
+        while other.clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = call => panic!("it never ends"),
+        () = started => {}
+    }
+}
+
+#[tokio::test]
+async fn a_locked_file_is_a_passing_failure() {
+    let world = world();
+    let holder = rusqlite::Connection::open(world.folder.path().join("r.db")).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let answer = world.call("", "SELECT * FROM notes", &json!({})).await;
+    assert_eq!(answer.text, "Error: database is locked");
+    assert!(answer.transient);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_statement_is_said_without_the_statement() {
+    let world = world();
+    for (statement, why) in [
+        ("SELECT nothing FROM releases", "no such column: nothing"),
+        ("SELEC 1", "near \"SELEC\": syntax error"),
+        ("SELECT \"beam\" FROM releases", "no such column: beam"),
+        ("-- nothing", ""),
+    ] {
+        let answer = world.call("", statement, &json!({})).await;
+        assert!(answer.text.contains(why), "{statement}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_probe_tells_what_is_there_and_which_statements_are_wrong() {
+    let world = world();
+    let source = world.source("");
+    let version = rusqlite::version();
+    let good = tool_of(Arc::clone(&source), "SELECT $1 FROM releases", &["a"]);
+    // The full-text table is one table, and five that carry it.
+    assert_eq!(
+        source.probe(&world.cx()).await,
+        Ok(format!("SQLite {version}, 8 tables, read-only"))
+    );
+    let bad = tool_of(Arc::clone(&source), "SELECT $2 FROM release", &["a"]);
+    let told = source.probe(&world.cx()).await.unwrap_err();
+    assert!(told.ends_with("tool `t`: no such table: release"), "{told}");
+    drop((good, bad));
+    fs::write(
+        world.folder.path().join("r.db"),
+        "no database at all, but long enough",
+    )
+    .unwrap();
+    let told = source.probe(&world.cx()).await.unwrap_err();
+    assert_eq!(told, "file is not a database");
+    fs::remove_file(world.folder.path().join("r.db")).unwrap();
+    let told = source.probe(&world.cx()).await.unwrap_err();
+    assert_eq!(told, "cannot open r.db: there is no such file");
+}
+
+#[test]
+fn a_source_is_read_strictly() {
+    let world = world();
+    let folder = world.folder.path();
+    let missing = folder.join("gone.db").display().to_string();
+    for (text, expected) in [
+        (
+            "database: r.db\ntimeout: 1m30s\nwritable: false",
+            String::new(),
+        ),
+        ("database: ':memory:'\ntimeout: 0.5", String::new()),
+        (
+            "timeout: 3",
+            "a sqlite source needs `database`, a file".into(),
+        ),
+        (
+            "database: gone.db",
+            format!("there is no file {missing} yet"),
+        ),
+        (
+            "database: file:r.db?mode=rw",
+            "database must be the path of a file".into(),
+        ),
+        (
+            "database: r.db\ntimeout: soon",
+            "timeout must be a time up to 10 minutes, as in `10s` (got the text \"soon\")".into(),
+        ),
+        (
+            "database: r.db\nwriteable: true",
+            "unknown key `writeable`; did you mean `writable`?".into(),
+        ),
+    ] {
+        let told = source_of(folder, text).1.join("\n");
+        assert!(
+            told.contains(&expected) && told.is_empty() == expected.is_empty(),
+            "{text}: {told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn in_memory_a_statement_can_only_compute() {
+    let world = world();
+    let (source, _) = source_of(world.folder.path(), "database: ':memory:'");
+    let tool = tool_of(source.unwrap(), "SELECT $1 + $2 AS sum", &["a", "b"]);
+    let values = RawJson::parse("{\"a\": 20, \"b\": 22}").unwrap();
+    let prepared = Prepared {
+        tool: "t".into(),
+        canonical: values.clone(),
+        values,
+        coerced: vec![],
+    };
+    let answer = tool.call(&prepared, CallIx(0), &world.cx()).await;
+    assert_eq!(answer.text, "[\n  {\"sum\": 42}\n]");
+}
+
+#[test]
+fn a_digest_follows_statement_and_file_and_no_folder() {
+    let (one, two) = (world(), world());
+    let digest =
+        |world: &World, keys, statement| tool_of(world.source(keys), statement, &[]).digest();
+    let first = digest(&one, "", "SELECT 1");
+    assert_eq!(first, digest(&two, "timeout: 3", "SELECT 1"));
+    assert_ne!(first, digest(&one, "", "SELECT 2"));
+}
