@@ -1,11 +1,16 @@
-//! A request that a tool makes, of any method, through the guard.
+//! A request that a tool makes, of any method, through the guard: what of it goes where.
 
-use std::sync::Arc;
+use bytes::Bytes;
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode};
 
-use super::guard::{FetchError, FetchLimits, Guard, HopSink, Page};
-use crate::clock::Clock;
+use super::NetError;
+use super::model::header_map;
+use super::policy::{Target, has_userinfo, raw_text};
+use super::refusal::{Refusal, Rule};
 
-/// What is sent. Headers go to the origin of `url` alone: a redirect elsewhere goes without them.
+/// What is sent. Headers and body go to the origin of `url` alone: a redirect elsewhere goes without them, and so does
+/// all that follows it, a way back included.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
     /// `GET`, `POST` …
@@ -18,15 +23,115 @@ pub struct Asking<'a> {
     pub body: Option<&'a [u8]>,
 }
 
-impl Guard {
-    /// As [`Guard::get`], with a method, headers and a body. Redirects of GET and HEAD are followed, others are a reply.
-    pub async fn send(
-        &self,
-        asking: &Asking<'_>,
-        clock: &Arc<dyn Clock>,
-        limits: FetchLimits,
-        hops: &dyn HopSink,
-    ) -> Result<Page, FetchError> {
-        self.get(asking.url, clock, limits, hops).await
+/// What a fetch says it can read, where its caller says nothing else.
+const ACCEPT: HeaderValue = HeaderValue::from_static(
+    "text/html, text/*;q=0.9, application/json;q=0.9, application/xml;q=0.8, */*;q=0.1",
+);
+
+/// An [`Asking`] in the client's words.
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+}
+
+impl Request {
+    pub(super) fn of(asking: &Asking<'_>) -> Result<Self, NetError> {
+        let bad = |why: String| NetError::BadUrl { why };
+        let method = Method::from_bytes(asking.method.as_bytes())
+            .ok()
+            .filter(|m| *m != Method::CONNECT && *m != Method::TRACE)
+            .ok_or_else(|| bad(format!("`{}` is no method to send", asking.method)))?;
+        let mut headers = header_map(asking.headers)?;
+        // What belongs to the connection decides where a request ends, and `host` whom it is for: never a caller's.
+        if let Some(name) = CONNECTIONS.iter().find(|name| headers.contains_key(**name)) {
+            return Err(bad(format!("the header `{name}` is not a caller's to set")));
+        }
+        headers.entry(header::ACCEPT).or_insert(ACCEPT);
+        // Events are read as they come, which a decoder would hold back.
+        let events = headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .any(|v| String::from_utf8_lossy(v.as_bytes()).contains("text/event-stream"));
+        let encoding = if events { "identity" } else { "gzip" };
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(encoding));
+        Ok(Self {
+            method,
+            headers,
+            body: asking.body.map(Bytes::copy_from_slice),
+        })
     }
+
+    /// Whether redirects are followed: what changes something is not sent to where a reply points.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Forgets what is for the first origin alone.
+    pub(super) fn strip(&mut self) {
+        let encoding = self.headers.remove(header::ACCEPT_ENCODING);
+        self.headers.clear();
+        self.headers.insert(header::ACCEPT, ACCEPT);
+        if let Some(encoding) = encoding {
+            self.headers.insert(header::ACCEPT_ENCODING, encoding);
+        }
+        self.body = None;
+    }
+
+    pub(super) fn build(&self, client: &reqwest::Client, to: &Target) -> reqwest::RequestBuilder {
+        let building = client
+            .request(self.method.clone(), to.url.clone())
+            .headers(self.headers.clone());
+        match &self.body {
+            Some(body) => building.body(body.clone()),
+            None => building,
+        }
+    }
+}
+
+/// Headers of a connection, lower case.
+const CONNECTIONS: [&str; 10] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a header's name is one that [`super::Guard::send`] refuses.
+pub fn is_of_connection(name: &str) -> bool {
+    CONNECTIONS.iter().any(|c| c.eq_ignore_ascii_case(name))
+}
+
+/// Where a reply sends us: the full URL, or why not (with the URL as far as it could be read).
+pub(super) fn redirect(
+    from: &Target,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Result<String, (String, Refusal)>> {
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = headers.get(header::LOCATION)?;
+    let text = String::from_utf8_lossy(location.as_bytes()).into_owned();
+    if let Err(refusal) = raw_text(&text) {
+        return Some(Err((text, refusal)));
+    }
+    // Joining forgets an empty user name, so look before.
+    if has_userinfo(&text) {
+        let refusal = Refusal::new(
+            Rule::Userinfo,
+            "user names and passwords in URLs are refused",
+        );
+        return Some(Err((text, refusal)));
+    }
+    Some(match from.url.join(&text) {
+        Ok(url) => Ok(url.into()),
+        Err(error) => Err((text, Refusal::new(Rule::Parse, error.to_string()))),
+    })
 }

@@ -102,7 +102,9 @@ impl Collector {
 
     /// The body; what a decoder held back included.
     pub(super) fn finish(mut self) -> Result<Body, BodyError> {
+        // A reply to HEAD announces an encoding and has no body.
         if let Decode::Gzip(decoder) = &mut self.decode
+            && self.wire > 0
             && !decoder.get_ref().full
         {
             let ended = decoder.try_finish();

@@ -1,23 +1,20 @@
 //! The way out for URLs that a model, a page or a schema named. Every hop is judged, resolved once, judged again by
 //! address, and dialled at exactly the address that was judged.
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use reqwest::header;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 
-use super::body::{Body, BodyError, Collector, More};
+use super::asking::{Asking, Request, redirect};
 use super::error::classify;
-use super::model::USER_AGENT;
-use super::policy::{Policy, Target, has_userinfo, raw_text};
+use super::page::{Deadline, Page};
+use super::pinned;
+use super::policy::{Policy, Target};
 use super::refusal::{Refusal, Rule};
 use super::resolve::Resolver;
-use super::wait::{ConnectDeadline, within};
 use super::{NetError, Wait, tls};
 use crate::clock::{Clock, Fut};
 use crate::model::{Hop, Millis};
@@ -25,14 +22,17 @@ use crate::model::{Hop, Millis};
 /// At most so many addresses of a name are tried.
 const MAX_DIALS: usize = 4;
 
-/// How long an address gets to connect while others are left.
-const DIAL: Millis = Millis::from_secs(5);
-
 /// How long and how much one guarded fetch may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
     /// For the whole: names, hops, body.
     pub deadline: Millis,
+    /// For the lookup of a hop.
+    pub lookup: Millis,
+    /// For an address to connect, TLS included.
+    pub connect: Millis,
+    /// For a hop's headers, from the first dial.
+    pub headers: Millis,
     /// Redirects followed.
     pub redirects: u8,
     /// Body bytes read from the wire; more is cut.
@@ -46,10 +46,13 @@ pub struct FetchLimits {
 }
 
 impl Default for FetchLimits {
-    /// 10 s, 5 redirects, 2 MiB, 8 MiB, 100:1, 64 KiB.
+    /// 10 s (5 s for a lookup, 5 s to connect, 10 s for headers), 5 redirects, 2 MiB, 8 MiB, 100:1, 64 KiB.
     fn default() -> Self {
         Self {
             deadline: Millis::from_secs(10),
+            lookup: Millis::from_secs(5),
+            connect: Millis::from_secs(5),
+            headers: Millis::from_secs(10),
             redirects: 5,
             wire: 2 << 20,
             decoded: 8 << 20,
@@ -68,6 +71,14 @@ pub enum FetchError {
     /// The deadline of the whole passed.
     #[error("timeout")]
     Timeout,
+    /// One part of it took too long.
+    #[error("timeout after {after} waiting for {what}")]
+    Slow {
+        /// A few words.
+        what: &'static str,
+        /// How long it was given.
+        after: Millis,
+    },
     /// The exchange failed.
     #[error("{0}")]
     Net(#[from] NetError),
@@ -82,16 +93,27 @@ pub enum FetchError {
     Encoding(String),
 }
 
+impl FetchError {
+    /// Whether the same request could succeed later: no connection, a reset, a deadline.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            FetchError::Timeout | FetchError::Slow { .. } => true,
+            FetchError::Net(error) => error.is_transient(),
+            _ => false,
+        }
+    }
+}
+
 /// Is told every hop as it ends, refused ones included.
 pub trait HopSink: Send + Sync {
     /// Takes a hop.
     fn hop(&self, hop: Hop) -> Fut<'_, ()>;
 }
 
-/// Fetches what others named.
+/// Asks what others named.
 ///
-/// https on port 443 at public addresses, unless [`Policy::allow`] names the host. GET only; no proxy, cookie, referrer,
-/// credential or connection of another hop; HTTP/1.1; one deadline.
+/// https on port 443 at public addresses, unless [`Policy::allow`] names the host or [`Policy::origins`] the origin. No
+/// proxy, cookie, referrer, credential or connection of another hop; HTTP/1.1; one deadline.
 pub struct Guard {
     policy: Policy,
     resolver: Arc<dyn Resolver>,
@@ -120,6 +142,15 @@ impl Guard {
     pub fn badge(&self) -> Option<String> {
         let hosts: Vec<String> = self.policy.allow.iter().map(ToString::to_string).collect();
         let mut parts = Vec::new();
+        for origin in &self.policy.origins {
+            let origin = origin.ascii_serialization();
+            let plain = if origin.starts_with("http:") {
+                ", and is asked without encryption"
+            } else {
+                ""
+            };
+            parts.push(format!("{origin} may be private{plain}"));
+        }
         if !hosts.is_empty() {
             parts.push(format!("{} may be private", hosts.join(", ")));
         }
@@ -137,24 +168,38 @@ impl Guard {
         limits: FetchLimits,
         hops: &dyn HopSink,
     ) -> Result<Page, FetchError> {
+        let asking = Asking {
+            method: "GET",
+            url,
+            headers: &[],
+            body: None,
+        };
+        self.send(&asking, clock, limits, hops).await
+    }
+
+    /// As [`Guard::get`], with a method, headers and a body. Redirects of GET and HEAD are followed, a 3xx to any other
+    /// method is a reply.
+    pub async fn send(
+        &self,
+        asking: &Asking<'_>,
+        clock: &Arc<dyn Clock>,
+        limits: FetchLimits,
+        hops: &dyn HopSink,
+    ) -> Result<Page, FetchError> {
         let deadline = Deadline {
             clock: Arc::clone(clock),
             at: clock.now() + limits.deadline,
         };
-        let mut next = url.to_owned();
+        let mut request = Request::of(asking)?;
+        let mut next = asking.url.to_owned();
         let mut redirects: u8 = 0;
         loop {
-            let mut hop = Hop {
-                url: next.clone(),
-                address: None,
-                status: None,
-                refused: None,
-            };
+            let mut hop = hop_to(&next);
             let ended = if redirects > limits.redirects {
                 let why = format!("more than {}", limits.redirects);
                 Err(FetchError::Refused(Refusal::new(Rule::Redirects, why)))
             } else {
-                self.hop(&next, &deadline, limits, &mut hop).await
+                self.hop(&next, &request, &deadline, limits, &mut hop).await
             };
             if let Err(FetchError::Refused(refusal)) = &ended {
                 hop.refused = Some(refusal.to_string());
@@ -162,7 +207,12 @@ impl Guard {
             }
             hops.hop(hop).await;
             let (target, reply) = ended?;
-            match redirect(&target, &reply) {
+            let to = if request.follows() {
+                redirect(&target, reply.status(), reply.headers())
+            } else {
+                None
+            };
+            match to {
                 None => {
                     return Ok(Page {
                         url: next,
@@ -174,16 +224,17 @@ impl Guard {
                     });
                 }
                 Some(Ok(to)) => {
+                    if !target.is_origin_of(&to) {
+                        request.strip();
+                    }
                     next = to;
                     redirects = redirects.saturating_add(1);
                 }
                 Some(Err((written, refusal))) => {
                     let refused = Some(refusal.to_string());
                     hops.hop(Hop {
-                        url: written,
-                        address: None,
-                        status: None,
                         refused,
+                        ..hop_to(&written)
                     })
                     .await;
                     return Err(FetchError::Refused(refusal));
@@ -195,18 +246,21 @@ impl Guard {
     async fn hop(
         &self,
         text: &str,
+        request: &Request,
         deadline: &Deadline,
         limits: FetchLimits,
         hop: &mut Hop,
     ) -> Result<(Target, reqwest::Response), FetchError> {
         let target = self.policy.check(text).map_err(FetchError::Refused)?;
-        let addresses = self.addresses(&target, deadline).await?;
+        let addresses = self.addresses(&target, deadline, limits.lookup).await?;
         for ip in &addresses {
             self.policy
                 .check_address(&target, *ip)
                 .map_err(FetchError::Refused)?;
         }
-        let reply = self.dial(&target, &addresses, deadline, hop).await?;
+        let dialling = self.dial(&target, request, &addresses, deadline, limits, hop);
+        let waited = deadline.phase(limits.headers, "the reply's headers", dialling);
+        let reply = waited.await??;
         hop.status = Some(reply.status().as_u16());
         let size: usize = reply
             .headers()
@@ -227,12 +281,14 @@ impl Guard {
         &self,
         target: &Target,
         deadline: &Deadline,
+        limit: Millis,
     ) -> Result<Vec<IpAddr>, FetchError> {
         if let Some(ip) = target.literal {
             return Ok(vec![ip]);
         }
         let lookup = self.resolver.lookup(&target.name, target.port);
-        let why = match deadline.run(lookup).await? {
+        let looked_up = deadline.phase(limit, "the name's addresses", lookup);
+        let why = match looked_up.await? {
             Ok(mut found) if !found.is_empty() => {
                 let mut known = std::collections::HashSet::new();
                 found.retain(|ip| known.insert(*ip));
@@ -251,8 +307,10 @@ impl Guard {
     async fn dial(
         &self,
         target: &Target,
+        request: &Request,
         addresses: &[IpAddr],
         deadline: &Deadline,
+        limits: FetchLimits,
         hop: &mut Hop,
     ) -> Result<reqwest::Response, FetchError> {
         let config = self.tls(target).await?;
@@ -261,18 +319,10 @@ impl Guard {
         for (done, ip) in addresses.iter().take(tries).enumerate() {
             hop.address = Some(*ip);
             let left = deadline.left();
-            let last = done + 1 == tries;
-            let connect = if last {
-                left
-            } else {
-                Millis(left.0 / (tries - done) as u64).min(DIAL)
-            };
-            let client = client(target, *ip, config.clone(), &deadline.clock, connect)?;
-            let request = client
-                .get(target.url.clone())
-                .header(header::ACCEPT, "text/html, text/*;q=0.9, application/json;q=0.9, application/xml;q=0.8, */*;q=0.1")
-                .header(header::ACCEPT_ENCODING, "gzip");
-            let error = match deadline.run(request.send()).await? {
+            let connect = Millis(left.0 / (tries - done) as u64).min(limits.connect);
+            let client = pinned::client(target, *ip, config.clone(), &deadline.clock, connect)?;
+            let sending = request.build(&client, target).send();
+            let error = match deadline.run(sending).await? {
                 Ok(reply) if reply.remote_addr().is_none_or(|a| a.ip() == *ip) => return Ok(reply),
                 // Cannot happen while the client is pinned; if it ever does, nothing of the reply is used.
                 Ok(_) => {
@@ -290,6 +340,10 @@ impl Guard {
                     }
             );
             failed = match error {
+                NetError::Timeout { after, .. } if deadline.left() > Millis(0) => {
+                    let what = "a connection";
+                    FetchError::Slow { what, after }
+                }
                 NetError::Timeout { .. } => FetchError::Timeout,
                 other => FetchError::Net(other),
             };
@@ -301,6 +355,9 @@ impl Guard {
     }
 
     async fn tls(&self, target: &Target) -> Result<ClientConfig, FetchError> {
+        if target.url.scheme() == "http" {
+            return Ok(tls::none());
+        }
         let ready = Arc::clone(&self.config);
         let roots = self.roots.clone();
         let build = move || {
@@ -331,166 +388,11 @@ impl Guard {
     }
 }
 
-/// The last reply of a fetch, its body still to come.
-pub struct Page {
-    /// Where it came from, after redirects.
-    pub url: String,
-    /// The HTTP status.
-    pub status: u16,
-    host: String,
-    reply: reqwest::Response,
-    deadline: Deadline,
-    limits: FetchLimits,
-}
-
-impl Page {
-    /// A header's value, where it is text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.reply.headers().get(name)?.to_str().ok()
-    }
-
-    /// The size the server announced, in bytes on the wire.
-    pub fn announced(&self) -> Option<u64> {
-        self.header("content-length")?.parse().ok()
-    }
-
-    /// How much of the deadline is left.
-    pub fn left(&self) -> Millis {
-        self.deadline.left()
-    }
-
-    /// Reads the body up to the caps, within what is left of the deadline.
-    pub async fn body(mut self) -> Result<Body, FetchError> {
-        let encodings: Vec<String> = self
-            .reply
-            .headers()
-            .get_all(header::CONTENT_ENCODING)
-            .iter()
-            .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
-            .collect();
-        let encoding = (!encodings.is_empty()).then(|| encodings.join(", "));
-        let mut body = Collector::new(encoding.as_deref(), self.limits.wire, self.limits.decoded)
-            .ok_or_else(|| FetchError::Encoding(encoding.unwrap_or_default()))?;
-        let sort = |error| match error {
-            BodyError::Bomb => FetchError::Bomb(self.limits.ratio),
-            BodyError::Broken => FetchError::Broken,
-        };
-        loop {
-            match self.deadline.run(self.reply.chunk()).await? {
-                Ok(None) => break,
-                Ok(Some(chunk)) => {
-                    if body.push(&chunk, self.limits.ratio).map_err(sort)? == More::No {
-                        break;
-                    }
-                }
-                Err(error) => return Err(classify(&error, &self.host).into()),
-            }
-        }
-        body.finish().map_err(sort)
-    }
-}
-
-impl fmt::Debug for Page {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page")
-            .field("url", &self.url)
-            .field("status", &self.status)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A moment on our clock by which everything must be over.
-struct Deadline {
-    clock: Arc<dyn Clock>,
-    at: Millis,
-}
-
-impl Deadline {
-    fn left(&self) -> Millis {
-        self.at - self.clock.now()
-    }
-
-    async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, FetchError> {
-        within(&*self.clock, self.left(), work)
-            .await
-            .ok_or(FetchError::Timeout)
-    }
-}
-
-/// Where a reply sends us: the full URL, or why not (with the URL as far as it could be read).
-fn redirect(from: &Target, reply: &reqwest::Response) -> Option<Result<String, (String, Refusal)>> {
-    if !matches!(reply.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    let location = reply.headers().get(header::LOCATION)?;
-    let text = String::from_utf8_lossy(location.as_bytes()).into_owned();
-    if let Err(refusal) = raw_text(&text) {
-        return Some(Err((text, refusal)));
-    }
-    // Joining forgets an empty user name, so look before.
-    if has_userinfo(&text) {
-        let refusal = Refusal::new(
-            Rule::Userinfo,
-            "user names and passwords in URLs are refused",
-        );
-        return Some(Err((text, refusal)));
-    }
-    Some(match from.url.join(&text) {
-        Ok(url) => Ok(url.into()),
-        Err(error) => Err((text, Refusal::new(Rule::Parse, error.to_string()))),
-    })
-}
-
-/// A client for one request to one address.
-fn client(
-    target: &Target,
-    ip: IpAddr,
-    config: ClientConfig,
-    clock: &Arc<dyn Clock>,
-    connect: Millis,
-) -> Result<reqwest::Client, FetchError> {
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(config)
-        .https_only(true)
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .http1_only()
-        .http1_max_headers(100)
-        .pool_max_idle_per_host(0)
-        .user_agent(USER_AGENT)
-        .dns_resolver(Pinned {
-            host: target.url.host_str().unwrap_or_default().to_owned(),
-            ip,
-        })
-        .connector_layer(ConnectDeadline {
-            clock: Arc::clone(clock),
-            limit: connect,
-        })
-        .build()
-        .map_err(|error| {
-            FetchError::Net(NetError::Tls {
-                host: target.label(),
-                why: error.to_string(),
-            })
-        })
-}
-
-/// Answers one name with the address that was judged, so that no second lookup can turn. Literals never ask it.
-struct Pinned {
-    host: String,
-    ip: IpAddr,
-}
-
-impl reqwest::dns::Resolve for Pinned {
-    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let answer = if name.as_str().eq_ignore_ascii_case(&self.host) {
-            // Port 0: the URL's port wins.
-            Ok(Box::new(std::iter::once(SocketAddr::new(self.ip, 0))) as reqwest::dns::Addrs)
-        } else {
-            Err(Box::new(io::Error::other("another name than the one judged")) as _)
-        };
-        Box::pin(std::future::ready(answer))
+fn hop_to(url: &str) -> Hop {
+    Hop {
+        url: url.to_owned(),
+        address: None,
+        status: None,
+        refused: None,
     }
 }

@@ -252,7 +252,7 @@ fn endpoint(url: &str) -> Result<url::Url, NetError> {
     Ok(url)
 }
 
-fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetError> {
+pub(super) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, NetError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let bad = || NetError::BadHeader { name: name.clone() };

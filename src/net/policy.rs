@@ -127,7 +127,7 @@ pub(super) struct Target {
     /// The address, where the host is one.
     pub(super) literal: Option<IpAddr>,
     pub(super) port: u16,
-    /// Whether `allow` names exactly this host and port: its addresses need not be public.
+    /// Whether `allow` names exactly this host and port, or `origins` its origin: its addresses need not be public.
     pub(super) exempt: bool,
 }
 
@@ -135,6 +135,11 @@ impl Target {
     /// `host`, or `host:port` where the port is not 443.
     pub(super) fn label(&self) -> String {
         label(&self.name, self.port)
+    }
+
+    /// Whether that URL is of the same origin.
+    pub(super) fn is_origin_of(&self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|other| other.origin() == self.url.origin())
     }
 }
 
@@ -152,7 +157,9 @@ impl Policy {
         raw_text(text)?;
         let mut url =
             Url::parse(text).map_err(|error| Refusal::new(Rule::Parse, error.to_string()))?;
-        if url.scheme() != "https" {
+        // Exactly these: another spelling of the host, such as one with a trailing dot, is another origin.
+        let opened = self.origins.contains(&url.origin());
+        if url.scheme() != "https" && !opened {
             let why = format!(
                 "only https URLs are allowed (got scheme '{}')",
                 url.scheme()
@@ -168,7 +175,7 @@ impl Policy {
             .map(|h| h.to_owned())
             .ok_or_else(|| Refusal::new(Rule::Parse, "URL has no hostname"))?;
         let name = host_name(&host);
-        let port = url.port().unwrap_or(HTTPS);
+        let port = url.port_or_known_default().unwrap_or(HTTPS);
         let refuse = |rule, why: String, allowable| Refusal {
             host: Some(label(&name, port)),
             allowable,
@@ -181,10 +188,8 @@ impl Policy {
                 false,
             ));
         }
-        let exempt = self
-            .allow
-            .iter()
-            .any(|r| r.host == name && r.port.unwrap_or(HTTPS) == port);
+        let allowed = |r: &HostRule| r.host == name && r.port.unwrap_or(HTTPS) == port;
+        let exempt = opened || self.allow.iter().any(allowed);
         let denied = |r: &&HostRule| r.covers(&name) && r.port.is_none_or(|p| p == port);
         if let Some(rule) = self.deny.iter().find(denied) {
             return Err(refuse(

@@ -1,0 +1,153 @@
+//! Connections that are not HTTP, to what the user configured (a database): dialled as it is, private addresses
+//! included, with one lookup and a deadline on our clock. What a model or a page names never comes here.
+
+use std::net::SocketAddr;
+
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+
+use super::resolve::Resolver;
+use super::wait::within;
+use super::{NetError, Wait, tls};
+use crate::clock::Clock;
+use crate::model::Millis;
+
+/// At most so many addresses of a name are tried.
+const MAX_DIALS: usize = 4;
+
+/// Connects to a host by name or address. One lookup; its addresses are tried in turn, all within `limit`.
+pub async fn dial(
+    host: &str,
+    port: u16,
+    resolver: &dyn Resolver,
+    clock: &dyn Clock,
+    limit: Millis,
+) -> Result<TcpStream, NetError> {
+    let label = match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    };
+    let connecting = async {
+        let found = match host.parse() {
+            Ok(ip) => Ok(vec![ip]),
+            Err(_) => resolver.lookup(host, port).await,
+        };
+        let mut why = "the name has no address".to_owned();
+        match found {
+            Err(error) => why = error.to_string(),
+            Ok(found) => {
+                for ip in found.into_iter().take(MAX_DIALS) {
+                    match TcpStream::connect(SocketAddr::new(ip, port)).await {
+                        Ok(stream) => {
+                            // Questions are small, and whoever asks waits for the answer.
+                            let _best_effort = stream.set_nodelay(true);
+                            return Ok(stream);
+                        }
+                        Err(error) => why = error.to_string(),
+                    }
+                }
+            }
+        }
+        Err(NetError::Connect {
+            host: label.clone(),
+            why,
+        })
+    };
+    let connected = within(clock, limit, connecting).await;
+    connected.unwrap_or_else(|| Err(timeout(label, limit)))
+}
+
+/// Connects to a socket file.
+#[cfg(unix)]
+pub async fn dial_unix(
+    path: &std::path::Path,
+    clock: &dyn Clock,
+    limit: Millis,
+) -> Result<tokio::net::UnixStream, NetError> {
+    let host = path.display().to_string();
+    match within(clock, limit, tokio::net::UnixStream::connect(path)).await {
+        Some(connected) => connected.map_err(|error| NetError::Connect {
+            host,
+            why: error.to_string(),
+        }),
+        None => Err(timeout(host, limit)),
+    }
+}
+
+/// A TLS configuration for such a connection: the system's roots, and those of a PEM text where one is given. It names
+/// no protocol.
+pub async fn dial_tls(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
+    let build = move || {
+        let mut config = match ca_pem {
+            Some(pem) => tls::system_and(&tls::certificates(&pem)?),
+            None => tls::system(),
+        }?;
+        config.alpn_protocols.clear();
+        Ok(config)
+    };
+    // Reads the system's roots the first time.
+    let built = tokio::task::spawn_blocking(build).await;
+    built.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn timeout(host: String, after: Millis) -> NetError {
+    NetError::Timeout {
+        host,
+        what: Wait::Connect,
+        after,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::clock::{FakeClock, Fut};
+
+    /// Answers every name with these, or never.
+    struct Names(Option<Vec<IpAddr>>);
+
+    impl Resolver for Names {
+        fn lookup<'a>(&'a self, _: &'a str, _: u16) -> Fut<'a, io::Result<Vec<IpAddr>>> {
+            match &self.0 {
+                Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
+                None => Box::pin(std::future::pending()),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_configured_host_is_dialled_wherever_it_is_and_its_addresses_in_turn() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Nobody listens at the first one.
+        let names = Names(Some(
+            ["127.0.0.9", "127.0.0.1"]
+                .map(|a| a.parse().unwrap())
+                .into(),
+        ));
+        let clock = FakeClock::new();
+        let limit = Millis::from_secs(5);
+        for host in ["db.test", "127.0.0.1"] {
+            let stream = dial(host, port, &names, &clock, limit).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap().ip().to_string(), "127.0.0.1");
+        }
+        let nowhere = dial("db.test", port, &Names(Some(vec![])), &clock, limit).await;
+        let told = nowhere.unwrap_err().to_string();
+        assert!(told.ends_with("the name has no address"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_resolver_that_never_answers_costs_the_limit_and_no_more() {
+        let clock = FakeClock::new();
+        let names = Names(None);
+        let limit = Millis::from_secs(5);
+        let dialling = dial("db.test", 5432, &names, &clock, limit);
+        let over = async { clock.advance(limit) };
+        let (ended, ()) = tokio::join!(dialling, over);
+        let told = ended.unwrap_err();
+        assert!(told.is_transient() && told.to_string().contains("db.test:5432"));
+    }
+}

@@ -1,0 +1,184 @@
+//! The reply to a guarded request, and how its body is read: whole up to the caps, or piece by piece while it comes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::header;
+
+use super::body::{Body, BodyError, Collector, More};
+use super::error::classify;
+use super::guard::{FetchError, FetchLimits};
+use super::wait::within;
+use super::{NetError, Wait};
+use crate::clock::Clock;
+use crate::model::Millis;
+
+/// The last reply of a fetch, its body still to come.
+pub struct Page {
+    /// Where it came from, after redirects.
+    pub url: String,
+    /// The HTTP status.
+    pub status: u16,
+    pub(super) host: String,
+    pub(super) reply: reqwest::Response,
+    pub(super) deadline: Deadline,
+    pub(super) limits: FetchLimits,
+}
+
+impl Page {
+    /// A header's value, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.reply.headers().get(name)?.to_str().ok()
+    }
+
+    /// The size the server announced, in bytes on the wire.
+    pub fn announced(&self) -> Option<u64> {
+        self.header("content-length")?.parse().ok()
+    }
+
+    /// How much of the deadline is left.
+    pub fn left(&self) -> Millis {
+        self.deadline.left()
+    }
+
+    /// Reads the body up to the caps, within what is left of the deadline.
+    pub async fn body(mut self) -> Result<Body, FetchError> {
+        let encoding = self.encoding();
+        let mut body = Collector::new(encoding.as_deref(), self.limits.wire, self.limits.decoded)
+            .ok_or_else(|| FetchError::Encoding(encoding.unwrap_or_default()))?;
+        let sort = |error| match error {
+            BodyError::Bomb => FetchError::Bomb(self.limits.ratio),
+            BodyError::Broken => FetchError::Broken,
+        };
+        loop {
+            match self.deadline.run(self.reply.chunk()).await? {
+                Ok(None) => break,
+                Ok(Some(chunk)) => {
+                    if body.push(&chunk, self.limits.ratio).map_err(sort)? == More::No {
+                        break;
+                    }
+                }
+                Err(error) => return Err(classify(&error, &self.host).into()),
+            }
+        }
+        body.finish().map_err(sort)
+    }
+
+    /// The body piece by piece, for replies that go on for as long as there is news (server-sent events). The deadline of
+    /// the whole ends here: instead no piece may take longer than `idle`, and all of them together are at most `total`
+    /// bytes. An encoded body is refused.
+    pub fn into_stream(self, idle: Millis, total: u64) -> Result<Chunks, FetchError> {
+        if let Some(encoding) = self.encoding()
+            && !matches!(encoding.trim(), "" | "identity")
+        {
+            return Err(FetchError::Encoding(encoding));
+        }
+        Ok(Chunks {
+            host: self.host,
+            reply: self.reply,
+            clock: self.deadline.clock,
+            idle,
+            total,
+            received: 0,
+        })
+    }
+
+    fn encoding(&self) -> Option<String> {
+        let all: Vec<String> = self
+            .reply
+            .headers()
+            .get_all(header::CONTENT_ENCODING)
+            .iter()
+            .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+            .collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("url", &self.url)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A body that comes piece by piece. Dropping it closes the connection.
+pub struct Chunks {
+    host: String,
+    reply: reqwest::Response,
+    clock: Arc<dyn Clock>,
+    idle: Millis,
+    total: u64,
+    received: u64,
+}
+
+impl Chunks {
+    /// The next piece; `None` at the end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let next = within(&*self.clock, self.idle, self.reply.chunk()).await;
+        let chunk = match next {
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => return Err(classify(&error, &self.host).into()),
+            None => {
+                return Err(FetchError::Net(NetError::Timeout {
+                    host: self.host.clone(),
+                    what: Wait::NextByte,
+                    after: self.idle,
+                }));
+            }
+        };
+        self.received += chunk.as_ref().map_or(0, |c| c.len() as u64);
+        if self.received > self.total {
+            return Err(FetchError::Net(NetError::TooLarge {
+                host: self.host.clone(),
+                limit: self.total,
+            }));
+        }
+        Ok(chunk)
+    }
+}
+
+impl fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks")
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A moment on our clock by which everything must be over.
+pub(super) struct Deadline {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) at: Millis,
+}
+
+impl Deadline {
+    pub(super) fn left(&self) -> Millis {
+        self.at - self.clock.now()
+    }
+
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, FetchError> {
+        within(&*self.clock, self.left(), work)
+            .await
+            .ok_or(FetchError::Timeout)
+    }
+
+    /// As [`Deadline::run`], for at most `limit`: `what` says what was waited for.
+    pub(super) async fn phase<T>(
+        &self,
+        limit: Millis,
+        what: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, FetchError> {
+        let left = self.left();
+        if limit >= left {
+            return self.run(work).await;
+        }
+        within(&*self.clock, limit, work)
+            .await
+            .ok_or(FetchError::Slow { what, after: limit })
+    }
+}

@@ -1,0 +1,66 @@
+//! A client that can reach one address only, the one that was judged, and answers no other name.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+
+use super::NetError;
+use super::model::USER_AGENT;
+use super::policy::Target;
+use super::wait::ConnectDeadline;
+use crate::clock::Clock;
+use crate::model::Millis;
+
+/// A client for one request to one address.
+pub(super) fn client(
+    target: &Target,
+    ip: IpAddr,
+    config: ClientConfig,
+    clock: &Arc<dyn Clock>,
+    connect: Millis,
+) -> Result<reqwest::Client, NetError> {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(config)
+        .https_only(target.url.scheme() == "https")
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .http1_only()
+        .http1_max_headers(100)
+        .pool_max_idle_per_host(0)
+        .user_agent(USER_AGENT)
+        .dns_resolver(Pinned {
+            host: target.url.host_str().unwrap_or_default().to_owned(),
+            ip,
+        })
+        .connector_layer(ConnectDeadline {
+            clock: Arc::clone(clock),
+            limit: connect,
+        })
+        .build()
+        .map_err(|error| NetError::Tls {
+            host: target.label(),
+            why: error.to_string(),
+        })
+}
+
+/// Answers one name with the address that was judged, so that no second lookup can turn. Literals never ask it.
+struct Pinned {
+    host: String,
+    ip: IpAddr,
+}
+
+impl reqwest::dns::Resolve for Pinned {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let answer = if name.as_str().eq_ignore_ascii_case(&self.host) {
+            // Port 0: the URL's port wins.
+            Ok(Box::new(std::iter::once(SocketAddr::new(self.ip, 0))) as reqwest::dns::Addrs)
+        } else {
+            Err(Box::new(io::Error::other("another name than the one judged")) as _)
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
