@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use rustix::process::{
 };
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::model::Millis;
@@ -50,15 +51,33 @@ fn signal_group(group: Pid, with: Signal) {
     let _gone = kill_process_group(group, with);
 }
 
+/// How a process ended: known once its leash has ended it, or seen it end.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    status: OnceLock<ExitStatus>,
+    /// It is over.
+    pub(super) over: CancellationToken,
+}
+
+impl Gone {
+    /// How it ended, where it did so by itself.
+    pub(super) fn status(&self) -> Option<ExitStatus> {
+        self.status.get().copied()
+    }
+}
+
 /// A server's process and all that it started. Ended when dropped.
 pub(super) struct Leash {
     child: Option<Child>,
     group: Pid,
+    gone: Arc<Gone>,
+    /// Whether it was dropped once already.
+    dropped: bool,
 }
 
 impl Leash {
     /// Takes a process that leads a group of its own. `None` if it is gone already.
-    pub(super) fn new(child: Child) -> Option<Self> {
+    pub(super) fn new(child: Child, gone: Arc<Gone>) -> Option<Self> {
         let id = i32::try_from(child.id()?).ok()?;
         let group = Pid::from_raw(id)?;
         live().insert(id);
@@ -66,16 +85,22 @@ impl Leash {
         Some(Self {
             child: Some(child),
             group,
+            gone,
+            dropped: false,
         })
     }
 
-    /// Ends it, its standard input being closed: waits, then SIGTERM, then SIGKILL. How its first process ended, if it did
-    /// so by itself.
-    pub(super) async fn end(&mut self) -> Option<ExitStatus> {
-        let mut child = self.child.take()?;
+    /// Ends it, its standard input being closed: waits, then SIGTERM, then SIGKILL.
+    pub(super) async fn end(&mut self) {
         let group = self.group;
+        let Some(child) = &mut self.child else {
+            return;
+        };
         let clock = SystemClock::new();
-        let status = within(&clock, POLITE, child.wait()).await;
+        if let Some(Ok(status)) = within(&clock, POLITE, child.wait()).await {
+            // It is set once: nobody else ends it.
+            let _first = self.gone.status.set(status);
+        }
         for (with, patience) in [(Signal::TERM, FIRM), (Signal::KILL, HARD)] {
             if !is_alive(group) {
                 break;
@@ -90,8 +115,9 @@ impl Leash {
             };
             let _late = within(&clock, patience, gone).await;
         }
+        self.child = None;
         live().remove(&group.as_raw_nonzero().get());
-        status?.ok()
+        self.gone.over.cancel();
     }
 }
 
@@ -100,38 +126,19 @@ impl Drop for Leash {
         let Some(child) = self.child.take() else {
             return;
         };
-        // It stays in the list until it is gone: a runtime that is being shut down runs nothing more.
-        signal_group(self.group, Signal::TERM);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let mut rest = Ending {
-                child,
-                group: self.group,
-            };
-            runtime.spawn(async move { rest.finish().await });
-        }
-    }
-}
-
-/// What is left of a leash that was dropped. Dropped itself, it leaves the group to [`reap_all`].
-struct Ending {
-    child: Child,
-    group: Pid,
-}
-
-impl Ending {
-    async fn finish(&mut self) {
-        let clock = SystemClock::new();
-        let gone = async {
-            while is_alive(self.group) {
-                let _asked = self.child.try_wait();
-                clock.sleep(LOOK).await;
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if !self.dropped => {
+                let mut rest = Self {
+                    child: Some(child),
+                    group: self.group,
+                    gone: Arc::clone(&self.gone),
+                    dropped: true,
+                };
+                runtime.spawn(async move { rest.end().await });
             }
-        };
-        if within(&clock, FIRM, gone).await.is_none() {
-            signal_group(self.group, Signal::KILL);
-            let _gone = within(&clock, HARD, self.child.wait()).await;
+            // A runtime that is being shut down runs nothing more. It stays in the list: [`reap_all`] sees to the rest.
+            _ => signal_group(self.group, Signal::TERM),
         }
-        live().remove(&self.group.as_raw_nonzero().get());
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::link::{Link, short};
+use super::link::Link;
+use super::us::short;
 use super::work::Call;
 use crate::model::{SUBMIT, ToolDecl};
 use crate::schema::Compiled;

@@ -48,6 +48,8 @@ impl Guarded {
             clock,
             limits: FetchLimits {
                 deadline: longest,
+                // A reply in JSON begins when the tool is done.
+                headers: longest,
                 wire: MAX_REPLY,
                 decoded: 4 * MAX_MESSAGE,
                 ..FetchLimits::default()
@@ -76,20 +78,20 @@ impl Way for Guarded {
                 body,
             };
             let head = reply(stream::empty().boxed());
-            let body = page.body().await?;
+            let chunks = page.into_stream(self.limits.deadline, MAX_REPLY)?;
+            // After an error there is nothing more.
+            let body = stream::unfold(Some(chunks), |chunks| async {
+                let mut chunks = chunks?;
+                match chunks.chunk().await {
+                    Ok(Some(bytes)) => Some((Ok(bytes), Some(chunks))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(error), None)),
+                }
+            });
             Ok(Reply {
-                body: stream::once(std::future::ready(Ok(body.bytes.into()))).boxed(),
+                body: body.boxed(),
                 ..head
             })
         })
-    }
-}
-
-/// Whether the same request may succeed later.
-pub(super) fn is_transient(error: &FetchError) -> bool {
-    match error {
-        FetchError::Timeout => true,
-        FetchError::Net(error) => error.is_transient(),
-        _ => false,
     }
 }

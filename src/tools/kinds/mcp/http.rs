@@ -379,7 +379,7 @@ fn failure(error: &FetchError) -> Failure {
     };
     Failure {
         text,
-        transient: super::guarded::is_transient(error),
+        transient: error.is_transient(),
     }
 }
 

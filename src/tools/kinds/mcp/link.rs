@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as Plain, PoisonError};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
-    ClientRequest, Implementation, JsonObject, PaginatedRequestParams, ProtocolVersion, RequestId,
-    ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest,
+    JsonObject, PaginatedRequestParams, ProtocolVersion, RequestId, ServerResult, Tool,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
     serve_client_with_lifecycle,
 };
-use rmcp::{ClientHandler, RoleClient, ServiceError};
+use rmcp::{RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
 use super::failure::Failure;
@@ -20,6 +19,7 @@ use super::guarded::{Guarded, guard};
 use super::http::{Client, Ledger, Way, transport};
 use super::settings::{Place, Settings};
 use super::stdio::{self, Notes};
+use super::us::{Us, short};
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Redactor, ToolFact};
 use crate::model::{CallIx, Hop, visible};
@@ -31,30 +31,6 @@ pub(super) const MAX_TOOLS: usize = 200;
 const MAX_PAGES: usize = 50;
 /// Of an error's text, so much is passed on.
 const MAX_ERROR: usize = 2000;
-
-/// dicta, as servers see it: it asks, and can do nothing for them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Us;
-
-impl ClientHandler for Us {
-    fn get_info(&self) -> ClientConfig {
-        let ours = Implementation::new("dicta", env!("CARGO_PKG_VERSION"));
-        let mut info = ClientConfig::new(ClientCapabilities::default(), ours);
-        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        info
-    }
-
-    // Samplings are refused and questions declined by rmcp; roots it would list, though none were promised.
-    #[expect(deprecated, reason = "servers of today's versions still ask for roots")]
-    async fn list_roots(
-        &self,
-        _context: rmcp::service::RequestContext<RoleClient>,
-    ) -> Result<rmcp::model::ListRootsResult, rmcp::ErrorData> {
-        Err(rmcp::ErrorData::method_not_found::<
-            rmcp::model::ListRootsRequestMethod,
-        >())
-    }
-}
 
 /// An open connection.
 struct Open {
@@ -490,15 +466,4 @@ impl Drop for Asked {
             });
         }
     }
-}
-
-/// A stranger's name, shown whole where it is short.
-pub(super) fn short(text: &str) -> String {
-    const LONGEST: usize = 100;
-    let mut text = visible(text, false).into_owned();
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
-        text.push('…');
-    }
-    text
 }

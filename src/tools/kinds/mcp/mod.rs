@@ -10,8 +10,10 @@ mod failure;
 mod guarded;
 mod http;
 mod link;
+mod secrets;
 mod settings;
 mod stdio;
+mod us;
 mod work;
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_MESSAGE;
-use super::children::Leash;
+use super::children::{Gone, Leash};
 use super::failure::Failure;
 use super::settings::Program;
 use crate::clock::SystemClock;
@@ -46,6 +46,8 @@ const PASSED_ON: [&str; 14] = [
 
 /// How much of what it says on standard error is kept.
 const TAIL: usize = 2048;
+/// How long they are waited for.
+const LAST_WORDS: Millis = Millis(2500);
 /// How much of what is no message is kept.
 const STRAY: usize = 160;
 
@@ -55,6 +57,7 @@ pub(super) struct Notes {
     inner: Mutex<Inner>,
     /// Standard error is at its end.
     silent: CancellationToken,
+    gone: Arc<Gone>,
 }
 
 #[derive(Default)]
@@ -63,8 +66,8 @@ struct Inner {
     tail: VecDeque<u8>,
     /// The beginning of what its standard output held that was no message.
     stray: Vec<u8>,
-    /// Why reading was given up, or how it ended.
-    ended: Option<String>,
+    /// Why reading was given up.
+    given_up: Option<String>,
 }
 
 impl Notes {
@@ -72,21 +75,31 @@ impl Notes {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, why: String) {
-        self.lock().ended.get_or_insert(why);
+    fn give_up(&self, why: String) {
+        self.lock().given_up.get_or_insert(why);
     }
 
     /// What it left to be read, as half a sentence: `; it ended with exit status 1; its last words: …`. Its last words may
     /// still be on their way.
     pub(super) async fn told(&self, dead: bool) -> String {
         if dead {
-            let _late = within(&SystemClock::new(), Millis(1500), self.silent.cancelled()).await;
+            let over = self.lock().given_up.is_none();
+            let last = async {
+                self.silent.cancelled().await;
+                if over {
+                    self.gone.over.cancelled().await;
+                }
+            };
+            let _late = within(&SystemClock::new(), LAST_WORDS, last).await;
         }
         let inner = self.lock();
         let mut told = String::new();
-        if let Some(why) = &inner.ended {
+        if let Some(why) = &inner.given_up {
             told.push_str("; ");
             told.push_str(why);
+        } else if let Some(status) = self.gone.status() {
+            told.push_str("; it ended with ");
+            told.push_str(&status.to_string());
         }
         if !inner.stray.is_empty() {
             told.push_str("; its standard output holds what is no message: ");
@@ -140,9 +153,9 @@ pub(super) fn start(program: &Program) -> Result<(Stdio, Arc<Notes>), Failure> {
             program.command
         )));
     };
-    let leash = Leash::new(child)
-        .ok_or_else(|| Failure::transient(format!("`{}` ended at once", program.command)))?;
     let notes = Arc::new(Notes::default());
+    let leash = Leash::new(child, Arc::clone(&notes.gone))
+        .ok_or_else(|| Failure::transient(format!("`{}` ended at once", program.command)))?;
     tokio::spawn(listen(errors, Arc::clone(&notes)));
     let lines = Lines {
         inner: from,
@@ -153,7 +166,6 @@ pub(super) fn start(program: &Program) -> Result<(Stdio, Arc<Notes>), Failure> {
     let stdio = Stdio {
         messages: AsyncRwTransport::new_client(lines, to).with_max_line_length(MAX_MESSAGE * 2),
         leash,
-        notes: Arc::clone(&notes),
     };
     Ok((stdio, notes))
 }
@@ -238,7 +250,7 @@ impl AsyncRead for Lines {
             if !self.admits(&fresh) {
                 self.over = true;
                 buf.set_filled(before);
-                self.notes.end(format!(
+                self.notes.give_up(format!(
                     "it sent a message of more than {MAX_MESSAGE} bytes"
                 ));
             }
@@ -251,7 +263,6 @@ impl AsyncRead for Lines {
 pub(super) struct Stdio {
     messages: AsyncRwTransport<RoleClient, Lines, ChildStdin>,
     leash: Leash,
-    notes: Arc<Notes>,
 }
 
 impl Transport<RoleClient> for Stdio {
@@ -271,9 +282,7 @@ impl Transport<RoleClient> for Stdio {
     async fn close(&mut self) -> Result<(), io::Error> {
         // A message that the server does not read holds the pipe; it ends with the process then.
         let _stuck = within(&SystemClock::new(), Millis(100), self.messages.close()).await;
-        if let Some(status) = self.leash.end().await {
-            self.notes.end(format!("it ended with {status}"));
-        }
+        self.leash.end().await;
         Ok(())
     }
 }

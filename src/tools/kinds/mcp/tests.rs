@@ -444,3 +444,33 @@ fn secrets_are_known_and_shown_nowhere() {
     assert_eq!(headers.secrets(), ["Bearer hush-4-hush", "hush-4-hush"]);
     assert_eq!(headers.badge(), None);
 }
+
+/// No test: tries the server that `DICTA_TEST_MCP_HAND` describes (settings as JSON), for whoever wants to see a real one.
+#[test]
+fn by_hand() {
+    let Ok(settings) = std::env::var("DICTA_TEST_MCP_HAND") else {
+        return;
+    };
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let calls: Vec<(String, Value)> = serde_json::from_value(settings["calls"].clone()).unwrap();
+    let mut server = settings.clone();
+    server.as_object_mut().unwrap().remove("calls");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut world = World::new();
+        world.cx.clock = Arc::new(crate::clock::SystemClock::new());
+        let source = source_from(server).unwrap();
+        println!("\n{:?}", source.probe(&world.cx).await);
+        let found = source.discover(&world.cx).await.unwrap();
+        for tool in &found {
+            println!("- {} {:?}", tool.decl.name, tool.broken);
+        }
+        for (tool, arguments) in calls {
+            let said = world.call(&found, &tool, arguments).await;
+            println!("{tool}: {said:?}");
+        }
+        for hop in world.hops() {
+            println!("hop {hop:?}");
+        }
+    });
+}

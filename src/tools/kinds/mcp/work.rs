@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 
-use super::link::{Link, short};
+use super::link::Link;
+use super::us::short;
 use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Digest};

@@ -33,7 +33,8 @@ fn host() {
     runtime.shutdown_timeout(Duration::from_millis(200));
 }
 
-fn start(way: &str) -> (Child, u32) {
+/// A host, its output still to be read (or its last words would fail), and its server.
+fn start(way: &str) -> (Child, impl Iterator<Item = std::io::Result<String>>, u32) {
     let mut host = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -46,12 +47,11 @@ fn start(way: &str) -> (Child, u32) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let out = BufReader::new(host.stdout.take().unwrap());
+    let mut out = BufReader::new(host.stdout.take().unwrap()).lines();
     let pid = out
-        .lines()
         .find_map(|line| line.unwrap().strip_prefix("server ")?.parse().ok())
         .expect("the host has a server");
-    (host, pid)
+    (host, out, pid)
 }
 
 /// Who of a process group still runs. What has ended and waits for init does not.
@@ -91,11 +91,12 @@ fn no_child_is_left_after_a_signal_a_panic_or_a_return() {
         ("panic", None, 101),
         ("quit", None, 0),
     ] {
-        let (mut host, server) = start(way);
+        let (mut host, out, server) = start(way);
         if let Some(signal) = signal {
             assert_eq!(running(server).len(), 2, "the server and what it started");
             send(&host, signal);
         }
+        let _rest: Vec<_> = out.collect();
         let ended = host.wait().unwrap();
         assert_eq!(ended.code(), Some(code), "{way}");
         assert_eq!(running(server), Vec::<String>::new(), "{way} {code}");
@@ -108,7 +109,7 @@ fn a_host_that_is_killed_leaves_its_server_a_closed_input() {
         println!("skipped: no /proc here to look for children in");
         return;
     }
-    let (mut host, server) = start("killed");
+    let (mut host, _out, server) = start("killed");
     send(&host, Signal::KILL);
     host.wait().unwrap();
     until_gone(server);

@@ -190,6 +190,8 @@ fn end(code: i32) -> ! {
 
 /// Lives as a program until its standard input ends: longer, if it is stubborn.
 pub(super) fn live(kind: &str) {
+    // The test runner has begun a line.
+    println!();
     if kind == "refuses" {
         eprintln!("no licence");
         end(2);
