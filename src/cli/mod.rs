@@ -30,6 +30,7 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::clock::{Clock, SystemClock};
+use crate::tools::kinds::Reaper;
 use crate::workspace::Env;
 use args::{Cli, Command, RunArgs};
 use output::Streams;
@@ -47,6 +48,8 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::handlers::guard::arm() {
         return code;
     }
+    // However the program ends from here on, what its tools started ends with it.
+    let _children = Reaper;
     let env = Env::of_process();
     let streams = Streams::of_process(&env);
     let cx = Cx {

@@ -22,6 +22,7 @@ use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
+use crate::tools::kinds::Handled;
 use crate::workspace::lint::{EvalTally, same_verdict};
 
 const NOTHING: &str =
@@ -385,6 +386,7 @@ pub(super) struct Signals {
     hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
+    _ours: Handled,
 }
 
 impl Signals {
@@ -398,6 +400,7 @@ impl Signals {
             hangup: listen(SignalKind::hangup())?,
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
+            _ours: Handled::new(),
         })
     }
 

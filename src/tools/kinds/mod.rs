@@ -10,6 +10,8 @@ mod postgres;
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,6 +67,11 @@ pub trait Work: Send + Sync {
     fn digest(&self) -> Digest;
     /// Whether it changes nothing.
     fn read_only(&self) -> bool;
+    /// What its source calls it, where that has tools of its own: a tool declared without `parameters`, `inputSchema` or
+    /// `description` takes them from the one of [`Source::discover`] whose work says the same here.
+    fn remote(&self) -> Option<&str> {
+        None
+    }
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
     /// again is [`Answer::transient`].
     fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;
@@ -125,6 +132,52 @@ pub const KINDS: &[Kind] = &[
         source: "mcp",
         tools: &["mcp"],
         feature: "mcp",
-        read: None,
+        read: MCP,
     },
 ];
+
+#[cfg(feature = "mcp")]
+const MCP: Option<ReadSource> = Some(mcp::read);
+#[cfg(not(feature = "mcp"))]
+const MCP: Option<ReadSource> = None;
+
+/// Ends every process that a source started, when dropped: whoever holds it ends the program, by returning or by a panic.
+#[derive(Debug)]
+pub struct Reaper;
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        reap_all();
+    }
+}
+
+/// Ends every process that a source started. For where the program ends without returning.
+pub fn reap_all() {
+    #[cfg(feature = "mcp")]
+    mcp::reap_all();
+}
+
+/// While one is alive, somebody listens to the signals that end the program, and ends it by returning or with
+/// [`reap_all`]. Else a signal does it, from the first process on that a source started.
+#[derive(Debug)]
+pub struct Handled {
+    #[cfg(feature = "mcp")]
+    _theirs: mcp::Handled,
+}
+
+impl Handled {
+    /// From now on.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            #[cfg(feature = "mcp")]
+            _theirs: mcp::Handled::new(),
+        }
+    }
+}
+
+impl Default for Handled {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,97 @@
+//! The way out of MCP over HTTP: the guard that every tool's requests pass.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::http::{Reply, Way};
+use super::settings::Endpoint;
+use super::{MAX_MESSAGE, Settings};
+use crate::clock::{Clock, Fut};
+use crate::model::Millis;
+use crate::net::{Asking, FetchError, FetchLimits, Guard, HopSink, Policy, Resolver};
+
+/// What all events of one reply may be together: progress, and the answer.
+const MAX_REPLY: u64 = 4 * MAX_MESSAGE as u64;
+/// Beyond the time a call has: the call's own end comes first, and says so.
+const SPARE: Millis = Millis::from_secs(5);
+
+/// The guard, with the limits of a source.
+pub(super) struct Guarded {
+    guard: Guard,
+    clock: Arc<dyn Clock>,
+    limits: FetchLimits,
+}
+
+/// https, port 443 and public addresses, unless the source says `allowPrivate: true`: then its origin, whatever it is.
+pub(super) fn guard(endpoint: &Endpoint, resolver: Arc<dyn Resolver>) -> Guard {
+    let origins = if endpoint.allow_private {
+        vec![endpoint.url.origin()]
+    } else {
+        Vec::new()
+    };
+    Guard::new(
+        Policy {
+            origins,
+            ..Policy::default()
+        },
+        resolver,
+    )
+}
+
+impl Guarded {
+    pub(super) fn new(guard: Guard, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+        let longest = settings.timeout.max(settings.start) + SPARE;
+        Self {
+            guard,
+            clock,
+            limits: FetchLimits {
+                deadline: longest,
+                // A reply in JSON begins when the tool is done.
+                headers: longest,
+                wire: MAX_REPLY,
+                decoded: 4 * MAX_MESSAGE,
+                ..FetchLimits::default()
+            },
+        }
+    }
+}
+
+impl Way for Guarded {
+    fn send<'a>(
+        &'a self,
+        asking: Asking<'a>,
+        hops: &'a dyn HopSink,
+    ) -> Fut<'a, Result<Reply, FetchError>> {
+        Box::pin(async move {
+            let page = self
+                .guard
+                .send(&asking, &self.clock, self.limits, hops)
+                .await?;
+            let header = |name: &str| page.header(name).map(str::to_owned);
+            let reply = |body| Reply {
+                status: page.status,
+                content_type: header("content-type"),
+                session: header("mcp-session-id"),
+                location: header("location"),
+                body,
+            };
+            let head = reply(stream::empty().boxed());
+            let chunks = page.into_stream(self.limits.deadline, MAX_REPLY)?;
+            // After an error there is nothing more.
+            let body = stream::unfold(Some(chunks), |chunks| async {
+                let mut chunks = chunks?;
+                match chunks.chunk().await {
+                    Ok(Some(bytes)) => Some((Ok(bytes), Some(chunks))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(error), None)),
+                }
+            });
+            Ok(Reply {
+                body: body.boxed(),
+                ..head
+            })
+        })
+    }
+}

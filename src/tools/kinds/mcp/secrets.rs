@@ -1,0 +1,135 @@
+//! What of a server's settings is secret, and how it is shown without.
+
+use url::Url;
+
+use super::settings::{Place, Program, Settings};
+
+/// Whether something of this name is likely secret.
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        "key",
+        "token",
+        "secret",
+        "passw",
+        "auth",
+        "credential",
+        "cookie",
+        "pat",
+        "dsn",
+        "session",
+    ]
+    .iter()
+    .any(|part| match *part {
+        // `PATH` and `pattern` are none.
+        "pat" => name == "pat" || name.ends_with("_pat"),
+        part => name.contains(part),
+    })
+}
+
+impl Settings {
+    /// What must never be recorded.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let named = |(name, value): (&String, &String)| names_a_secret(name).then(|| value.clone());
+        let mut found: Vec<String> = match &self.place {
+            Place::Program(program) => {
+                let mut found: Vec<String> = program.env.iter().filter_map(named).collect();
+                found.extend(
+                    program
+                        .hidden_args()
+                        .into_iter()
+                        .filter_map(|(arg, hidden)| {
+                            hidden.then(|| arg.rsplit('=').next().unwrap_or_default().to_owned())
+                        }),
+                );
+                found
+            }
+            Place::Endpoint(endpoint) => {
+                let harmless = ["user-agent", "accept-language", "origin", "referer"];
+                let headers = endpoint
+                    .headers
+                    .iter()
+                    .filter(|(name, _)| !harmless.iter().any(|h| h.eq_ignore_ascii_case(name)));
+                let query = endpoint.url.query_pairs();
+                headers
+                    .map(|(_, value)| value.clone())
+                    .chain(
+                        query
+                            .filter(|(name, _)| names_a_secret(name))
+                            .map(|(_, v)| v.into_owned()),
+                    )
+                    .collect()
+            }
+        };
+        // A header's secret is what follows its scheme.
+        let bare: Vec<String> = found
+            .iter()
+            .filter_map(|value| value.split_once(' '))
+            .filter(|(scheme, _)| {
+                ["bearer", "basic", "token"].contains(&scheme.to_ascii_lowercase().as_str())
+            })
+            .map(|(_, rest)| rest.trim().to_owned())
+            .collect();
+        found.extend(bare);
+        found
+    }
+
+    /// Where it is, without secrets: for people, and for digests.
+    pub(super) fn shown(&self) -> String {
+        match &self.place {
+            Place::Program(program) => {
+                let mut text = program.command.clone();
+                for (arg, hidden) in program.hidden_args() {
+                    text.push(' ');
+                    match (hidden, arg.split_once('=')) {
+                        (false, _) => text.push_str(arg),
+                        (true, Some((name, _))) => {
+                            text.push_str(name);
+                            text.push_str("=…");
+                        }
+                        (true, None) => text.push('…'),
+                    }
+                }
+                text
+            }
+            Place::Endpoint(endpoint) => plain_url(&endpoint.url),
+        }
+    }
+}
+
+impl Program {
+    /// Its arguments, and whether each holds a secret: `--token=…`, or what follows `--token`.
+    fn hidden_args(&self) -> Vec<(&str, bool)> {
+        let mut follows = false;
+        let mut all = Vec::with_capacity(self.args.len());
+        for arg in &self.args {
+            let flag = arg.starts_with('-');
+            let (name, value) = arg
+                .split_once('=')
+                .map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));
+            let secret = names_a_secret(name) && (flag || value.is_some());
+            all.push((
+                arg.as_str(),
+                (follows && !flag) || (secret && value.is_some()),
+            ));
+            follows = secret && flag && value.is_none();
+        }
+        all
+    }
+}
+
+/// A URL without what of its query may be secret.
+pub(super) fn plain_url(url: &Url) -> String {
+    let mut plain = url.clone();
+    plain.set_fragment(None);
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, _)| !names_a_secret(name))
+        .map(|(n, v)| (n.into_owned(), v.into_owned()))
+        .collect();
+    plain.set_query(None);
+    if !kept.is_empty() {
+        plain.query_pairs_mut().extend_pairs(kept);
+    }
+    plain.into()
+}

@@ -1,0 +1,445 @@
+//! How an MCP server is reached, strictly read: from a source of tools.yaml (with places) or from a judge's own entry.
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+use url::Url;
+
+use crate::diag::nearest;
+use crate::diag::yaml::{Fields, describe};
+use crate::model::Millis;
+
+/// For a call, where nothing is said.
+const TIMEOUT: Millis = Millis::from_secs(30);
+/// For starting and shaking hands: `npx` may have to download.
+const START: Millis = Millis::from_secs(60);
+/// The longest of both, in seconds.
+const LONGEST: f64 = 3600.0;
+
+const KNOWN: [&str; 11] = [
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "allowPrivate",
+    "timeout",
+    "startTimeout",
+    "allow",
+    "prefix",
+];
+
+/// Headers that the transport or the connection sets.
+const NOT_THEIRS: [&str; 12] = [
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// All that is said of a server.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) place: Place,
+    /// For a call.
+    pub(super) timeout: Millis,
+    /// For starting it and shaking hands, and for a list of tools.
+    pub(super) start: Millis,
+    /// These tools alone, by the server's names.
+    pub(super) allow: Option<Vec<String>>,
+    /// Stands before the names of its tools.
+    pub(super) prefix: String,
+}
+
+/// Where it is.
+#[derive(Debug)]
+pub(super) enum Place {
+    Program(Program),
+    Endpoint(Endpoint),
+}
+
+/// A program that speaks MCP over its standard input and output.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: IndexMap<String, String>,
+    pub(super) cwd: PathBuf,
+}
+
+/// A server that speaks MCP over streamable HTTP.
+pub(super) struct Endpoint {
+    pub(super) url: Url,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) allow_private: bool,
+}
+
+impl std::fmt::Debug for Endpoint {
+    /// Without headers: they may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("url", &super::secrets::plain_url(&self.url))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keys and values, and where problems with them go.
+pub(super) trait Keys {
+    fn value(&mut self, key: &'static str) -> Option<Value>;
+    fn tell(&mut self, key: &str, why: String);
+}
+
+/// Keys of a file.
+pub(super) struct OfFile<'a, 'd> {
+    pub(super) fields: &'a mut Fields<'d>,
+    pub(super) failed: bool,
+}
+
+impl Keys for OfFile<'_, '_> {
+    fn value(&mut self, key: &'static str) -> Option<Value> {
+        self.fields.value(key).cloned()
+    }
+
+    fn tell(&mut self, key: &str, why: String) {
+        self.failed = true;
+        if self.fields.has(key) {
+            self.fields.error(key, "source", why);
+        } else {
+            self.fields.error_here("source", why);
+        }
+    }
+}
+
+/// Settings of a judge's entry.
+pub(super) struct OfEntry<'a> {
+    pub(super) name: &'a str,
+    pub(super) settings: &'a IndexMap<String, Value>,
+    pub(super) problems: Vec<String>,
+}
+
+impl OfEntry<'_> {
+    /// Names what is none of the keys there are.
+    pub(super) fn refuse_unknown(&mut self) {
+        for key in self
+            .settings
+            .keys()
+            .filter(|key| !KNOWN.contains(&key.as_str()))
+        {
+            let hint = match nearest(key, KNOWN) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has {}", KNOWN.join(", ")),
+            };
+            let name = self.name;
+            self.problems
+                .push(format!("{name}: unknown setting `{key}`; {hint}"));
+        }
+    }
+}
+
+impl Keys for OfEntry<'_> {
+    fn value(&mut self, key: &'static str) -> Option<Value> {
+        self.settings.get(key).cloned()
+    }
+
+    fn tell(&mut self, _key: &str, why: String) {
+        self.problems.push(format!("{}: {why}", self.name));
+    }
+}
+
+/// Reads all keys; what was told makes the settings void. Relative paths count from `folder`.
+pub(super) fn read(keys: &mut dyn Keys, folder: &Path) -> Option<Settings> {
+    let command = keys.value("command");
+    let url = keys.value("url");
+    let place = match (command, url) {
+        (Some(_), Some(_)) => {
+            keys.tell(
+                "url",
+                "a server has a `command` or a `url`, not both".to_owned(),
+            );
+            None
+        }
+        (None, None) => {
+            keys.tell(
+                "command",
+                "an MCP server needs a `command` (a program) or a `url`".to_owned(),
+            );
+            None
+        }
+        (Some(command), None) => {
+            misplaced(keys, &["headers", "allowPrivate"], "url");
+            program(keys, &command, folder).map(Place::Program)
+        }
+        (None, Some(url)) => {
+            misplaced(keys, &["args", "env", "cwd"], "command");
+            endpoint(keys, &url).map(Place::Endpoint)
+        }
+    };
+    let timeout = duration(keys, "timeout", TIMEOUT);
+    let start = duration(keys, "startTimeout", START);
+    let allow = keys.value("allow").map(|list| {
+        let names = texts(keys, "allow", &list);
+        if names.is_empty() {
+            keys.tell("allow", "allow names at least one tool".to_owned());
+        }
+        names
+    });
+    let prefix = match keys.value("prefix") {
+        None => String::new(),
+        Some(Value::String(prefix)) if is_prefix(&prefix) => prefix,
+        Some(other) => {
+            let got = describe(&other);
+            keys.tell("prefix", format!("prefix must begin with a letter or `_` and hold letters, digits, `_` and `-` alone, at most 32 (got {got})"));
+            String::new()
+        }
+    };
+    Some(Settings {
+        place: place?,
+        timeout,
+        start,
+        allow,
+        prefix,
+    })
+}
+
+fn is_prefix(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+fn misplaced(keys: &mut dyn Keys, names: &[&'static str], with: &str) {
+    for name in names {
+        if keys.value(name).is_some() {
+            keys.tell(name, format!("`{name}` goes with `{with}`"));
+        }
+    }
+}
+
+fn program(keys: &mut dyn Keys, command: &Value, folder: &Path) -> Option<Program> {
+    let args = keys.value("args").map(|list| texts(keys, "args", &list));
+    let mut words = match command {
+        // `npx -y @scope/server`: words, where no list says otherwise. Quotes would be a shell's.
+        Value::String(text) if args.is_none() && !folder.join(text).is_file() => {
+            if text.contains(['"', '\'', '\\', '$', '|', '>', '<', ';', '&']) {
+                keys.tell("command", "command is run without a shell: write the program alone, and its arguments as the list `args`".to_owned());
+                return None;
+            }
+            text.split_whitespace().map(str::to_owned).collect()
+        }
+        Value::String(text) => vec![text.trim().to_owned()],
+        Value::Array(_) => texts(keys, "command", command),
+        other => {
+            let got = describe(other);
+            keys.tell("command", format!("command must be a program (got {got})"));
+            return None;
+        }
+    };
+    if words.first().is_none_or(String::is_empty) {
+        keys.tell("command", "command must not be empty".to_owned());
+        return None;
+    }
+    let mut command = words.remove(0);
+    if command.contains('/') {
+        // A path counts from the file that names it, whatever folder the program then runs in.
+        command = folder.join(&command).display().to_string();
+    }
+    words.extend(args.unwrap_or_default());
+    let cwd = match keys.value("cwd") {
+        None => folder.to_owned(),
+        Some(Value::String(path)) if !path.trim().is_empty() => folder.join(path),
+        Some(other) => {
+            let got = describe(&other);
+            keys.tell("cwd", format!("cwd must be a folder (got {got})"));
+            folder.to_owned()
+        }
+    };
+    let env = pairs(keys, "env");
+    for name in env.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            keys.tell("env", format!("`{name}` is no name of a variable"));
+        }
+    }
+    let holds_nul = |text: &String| text.contains('\0');
+    if words.iter().chain(env.values()).any(holds_nul) || command.contains('\0') {
+        keys.tell(
+            "command",
+            "a program's arguments and variables hold no NUL".to_owned(),
+        );
+        return None;
+    }
+    Some(Program {
+        command,
+        args: words,
+        env: env.into_iter().collect(),
+        cwd,
+    })
+}
+
+fn endpoint(keys: &mut dyn Keys, url: &Value) -> Option<Endpoint> {
+    let allow_private = match keys.value("allowPrivate") {
+        None => false,
+        Some(Value::Bool(yes)) => yes,
+        Some(other) => {
+            let got = describe(&other);
+            keys.tell(
+                "allowPrivate",
+                format!("allowPrivate must be true or false (got {got})"),
+            );
+            false
+        }
+    };
+    let headers: Vec<(String, String)> = pairs(keys, "headers").into_iter().collect();
+    for (name, value) in &headers {
+        if NOT_THEIRS.iter().any(|n| n.eq_ignore_ascii_case(name)) {
+            keys.tell(
+                "headers",
+                format!("the header `{name}` is the transport's to set"),
+            );
+        } else if hyper::http::HeaderName::from_bytes(name.as_bytes()).is_err()
+            || hyper::http::HeaderValue::from_str(value).is_err()
+        {
+            keys.tell(
+                "headers",
+                format!("`{name}` is no header, or its value cannot be one"),
+            );
+        }
+    }
+    let parsed = match url {
+        Value::String(text) => Url::parse(text).map_err(|error| error.to_string()),
+        other => Err(format!("got {}", describe(other))),
+    };
+    let url = match parsed {
+        Ok(url) => url,
+        Err(why) => {
+            keys.tell(
+                "url",
+                format!("url must be the address of an MCP server ({why})"),
+            );
+            return None;
+        }
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        keys.tell(
+            "url",
+            "user names and passwords in URLs are refused: use `headers`".to_owned(),
+        );
+        return None;
+    }
+    match url.scheme() {
+        "https" => {}
+        "http" if allow_private => {}
+        "http" => {
+            keys.tell("url", "only https is dialled; `allowPrivate: true` admits http, any port and private addresses for this server".to_owned());
+            return None;
+        }
+        other => {
+            keys.tell(
+                "url",
+                format!("url must begin with https:// (got {other}:)"),
+            );
+            return None;
+        }
+    }
+    Some(Endpoint {
+        url,
+        headers,
+        allow_private,
+    })
+}
+
+/// A number of seconds, or `30s`, `500ms`, `2m`.
+fn duration(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
+    let Some(value) = keys.value(key) else {
+        return usual;
+    };
+    let seconds = match &value {
+        Value::Number(n) => n.as_f64(),
+        Value::String(text) => in_seconds(text.trim()),
+        _ => None,
+    };
+    match seconds.filter(|s| *s > 0.0 && *s <= LONGEST) {
+        Some(seconds) => Millis::from_secs_f64(seconds).max(Millis(1)),
+        None => {
+            let got = describe(&value);
+            keys.tell(
+                key,
+                format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
+            );
+            usual
+        }
+    }
+}
+
+fn in_seconds(text: &str) -> Option<f64> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, of)| Some((text.strip_suffix(unit)?, *of)))
+        .unwrap_or((text, 1.0));
+    Some(number.trim().parse::<f64>().ok()? * unit)
+}
+
+fn texts(keys: &mut dyn Keys, key: &'static str, list: &Value) -> Vec<String> {
+    let Value::Array(items) = list else {
+        let got = describe(list);
+        keys.tell(key, format!("{key} must be a list of texts (got {got})"));
+        return Vec::new();
+    };
+    let mut read = Vec::with_capacity(items.len());
+    for item in items {
+        match plain(item) {
+            Some(text) => read.push(text),
+            None => {
+                let got = describe(item);
+                keys.tell(key, format!("{key} must hold texts (got {got})"));
+            }
+        }
+    }
+    read
+}
+
+fn pairs(keys: &mut dyn Keys, key: &'static str) -> IndexMap<String, String> {
+    let mut read = IndexMap::new();
+    match keys.value(key) {
+        None => {}
+        Some(Value::Object(map)) => {
+            for (name, value) in map {
+                // The value may be a secret: its kind alone is told.
+                match plain(&value) {
+                    Some(text) => drop(read.insert(name, text)),
+                    None => keys.tell(key, format!("{key}: `{name}` must be text")),
+                }
+            }
+        }
+        Some(other) => {
+            let got = describe(&other);
+            keys.tell(
+                key,
+                format!("{key} must be names with their values (got {got})"),
+            );
+        }
+    }
+    read
+}
+
+/// A scalar as text.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(n) => Some(n.to_string()),
+        Value::Bool(b) => Some(b.to_string()),
+        _ => None,
+    }
+}

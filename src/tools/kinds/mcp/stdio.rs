@@ -1,0 +1,288 @@
+//! MCP over the standard input and output of a program that dicta starts.
+//!
+//! rmcp's own child transport is not used: it has no limit of ours on a line, waits for seconds when it closes, and knows
+//! no process groups. Its framing ([`AsyncRwTransport`]) is.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio as Pipe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_MESSAGE;
+use super::children::{Gone, Leash};
+use super::failure::Failure;
+use super::settings::Program;
+use crate::clock::SystemClock;
+use crate::model::{Millis, visible};
+use crate::net::within;
+
+/// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
+const PASSED_ON: [&str; 14] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// How much of what it says on standard error is kept.
+const TAIL: usize = 2048;
+/// How long they are waited for.
+const LAST_WORDS: Millis = Millis(2500);
+/// How much of what is no message is kept.
+const STRAY: usize = 160;
+
+/// What is known of a server's process beside its messages: for error texts.
+#[derive(Default)]
+pub(super) struct Notes {
+    inner: Mutex<Inner>,
+    /// Standard error is at its end.
+    silent: CancellationToken,
+    gone: Arc<Gone>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// The end of its standard error.
+    tail: VecDeque<u8>,
+    /// The beginning of what its standard output held that was no message.
+    stray: Vec<u8>,
+    /// Why reading was given up.
+    given_up: Option<String>,
+}
+
+impl Notes {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_up(&self, why: String) {
+        self.lock().given_up.get_or_insert(why);
+    }
+
+    /// What it left to be read, as half a sentence: `; it ended with exit status 1; its last words: …`. Its last words may
+    /// still be on their way.
+    pub(super) async fn told(&self, dead: bool) -> String {
+        if dead {
+            let over = self.lock().given_up.is_none();
+            let last = async {
+                self.silent.cancelled().await;
+                if over {
+                    self.gone.over.cancelled().await;
+                }
+            };
+            let _late = within(&SystemClock::new(), LAST_WORDS, last).await;
+        }
+        let inner = self.lock();
+        let mut told = String::new();
+        if let Some(why) = &inner.given_up {
+            told.push_str("; ");
+            told.push_str(why);
+        } else if let Some(status) = self.gone.status() {
+            told.push_str("; it ended with ");
+            told.push_str(&status.to_string());
+        }
+        if !inner.stray.is_empty() {
+            told.push_str("; its standard output holds what is no message: ");
+            told.push_str(&shown(&inner.stray));
+        }
+        if !inner.tail.is_empty() {
+            let bytes: Vec<u8> = inner.tail.iter().copied().collect();
+            told.push_str("; its last words: ");
+            told.push_str(&shown(&bytes));
+        }
+        told
+    }
+}
+
+/// Bytes of a stranger on one line.
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    visible(&lines.join(" / "), false).into_owned()
+}
+
+/// Starts a program. The failure says why it cannot be.
+pub(super) fn start(program: &Program) -> Result<(Stdio, Arc<Notes>), Failure> {
+    let mut command = Command::new(&program.command);
+    command
+        .args(&program.args)
+        .env_clear()
+        .envs(
+            PASSED_ON
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
+        .envs(&program.env)
+        .current_dir(&program.cwd)
+        .process_group(0)
+        .stdin(Pipe::piped())
+        .stdout(Pipe::piped())
+        .stderr(Pipe::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| unstartable(program, &error))?;
+    let (Some(to), Some(from), Some(errors)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(Failure::lasting(format!(
+            "`{}` has no pipes",
+            program.command
+        )));
+    };
+    let notes = Arc::new(Notes::default());
+    let leash = Leash::new(child, Arc::clone(&notes.gone))
+        .ok_or_else(|| Failure::transient(format!("`{}` ended at once", program.command)))?;
+    tokio::spawn(listen(errors, Arc::clone(&notes)));
+    let lines = Lines {
+        inner: from,
+        line: 0,
+        over: false,
+        notes: Arc::clone(&notes),
+    };
+    let stdio = Stdio {
+        messages: AsyncRwTransport::new_client(lines, to).with_max_line_length(MAX_MESSAGE * 2),
+        leash,
+    };
+    Ok((stdio, notes))
+}
+
+fn unstartable(program: &Program, error: &io::Error) -> Failure {
+    let name = &program.command;
+    let why = match error.kind() {
+        io::ErrorKind::NotFound if !program.cwd.is_dir() => {
+            format!(
+                "`{name}` cannot be started: there is no folder {}",
+                program.cwd.display()
+            )
+        }
+        io::ErrorKind::NotFound => {
+            format!("`{name}` cannot be started: it is not installed, or not on PATH")
+        }
+        _ => format!("`{name}` cannot be started: {error}"),
+    };
+    Failure::lasting(why)
+}
+
+/// Keeps the end of what a server says on standard error. It never reaches the terminal.
+async fn listen(mut errors: ChildStderr, notes: Arc<Notes>) {
+    let _silent = notes.silent.clone().drop_guard();
+    let mut buffer = [0; 4096];
+    while let Ok(n) = errors.read(&mut buffer).await {
+        if n == 0 {
+            return;
+        }
+        let mut inner = notes.lock();
+        inner.tail.extend(&buffer[..n]);
+        let over = inner.tail.len().saturating_sub(TAIL);
+        inner.tail.drain(..over);
+    }
+}
+
+/// Reads what a server writes, up to a line that is too long: then it ends.
+struct Lines {
+    inner: ChildStdout,
+    /// How long the line is so far.
+    line: usize,
+    over: bool,
+    notes: Arc<Notes>,
+}
+
+impl Lines {
+    /// Whether all of this may be read.
+    fn admits(&mut self, bytes: &[u8]) -> bool {
+        for (at, part) in bytes.split(|b| *b == b'\n').enumerate() {
+            if at > 0 {
+                self.line = 0;
+            }
+            let begins = part.iter().find(|b| !b.is_ascii_whitespace());
+            if self.line == 0 && begins.is_some_and(|b| *b != b'{') {
+                let mut inner = self.notes.lock();
+                if inner.stray.is_empty() {
+                    inner.stray.extend(part.iter().take(STRAY));
+                }
+            }
+            self.line += part.len();
+            if self.line > MAX_MESSAGE {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl AsyncRead for Lines {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.over {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if matches!(read, Poll::Ready(Ok(()))) {
+            let fresh = buf.filled()[before..].to_vec();
+            if !self.admits(&fresh) {
+                self.over = true;
+                buf.set_filled(before);
+                self.notes.give_up(format!(
+                    "it sent a message of more than {MAX_MESSAGE} bytes"
+                ));
+            }
+        }
+        read
+    }
+}
+
+/// The transport: messages, and the process behind them.
+pub(super) struct Stdio {
+    messages: AsyncRwTransport<RoleClient, Lines, ChildStdin>,
+    leash: Leash,
+}
+
+impl Transport<RoleClient> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        self.messages.send(item)
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+        self.messages.receive()
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        // A message that the server does not read holds the pipe; it ends with the process then.
+        let _stuck = within(&SystemClock::new(), Millis(100), self.messages.close()).await;
+        self.leash.end().await;
+        Ok(())
+    }
+}
