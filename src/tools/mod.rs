@@ -33,6 +33,7 @@ pub use auth::{AuthService, Claims};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
+pub(crate) use page::unshown_in;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
 pub use seen::Seen;
 
