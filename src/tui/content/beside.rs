@@ -70,8 +70,11 @@ impl Difference {
                     .extend(ranges(&new, to.start, to.len(), Role::Added));
             }
             for (nth, token) in from.enumerate() {
-                // What has no partner stands where the next thing came, or went on.
-                let partner = to.start + nth.min(to.len().saturating_sub(1));
+                // What has no partner stands where what was before it does: a comma too many ends its row.
+                let partner = match to.len() {
+                    0 => to.start.saturating_sub(1),
+                    some => to.start + nth.min(some - 1),
+                };
                 let row = line_of(partner);
                 if let (Some(row), Some(at)) = (out.rows.get_mut(row), old.get(token)) {
                     let begins = row.start == row.end;
@@ -266,12 +269,12 @@ mod tests {
     #[test]
     fn what_a_repair_changed_stands_in_its_row_with_a_sign() {
         assert_eq!(
-            rows(URL, r#"{"url":"https://a.example/x"}"#, 63),
+            rows(URL, r#"{"url":"https://a.example/x"}"#, 65),
             [
-                "as received                    │ canonical",
-                "{                              │ {",
+                "as received                     │ canonical",
+                "{                               │ {",
                 "  'url': \"https://a.example/x\", ≠   \"url\": \"https://a.example/x\"",
-                "}                              │ }",
+                "}                               │ }",
             ]
         );
     }

@@ -271,9 +271,11 @@ fn refused<'a>(ink: &Ink<'a>, call: &'a CallState, out: &mut Vec<Block<'a>>) {
 fn meaning(rule: &str) -> &'static str {
     match rule {
         "parse" => " (the arguments are no JSON object)",
-        "schema" | "parameters" => " (the tool's parameters)",
+        "schema" | "parameters" | "arguments" => " (the tool's parameters)",
         "seen" => " (nobody had named that address)",
         "after" => " (another tool comes before it)",
+        "max_calls" => " (calls of this tool are counted)",
+        "auth" => " (nobody is signed in who may call it)",
         "frozen" => " (evidence is frozen)",
         "not_yet" => " (a verdict beside other calls)",
         _ => "",
