@@ -180,6 +180,8 @@ pub struct CallState {
     pub finished: Option<(Answered, Source, Millis)>,
     /// A miss: evidence is frozen and held no answer for this call.
     pub missed: bool,
+    /// When it was received and, once it runs, when it was started.
+    pub at: (Millis, Option<Millis>),
 }
 
 impl RunState {
@@ -221,7 +223,7 @@ impl RunState {
                 call,
                 fact,
             } => {
-                self.with(*cell, |c| c.tool(*turn, *call, fact));
+                self.with(*cell, |c| c.tool(*turn, *call, fact, event.at));
                 self.missed(*cell, *turn, *call, fact);
             }
             Kind::Paused { cell, at } => self.with(*cell, |c| c.phase = Phase::Paused(*at)),
@@ -410,19 +412,19 @@ impl CellState {
         self.phase = phase;
     }
 
-    fn tool(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact) {
+    fn tool(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact, at: Millis) {
         let Some(turn) = self.turn_mut(turn) else {
             return;
         };
         let calls = &mut turn.calls;
-        let at = usize::from(call.0);
-        if at >= calls.len() && at < MAX_INDEX {
-            calls.resize_with(at + 1, CallState::default);
+        let nth = usize::from(call.0);
+        if nth >= calls.len() && nth < MAX_INDEX {
+            calls.resize_with(nth + 1, CallState::default);
         }
-        let Some(call) = calls.get_mut(at) else {
+        let Some(call) = calls.get_mut(nth) else {
             return;
         };
-        call.apply(fact);
+        call.apply(fact, at);
         let running = calls
             .iter()
             .filter(|c| c.started && c.finished.is_none())
@@ -445,9 +447,10 @@ impl AttemptState {
 }
 
 impl CallState {
-    fn apply(&mut self, fact: &ToolFact) {
+    fn apply(&mut self, fact: &ToolFact, at: Millis) {
         match fact {
             ToolFact::Received { id, name, raw } => {
+                self.at.0 = at;
                 self.id.clone_from(id);
                 self.name.clone_from(name);
                 self.raw.clone_from(raw);
@@ -461,7 +464,10 @@ impl CallState {
                 self.coerced.clone_from(coerced);
             }
             ToolFact::Rejected { rule, text } => self.rejected = Some((rule.clone(), text.clone())),
-            ToolFact::Started => self.started = true,
+            ToolFact::Started => {
+                self.started = true;
+                self.at.1 = Some(at);
+            }
             ToolFact::Hop(hop) => self.hops.push(hop.clone()),
             ToolFact::Finished {
                 answer,

@@ -243,7 +243,9 @@ impl Stats {
             return;
         }
         match fact {
-            TurnFact::Started { request, .. } => open.request = request.iter().map(size).sum(),
+            TurnFact::Started { request, .. } => {
+                open.request = request.iter().map(size).fold(0, u64::saturating_add);
+            }
             TurnFact::AttemptStarted { .. } => {
                 open.calls += 1;
                 open.began = Some(at);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::human::words;
 use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
-use crate::model::{CellResult, SUBMIT, Verdict, counted};
+use crate::model::{CellResult, RawJson, SUBMIT, Verdict, counted};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
@@ -170,6 +170,14 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     for change in &call.changes {
         let _infallible = writeln!(out, "changed {}: {}", change.path, change.what);
     }
+    for change in &call.coerced {
+        let _infallible = writeln!(out, "coerced {}: {}", change.path, change.what);
+    }
+    let written = call.canonical.as_ref().map_or(&*call.raw, RawJson::get);
+    let values = call.values.as_ref().filter(|_| call.name != SUBMIT);
+    if let Some(values) = values.filter(|values| values.get() != written) {
+        let _infallible = writeln!(out, "called with: {}", values.get());
+    }
     if let Some((rule, text)) = &call.rejected {
         let what = if call.missed {
             "a miss: refused"
@@ -210,6 +218,9 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
                 "fetched content"
             },
         );
+        if let Some(why) = &call.retried {
+            let _infallible = writeln!(out, "tried again after: {why}");
+        }
         let cut = if answer.truncated { ", cut" } else { "" };
         let kind = answer
             .content_type
@@ -217,6 +228,10 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             .map(|k| format!(", {k}"))
             .unwrap_or_default();
         let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
+        if answer.hidden > 0 {
+            let count = counted(answer.hidden, "character");
+            let _infallible = writeln!(out, "hidden: {count} that a browser does not show");
+        }
         let _infallible = writeln!(out, "{}", piece_text(&answer.text, blobs));
     }
 }

@@ -14,6 +14,7 @@ mod layout;
 mod unshown;
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use html5ever::tendril::StrTendril;
@@ -54,9 +55,11 @@ pub(super) fn render(
     tokenizer.end();
     let writer = tokenizer.sink.0.into_inner();
     let hidden = writer.unshown.count();
+    let (text, marks) = writer.finish();
     Some(Rendered {
-        text: writer.finish(),
+        text,
         hidden,
+        marks,
     })
 }
 
@@ -67,6 +70,8 @@ pub(super) struct Rendered {
     /// Characters of the page that a browser does not show, as far as its elements say so themselves. They are in the
     /// text: what is folded away and what is hidden from people look the same here.
     pub(super) hidden: u64,
+    /// Where in the text they stand: in order, apart.
+    pub(super) marks: Vec<Range<usize>>,
 }
 
 struct Sink(RefCell<Writer>);
@@ -93,10 +98,13 @@ impl TokenSink for Sink {
                 }
             }
             Token::CharacterTokens(text) => {
-                if writer.skip.is_none() && !writer.in_title {
-                    writer.unshown.text(&text);
-                }
+                let counts = writer.skip.is_none() && !writer.in_title;
+                let hides = counts && writer.unshown.text(&text);
+                let from = writer.mark();
                 writer.text(&text);
+                if hides {
+                    writer.hides(from);
+                }
             }
             _ => {}
         }

@@ -33,6 +33,7 @@ pub use auth::{AuthCx, AuthService, Claims, verify};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
+pub(crate) use page::unshown_in;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
 pub use resolve::{build, check, check_entry, names, open, open_one};
 pub use seen::Seen;

@@ -1,6 +1,7 @@
 //! A fetched body as text: what may be shown, in which encoding, laid out how, cut where.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,7 +106,7 @@ pub(super) async fn read(
     let rendered = net::within(clock, patience, work).await;
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
-        Some(Ok(Some(html::Rendered { text, hidden }))) if !text.is_empty() => {
+        Some(Ok(Some(html::Rendered { text, hidden, .. }))) if !text.is_empty() => {
             return Some(Shown { text, hidden });
         }
         Some(Ok(Some(_))) => "the page holds no text beside its scripts",
@@ -113,6 +114,26 @@ pub(super) async fn read(
         Some(Err(_)) => "the page's HTML could not be read",
     };
     Some(format!("[{why}; this is its source]\n\n{source}").into())
+}
+
+/// Where in the text of a page, as it was shown, a browser does not show it. The body is read again and only as far as it
+/// comes to the same text: a cut body, or a page that another version read otherwise, has no such places.
+pub(crate) fn unshown_in(
+    bytes: &[u8],
+    content_type: Option<&str>,
+    shown: &str,
+) -> Vec<Range<usize>> {
+    let text = decode(bytes, content_type, Kind::of(content_type));
+    let never = AtomicBool::new(false);
+    let Some(read) = html::render(&text, None, shown.len(), &never) else {
+        return Vec::new();
+    };
+    let pairs = read.text.bytes().zip(shown.bytes());
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let same = shown.floor_char_boundary(same);
+    let clipped = |at: Range<usize>| at.start..at.end.min(same);
+    let marks = read.marks.into_iter().map(clipped);
+    marks.filter(|at| at.start < at.end).collect()
 }
 
 /// Bytes as text: byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: what does
@@ -264,6 +285,23 @@ mod tests {
         let expected =
             "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
         assert!(shown.unwrap().text.starts_with(expected));
+    }
+
+    #[tokio::test]
+    async fn what_a_browser_hides_is_found_again_in_what_was_shown() {
+        let page = "<title>T</title><p>seen<p style='display:none'>ghost <b>gh\u{200b}ost</b><p>seen <span hidden>and gone</span> on \
+                    <a href=https://b.example>link</a>";
+        let kind = Some("text/html");
+        let text = shown(page.as_bytes(), kind).await.unwrap();
+        let found = |text: &str| -> Vec<String> {
+            let marks = unshown_in(page.as_bytes(), kind, text);
+            marks.into_iter().map(|at| text[at].to_owned()).collect()
+        };
+        assert_eq!(found(&text), ["ghost gh\u{200b}ost", "and gone"]);
+        let (cut, _) = cut(text, 20, None);
+        assert_eq!(found(&cut), ["ghost gh\u{200b}"]);
+        assert!(found("something else").is_empty());
+        assert!(unshown_in(&[0xff, 0, 1], None, "").is_empty());
     }
 
     #[test]

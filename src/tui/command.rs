@@ -282,7 +282,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: Command::PreviousMessage, id: "message.previous", title: "message before", scope: Scope::Transcript, keys: &["{"], group: "Trace", hint: 0, enabled: enabled::transcript,
         help: "The message before." },
     CommandSpec { command: Command::Raw, id: "raw", title: "raw", scope: Scope::Global, keys: &["x"], group: "Trace", hint: 0, enabled: always,
-        help: "The shown pane's text as it was sent or received." },
+        help: "As it was sent or received: the request, the arguments to the byte, the body of a page; and back." },
     CommandSpec { command: Command::CopyValue, id: "copy.value", title: "copy the pane's text", scope: Scope::Global, keys: &["y v"], group: "Copying", hint: 0, enabled: enabled::text,
         help: "Copies the text of the focused pane." },
     CommandSpec { command: Command::CopyMessage, id: "copy.message", title: "copy the message", scope: Scope::Global, keys: &["y m"], group: "Copying", hint: 0, enabled: enabled::transcript,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::content::Unshown;
 use super::model::cells::RowId;
 use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::RequestKey;
@@ -70,6 +71,8 @@ pub(crate) enum Effect {
         lang: Lang,
         text: Arc<str>,
     },
+    /// Find where a browser does not show what a page says; told as looks.
+    FindUnshown { dir: PathBuf, page: Unshown },
     /// Read a transcript; from the run's blob where the file no longer holds it.
     ReadDocument {
         transcript: TranscriptRef,

@@ -2,9 +2,13 @@
 //!
 //! Blocking I/O: the runtime calls these off the screen's thread. Errors are sentences.
 
+mod hex;
+
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::content::Unshown;
 use super::model::document::Doc;
 use super::model::marks::{EvalOf, MarksKey};
 use super::model::request::{Request, RequestKey};
@@ -13,6 +17,8 @@ use crate::event::{BlobSource as _, Kind, Piece, Rope, RunEvent, RunState, Settl
 use crate::handlers::{Compiled, Home, Mark, Registry, Subject};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
+use crate::theme::Role;
+use crate::tools::unshown_in;
 use crate::transcript::{Span, TranscriptFile, parse};
 
 /// Events between two looks at whether anybody still waits.
@@ -124,12 +130,31 @@ fn at_zero(mut kind: Kind) -> Kind {
     kind
 }
 
-/// A blob's text; bytes that are no UTF-8 are replaced, which shows.
+/// A blob's text. Of a text in another encoding the bytes that are no UTF-8 are replaced, which shows; what is no text is
+/// told as hexadecimal numbers.
 pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
-    let bytes = FolderBlobs::of_run(dir)
+    let bytes = bytes_named(dir, blob)?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(error) if hex::is_binary(error.as_bytes()) => hex::dump(error.as_bytes()).into(),
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
+    })
+}
+
+fn bytes_named(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
+    FolderBlobs::of_run(dir)
         .get(&blob.hash)
-        .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))?;
-    Ok(String::from_utf8_lossy(&bytes).into())
+        .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
+}
+
+/// Where a browser does not show what a page says: its body is read as it was when it was fetched. Empty where that comes
+/// to another text.
+pub(crate) fn find_unshown(dir: &Path, page: &Unshown) -> Vec<(Range<usize>, Role)> {
+    let Ok(bytes) = bytes_named(dir, &page.raw) else {
+        return Vec::new();
+    };
+    let found = unshown_in(&bytes, page.content_type.as_deref(), &page.text);
+    found.into_iter().map(|at| (at, Role::Hostile)).collect()
 }
 
 /// A request, readable, beside that of the turn before.

@@ -1,4 +1,4 @@
-//! Records `sample-runs/runs` anew: `cargo run --example record-samples`.
+//! Records `sample-runs/runs` anew: `cargo run --example record-samples`, and of it only some with `-- page orders`.
 //!
 //! Runs dicta's own library over the demo, against a scripted judge (`tests/it/support/wire.rs`) and the demo's pages on a
 //! TLS server (`web`), both on loopback. What comes out is what dicta recorded, with real time between the
@@ -68,7 +68,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs");
     let pages = web::serve(pages::load(&samples.join("demo/pages")));
     let runtime = tokio::runtime::Runtime::new()?;
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |run: &str| wanted.is_empty() || wanted.iter().any(|name| run.ends_with(name));
     for recording in script::recordings() {
+        if !is_wanted(recording.run) {
+            continue;
+        }
         runtime.block_on(record(&samples, &pages, recording))?;
     }
     Ok(())

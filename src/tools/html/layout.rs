@@ -1,6 +1,7 @@
 //! Where the text of a page goes: lines, blanks, prefixes, and the list of links. Knows no tags.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use url::Url;
 
@@ -40,6 +41,8 @@ pub(super) struct Writer {
     pub(super) links: Vec<(String, String)>,
     /// What a browser does not show of it.
     pub(super) unshown: Unshown,
+    /// Where that stands in the text.
+    pub(super) marks: Vec<Range<usize>>,
 }
 
 impl Writer {
@@ -61,6 +64,7 @@ impl Writer {
             link: None,
             links: Vec::new(),
             unshown: Unshown::default(),
+            marks: Vec::new(),
         }
     }
 
@@ -163,6 +167,22 @@ impl Writer {
         }
     }
 
+    /// Where the text is that comes next.
+    pub(super) fn mark(&self) -> usize {
+        self.out.trim_end_matches(' ').len()
+    }
+
+    /// What came since then is not shown by a browser.
+    pub(super) fn hides(&mut self, from: usize) {
+        let blank = self.out[from..].len() - self.out[from..].trim_start().len();
+        let (start, end) = (from + blank, self.out.len());
+        match self.marks.last_mut() {
+            _ if start >= end => {}
+            Some(last) if last.end >= from => last.end = end,
+            _ => self.marks.push(start..end),
+        }
+    }
+
     /// Writes the breaks that are due and the line's prefix.
     pub(super) fn start_line(&mut self) {
         if self.breaks > 0 {
@@ -219,12 +239,13 @@ impl Writer {
         }
     }
 
-    pub(super) fn finish(mut self) -> String {
+    /// The whole text, and where in it a browser does not show it.
+    pub(super) fn finish(mut self) -> (String, Vec<Range<usize>>) {
         self.end_link();
         let body = self.out.trim_end();
         if body.is_empty() {
             // A title alone is no page: the caller shows the source instead.
-            return String::new();
+            return (String::new(), Vec::new());
         }
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut text = String::with_capacity(body.len() + title.len() + 2);
@@ -232,14 +253,18 @@ impl Writer {
             text.push_str(&title);
             text.push_str("\n\n");
         }
-        text.push_str(body.trim_start_matches('\n'));
+        let blank = body.len() - body.trim_start_matches('\n').len();
+        let moved = |at: usize| text.len() + at.clamp(blank, body.len()) - blank;
+        let marks = self.marks.iter().map(|at| moved(at.start)..moved(at.end));
+        let marks: Vec<Range<usize>> = marks.filter(|at| !at.is_empty()).collect();
+        text.push_str(&body[blank..]);
         if !self.links.is_empty() {
             text.push_str("\n\nLinks:");
             for (to, said) in &self.links {
                 let _infallible = write!(text, "\n- {said}: {to}");
             }
         }
-        text
+        (text, marks)
     }
 }
 

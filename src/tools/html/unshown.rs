@@ -60,16 +60,19 @@ impl Unshown {
             .map_or_else(Shown::default, |open| open.shown)
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    /// Counts a text, if a browser does not show it; whether that is so.
+    pub(super) fn text(&mut self, text: &str) -> bool {
         let shown = self.shown();
         let same = match (shown.colour, shown.ground) {
             (Some(colour), Ground::Known(ground)) => colour == ground,
             (Some(WHITE), Ground::Page) => !self.sheets,
             _ => false,
         };
-        if shown.hides || same {
+        let hides = shown.hides || same;
+        if hides {
             self.count += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
         }
+        hides
     }
 
     pub(super) fn open(&mut self, tag: &Tag) {

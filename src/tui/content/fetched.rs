@@ -1,15 +1,21 @@
-//! What the tool answered: status, hops, addresses, bytes, truncation, and the text.
+//! What the tool answered: the requests it took, size, kind, where the answer came from, what a browser hides of it, and
+//! the text as the model got it; or the body as it was received.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::{Ink, Text, gap, no_cell, rich, size};
+use super::hops::hops;
+use super::{Ink, Text, Unshown, gap, no_cell, over, rich, size};
 use crate::event::{Answered, CallState, Piece, Source as From};
-use crate::model::{Hop, Millis, SUBMIT};
+use crate::model::{Millis, SUBMIT, count_invisible, counted};
 use crate::theme::{Lang, Role};
 use crate::tui::model::Model;
-use crate::tui::model::texts::Read;
+use crate::tui::model::texts::{Named, Read, unshown_key};
 use crate::tui::model::trace::{Shown, call_at, fetch_number, forming, shown};
 use crate::tui::widget::flow::{Block, Source};
+
+/// Larger texts are not counted through for every frame, in bytes.
+const COUNTED: usize = 64 << 10;
 
 /// The pane's text.
 pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
@@ -35,14 +41,24 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     }
     let mut out = Vec::new();
     if let Some(number) = fetch_number(turns, turn, at) {
-        out.push(Block::new(format!("fetch {number}"), Role::Title));
+        out.push(rich([
+            (format!("fetch {number}").as_str(), Role::Title),
+            (" · ", Role::Muted),
+            (call.name.as_str(), Role::Tool),
+        ]));
     }
-    out.extend(call.hops.iter().map(hop));
+    out.extend(hops(&call.hops, ink.glyphs()));
     match &call.finished {
         Some((answer, from, elapsed)) => {
-            out.push(facts(answer, from, *elapsed, call.missed));
+            out.push(facts(ink, answer, from, *elapsed, call.missed));
+            let raw = ink.model.desk().trace.raw;
+            let last = if raw {
+                received(ink, answer, &mut out)
+            } else {
+                body(ink, answer, (turn, at), &mut out)
+            };
             out.push(gap());
-            out.push(body(ink, answer, (turn, at)));
+            out.push(last);
         }
         None => out.push(unanswered(call, shown.is_over())),
     }
@@ -84,24 +100,14 @@ fn unanswered(call: &CallState, over: bool) -> Block<'_> {
     }
 }
 
-/// One request: where, at which address, how it ended.
-fn hop(hop: &Hop) -> Block<'_> {
-    let address = hop.address.map(|address| format!(" at {address}"));
-    let (end, role) = match (&hop.refused, hop.status) {
-        (Some(why), _) => (format!(" refused: {why}"), Role::Error),
-        (None, Some(status)) if status >= 400 => (format!(" {status}"), Role::Error),
-        (None, Some(status)) => (format!(" {status}"), Role::Pass),
-        (None, None) => (" no answer".to_owned(), Role::Error),
-    };
-    rich([
-        (hop.url.as_str(), Role::CodeLink),
-        (address.as_deref().unwrap_or_default(), Role::Muted),
-        (end.as_str(), role),
-    ])
-}
-
 /// Size, kind, where from, how long.
-fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis, missed: bool) -> Block<'a> {
+fn facts<'a>(
+    ink: &Ink<'a>,
+    answer: &'a Answered,
+    from: &'a From,
+    elapsed: Millis,
+    missed: bool,
+) -> Block<'a> {
     let origin = match from {
         From::Live if missed => {
             format!("live, in {elapsed}: a miss, frozen evidence has no such page")
@@ -109,7 +115,11 @@ fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis, missed: bool
         From::Live => format!("live, in {elapsed}"),
         From::Frozen { run } => format!("from the evidence of run {}", run.letters()),
         From::SameTrace { turn, call } => {
-            format!("shared with call {} of turn {}", call.0 + 1, turn.0 + 1)
+            format!(
+                "answered once: same as turn {} call {}",
+                turn.0 + 1,
+                call.0 + 1
+            )
         }
         From::ByHand => "written by hand".to_owned(),
         From::Transcript => "read from the transcript".to_owned(),
@@ -117,37 +127,174 @@ fn facts<'a>(answer: &'a Answered, from: &'a From, elapsed: Millis, missed: bool
     let kind = answer.content_type.as_deref();
     rich([
         (if answer.is_error { "error · " } else { "" }, Role::Error),
-        (size(answer.bytes).as_str(), Role::Text),
+        (sizes(ink, answer).as_str(), Role::Text),
+        (if answer.truncated { ", cut" } else { "" }, Role::Warning),
         (
             kind.map(|kind| format!(" · {kind}"))
                 .unwrap_or_default()
                 .as_str(),
             Role::Muted,
         ),
-        (if answer.truncated { " · cut" } else { "" }, Role::Warning),
         (format!(" · {origin}").as_str(), Role::Muted),
     ])
 }
 
-/// The text, with the quote that was gone to.
-fn body<'a>(ink: &mut Ink<'a>, answer: &'a Answered, at: (usize, usize)) -> Block<'a> {
+/// `12.4 KB`; of a text that was cut also how much of the body it is.
+fn sizes(ink: &Ink<'_>, answer: &Answered) -> String {
+    let whole = size(answer.bytes);
+    if !answer.truncated {
+        return whole;
+    }
+    let shown = match &answer.text {
+        Piece::Text(text) => text.len() as u64,
+        Piece::Blob(blob) => blob.bytes,
+    };
+    let raw = ink.model.desk().trace.raw;
+    match &answer.raw {
+        Some(kept) if raw => format!("{} of {whole} kept", size(kept.bytes)),
+        _ => format!("{} of {whole} shown", size(shown)),
+    }
+}
+
+/// The text as the model got it, with the quote that was gone to; what is hidden in it is told before.
+fn body<'a>(
+    ink: &mut Ink<'a>,
+    answer: &'a Answered,
+    at: (usize, usize),
+    out: &mut Vec<Block<'a>>,
+) -> Block<'a> {
     match ink.text(&answer.text) {
-        Text::Reading(bytes) => Block::new(format!("reading {} …", size(bytes)), Role::Muted),
+        Text::Reading(bytes) => reading(bytes),
         Text::Failed(why) => Block::new(why, Role::Error),
         Text::Here(text, _) if answer.is_error => Block::new(text, Role::Error),
         Text::Here(text, name) => {
+            let quoted = ink.model.desk().trace.quoted.as_ref();
+            let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
+            // A quote stands at its place in the text as it is: then nothing is laid out anew.
+            if quoted.is_none() && rows_of_json(text, answer.content_type.as_deref()) {
+                return ink.json(text);
+            }
             let mut block = match lang(answer.content_type.as_deref()) {
                 Some(lang) => ink.code(text, lang, Some(name)),
                 None => Block::new(text, Role::Text),
             };
-            if let Some((turn, call, range)) = &ink.model.desk().trace.quoted
-                && (*turn, *call) == at
-            {
-                block.spans =
-                    Cow::Owned(super::over(&block.spans, &[(range.clone(), Role::Match)]));
+            let hidden = unshown(ink, answer, text, name);
+            out.extend(hides(answer, text, hidden));
+            if let Some(hidden) = hidden {
+                block.spans = Cow::Owned(over(&block.spans, hidden));
+            }
+            if let Some((_, _, range)) = quoted {
+                let quoted = [(range.clone(), Role::Match)];
+                block.spans = Cow::Owned(over(&block.spans, &quoted));
             }
             block
         }
+    }
+}
+
+/// Whether a text is what a database or a server answers: JSON in one line, by its type or by its looks.
+fn rows_of_json(text: &str, content_type: Option<&str>) -> bool {
+    let says_so = lang(content_type) == Some(Lang::Json);
+    let looks_so = content_type.is_none() && text.starts_with(['{', '[']);
+    (says_so || looks_so) && !text.contains('\n')
+}
+
+/// Where a browser does not show the text, as far as it is known; asks for it where it is not.
+fn unshown<'a>(
+    ink: &mut Ink<'a>,
+    answer: &'a Answered,
+    text: &str,
+    name: Named<'_>,
+) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
+    let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
+    let key = unshown_key(&raw.hash.0, name);
+    match ink.model.texts.looks.get(&key) {
+        Some(looks) => looks.as_ref().map(|looks| looks.as_slice()),
+        None => {
+            ink.wanted.unshown.push(Unshown {
+                key,
+                raw: raw.clone(),
+                content_type: answer.content_type.clone(),
+                text: Arc::from(text),
+            });
+            None
+        }
+    }
+}
+
+/// What a person who reads the page does not see of it, counted.
+fn hides<'a>(
+    answer: &Answered,
+    text: &str,
+    found: Option<&[(std::ops::Range<usize>, Role)]>,
+) -> Vec<Block<'a>> {
+    let mut out = Vec::new();
+    if answer.hidden > 0 {
+        let count = counted(answer.hidden, "character");
+        let marked = match found {
+            Some([]) => "where is not known any more",
+            Some(_) => "marked where they stand",
+            None => "looking where …",
+        };
+        out.push(rich([
+            ("hidden: ", Role::Warning),
+            (
+                format!("{count} that a browser does not show, ").as_str(),
+                Role::Text,
+            ),
+            (marked, Role::Muted),
+        ]));
+    }
+    let invisible = if text.len() <= COUNTED {
+        count_invisible(text)
+    } else {
+        0
+    };
+    if invisible > 0 {
+        let count = counted(invisible as u64, "invisible character");
+        out.push(rich([
+            ("hidden: ", Role::Warning),
+            (count.as_str(), Role::Text),
+            (", marked where they stand", Role::Muted),
+        ]));
+    }
+    out
+}
+
+/// The body as it was received; bytes that are no text as hexadecimal numbers.
+fn received<'a>(ink: &mut Ink<'a>, answer: &'a Answered, out: &mut Vec<Block<'a>>) -> Block<'a> {
+    let told = |what: &str| rich([("raw: ", Role::Warning), (what, Role::Muted)]);
+    let Some(raw) = &answer.raw else {
+        out.push(told("no body was kept; this is the tool's own text"));
+        return match ink.text(&answer.text) {
+            Text::Reading(bytes) => reading(bytes),
+            Text::Failed(why) => Block::new(why, Role::Error),
+            Text::Here(text, _) => Block::new(text, Role::Text),
+        };
+    };
+    match ink.blob(raw) {
+        Text::Reading(bytes) => reading(bytes),
+        Text::Failed(why) => Block::new(why, Role::Error),
+        Text::Here(text, name) => {
+            let kept = size(raw.bytes);
+            out.push(told(&format!("the body as it was received, {kept}")));
+            match source_lang(answer.content_type.as_deref()) {
+                Some(lang) => ink.code(text, lang, Some(name)),
+                None => Block::new(text, Role::Text),
+            }
+        }
+    }
+}
+
+fn reading<'a>(bytes: u64) -> Block<'a> {
+    Block::new(format!("reading {} …", size(bytes)), Role::Muted)
+}
+
+/// What a body is written in.
+fn source_lang(content_type: Option<&str>) -> Option<Lang> {
+    match lang(content_type)? {
+        Lang::Markdown if content_type?.contains("html") => Some(Lang::Html),
+        lang => Some(lang),
     }
 }
 

@@ -3,11 +3,13 @@
 //! Made anew for every frame and key from borrowed texts, so nothing here copies or lays out a large one. What a text still
 //! lacks (a blob, its colours) is noted in [`Ink`]; `update/focus.rs` asks for it.
 
+mod beside;
 mod call;
 mod changes;
 mod examples;
 pub(crate) mod fetched;
 mod found;
+mod hops;
 mod prompt;
 mod said;
 mod transcript;
@@ -30,6 +32,13 @@ use crate::theme::{Glyphs, Lang, Role};
 /// A pane's text. Cheap: made anew for every frame and key.
 pub(crate) fn of(model: &Model, pane: Pane) -> Box<dyn Source + '_> {
     written(pane, &mut Ink::new(model))
+}
+
+/// A pane's text for somewhere else: what stands in columns on the screen stands one below the other.
+pub(crate) fn to_copy(model: &Model, pane: Pane) -> Box<dyn Source + '_> {
+    let mut ink = Ink::new(model);
+    ink.columns = false;
+    written(pane, &mut ink)
 }
 
 /// What the visible panes lack.
@@ -62,12 +71,27 @@ fn written<'a>(pane: Pane, ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
 pub(crate) struct Wanted {
     pub(crate) blobs: Vec<Blob>,
     pub(crate) looks: Vec<(u64, Lang, Arc<str>)>,
+    pub(crate) unshown: Vec<Unshown>,
+}
+
+/// A page of which it is wanted where a browser does not show its text.
+#[derive(Debug, Clone)]
+pub(crate) struct Unshown {
+    /// Under which it is kept among the looks.
+    pub(crate) key: u64,
+    /// The page's body.
+    pub(crate) raw: Blob,
+    pub(crate) content_type: Option<String>,
+    /// As the model got it.
+    pub(crate) text: Arc<str>,
 }
 
 /// What texts are written with: the model, and a note of what is lacking.
 struct Ink<'a> {
     model: &'a Model,
     wanted: Wanted,
+    /// Whether what belongs together may stand side by side.
+    columns: bool,
 }
 
 /// A text that may have to be read first.
@@ -82,6 +106,7 @@ impl<'a> Ink<'a> {
         Self {
             model,
             wanted: Wanted::default(),
+            columns: true,
         }
     }
 
@@ -97,15 +122,20 @@ impl<'a> Ink<'a> {
     fn text(&mut self, piece: &'a Piece) -> Text<'a> {
         match piece {
             Piece::Text(text) => Text::Here(text, Named::Text(text)),
-            Piece::Blob(blob) => match self.model.texts.blobs.get(&blob.hash.0) {
-                Some(Read::Here(text)) => Text::Here(text, Named::Blob(&blob.hash.0)),
-                Some(Read::Failed(why)) => Text::Failed(why),
-                Some(Read::Reading) => Text::Reading(blob.bytes),
-                None => {
-                    self.wanted.blobs.push(blob.clone());
-                    Text::Reading(blob.bytes)
-                }
-            },
+            Piece::Blob(blob) => self.blob(blob),
+        }
+    }
+
+    /// A blob's text.
+    fn blob(&mut self, blob: &'a Blob) -> Text<'a> {
+        match self.model.texts.blobs.get(&blob.hash.0) {
+            Some(Read::Here(text)) => Text::Here(text, Named::Blob(&blob.hash.0)),
+            Some(Read::Failed(why)) => Text::Failed(why),
+            Some(Read::Reading) => Text::Reading(blob.bytes),
+            None => {
+                self.wanted.blobs.push(blob.clone());
+                Text::Reading(blob.bytes)
+            }
         }
     }
 

@@ -59,6 +59,15 @@ pub(crate) fn look_key(lang: Lang, name: Named<'_>) -> u64 {
     hasher.finish()
 }
 
+/// The key under which it is kept where a browser does not show a text: that of no language.
+pub(crate) fn unshown_key(raw: &str, text: Named<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    "unshown".hash(&mut hasher);
+    raw.hash(&mut hasher);
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Texts {
     /// Notes that a blob is being read.
     pub(crate) fn reading(&mut self, blob: &str) {

@@ -300,6 +300,19 @@ impl Runtime {
                     },
                 );
             }
+            Effect::FindUnshown { dir, page } => {
+                let key = page.key;
+                self.ask(
+                    move || Msg::Highlighted {
+                        key,
+                        spans: reads::find_unshown(&dir, &page),
+                    },
+                    move |_| Msg::Highlighted {
+                        key,
+                        spans: Vec::new(),
+                    },
+                );
+            }
             Effect::ReadDocument {
                 transcript,
                 run_dir,

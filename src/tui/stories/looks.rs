@@ -15,7 +15,7 @@ use crate::tui::model::overlay::{AtHand, Overlay};
 use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
-fn same(name: &str, shown: &str) {
+pub(super) fn same(name: &str, shown: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

@@ -3,6 +3,7 @@
 //!
 //! No terminal, no network but loopback, no clock but the fake one.
 
+mod calls;
 mod hostile;
 mod hurts;
 mod keys;

@@ -28,7 +28,7 @@ pub(super) fn value(model: &mut Model) -> Vec<Effect> {
     let mut text = String::new();
     let mut whole = true;
     {
-        let source = content::of(model, pane);
+        let source = content::to_copy(model, pane);
         for at in 0..source.len() {
             let block = source.block(at);
             if text.len() + block.text.len() > MOST {

@@ -244,8 +244,12 @@ fn ask_request(model: &mut Model) -> Option<Effect> {
 /// Blobs and colours that are shown and not here.
 fn ask_texts(model: &mut Model, effects: &mut Vec<Effect>) {
     let wanted = content::wanted(model);
+    let dir = shown(model).and_then(|shown| shown.dir).map(Path::to_owned);
+    for page in wanted.unshown {
+        model.texts.looking(page.key);
+        effects.extend(dir.clone().map(|dir| Effect::FindUnshown { dir, page }));
+    }
     if !wanted.blobs.is_empty() {
-        let dir = shown(model).and_then(|shown| shown.dir).map(Path::to_owned);
         for blob in wanted.blobs {
             model.texts.reading(&blob.hash.0);
             if let Some(dir) = dir.clone() {

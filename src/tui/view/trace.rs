@@ -86,7 +86,8 @@ fn subtitle(pane: Pane, model: &Model) -> String {
                 } else {
                     String::new()
                 };
-                format!("turn {}{which}", turn + 1)
+                let raw = if trace.raw { " · raw" } else { "" };
+                format!("turn {}{which}{raw}", turn + 1)
             })
         }
         Pane::Verdict => {

@@ -3,6 +3,7 @@
 //! Refuses to look at more of a piece than a screen could show, so that a hostile title of any length costs nothing.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ratatui::layout::Rect;
 
@@ -159,6 +160,36 @@ fn ellipsis(canvas: &mut Canvas<'_>, area: Rect, (column, role): (usize, Role)) 
     let symbol = canvas.glyphs().ellipsis;
     canvas.put(rest.x, rest.y, symbol, 1, style);
     from + 1
+}
+
+/// Where a part of a text is broken so that each piece ends before the column `to`, and the columns each takes; they
+/// begin at the column `from`. Line ends break too and belong to no piece.
+pub(crate) fn broken(
+    text: &str,
+    part: Range<usize>,
+    from: usize,
+    to: usize,
+) -> Vec<(Range<usize>, usize)> {
+    let mut out = Vec::new();
+    let (mut begins, mut column) = (part.start, from);
+    for unit in glyph::units(&text[part.clone()]) {
+        let at = part.start + unit.at.start..part.start + unit.at.end;
+        if matches!(&text[at.clone()], "\n" | "\r\n") {
+            out.push((begins..at.start, column - from));
+            (begins, column) = (at.end, from);
+            continue;
+        }
+        let width = unit.width(column);
+        if column + width > to && column > from {
+            out.push((begins..at.start, column - from));
+            (begins, column) = (at.start, from);
+        }
+        column += unit.width(column);
+    }
+    if begins < part.end {
+        out.push((begins..part.end, column - from));
+    }
+    out
 }
 
 #[cfg(test)]

@@ -112,7 +112,10 @@ fn to_fetch(model: &mut Model, at: usize, number: usize, citation: &Citation) ->
             format!("the verdict cites fetch {number}, and nothing was fetched under that number");
         return say(model, Level::Warning, text);
     };
-    model.desk_mut().trace.step = StepAt::At(step);
+    let trace = &mut model.desk_mut().trace;
+    trace.step = StepAt::At(step);
+    // The quote stands in the text as the model got it, and not in the body.
+    trace.raw = false;
     // The pane begins at its top for another call; where the quote stands comes after that.
     super::top_what_is_new(model);
     let found = shown(model).and_then(|shown| {

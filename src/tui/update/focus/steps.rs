@@ -55,12 +55,13 @@ fn select_slot(model: &mut Model, slot: Option<u16>) {
     }
 }
 
-/// The raw form, or the readable one again.
+/// The raw form, or the readable one again: of the request, of arguments, of a page.
 pub(crate) fn toggle_raw(model: &mut Model) -> Vec<Effect> {
     let trace = &mut model.desk_mut().trace;
     trace.raw = !trace.raw;
     trace.prompt.home();
     trace.call.home();
+    trace.fetched.home();
     Vec::new()
 }
 

@@ -207,23 +207,30 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
     );
     assert_eq!(prompt[4], "assistant");
     let call = bench.lines(Pane::FunctionCall);
-    assert_eq!(call[..2], ["1 fetch_url ✓", "▌2 fetch_url ✓"]);
-    assert_eq!(call[3], "fetch_url");
+    // How long something took is another in every recording.
+    let took = |line: &str| line.starts_with("✓ answered in ") && line.ends_with(" ms: 78.6 KB");
+    assert_eq!(call[0], "2 calls in this turn: , and . move");
+    assert!(call[1].starts_with("1 fetch_url ✓ "), "{call:?}");
+    assert!(call[2].starts_with("▌2 fetch_url ✓ "), "{call:?}");
+    assert_eq!(call[4], "fetch_url");
+    assert!(took(&call[5]), "{call:?}");
+    assert_eq!(call[7], "as received, and canonical");
     assert_eq!(
-        call[4],
+        call[8],
         "{\n  \"url\": \"https://releases.beamline.example/changelog\"\n}"
     );
-    assert_eq!(call.last().expect("a line"), "✓ answered in 19 ms: 78.6 KB");
     let fetched = bench.lines(Pane::FetchedContent);
     assert_eq!(
-        fetched[..4],
+        fetched[..2],
         [
-            "fetch 2",
-            "https://releases.beamline.example/changelog at 127.0.0.77 200",
-            "78.6 KB · text/html; charset=utf-8 · cut · live, in 19 ms",
-            "",
+            "fetch 2 · fetch_url",
+            "https://releases.beamline.example/changelog at 127.0.0.77 · ✓ the guard let it pass · 200 [opened by a \
+             setting: loopback (127.0.0.0/8)]",
         ]
     );
+    let sizes = "50.0 KB of 78.6 KB shown, cut · text/html; charset=utf-8 · live, in ";
+    assert!(fetched[2].starts_with(sizes), "{}", fetched[2]);
+    assert_eq!(fetched[3], "");
     assert_eq!(fetched[4].len(), 50_028, "the blob is here");
     let verdict = bench.lines(Pane::Verdict);
     assert_eq!(verdict[0], "✓ pass 1.00");
@@ -278,7 +285,7 @@ fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
     );
     select_step(&mut bench.model, 1);
     bench.tell(Msg::TimePassed);
-    assert_eq!(bench.lines(Pane::FetchedContent)[0], "fetch 1");
+    assert_eq!(bench.lines(Pane::FetchedContent)[0], "fetch 1 · fetch_url");
     for _ in 0..5 {
         step_by(&mut bench.model, 1);
     }
@@ -465,8 +472,11 @@ fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
     select_step(&mut bench.model, 1);
     let call = bench.lines(Pane::FunctionCall);
     assert!(
-        call.contains(&"! refused by rule parse: the model was told".to_owned()),
+        call.contains(
+            &"! refused by rule parse (the arguments are no JSON object): the model was told"
+                .to_owned()
+        ),
         "{call:?}"
     );
-    assert!(call.contains(&"it never ran".to_owned()), "{call:?}");
+    assert_eq!(call[1], "! rejected: it never ran");
 }

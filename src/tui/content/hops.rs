@@ -1,0 +1,142 @@
+//! The requests of a fetch, one by one: where, at which address, what the guard said, how it ended.
+
+use super::rich;
+use crate::model::Hop;
+use crate::net::why_closed;
+use crate::theme::{Glyphs, Role};
+use crate::tui::widget::flow::Block;
+
+/// A line a request, numbered where there are several. Hostile addresses are shown, as everywhere, by their marks.
+pub(super) fn hops<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<Block<'a>> {
+    let several = hops.len() > 1;
+    let line = |(hop, number): (&'a Hop, usize)| {
+        let line = one(hop, glyphs);
+        if several {
+            let lead = format!("{number} ");
+            let indent = if number < 10 { 2 } else { 3 };
+            return Block {
+                indent,
+                lead: lead.into(),
+                ..line
+            };
+        }
+        line
+    };
+    hops.iter().zip(1..).map(line).collect()
+}
+
+fn one<'a>(hop: &'a Hop, glyphs: &Glyphs) -> Block<'a> {
+    let address = hop.address.map(|address| format!(" at {address}"));
+    let (mark, verdict, role) = match &hop.refused {
+        Some(why) => (
+            glyphs.fail,
+            format!(" the guard refused: {why}"),
+            Role::Error,
+        ),
+        None => (glyphs.pass, " the guard let it pass".to_owned(), Role::Pass),
+    };
+    let (end, ended) = match (hop.status, &hop.refused) {
+        (Some(status), _) if status >= 400 => (format!(" · {status}"), Role::Error),
+        (Some(status), _) => (format!(" · {status}"), Role::Pass),
+        (None, Some(_)) => (String::new(), Role::Muted),
+        (None, None) => (" · no answer".to_owned(), Role::Error),
+    };
+    let opened = opened(hop);
+    rich([
+        (hop.url.as_str(), Role::CodeLink),
+        (address.as_deref().unwrap_or_default(), Role::Muted),
+        (format!(" · {mark}").as_str(), role),
+        (
+            verdict.as_str(),
+            if hop.refused.is_some() {
+                role
+            } else {
+                Role::Muted
+            },
+        ),
+        (end.as_str(), ended),
+        (opened.as_str(), Role::Badge),
+    ])
+}
+
+/// What only a setting admits, where something was dialled: `allow_hosts`, `allowPrivate`.
+fn opened(hop: &Hop) -> String {
+    if hop.refused.is_some() {
+        return String::new();
+    }
+    let closed = hop.address.and_then(why_closed);
+    let plain = hop
+        .url
+        .starts_with("http:")
+        .then(|| "not encrypted".to_owned());
+    let all: Vec<String> = closed.into_iter().chain(plain).collect();
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!(" [opened by a setting: {}]", all.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(hops_: &[Hop]) -> Vec<String> {
+        let blocks = hops(hops_, &Glyphs::UNICODE);
+        let text = |block: &Block<'_>| format!("{}{}", block.lead, block.text);
+        blocks.iter().map(text).collect()
+    }
+
+    fn hop(url: &str, address: Option<[u8; 4]>, status: Option<u16>, refused: Option<&str>) -> Hop {
+        Hop {
+            url: url.to_owned(),
+            address: address.map(Into::into),
+            status,
+            refused: refused.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn each_hop_says_where_it_went_what_the_guard_said_and_how_it_ended() {
+        let public = Some([93, 184, 216, 34]);
+        assert_eq!(
+            told(&[
+                hop("https://a.example/", public, Some(302), None),
+                hop(
+                    "https://10.0.0.1/",
+                    None,
+                    None,
+                    Some("not a public address")
+                ),
+            ]),
+            [
+                "1 https://a.example/ at 93.184.216.34 · ✓ the guard let it pass · 302",
+                "2 https://10.0.0.1/ · ✗ the guard refused: not a public address",
+            ]
+        );
+        assert_eq!(
+            told(&[hop("https://a.example/", public, None, None)]),
+            ["https://a.example/ at 93.184.216.34 · ✓ the guard let it pass · no answer"]
+        );
+    }
+
+    #[test]
+    fn what_a_setting_opened_has_a_badge_and_what_was_refused_has_none() {
+        let line = |hop| told(&[hop]).remove(0);
+        let local = hop(
+            "http://127.0.0.1:8080/x",
+            Some([127, 0, 0, 1]),
+            Some(200),
+            None,
+        );
+        let badge = " [opened by a setting: loopback (127.0.0.0/8), not encrypted]";
+        assert!(line(local.clone()).ends_with(badge), "{}", line(local));
+        let refused = hop(
+            "http://a.example/",
+            Some([10, 0, 0, 1]),
+            None,
+            Some("private"),
+        );
+        assert!(!line(refused).contains("setting"));
+    }
+}

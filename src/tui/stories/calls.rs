@@ -1,0 +1,402 @@
+//! What a judge's tool calls look like: repaired, coerced, filled in, refused, answered once, tried again; and what they
+//! brought, with its hops, its hidden text and its body. A recorded run whose calls are replaced by those told here.
+
+use std::sync::Arc;
+
+use ratatui::layout::Size;
+
+use super::look::{look, rows};
+use super::looks::same;
+use crate::event::{Answered, Kind, Piece, RunEvent, Source, ToolFact};
+use crate::model::{CallIx, CellIx, Change, Hop, Millis, RawJson, RunId, TurnIx};
+use crate::record::Run;
+use crate::tui::effect::Effect;
+use crate::tui::model::Place;
+use crate::tui::model::pane::Pane;
+use crate::tui::model::runs::Ticket;
+use crate::tui::msg::Msg;
+use crate::tui::testing::Driven;
+use crate::workspace::Env;
+
+const PAGE: &str = "20261022T090000Z-page";
+
+/// The workbench over the recorded pages, the calls of `beam-upgrade × newest`'s first turn replaced, if any are told.
+fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut app = Driven::on(
+        Place::Recording,
+        Size::new(width, height),
+        None,
+        (Env::default(), dir, "/nowhere".into()),
+        Vec::<Effect>::new(),
+    );
+    let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/runs");
+    let run = Run {
+        id: RunId(PAGE.to_owned()),
+        dir: runs.join(PAGE),
+    };
+    let log = run.log().expect("a sample is readable").events;
+    let cell = CellIx(2);
+    let is_told = |event: &RunEvent| matches!(&event.kind, Kind::Tool { cell: of, turn, .. } if *of == cell && *turn == TurnIx(0));
+    let first = log.iter().position(is_told).expect("it calls something");
+    let at = log[first].at;
+    let mut events = log[..first].to_vec();
+    events.extend(told.iter().map(|(call, later, fact)| RunEvent {
+        seq: 0,
+        at: at + Millis(*later),
+        kind: Kind::Tool {
+            cell,
+            turn: TurnIx(0),
+            call: CallIx(*call),
+            fact: fact.clone(),
+        },
+    }));
+    let rest = log[first..]
+        .iter()
+        .filter(|event| told.is_empty() || !is_told(event));
+    // Of a story whose calls have not ended nothing comes after.
+    let ends = told
+        .iter()
+        .any(|(.., fact)| matches!(fact, ToolFact::Finished { .. }));
+    events.extend(rest.filter(|_| ends || told.is_empty()).cloned());
+    let ticket = app.app.model.ticket();
+    app.tell(Msg::RunStarted {
+        ticket,
+        run: run.id,
+        dir: run.dir,
+    });
+    app.tell(Msg::RunEvents {
+        ticket: Ticket(1),
+        events: Arc::new(events),
+    });
+    app
+}
+
+fn go_to(app: &mut Driven, transcript: &str, eval: &str) {
+    let cells = &mut app.app.model.desk_mut().cells;
+    let row = cells.rows.iter().position(|row| {
+        cells.transcripts[row.transcript as usize].id == transcript
+            && cells.evals[row.eval as usize].id == eval
+    });
+    let row = u32::try_from(row.expect("such a row")).expect("few");
+    assert!(cells.select(crate::tui::model::cells::RowId(row)));
+    app.tell(Msg::TimePassed).settle();
+}
+
+fn json(text: &str) -> RawJson {
+    RawJson::parse(text).expect("it is JSON")
+}
+
+fn change(path: &str, what: &str) -> Change {
+    Change {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+fn received(name: &str, raw: &str) -> ToolFact {
+    ToolFact::Received {
+        id: "c".to_owned(),
+        name: name.to_owned(),
+        raw: raw.to_owned(),
+    }
+}
+
+fn finished(text: &str, is_error: bool, source: Source, retried: Option<&str>) -> ToolFact {
+    ToolFact::Finished {
+        answer: Answered {
+            text: Piece::Text(text.to_owned()),
+            is_error,
+            bytes: text.len() as u64,
+            truncated: false,
+            raw: None,
+            content_type: None,
+            hidden: 0,
+        },
+        source,
+        elapsed: Millis(320),
+        retried: retried.map(str::to_owned),
+    }
+}
+
+const ROWS: &str = r#"[{"order":"NW-50031","status":"delivered","total":169.0,"note":null},{"order":"NW-50032","status":"open","total":12.5,"note":"gift"}]"#;
+
+/// One repaired, coerced, filled in and tried again; one like it; one out of order; one that the guard refused.
+fn several() -> Vec<(u16, u64, ToolFact)> {
+    let canonical = r#"{"order":"NW-50031","limit":"5"}"#;
+    let hop = |url: &str, address: [u8; 4], status, refused: Option<&str>| {
+        ToolFact::Hop(Hop {
+            url: url.to_owned(),
+            address: Some(address.into()),
+            status,
+            refused: refused.map(str::to_owned),
+        })
+    };
+    vec![
+        (
+            0,
+            0,
+            received("order_status", "{'order': 'NW-50031', limit: \"5\",}"),
+        ),
+        (1, 0, received("order_status", canonical)),
+        (2, 0, received("create_return", r#"{"order": "NW-50031"}"#)),
+        (
+            3,
+            0,
+            received(
+                "fetch_url",
+                r#"{"url":"https://shop.northwind.example/old"}"#,
+            ),
+        ),
+        (
+            0,
+            0,
+            ToolFact::Repaired {
+                canonical: json(canonical),
+                changes: vec![
+                    change("/order", "single quotes became double quotes"),
+                    change("/limit", "quoted a key"),
+                    change("", "dropped a trailing comma"),
+                ],
+            },
+        ),
+        (
+            0,
+            1200,
+            ToolFact::Validated {
+                values: json(r#"{"order":"NW-50031","limit":5,"shop":"northwind"}"#),
+                coerced: vec![change("/limit", "read the text \"5\" as the integer 5")],
+            },
+        ),
+        (0, 1200, ToolFact::Started),
+        (
+            0,
+            1520,
+            finished(
+                ROWS,
+                false,
+                Source::Live,
+                Some("Error: the database is locked"),
+            ),
+        ),
+        (1, 1520, ToolFact::Started),
+        (
+            1,
+            1520,
+            finished(
+                ROWS,
+                false,
+                Source::SameTrace {
+                    turn: TurnIx(0),
+                    call: CallIx(0),
+                },
+                None,
+            ),
+        ),
+        (
+            2,
+            1520,
+            ToolFact::Rejected {
+                rule: "after".to_owned(),
+                text: "Error: `create_return` comes after `check_policy`, which was not called yet"
+                    .to_owned(),
+            },
+        ),
+        (3, 1520, ToolFact::Started),
+        (
+            3,
+            1600,
+            hop(
+                "https://shop.northwind.example/old",
+                [93, 184, 216, 34],
+                Some(302),
+                None,
+            ),
+        ),
+        (
+            3,
+            1600,
+            hop(
+                "https://intranet.northwind.example/returns",
+                [10, 20, 30, 40],
+                None,
+                Some("private (10.0.0.0/8)"),
+            ),
+        ),
+        (
+            3,
+            1600,
+            finished(
+                "Error: refusing to fetch 'intranet.northwind.example' (private address)",
+                true,
+                Source::Live,
+                None,
+            ),
+        ),
+    ]
+}
+
+/// The first call of the turn, in a pane.
+fn first_call(app: &mut Driven) {
+    go_to(app, "beam-upgrade", "newest");
+    app.app.model.desk_mut().trace.step = crate::tui::model::trace::StepAt::At(1);
+    app.tell(Msg::TimePassed).settle();
+}
+
+#[test]
+fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
+    let mut app = calls(80, 24, &several());
+    first_call(&mut app);
+    app.keys("3").settle();
+    same("call_repaired_80x24", &rows(&app));
+    app.keys("+").settle();
+    same("call_columns_80x24", &rows(&app));
+    app.resize(120, 40).settle();
+    same("call_columns_120x40", &look(&app));
+    app.keys("x").settle();
+    same("call_raw_120x40", &rows(&app));
+    app.keys("x +").resize(200, 60).settle();
+    same("call_repaired_200x60", &rows(&app));
+    app.keys("+").settle();
+    let text = rows(&app);
+    for part in [
+        "as received",
+        "'order': 'NW-50031',",
+        "≠",
+        "repaired: quoted a key at /limit",
+        "coerced: read the text \"5\" as the integer 5 at /limit",
+        "filled in: shop",
+        "tried again after: Error: the database is locked",
+        "answered in 320 ms: ",
+        "after 1.2 s of waiting",
+        "4 calls in this turn: , and . move",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn without_colours_a_sign_tells_what_differs() {
+    let mut app = calls(120, 40, &several());
+    let theme = crate::theme::Theme::bundled("dark").expect("it is bundled");
+    app.app.model.ui.theme = Arc::new(theme.without_colour().in_ascii());
+    first_call(&mut app);
+    app.keys("3 +").settle();
+    let text = rows(&app);
+    assert!(
+        text.contains(r#"{'order': 'NW-50031'"#) || text.contains("'order': 'NW-50031',"),
+        "{text}"
+    );
+    assert!(
+        text.lines()
+            .any(|row| row.contains("'NW-50031'") && row.contains(" ! ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn looks_of_the_other_calls_of_a_turn() {
+    let mut app = calls(120, 40, &several());
+    first_call(&mut app);
+    app.keys(".").settle();
+    let text = rows(&app);
+    assert!(text.contains("answered once: same as"), "{text}");
+    app.keys(".").settle();
+    same("call_out_of_order_120x40", &rows(&app));
+    app.keys(".").settle();
+    same("call_refused_hop_120x40", &rows(&app));
+    app.resize(80, 24).keys("4").settle();
+    same("fetched_refused_hop_80x24", &rows(&app));
+}
+
+#[test]
+fn looks_of_rows_from_a_database() {
+    let mut app = calls(120, 40, &several());
+    first_call(&mut app);
+    app.keys("4 +").settle();
+    let text = rows(&app);
+    assert!(text.contains("\"status\": \"delivered\","), "{text}");
+    same("fetched_rows_120x40", &look(&app));
+}
+
+/// A pane's text, a block a line.
+fn lines(app: &Driven, pane: Pane) -> Vec<String> {
+    let source = crate::tui::content::of(&app.app.model, pane);
+    let line = |at| source.block(at).text.into_owned();
+    (0..source.len()).map(line).collect()
+}
+
+#[test]
+fn a_call_that_waits_and_one_that_runs_say_for_how_long() {
+    let told: Vec<_> = several()
+        .into_iter()
+        .filter(|(call, later, _)| *call == 0 && *later < 1000)
+        .chain([
+            (1, 0, received("order_status", "{}")),
+            (1, 100, ToolFact::Started),
+        ])
+        .collect();
+    let mut app = calls(120, 40, &told);
+    first_call(&mut app);
+    let waits = lines(&app, Pane::FunctionCall);
+    assert!(
+        waits
+            .iter()
+            .any(|line| line.starts_with("not started, waiting for ")),
+        "{waits:#?}"
+    );
+    app.keys(".").settle();
+    let runs = lines(&app, Pane::FunctionCall);
+    assert!(
+        runs.iter().any(|line| line.starts_with("running for ")),
+        "{runs:#?}"
+    );
+}
+
+#[test]
+fn looks_of_a_page_with_hidden_text_and_of_its_body() {
+    let mut app = calls(80, 24, &[]);
+    go_to(&mut app, "shop-headphones", "grounded");
+    app.keys("4").settle();
+    same("fetched_hidden_80x24", &rows(&app));
+    app.keys("+").resize(120, 40).settle();
+    same("fetched_hidden_120x40", &look(&app));
+    app.keys("x").settle();
+    let text = rows(&app);
+    assert!(text.contains("<!doctype html>"), "{text}");
+    same("fetched_raw_120x40", &rows(&app));
+    app.keys("x +").resize(200, 60).settle();
+    same("fetched_hidden_200x60", &rows(&app));
+}
+
+#[test]
+fn a_citation_is_gone_to_in_the_text_though_the_body_was_shown() {
+    let mut app = calls(120, 40, &[]);
+    go_to(&mut app, "shop-headphones", "grounded");
+    app.keys("x c").settle();
+    assert!(!app.app.model.desk().trace.raw);
+    let text = rows(&app);
+    assert!(text.contains("Price today"), "{text}");
+}
+
+#[test]
+fn what_stands_in_columns_is_copied_one_below_the_other() {
+    let mut app = calls(120, 40, &several());
+    first_call(&mut app);
+    app.keys("3 + y v").settle();
+    let copied = app.app.screen.copied.last().expect("it was copied");
+    assert!(
+        copied.contains("{'order': 'NW-50031', limit: \"5\",}\ncanonical\n{"),
+        "{copied}"
+    );
+}
+
+#[test]
+fn a_page_that_was_cut_says_how_much_of_it_is_shown() {
+    let mut app = calls(120, 40, &[]);
+    go_to(&mut app, "beam-upgrade", "newest");
+    app.app.model.desk_mut().trace.step = crate::tui::model::trace::StepAt::At(2);
+    app.keys("4 +").settle();
+    let text = rows(&app);
+    assert!(text.contains(" shown, cut · text/html"), "{text}");
+}
