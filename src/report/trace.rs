@@ -170,6 +170,12 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     for change in &call.changes {
         let _infallible = writeln!(out, "changed {}: {}", change.path, change.what);
     }
+    for change in &call.coerced {
+        let _infallible = writeln!(out, "coerced {}: {}", change.path, change.what);
+    }
+    if let Some(values) = call.values.as_ref().filter(|_| !call.coerced.is_empty()) {
+        let _infallible = writeln!(out, "values: {}", values.get());
+    }
     if let Some((rule, text)) = &call.rejected {
         let what = if call.missed {
             "a miss: refused"
@@ -186,6 +192,9 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             (None, None) => "no answer".to_owned(),
         };
         let _infallible = writeln!(out, "{}{address} → {end}", hop.url);
+    }
+    if let Some(first) = &call.retried {
+        let _infallible = writeln!(out, "tried twice; first: {first}");
     }
     // A verdict's receipt says nothing: the verdict follows.
     let receipt = call.name == SUBMIT;

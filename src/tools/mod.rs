@@ -8,6 +8,7 @@
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
 mod auth;
+mod calling;
 mod fetch;
 mod html;
 mod json;
@@ -30,6 +31,7 @@ use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl}
 use crate::net::{Overrides, Resolver, SystemResolver};
 
 pub use auth::{AuthService, Claims};
+pub use calling::{Called, call, ready};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
@@ -166,6 +168,15 @@ pub async fn open(
     _cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
     build(uses, deps)
+}
+
+/// As [`open`], for one tool that somebody tries: a broken one is there, and its calls are rejected.
+pub async fn open_one(
+    entry: &crate::model::ToolUse,
+    deps: &ToolDeps,
+    cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
+    open(std::slice::from_ref(entry), deps, cx).await
 }
 
 fn describe_unknown(unknown: &[&str]) -> String {

@@ -23,6 +23,7 @@ mod named;
 pub mod paths;
 mod runs;
 mod scripts;
+mod tools_seam;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -45,6 +46,7 @@ pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
 pub use runs::runs_of;
+pub use tools_seam::tools_of;
 
 /// The file that makes a folder a workspace.
 pub const CONFIG: &str = "dicta.yaml";

@@ -1,0 +1,29 @@
+//! The two places where commands and runs take what tools files declare; filled where the workspace reads them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Env, Workspace};
+use crate::diag::Diagnostic;
+use crate::net::Resolver;
+use crate::tools::toolbox::Toolbox;
+
+/// What the tools files of the workspace in this folder declare, broken tools included, and every problem of these files.
+pub fn tools_of(
+    _root: &Path,
+    _env: &Env,
+    _resolver: Arc<dyn Resolver>,
+) -> (Arc<Toolbox>, Vec<Diagnostic>) {
+    (Arc::default(), Vec::new())
+}
+
+impl Workspace {
+    /// What its tools files declare.
+    #[expect(
+        clippy::unused_self,
+        reason = "the field comes with the part that reads the files"
+    )]
+    pub fn toolbox(&self) -> Arc<Toolbox> {
+        Arc::default()
+    }
+}
