@@ -206,3 +206,77 @@ fn nowhere(clock: &Arc<dyn Clock>) -> CallCx {
         turn: TurnIx(0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Fut;
+    use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+    use crate::tools::{Prepared, Seen, Tool};
+
+    /// A tool that comes after others.
+    struct After {
+        decl: ToolDecl,
+        after: Vec<String>,
+    }
+
+    fn tool(name: &str, after: &[&str]) -> Arc<dyn Tool> {
+        Arc::new(After {
+            decl: ToolDecl {
+                name: name.to_owned(),
+                description: String::new(),
+                schema: serde_json::json!({"type": "object"}),
+            },
+            after: after.iter().map(|name| (*name).to_owned()).collect(),
+        })
+    }
+
+    impl Tool for After {
+        fn decl(&self) -> &ToolDecl {
+            &self.decl
+        }
+
+        fn after(&self) -> &[String] {
+            &self.after
+        }
+
+        fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+            Ok(Prepared {
+                tool: self.decl.name.clone(),
+                canonical: canonical.clone(),
+                values: canonical.clone(),
+                coerced: Vec::new(),
+            })
+        }
+
+        fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+            Box::pin(std::future::ready(Answer::ok("")))
+        }
+    }
+
+    #[test]
+    fn a_tool_whose_prerequisite_the_judge_has_not_could_never_be_called_and_is_named() {
+        let set = ToolSet {
+            tools: vec![tool("a", &[]), tool("b", &["a", "login"])],
+        };
+        assert_eq!(
+            strays(&set),
+            ["the tool `b` comes after `login`, which is not among its tools; list it, too"]
+        );
+    }
+
+    #[test]
+    fn evidence_is_known_by_what_a_tool_was_and_where_that_was_not_recorded_by_its_name() {
+        let (one, two) = (Digest::of(b"SELECT 1"), Digest::of(b"SELECT 2"));
+        let known = [("find", &one), ("find", &two), ("find", &one)];
+        let known: ToolDigests = known
+            .map(|(name, digest)| (name.to_owned(), digest.clone()))
+            .into_iter()
+            .collect();
+        let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
+        assert_eq!(of("find", Some(&two)), [two.clone()]);
+        assert_eq!(of("find", None), [one, two.clone()]);
+        assert_eq!(of("find", Some(&Digest::of(b"SELECT 3"))), []);
+        assert_eq!(of("fetch", Some(&two)), []);
+    }
+}
