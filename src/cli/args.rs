@@ -126,7 +126,7 @@ pub(super) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Call a judge's tool exactly as a judge would
+    /// Call one tool exactly as a judge would: a built-in one, or one of the workspace's tools files
     Tool(ToolArgs),
     /// List the eval types; with a name, its params, an example and its JSON Schema
     Evals {
@@ -145,11 +145,16 @@ pub(super) enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// List the tools a judge can be given
+    /// List the tools a judge can be given: built-in ones and those of the workspace's tools files
     Tools {
+        /// Declared as this provider's requests declare them; in JSON, all four without it
+        #[arg(long, value_enum, value_name = "NAME")]
+        provider: Option<Dialect>,
         /// How to print
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
+        #[command(flatten)]
+        place: Place,
     },
     /// Print a JSON Schema for editors
     Schema {
@@ -211,10 +216,11 @@ pub(super) struct Exam {
     pub(super) yes: bool,
 }
 
-/// Whether `dicta check` tries judges.
+/// Whether `dicta check` tries judges and sources.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Connecting {
-    /// Try each judge once with a tiny question: key, model, streaming, tools, verdict form. Costs a few small requests
+    /// Try each judge once with a tiny question: key, model, streaming, tools, verdict form. Costs a few small requests.
+    /// And each source of the tools files
     #[arg(long)]
     pub(super) connect: bool,
     /// How to print what --connect found
@@ -371,6 +377,14 @@ pub(super) enum ListFormat {
     #[default]
     Human,
     Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Dialect {
+    Openai,
+    OpenaiResponses,
+    Anthropic,
+    Gemini,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

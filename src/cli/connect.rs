@@ -1,5 +1,5 @@
-//! `dicta check --connect`: every judge tried once, and what came of it. 0: all answered with a verdict; 2: one cannot be
-//! asked as it is configured; 3: one ended in an error.
+//! `dicta check --connect`: every judge and every source of tools tried once, and what came of it. 0: all answered with a
+//! verdict; 2: one cannot be used as it is configured; 3: one ended in an error.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Connecting, Exam, ListFormat};
+use super::sources::Probed;
 use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
-use super::{Cx, check, runtime};
+use super::{Cx, check, runtime, sources};
 use crate::handlers::Registry;
 use crate::model::{CellResult, JudgeConfig, KeySource, Millis, Outcome, counted};
 use crate::report::{size, words};
@@ -36,7 +37,7 @@ pub(super) fn check(
     let whole = path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG));
     if !whole {
         return Err(Trouble::usage(
-            "--connect tries the judges of a workspace: give its folder, or none",
+            "--connect tries the judges and sources of a workspace: give its folder, or none",
         ));
     }
     // Standard output is what was asked for alone: of JSON, the judges.
@@ -77,11 +78,29 @@ fn tried(
             counted(asked as u64, "judge")
         ));
     }
+    // Who asks for one judge asks for nothing else.
+    let tools = match only {
+        None => sources::count(workspace),
+        Some(_) => 0,
+    };
+    if tools > 0 {
+        let tools = counted(tools as u64, "source");
+        cx.streams.tell(&format!("trying {tools} of tools at once"));
+    }
     let runtime = runtime()?;
     let cancel = CancellationToken::new();
     let found = runtime.block_on(async {
         let registry = Registry::builtin();
-        let trying = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
+        let probing = async {
+            match tools {
+                0 => Vec::new(),
+                _ => sources::probe(workspace, cx).await,
+            }
+        };
+        let trying = async {
+            let judged = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
+            tokio::join!(judged, probing)
+        };
         tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => None,
@@ -89,12 +108,13 @@ fn tried(
         }
     });
     runtime.shutdown_timeout(Millis(200).duration());
-    let Some(found) = found else {
+    let Some((found, probed)) = found else {
         return Ok(130);
     };
     let text = match format {
         ListFormat::Json => {
-            let list: Vec<Value> = found.iter().map(as_json).collect();
+            let mut list: Vec<Value> = found.iter().map(as_json).collect();
+            list.extend(probed.iter().map(Probed::as_json));
             format!("{:#}\n", Value::from(list))
         }
         ListFormat::Human => {
@@ -102,18 +122,20 @@ fn tried(
             for judge in judges.iter().filter(|judge| is_built_in(judge)) {
                 let _infallible = writeln!(text, "\n{}: built in, asks no server", judge.name);
             }
+            text.extend(probed.iter().map(Probed::human));
             text
         }
     };
     cx.streams.print(&text);
-    Ok(code(&found))
+    Ok(code(&found, &probed))
 }
 
-fn code(found: &[Connection]) -> u8 {
+fn code(found: &[Connection], probed: &[Probed]) -> u8 {
     let failed = |one: &Connection| one.contact.as_ref().is_ok_and(|contact| !is_well(contact));
-    if found.iter().any(|one| one.contact.is_err()) {
+    let probed: Vec<bool> = probed.iter().filter_map(Probed::unusable).collect();
+    if found.iter().any(|one| one.contact.is_err()) || probed.contains(&true) {
         USAGE
-    } else if found.iter().any(failed) {
+    } else if found.iter().any(failed) || !probed.is_empty() {
         FAILED
     } else {
         0

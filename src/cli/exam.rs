@@ -25,6 +25,7 @@ pub(super) fn hold(
     tried: &mut Tried,
     cx: &Cx,
 ) -> Result<u64, Trouble> {
+    let runtime = runtime()?;
     let may = |judge: &JudgeConfig| asked.yes || judge.is_free();
     let exam = |sending: bool, all: bool| {
         let options = RunOptions {
@@ -33,10 +34,11 @@ pub(super) fn hold(
         };
         let chosen =
             |_: &Rubric, _: &Eval, judge: Option<&JudgeConfig>| all || judge.is_some_and(may);
-        Exam::of(
+        let exam = Exam::of(
             workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
-        )
-        .map_err(|error| Trouble::usage(error.to_string()))
+        );
+        let exam = runtime.block_on(exam);
+        exam.map_err(|error| Trouble::usage(error.to_string()))
     };
     for (judge, preview) in exam(false, true)?.preview() {
         cx.streams.tell(&first(&judge, &preview, may(&judge)));
@@ -45,7 +47,6 @@ pub(super) fn hold(
     if exam.is_empty() {
         return Ok(0);
     }
-    let runtime = runtime()?;
     let clock = std::sync::Arc::clone(&cx.clock);
     let trials = runtime.block_on(exam.hold(clock, CancellationToken::new()));
     runtime.shutdown_timeout(Millis(200).duration());

@@ -1,18 +1,16 @@
-//! `dicta judges`, `tools`, `schema`: what exists here.
+//! `dicta judges`, `schema`: what exists here.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use super::Cx;
-use super::args::{ListFormat, Place, SchemaOf};
+use super::args::{Place, SchemaOf};
 use super::trouble::Trouble;
 use super::workspace::open;
 use crate::handlers::Registry;
 use crate::model::{JudgeConfig, KeySource};
-use crate::report::wrap;
 use crate::rubric;
-use crate::tools::available;
 use crate::workspace;
 
 /// Lists the workspace's judges.
@@ -91,24 +89,6 @@ fn price(judge: &JudgeConfig) -> String {
         let _infallible = write!(text, ", dicta's own prices as of {as_of}");
     }
     text
-}
-
-/// Lists the tools judges can be given.
-pub(super) fn tools(format: ListFormat, cx: &Cx) -> Result<u8, Trouble> {
-    let decls = available();
-    if format == ListFormat::Json {
-        let json =
-            serde_json::to_value(&decls).map_err(|error| Trouble::usage(error.to_string()))?;
-        cx.streams.print(&format!("{json:#}\n"));
-        return Ok(0);
-    }
-    let mut out = String::new();
-    for decl in decls {
-        let about = wrap(&decl.description, 4, 4, cx.streams.out.width);
-        let _infallible = writeln!(out, "{}\n    {about}\n{:#}\n", decl.name, decl.schema);
-    }
-    cx.streams.print(&out);
-    Ok(0)
 }
 
 /// Prints a JSON Schema.

@@ -17,9 +17,12 @@ mod replay;
 mod run;
 mod selftest;
 mod show;
+mod sources;
 mod themes;
 mod thresholds;
 mod tool;
+mod toolbox;
+mod tools;
 mod trouble;
 mod workspace;
 
@@ -126,7 +129,11 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             evals::evals(kind.as_deref(), all, format, cx)
         }
         Some(Command::Judges { place }) => list::judges(&place, cx),
-        Some(Command::Tools { format }) => list::tools(format, cx),
+        Some(Command::Tools {
+            provider,
+            format,
+            place,
+        }) => tools::tools(provider, format, &place, cx),
         Some(Command::Schema { of }) => Ok(list::schema(of, cx)),
         Some(Command::Themes { name }) => themes::themes(name.as_deref(), cx),
         Some(Command::Keys { markdown }) => {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::Cx;
 use super::args::Place;
 use super::trouble::Trouble;
 use super::workspace::open;
+use super::{Cx, runtime};
 use crate::handlers::Registry;
 use crate::run::{self, RunOptions};
 
@@ -36,15 +36,18 @@ pub(super) fn prompt(
         judge,
         ..RunOptions::default()
     };
-    let found = run::prompts(
-        &opened.workspace,
-        &Registry::builtin(),
-        &cx.env,
-        &cx.clock,
-        &options,
-        cell,
-    )
-    .map_err(|error| Trouble::usage(error.to_string()))?;
+    let registry = Registry::builtin();
+    let runtime = runtime()?;
+    let found = runtime
+        .block_on(run::prompts(
+            &opened.workspace,
+            &registry,
+            &cx.env,
+            &cx.clock,
+            &options,
+            cell,
+        ))
+        .map_err(|error| Trouble::usage(error.to_string()))?;
     let [asked] = &found[..] else {
         let names: Vec<String> = found
             .iter()

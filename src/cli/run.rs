@@ -47,7 +47,11 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     }
     if args.dry_run {
         let workspace = Arc::clone(&opened.workspace);
-        let preview = run::preview(workspace, &registry, &cx.env, &cx.clock, options)
+        let runtime = runtime()?;
+        let preview = runtime
+            .block_on(run::preview(
+                workspace, &registry, &cx.env, &cx.clock, options,
+            ))
             .map_err(|error| Trouble::usage(error.to_string()))?;
         cx.streams.print(&plan(&preview));
         if preview.cells == 0 {
@@ -110,17 +114,22 @@ async fn drive(
 ) -> Result<u8, Trouble> {
     let mut signals = Signals::new()?;
     let workspace = Arc::clone(&opened.workspace);
+    let starting = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
+    // Tools may take a while to open; nothing is recorded by then.
+    let started = tokio::select! {
+        biased;
+        code = signals.next() => return Ok(code),
+        started = starting => started,
+    };
     let RunHandle {
         mut events,
         cancel,
         join,
         ..
-    } = run::start(workspace, registry, &cx.env, Arc::clone(&cx.clock), options).map_err(
-        |error| match error {
-            RunError::Record(error) => Trouble::unrecordable(&error),
-            error => Trouble::usage(error.to_string()),
-        },
-    )?;
+    } = started.map_err(|error| match error {
+        RunError::Record(error) => Trouble::unrecordable(&error),
+        error => Trouble::usage(error.to_string()),
+    })?;
     let mut signalled = None;
     loop {
         tokio::select! {

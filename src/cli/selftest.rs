@@ -40,8 +40,9 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
     let test = SelfTest::of(&opened.workspace, &registry, &cx.env, &wanted).map_err(trouble)?;
     let base = test.baseline().map_err(trouble)?;
     let most = test.attacks_at_most().map_err(trouble)?;
-    let first = preview(&base, &registry, cx)?;
-    let then = preview(&most, &registry, cx)?;
+    let runtime = runtime()?;
+    let first = runtime.block_on(preview(&base, &registry, cx))?;
+    let then = runtime.block_on(preview(&most, &registry, cx))?;
     drop(most);
     let said = ahead(&args.judge, &first, &then);
     if args.dry_run {
@@ -49,7 +50,6 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
         return Ok(0);
     }
     cx.streams.tell(&said);
-    let runtime = runtime()?;
     let card: Result<Card, Trouble> = runtime.block_on(async {
         let base = play(&base, &registry, cx).await?;
         let stage = test.attacks(&base).map_err(trouble)?;
@@ -77,9 +77,10 @@ fn trouble(error: RunError) -> Trouble {
     }
 }
 
-fn preview(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Preview, Trouble> {
+async fn preview(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Preview, Trouble> {
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
-    run::preview(workspace, registry, &cx.env, &cx.clock, options).map_err(trouble)
+    let preview = run::preview(workspace, registry, &cx.env, &cx.clock, options);
+    preview.await.map_err(trouble)
 }
 
 /// What it takes, before it costs anything.
@@ -119,7 +120,8 @@ async fn play(stage: &Stage, registry: &Registry, cx: &Cx) -> Result<Played, Tro
     let mut signals = Signals::new()?;
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
     let clock = Arc::clone(&cx.clock);
-    let mut handle = run::start(workspace, registry, &cx.env, clock, options).map_err(trouble)?;
+    let starting = run::start(workspace, registry, &cx.env, clock, options);
+    let mut handle = starting.await.map_err(trouble)?;
     let run = handle.run.clone();
     let mut played = RunState::default();
     let mut signalled = None;

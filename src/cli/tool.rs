@@ -5,21 +5,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 
 use super::args::{ListFormat, ToolArgs};
+use super::toolbox::{Found, Told, of_source, redactor, resolved, staged};
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
-use crate::diag::nearest;
-use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use crate::diag::{has_errors, nearest};
+use crate::event::CallCx;
 use crate::judge::book_of;
-use crate::model::{
-    Answer, CallIx, CellIx, Change, Hop, Millis, RawJson, ToolUse, Transcript, TurnIx,
-};
-use crate::net::parse_resolve;
+use crate::model::{CallIx, Change, Hop, Millis, RawJson, ToolUse, Transcript};
 use crate::tools::reading::{is_reading, over};
-use crate::tools::{PreparedCall, Seen, ToolDeps, ToolSet, build, parse_arguments, prepare_call};
+use crate::tools::toolbox::Toolbox;
+use crate::tools::{
+    self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, open_one,
+    parse_arguments, ready,
+};
 use crate::transcript::{TranscriptFile, parse};
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
@@ -29,51 +30,130 @@ struct Report<'a> {
     raw: &'a str,
     canonical: Option<&'a RawJson>,
     repaired: bool,
-    changes: &'a [Change],
+    /// What the repair changed, then what lenient typing changed on the way to the values.
+    changes: Vec<&'a Change>,
     values: Option<&'a RawJson>,
     outcome: &'static str,
+    /// The rule that rejected it.
+    rule: Option<&'a str>,
     error: Option<String>,
     text: Option<&'a str>,
     bytes: u64,
     truncated: bool,
     hops: &'a [Hop],
+    /// The failure of the first of two tries.
+    retried: Option<&'a str>,
     duration_ms: u64,
 }
 
 /// Calls the tool and prints what came of it: 0 finished, 1 rejected or error.
 pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
-    let set = tool_set(args, cx)?;
-    if let Some(badge) = set.get(&args.name).and_then(|tool| tool.badge()) {
-        cx.streams.tell(&format!("warning: {badge}"));
+    let runtime = runtime()?;
+    let (toolbox, called) = runtime.block_on(called(args, cx))?;
+    // What its sources opened may not let go; it ends with the program.
+    runtime.shutdown_timeout(Millis(200).duration());
+    for note in &called.told.notes {
+        cx.streams.tell(&format!("note: {note}"));
     }
-    let mut seen = Seen::default();
-    // Its own argument counts as seen: nobody is led astray by a URL they typed themselves. Escapes hide none.
-    seen.note(&args.json);
-    if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
-        seen.note(arguments.canonical.get());
-    }
-    let started = cx.clock.now();
-    let prepared = prepare_call(&set, &args.name, &args.json, &seen);
-    let (answer, hops) = if prepared.outcome.is_ok() {
-        let (answer, hops) = runtime()?.block_on(call(&set, &prepared, cx));
-        (Some(answer), hops)
-    } else {
-        (None, Vec::new())
-    };
-    let elapsed = cx.clock.now().since(started);
-    let report = report(args, &prepared, answer.as_ref(), &hops, elapsed);
-    match args.format {
+    let report = report(args, &called);
+    let text = match args.format {
         ListFormat::Json => {
             let json = serde_json::to_string(&report)
                 .map_err(|error| Trouble::usage(error.to_string()))?;
-            cx.streams.print(&(json + "\n"));
+            json + "\n"
         }
-        ListFormat::Human => cx.streams.print(&human(&report)),
-    }
+        ListFormat::Human => human(&report),
+    };
+    let clean = redactor(&toolbox).redact(&text);
+    cx.streams.print(&clean.unwrap_or(text));
     Ok(u8::from(report.outcome != "finished"))
 }
 
-fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
+/// A call, from its arguments to its answer.
+struct Call {
+    prepared: PreparedCall,
+    called: Option<Called>,
+    told: Told,
+    elapsed: Millis,
+}
+
+async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Trouble> {
+    let found = found(args, cx)?;
+    let toolbox = Arc::clone(&found.deps.toolbox);
+    let work = async |call_cx: &CallCx| {
+        let set = tool_set(args, &found, call_cx, cx).await?;
+        if let Some(tool) = set.get(&args.name) {
+            for said in aside(&**tool) {
+                cx.streams.tell(&said);
+            }
+        }
+        let mut seen = Seen::default();
+        // Its own argument counts as seen: nobody is led astray by a URL they typed themselves. Escapes hide none.
+        seen.note(&args.json);
+        if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
+            seen.note(arguments.canonical.get());
+        }
+        let started = call_cx.clock.now();
+        let prepared = ready(&set, &args.name, &args.json, &seen);
+        let tool = prepared.outcome.as_ref().ok();
+        let tool = tool.and_then(|ready| Some((ready, set.get(&ready.tool)?)));
+        let called = match tool {
+            Some((ready, tool)) => Some(call(&**tool, ready, CallIx(0), call_cx).await),
+            None => None,
+        };
+        let elapsed = call_cx.clock.now().since(started);
+        Ok::<_, Trouble>((prepared, called, elapsed))
+    };
+    let (done, told) = staged(&toolbox, cx, work).await;
+    let (prepared, called, elapsed) = done?;
+    let call = Call {
+        prepared,
+        called,
+        told,
+        elapsed,
+    };
+    Ok((toolbox, call))
+}
+
+/// What is worth knowing of a tool before it is called here.
+fn aside(tool: &dyn Tool) -> Vec<String> {
+    let mut said: Vec<String> = tool.badge().into_iter().collect();
+    for line in &mut said {
+        line.insert_str(0, "warning: ");
+    }
+    if !tool.after().is_empty() {
+        said.push(format!(
+            "note: a judge may call it only after {}; here it is called alone",
+            tool.after().join(", ")
+        ));
+    }
+    said
+}
+
+/// The tools files to look in: none for what is built in and needs none.
+fn found(args: &ToolArgs, cx: &Cx) -> Result<Found, Trouble> {
+    if args.judge.is_none() && is_built_in(&args.name) {
+        return Ok(Found {
+            deps: ToolDeps {
+                resolve: resolved(&args.resolve)?,
+                ..ToolDeps::default()
+            },
+            problems: Vec::new(),
+        });
+    }
+    Found::of(args.place.workspace.as_deref(), &args.resolve, cx)
+}
+
+fn is_built_in(name: &str) -> bool {
+    available().iter().any(|decl| decl.name == name)
+}
+
+async fn tool_set(
+    args: &ToolArgs,
+    found: &Found,
+    call_cx: &CallCx,
+    cx: &Cx,
+) -> Result<ToolSet, Trouble> {
     match (&args.transcript, is_reading(&args.name)) {
         (Some(at), true) => {
             let book = Arc::new(book_of(&transcript_at(at)?));
@@ -93,37 +173,71 @@ fn tool_set(args: &ToolArgs, cx: &Cx) -> Result<ToolSet, Trouble> {
         }
         (None, false) => {}
     }
-    let uses = match &args.judge {
-        None => vec![ToolUse {
-            name: args.name.clone(),
-            settings: indexmap::IndexMap::new(),
-        }],
-        Some(name) => {
-            let workspace = open(args.place.workspace.as_deref(), cx)?.workspace;
-            let judge = workspace.judges.get(name).ok_or_else(|| {
-                let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
-                Trouble::usage(format!(
-                    "no judge is called `{name}`; the judges here are {}",
-                    known.join(", ")
-                ))
-            })?;
-            judge.tools.clone()
-        }
-    };
-    let mut resolve = Vec::new();
-    for text in &args.resolve {
-        resolve.extend(
-            parse_resolve(text).map_err(|why| Trouble::usage(format!("--resolve: {why}")))?,
-        );
+    match &args.judge {
+        Some(name) => of_judge(name, args, found, call_cx, cx).await,
+        None => alone(args, found, call_cx, cx).await,
     }
-    build(
-        &uses,
-        &ToolDeps {
-            resolve,
-            ..ToolDeps::default()
-        },
-    )
-    .map_err(|problems| Trouble::usage(problems.join("; ")))
+}
+
+/// The tool as a judge has it, or all of that judge's where its name is that of a set or of a server's tool.
+async fn of_judge(
+    name: &str,
+    args: &ToolArgs,
+    found: &Found,
+    call_cx: &CallCx,
+    cx: &Cx,
+) -> Result<ToolSet, Trouble> {
+    let workspace = open(args.place.workspace.as_deref(), cx)?.workspace;
+    let judge = workspace.judges.get(name).ok_or_else(|| {
+        let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
+        Trouble::usage(format!(
+            "no judge is called `{name}`; the judges here are {}",
+            known.join(", ")
+        ))
+    })?;
+    let mut deps = found.deps.clone();
+    if deps.resolve.is_empty() {
+        deps.toolbox = Arc::clone(&workspace.tools);
+    }
+    let own = judge.tools.iter().find(|entry| entry.name == args.name);
+    let opened = match own {
+        Some(own) => open_one(own, &deps, call_cx).await,
+        None => tools::open(&judge.tools, &deps, call_cx).await,
+    };
+    opened.map_err(|problems| Trouble::usage(problems.join("; ")))
+}
+
+/// The tool of that name: of a file, or of a source that has tools of its own.
+async fn alone(
+    args: &ToolArgs,
+    found: &Found,
+    call_cx: &CallCx,
+    cx: &Cx,
+) -> Result<ToolSet, Trouble> {
+    let deps = &found.deps;
+    let toolbox = &deps.toolbox;
+    if !is_built_in(&args.name) && !toolbox.tools.contains_key(&args.name) {
+        let sources = toolbox.sources.iter();
+        for (name, _) in sources.filter(|(_, source)| source.discovers()) {
+            match of_source(name, deps, call_cx).await {
+                Ok(set) if set.get(&args.name).is_some() => return Ok(set),
+                Ok(_) => {}
+                Err(problems) => cx.streams.tell(&format!(
+                    "source `{name}` was not asked for its tools: {}",
+                    problems.join("; ")
+                )),
+            }
+        }
+        if has_errors(&found.problems) {
+            return Err(Trouble::files(found.problems.clone()));
+        }
+    }
+    let entry = ToolUse {
+        name: args.name.clone(),
+        settings: indexmap::IndexMap::new(),
+    };
+    let opened = open_one(&entry, deps, call_cx).await;
+    opened.map_err(|problems| Trouble::usage(problems.join("; ")))
 }
 
 /// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.
@@ -170,79 +284,45 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
     }))
 }
 
-async fn call(set: &ToolSet, prepared: &PreparedCall, cx: &Cx) -> (Answer, Vec<Hop>) {
-    let (to, mut facts) = tokio::sync::mpsc::channel::<Envelope>(256);
-    let out = Emitter::new(
-        to,
-        Arc::new(MemoryBlobs::default()),
-        Arc::new(Redactor::default()),
-    );
-    let clock = Arc::clone(&cx.clock);
-    let cancel = CancellationToken::new();
-    let call_cx = CallCx {
-        out,
-        clock,
-        cancel,
-        cell: CellIx(0),
-        turn: TurnIx(0),
-    };
-    let gather = async {
-        let mut hops = Vec::new();
-        while let Some(envelope) = facts.recv().await {
-            if let Kind::Tool {
-                fact: ToolFact::Hop(hop),
-                ..
-            } = envelope.kind
-            {
-                hops.push(hop);
+fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
+    let prepared = &call.prepared;
+    let answer = call.called.as_ref().map(|called| &called.answer);
+    let mut changes: Vec<&Change> = prepared.changes.iter().collect();
+    let (mut values, mut rule, mut error, mut outcome) = (None, None, None, "finished");
+    match &prepared.outcome {
+        Err(rejection) => {
+            rule = Some(rejection.rule.as_str());
+            error = Some(rejection.text.clone());
+            outcome = "rejected";
+        }
+        Ok(ready) => {
+            values = Some(&ready.values);
+            changes.extend(&ready.coerced);
+            if let Some(answer) = answer.filter(|answer| answer.is_error) {
+                error = Some(answer.text.clone());
+                outcome = "error";
             }
         }
-        hops
-    };
-    let work = async move {
-        match (
-            &prepared.outcome,
-            prepared
-                .outcome
-                .as_ref()
-                .ok()
-                .and_then(|p| set.get(&p.tool)),
-        ) {
-            (Ok(prepared), Some(tool)) => tool.call(prepared, CallIx(0), &call_cx).await,
-            _ => Answer::error("the tool is gone"),
-        }
-    };
-    tokio::join!(work, gather)
-}
-
-fn report<'a>(
-    args: &'a ToolArgs,
-    prepared: &'a PreparedCall,
-    answer: Option<&'a Answer>,
-    hops: &'a [Hop],
-    elapsed: Millis,
-) -> Report<'a> {
-    let (values, outcome, error) = match (&prepared.outcome, answer) {
-        (Err(rejection), _) => (None, "rejected", Some(rejection.text.clone())),
-        (Ok(ready), Some(answer)) if answer.is_error => {
-            (Some(&ready.values), "error", Some(answer.text.clone()))
-        }
-        (Ok(ready), _) => (Some(&ready.values), "finished", None),
-    };
+    }
     Report {
         tool: &args.name,
         raw: &args.json,
         canonical: prepared.canonical.as_ref(),
         repaired: !prepared.changes.is_empty(),
-        changes: &prepared.changes,
+        changes,
         values,
         outcome,
+        rule,
         error,
         text: answer.map(|a| a.text.as_str()),
         bytes: answer.map_or(0, |a| a.bytes),
         truncated: answer.is_some_and(|a| a.truncated),
-        hops,
-        duration_ms: elapsed.0,
+        hops: &call.told.hops,
+        retried: call
+            .called
+            .as_ref()
+            .and_then(|called| called.retried.as_deref()),
+        duration_ms: call.elapsed.0,
     }
 }
 
@@ -251,8 +331,17 @@ fn human(report: &Report<'_>) -> String {
     if let Some(canonical) = report.canonical.filter(|c| c.get() != report.raw) {
         let _infallible = writeln!(out, "canonical  {}", canonical.get());
     }
-    for change in report.changes {
-        let _infallible = writeln!(out, "changed    {} {}", change.path, change.what);
+    for change in &report.changes {
+        let at = if change.path.is_empty() {
+            String::new()
+        } else {
+            format!("{} ", change.path)
+        };
+        let _infallible = writeln!(out, "changed    {at}{}", change.what);
+    }
+    let apart = |values: &&RawJson| report.canonical.is_none_or(|c| c.get() != values.get());
+    if let Some(values) = report.values.filter(apart) {
+        let _infallible = writeln!(out, "values     {}", values.get());
     }
     for hop in report.hops {
         let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
@@ -262,6 +351,12 @@ fn human(report: &Report<'_>) -> String {
             (None, None) => "no answer".to_owned(),
         };
         let _infallible = writeln!(out, "hop        {}{address} → {end}", hop.url);
+    }
+    if let Some(why) = report.retried {
+        let _infallible = writeln!(out, "tried      twice; first: {why}");
+    }
+    if let Some(rule) = report.rule {
+        let _infallible = writeln!(out, "rule       {rule}");
     }
     let cut = if report.truncated { ", cut" } else { "" };
     let elapsed = Millis(report.duration_ms);

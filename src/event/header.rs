@@ -175,7 +175,8 @@ pub struct JudgeSpec {
     /// The prices of dicta's own table that its cost is reckoned by, where its author gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<Listed>,
-    /// Its tools by name, each with the digest of its declaration: with the canonical arguments, what names evidence.
+    /// Its tools by name, each with the digest of its declaration and of what it does: with the canonical arguments, what
+    /// names evidence. Empty for a judge that was not needed and whose tools nothing built in declares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<(String, Digest)>,
 }

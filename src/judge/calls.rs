@@ -1,30 +1,15 @@
 //! One tool call of a trace: received → repaired? → ( validated → started → hop* → finished ) | rejected.
 
-use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, PoisonError};
-
-use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use super::evidence::{EvidenceKey, Lookup};
 use super::gate::{Edit, Proceed, Stop};
+use super::ledger::{Ended, Round, Same};
 use super::trace::{Memory, Trace, ended};
 use crate::event::{CallCx, FROZEN, Source, ToolFact};
 use crate::model::SUBMIT;
-use crate::model::{
-    Answer, CallIx, CellResult, Change, Outcome, RawJson, Rejection, ReplyCall, TurnIx,
-};
-use crate::tools::{Prepared, PreparedCall, parse_arguments, prepare_call};
-
-/// Read-only calls of a trace by what they ask; the answer comes once the first of them has it.
-pub(super) type CallMap = Mutex<HashMap<EvidenceKey, Asked>>;
-
-pub(super) struct Asked {
-    turn: TurnIx,
-    call: CallIx,
-    answer: watch::Receiver<Option<Answer>>,
-}
+use crate::model::{Answer, CallIx, CellResult, Change, Outcome, RawJson, Rejection, ReplyCall};
+use crate::tools::{self, Called, Prepared, PreparedCall, Tool, parse_arguments};
 
 /// What became of a call.
 pub(super) struct Done {
@@ -38,8 +23,29 @@ pub(super) struct Done {
 
 /// Who answers a call that may start.
 enum Turned {
-    Recorded(Answer, Source),
-    Ask,
+    /// A person.
+    ByHand(Answer),
+    /// An identical call.
+    Same(Same),
+    /// Whoever has it: evidence, or the tool. The answer is told here, for identical calls.
+    Here(Option<(Answer, Source)>, watch::Sender<Option<Answer>>),
+}
+
+/// How a call ended: what the model is told, whether it ran, and whether the cell ends with it.
+struct End {
+    answer: Answer,
+    how: Ended,
+    cell: Option<CellResult>,
+}
+
+impl End {
+    fn rejected(answer: Answer, cell: Option<CellResult>) -> Self {
+        Self {
+            answer,
+            how: Ended::NeverRan,
+            cell,
+        }
+    }
 }
 
 impl Trace<'_> {
@@ -48,13 +54,14 @@ impl Trace<'_> {
         &self,
         cx: &CallCx,
         memory: &Memory,
-        ix: CallIx,
-        call: &ReplyCall,
+        round: &Round<'_>,
+        (ix, call): (CallIx, &ReplyCall),
     ) -> Done {
         self.received(cx, ix, call).await;
         if call.name == SUBMIT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
             self.rejected(cx, ix, "not_yet", text).await;
+            round.ended(ix, Ended::NeverRan);
             return Done {
                 answer: told(text),
                 canonical: parse_arguments(&call.name, &call.raw)
@@ -63,60 +70,57 @@ impl Trace<'_> {
                 end: None,
             };
         }
-        let prepared = prepare_call(&self.setup.tools, &call.name, &call.raw, &memory.seen);
+        let prepared = tools::ready(&self.setup.tools, &call.name, &call.raw, &memory.seen);
         self.repaired(cx, ix, &prepared).await;
         let canonical = prepared.canonical;
-        let (answer, end) = match prepared.outcome {
+        let end = match prepared.outcome {
             Err(rejection) => self.refuse(cx, ix, rejection).await,
-            Ok(ready) => self.start(cx, memory, ix, ready).await,
+            Ok(ready) => self.start(cx, memory, round, ix, ready).await,
         };
+        round.ended(ix, end.how);
         Done {
-            answer,
+            answer: end.answer,
             canonical,
-            end,
+            end: end.cell,
         }
     }
 
-    async fn refuse(
-        &self,
-        cx: &CallCx,
-        ix: CallIx,
-        rejection: Rejection,
-    ) -> (Answer, Option<CellResult>) {
-        let (text, end) = match self.gate(Stop::Rejected(&rejection)).await {
+    async fn refuse(&self, cx: &CallCx, ix: CallIx, rejection: Rejection) -> End {
+        let (text, cell) = match self.gate(Stop::Rejected(&rejection)).await {
             Proceed::Answer(answer) | Proceed::GoWith(Edit::Answer(answer)) => (answer.text, None),
             Proceed::End(outcome) => (rejection.text, Some(ended(outcome))),
             Proceed::Go | Proceed::GoWith(_) => (rejection.text, None),
         };
         let answer = told(&text);
         self.rejected(cx, ix, &rejection.rule, &answer.text).await;
-        (answer, end)
+        End::rejected(answer, cell)
     }
 
+    /// From prepared arguments to an answer. Between them stand what must come before, the gate, what was asked already,
+    /// the evidence and the limit on calls, so that each serves every tool.
     async fn start(
         &self,
         cx: &CallCx,
         memory: &Memory,
+        round: &Round<'_>,
         ix: CallIx,
         mut ready: Prepared,
-    ) -> (Answer, Option<CellResult>) {
+    ) -> End {
+        let Some(tool) = self.setup.tools.get(&ready.tool) else {
+            let rejection = Rejection {
+                rule: "unknown_tool".to_owned(),
+                text: format!("Error: unknown tool '{}'", ready.tool),
+            };
+            return self.refuse(cx, ix, rejection).await;
+        };
+        let tool = &**tool;
+        if let Err(rejection) = round.prerequisites(ix, tool, &memory.calls).await {
+            return self.refuse(cx, ix, rejection).await;
+        }
         let mut by_hand = None;
         match self.gate(Stop::Call(&ready)).await {
             Proceed::GoWith(Edit::Args(args)) => {
-                let edited = prepare_call(&self.setup.tools, &ready.tool, args.get(), &memory.seen);
-                let changes = vec![Change {
-                    path: String::new(),
-                    what: "edited by hand".to_owned(),
-                }];
-                cx.tool(
-                    ix,
-                    ToolFact::Repaired {
-                        canonical: args,
-                        changes,
-                    },
-                )
-                .await;
-                match edited.outcome {
+                match self.edited(cx, memory, ix, &ready.tool, args).await {
                     Ok(edited) => ready = edited,
                     Err(rejection) => return self.refuse(cx, ix, rejection).await,
                 }
@@ -127,60 +131,107 @@ impl Trace<'_> {
             Proceed::End(outcome) => {
                 let text = "Error: ended by hand";
                 self.rejected(cx, ix, "ended", text).await;
-                return (told(text), Some(ended(outcome)));
+                return End::rejected(told(text), Some(ended(outcome)));
             }
             Proceed::Go | Proceed::GoWith(_) => {}
         }
-        let Some(tool) = self.setup.tools.get(&ready.tool) else {
-            let rejection = Rejection {
-                rule: "unknown_tool".to_owned(),
-                text: format!("Error: unknown tool '{}'", ready.tool),
-            };
-            return self.refuse(cx, ix, rejection).await;
-        };
-        let key = EvidenceKey::of(tool.decl(), &ready.canonical);
+        let key = EvidenceKey::of(&ready.tool, &tool.digest(), &ready.canonical);
         let turned = match by_hand {
-            Some(answer) => Turned::Recorded(answer, Source::ByHand),
-            // The transcript is what is judged: no run's evidence answers for it, and none is missing.
-            None if tool.of_transcript() => Turned::Ask,
-            None => match self.engine.deps.evidence.get(cx.cell, &key) {
-                Lookup::Found { answer, run } => Turned::Recorded(answer, Source::Frozen { run }),
-                Lookup::Refused(answer) => {
-                    let rejection = Rejection {
-                        rule: FROZEN.to_owned(),
-                        text: answer.text,
-                    };
-                    return self.refuse(cx, ix, rejection).await;
-                }
-                Lookup::Over(answer) => {
+            Some(answer) => Turned::ByHand(answer),
+            None => match self.who_answers(cx, memory, ix, tool, &key) {
+                Ok(turned) => turned,
+                Err(Refused::Call(rejection)) => return self.refuse(cx, ix, rejection).await,
+                Err(Refused::Cell(answer)) => {
                     self.rejected(cx, ix, FROZEN, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
                     let end = CellResult::failed(Outcome::JudgeError, why);
-                    return (answer, Some(end));
+                    return End::rejected(answer, Some(end));
                 }
-                Lookup::Miss => Turned::Ask,
             },
         };
         let (values, coerced) = (ready.values.clone(), ready.coerced.clone());
         cx.tool(ix, ToolFact::Validated { values, coerced }).await;
         cx.tool(ix, ToolFact::Started).await;
-        let began = cx.clock.now();
-        let (mut answer, mut source) = match turned {
-            Turned::Recorded(answer, source) => (answer, source),
-            Turned::Ask if tool.of_transcript() => {
-                (self.ask_tool(cx, ix, &ready).await, Source::Transcript)
+        self.finish(cx, ix, tool, &ready, key, turned).await
+    }
+
+    /// Arguments that a person put in the place of the model's: prepared as any.
+    async fn edited(
+        &self,
+        cx: &CallCx,
+        memory: &Memory,
+        ix: CallIx,
+        tool: &str,
+        args: RawJson,
+    ) -> Result<Prepared, Rejection> {
+        let edited = tools::ready(&self.setup.tools, tool, args.get(), &memory.seen);
+        let mut changes = vec![Change {
+            path: String::new(),
+            what: "edited by hand".to_owned(),
+        }];
+        changes.extend(edited.changes);
+        let canonical = edited.canonical.unwrap_or(args);
+        cx.tool(ix, ToolFact::Repaired { canonical, changes }).await;
+        edited.outcome
+    }
+
+    /// Who answers a call that nobody answered by hand; an identical one first, so that frozen evidence counts calls as a
+    /// live run does. Waits for nothing: no other call comes between.
+    fn who_answers(
+        &self,
+        cx: &CallCx,
+        memory: &Memory,
+        ix: CallIx,
+        tool: &dyn Tool,
+        key: &EvidenceKey,
+    ) -> Result<Turned, Refused> {
+        if let Some(same) = memory.calls.same(tool, key, cx.turn) {
+            return Ok(Turned::Same(same));
+        }
+        let recorded = if tool.of_transcript() {
+            // The transcript is what is judged: no run's evidence answers for it, and none is missing.
+            None
+        } else {
+            match self.engine.deps.evidence.get(cx.cell, key) {
+                Lookup::Found { answer, run } => Some((answer, Source::Frozen { run })),
+                Lookup::Refused(answer) => {
+                    return Err(Refused::Call(Rejection {
+                        rule: FROZEN.to_owned(),
+                        text: answer.text,
+                    }));
+                }
+                Lookup::Over(answer) => return Err(Refused::Cell(answer)),
+                Lookup::Miss => None,
             }
-            Turned::Ask if tool.read_only() => self.ask_once(cx, memory, ix, &key, &ready).await,
-            Turned::Ask => (self.ask_tool(cx, ix, &ready).await, Source::Live),
         };
+        let tell = memory.calls.claim(tool, key, cx.turn, ix);
+        Ok(Turned::Here(recorded, tell.map_err(Refused::Call)?))
+    }
+
+    /// A call that started: its answer, the last boundary, and the end.
+    async fn finish(
+        &self,
+        cx: &CallCx,
+        ix: CallIx,
+        tool: &dyn Tool,
+        ready: &Prepared,
+        key: EvidenceKey,
+        turned: Turned,
+    ) -> End {
+        let began = cx.clock.now();
+        let (called, mut source) = answered(cx, ix, tool, ready, turned).await;
+        let Called {
+            mut answer,
+            retried,
+        } = called;
         let elapsed = cx.clock.now().since(began);
-        let mut end = None;
+        let mut cell = None;
         match self.gate(Stop::Answered(&answer)).await {
             Proceed::Answer(edited) | Proceed::GoWith(Edit::Answer(edited)) => {
                 answer = edited;
                 source = Source::ByHand;
             }
-            Proceed::End(outcome) => end = Some(ended(outcome)),
+            Proceed::End(outcome) => cell = Some(ended(outcome)),
             Proceed::Go | Proceed::GoWith(_) => {}
         }
         if matches!(source, Source::Live | Source::Frozen { .. }) {
@@ -190,70 +241,15 @@ impl Trace<'_> {
             answer: cx.out.answered(&answer).await,
             source,
             elapsed,
-            retried: None,
+            retried,
         };
         cx.tool(ix, fact).await;
-        (answer, end)
-    }
-
-    /// Asks a read-only tool, or takes the answer of an identical call of this trace. An earlier turn's failure is no
-    /// answer: the model asked again because it wants another try.
-    async fn ask_once(
-        &self,
-        cx: &CallCx,
-        memory: &Memory,
-        ix: CallIx,
-        key: &EvidenceKey,
-        ready: &Prepared,
-    ) -> (Answer, Source) {
-        let there = {
-            let calls = memory.calls.lock().unwrap_or_else(PoisonError::into_inner);
-            calls.get(key).and_then(|asked| {
-                let failed = asked.answer.borrow().as_ref().is_some_and(|a| a.is_error);
-                let usable = asked.turn == cx.turn || !failed;
-                usable.then(|| (asked.answer.clone(), asked.turn, asked.call))
-            })
+        let how = if answer.is_error {
+            Ended::Failed
+        } else {
+            Ended::Well
         };
-        if let Some((mut answer, turn, call)) = there
-            && let Ok(answer) = answer.wait_for(Option::is_some).await
-            && let Some(answer) = answer.clone()
-        {
-            return (answer, Source::SameTrace { turn, call });
-        }
-        let (tell, hear) = watch::channel(None);
-        {
-            let mut calls = memory.calls.lock().unwrap_or_else(PoisonError::into_inner);
-            let asked = Asked {
-                turn: cx.turn,
-                call: ix,
-                answer: hear,
-            };
-            calls.insert(key.clone(), asked);
-        }
-        let answer = self.ask_tool(cx, ix, ready).await;
-        tell.send_replace(Some(answer.clone()));
-        (answer, Source::Live)
-    }
-
-    /// Calls the tool itself. A panic in it is an error the model is told, never the end of the trace.
-    async fn ask_tool(&self, cx: &CallCx, ix: CallIx, ready: &Prepared) -> Answer {
-        let Some(tool) = self.setup.tools.get(&ready.tool) else {
-            return Answer::error(format_args!("unknown tool '{}'", ready.tool));
-        };
-        match AssertUnwindSafe(tool.call(ready, ix, cx))
-            .catch_unwind()
-            .await
-        {
-            Ok(answer) => answer,
-            Err(panic) => {
-                let why = panic
-                    .downcast_ref::<&str>()
-                    .map(|s| (*s).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "no reason given".to_owned());
-                Answer::error(format_args!("the tool '{}' crashed: {why}", ready.tool))
-            }
-        }
+        End { answer, how, cell }
     }
 
     pub(super) async fn received(&self, cx: &CallCx, ix: CallIx, call: &ReplyCall) {
@@ -299,6 +295,55 @@ impl Trace<'_> {
     }
 }
 
+/// The answer of a call that started, and whose it is.
+async fn answered(
+    cx: &CallCx,
+    ix: CallIx,
+    tool: &dyn Tool,
+    ready: &Prepared,
+    turned: Turned,
+) -> (Called, Source) {
+    let plain = |answer| Called {
+        answer,
+        retried: None,
+    };
+    match turned {
+        Turned::ByHand(answer) => (plain(answer), Source::ByHand),
+        Turned::Same(mut same) => {
+            let (turn, call) = (same.turn, same.call);
+            let answer = same.answer.wait_for(Option::is_some).await;
+            match answer.ok().and_then(|answer| answer.clone()) {
+                Some(answer) => (plain(answer), Source::SameTrace { turn, call }),
+                // That call is gone without an answer.
+                None => (tools::call(tool, ready, ix, cx).await, Source::Live),
+            }
+        }
+        Turned::Here(recorded, tell) => {
+            let (called, source) = match recorded {
+                Some((answer, source)) => (plain(answer), source),
+                None => {
+                    let source = if tool.of_transcript() {
+                        Source::Transcript
+                    } else {
+                        Source::Live
+                    };
+                    (tools::call(tool, ready, ix, cx).await, source)
+                }
+            };
+            tell.send_replace(Some(called.answer.clone()));
+            (called, source)
+        }
+    }
+}
+
+/// Why a call does not start.
+enum Refused {
+    /// It alone.
+    Call(Rejection),
+    /// The cell ends here: frozen evidence lacks an answer, and that is its end.
+    Cell(Answer),
+}
+
 /// A refusal as the model is told.
 fn told(text: &str) -> Answer {
     let bytes = text.len() as u64;
@@ -313,3 +358,7 @@ fn told(text: &str) -> Answer {
         transient: false,
     }
 }
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::budget::Budget;
 use super::deadline::Deadline;
@@ -26,7 +26,7 @@ use crate::model::{
 };
 use crate::provider::decisions::Question;
 use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
-use crate::tools::{ToolSet, reading};
+use crate::tools::{Tool, ToolSet, reading};
 
 /// What a judge is built with besides its configuration, model and tools.
 #[derive(Clone)]
@@ -173,11 +173,10 @@ impl Engine {
             .iter()
             .map(|t| json!({"name": t.name, "settings": t.settings}))
             .collect();
-        let own = setup
-            .decls
-            .iter()
-            .filter(|decl| decl.name != crate::model::SUBMIT);
-        let decls: Vec<Digest> = own.map(ToolDecl::digest).collect();
+        // What a tool does counts as what it says: another statement, another URL.
+        let own = setup.tools.tools.iter();
+        let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT);
+        let decls: Vec<Value> = own.map(|tool| identity(&**tool)).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = if setup.questions.is_empty() {
             setup.form.schema()
@@ -363,6 +362,14 @@ impl Engine {
 impl JudgeProvider for Engine {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> Fut<'a, CellResult> {
         Box::pin(self.run(ask, cx))
+    }
+}
+
+/// What a tool is to the cache: its digest, and the rules on its calls where it has any.
+fn identity(tool: &dyn Tool) -> Value {
+    match (tool.after(), tool.max_calls()) {
+        ([], None) => json!(tool.digest()),
+        (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
     }
 }
 

@@ -4,26 +4,26 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Answer, CellIx, Digest, RawJson, RunId, ToolDecl};
+use crate::model::{Answer, CellIx, Digest, RawJson, RunId};
 use crate::tools::canonical_sorted_digest;
 
-/// Names a tool call's answer: tool, its declaration's digest, canonical arguments.
+/// Names a tool call's answer: tool, its digest, canonical arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EvidenceKey {
     /// The tool.
     pub tool: String,
-    /// Digest of its declaration.
-    pub decl: Digest,
+    /// Digest of all that decides its answers ([`crate::tools::Tool::digest`]): another statement or URL is another tool.
+    pub digest: Digest,
     /// Digest of the canonical arguments with sorted keys.
     pub args: Digest,
 }
 
 impl EvidenceKey {
     /// The key of a call with these canonical arguments. Neither key order nor spacing matters; numbers count as written.
-    pub fn of(decl: &ToolDecl, canonical: &RawJson) -> Self {
+    pub fn of(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
         Self {
-            tool: decl.name.clone(),
-            decl: decl.digest(),
+            tool: tool.to_owned(),
+            digest: digest.clone(),
             args: canonical_sorted_digest(canonical),
         }
     }
@@ -223,16 +223,9 @@ impl EvidenceStore for FrozenEvidence {
 mod tests {
     use super::*;
 
-    fn decl() -> ToolDecl {
-        ToolDecl {
-            name: "fetch_url".into(),
-            description: "fetches".into(),
-            schema: serde_json::json!({"type": "object"}),
-        }
-    }
-
     fn key(args: &str) -> EvidenceKey {
-        EvidenceKey::of(&decl(), &RawJson::parse(args).expect("JSON"))
+        let digest = Digest::of(b"fetches");
+        EvidenceKey::of("fetch_url", &digest, &RawJson::parse(args).expect("JSON"))
     }
 
     #[test]
@@ -246,6 +239,14 @@ mod tests {
             key(r#"{"n":12345678901234567890124}"#)
         );
         assert_ne!(key(r#"{"n":1}"#), key(r#"{"n":"1"}"#));
+    }
+
+    #[test]
+    fn a_tool_that_does_something_else_is_another_tool() {
+        let args = RawJson::parse("{}").expect("JSON");
+        let of = |does: &[u8]| EvidenceKey::of("find", &Digest::of(does), &args);
+        assert_eq!(of(b"SELECT 1"), of(b"SELECT 1"));
+        assert_ne!(of(b"SELECT 1"), of(b"SELECT 2"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Message, Part, ProviderKind, RawJson,
+    Answer, CallIx, CellIx, CellResult, Digest, JudgeConfig, Message, Part, ProviderKind, RawJson,
     Rejection, Reply, ReplyCall, Role, StopReason, ToolDecl, Transcript, TurnIx, Usage,
 };
 use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
@@ -144,18 +144,48 @@ pub(super) enum Does {
     Hang,
     /// Answers once so many calls run, the first of them last; an error if they never do.
     Together(usize),
+    /// Fails so often for a moment, then answers.
+    Flaky(usize),
 }
 
 /// A tool that wants a text `url`, and counts its calls.
 pub(super) struct FakeTool {
     decl: ToolDecl,
     does: Does,
+    rules: Rules,
     pub(super) ran: Mutex<Vec<String>>,
+}
+
+/// What a tools file may say of a tool besides what it does.
+pub(super) struct Rules {
+    /// Part of its digest.
+    pub(super) statement: &'static str,
+    pub(super) read_only: bool,
+    pub(super) cache: bool,
+    pub(super) after: Vec<String>,
+    pub(super) max_calls: Option<u32>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            statement: "",
+            read_only: true,
+            cache: true,
+            after: Vec::new(),
+            max_calls: None,
+        }
+    }
 }
 
 impl FakeTool {
     pub(super) fn new(name: &str, does: Does) -> Arc<Self> {
+        Self::with(name, does, Rules::default())
+    }
+
+    pub(super) fn with(name: &str, does: Does, rules: Rules) -> Arc<Self> {
         Arc::new(Self {
+            rules,
             decl: ToolDecl {
                 name: name.to_owned(),
                 description: "opens a page".to_owned(),
@@ -170,6 +200,29 @@ impl FakeTool {
 impl Tool for FakeTool {
     fn decl(&self) -> &ToolDecl {
         &self.decl
+    }
+
+    fn digest(&self) -> Digest {
+        Digest::of_parts([
+            self.decl.digest().0.as_bytes(),
+            self.rules.statement.as_bytes(),
+        ])
+    }
+
+    fn read_only(&self) -> bool {
+        self.rules.read_only
+    }
+
+    fn cached(&self) -> bool {
+        self.rules.read_only && self.rules.cache
+    }
+
+    fn after(&self) -> &[String] {
+        &self.rules.after
+    }
+
+    fn max_calls(&self) -> Option<u32> {
+        self.rules.max_calls
     }
 
     fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
@@ -206,6 +259,10 @@ impl Tool for FakeTool {
                 Does::Echo => Answer::ok(format!("page of {}", prepared.values.get())),
                 Does::Fail => Answer::error("HTTP 404 fetching it"),
                 Does::Panic => panic!("boom"),
+                Does::Flaky(times) => match self.ran.lock().expect("no panic").len() {
+                    ran if ran <= times => Answer::error("HTTP 503 fetching it").transient(),
+                    _ => Answer::ok(format!("page of {}", prepared.values.get())),
+                },
                 Does::Hang => std::future::pending().await,
                 Does::Together(n) => {
                     let own = prepared.values.get();

@@ -21,6 +21,7 @@ mod engine;
 mod evidence;
 mod form;
 mod gate;
+mod ledger;
 mod limits;
 mod marker;
 mod meter;

@@ -1,16 +1,15 @@
 //! The loop: body → gate → budget → call → reply → verdict, or tool calls and once more.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 
-use super::calls::{CallMap, Done};
+use super::calls::Done;
 use super::citations::Sources;
 use super::deadline::Deadline;
 use super::engine::{Engine, Setup};
 use super::gate::{Edit, Proceed, Stop};
+use super::ledger::{Ledger, Round};
 use super::meter::{Meter, Metered};
 use super::session::Session;
 use super::{seen, unseen, verdict};
@@ -21,7 +20,7 @@ use crate::model::{
     CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{self, Body, Finished, Provider as _, ProviderError, TurnRequest};
-use crate::tools::{Seen, prepare_call};
+use crate::tools::{self, Seen};
 
 /// One cell being judged.
 pub(super) struct Trace<'a> {
@@ -43,8 +42,8 @@ pub(super) struct Memory {
     /// What fetched pages hold that a reader of them does not see, as sentences.
     pub(super) hidden: Vec<String>,
     pub(super) session: Session,
-    /// Calls answered or in flight, for read-only tools.
-    pub(super) calls: CallMap,
+    /// Calls made, answered or in flight.
+    pub(super) calls: Ledger,
 }
 
 impl Trace<'_> {
@@ -68,7 +67,7 @@ impl Trace<'_> {
             fetches: 0,
             hidden: Vec::new(),
             session: Session::default(),
-            calls: Mutex::new(HashMap::new()),
+            calls: Ledger::default(),
         };
         for turn in 0..self.setup.max_turns {
             let cx = CallCx {
@@ -217,7 +216,7 @@ impl Trace<'_> {
         let mut fault: Option<(Outcome, String)> = None;
         for (ix, call) in indexed(reply) {
             self.received(cx, ix, call).await;
-            let prepared = prepare_call(&self.setup.tools, &call.name, &call.raw, &memory.seen);
+            let prepared = tools::ready(&self.setup.tools, &call.name, &call.raw, &memory.seen);
             self.repaired(cx, ix, &prepared).await;
             let read = match &prepared.outcome {
                 Ok(ready) => self.read_verdict(&call.raw, ready.values.get(), prepared.twice),
@@ -340,7 +339,8 @@ impl Trace<'_> {
         CellResult::failed(outcome, why)
     }
 
-    /// Runs the tool calls of a reply, at once, and puts their answers into the history in call order.
+    /// Runs the tool calls of a reply, at once (but for those that come after another), and puts their answers into the
+    /// history in call order.
     async fn calls(
         &self,
         cx: &CallCx,
@@ -356,8 +356,12 @@ impl Trace<'_> {
             }
             return Err(self.out_of_turns());
         }
-        let calls = indexed(&finished.reply).map(|(ix, call)| self.one_call(cx, memory, ix, call));
+        let round = Round::of(&finished.reply);
+        let calls = indexed(&finished.reply)
+            .map(|(ix, call)| self.one_call(cx, memory, &round, (ix, call)));
         let mut done: Vec<Done> = futures_util::future::join_all(calls).await;
+        memory.calls.close(&round);
+        drop(round);
         if let Some(end) = done.iter_mut().find_map(|d| d.end.take()) {
             return Err(end);
         }

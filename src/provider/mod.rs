@@ -93,6 +93,22 @@ pub trait Provider: Send + Sync {
     }
 }
 
+/// Tool declarations as the requests of a provider hold them: JSON; `None` for one that calls no functions, or is asked of
+/// nobody.
+pub fn declarations(kind: ProviderKind, tools: &[ToolDecl]) -> Option<String> {
+    let render = match kind {
+        ProviderKind::Openai => openai::declarations,
+        ProviderKind::OpenaiResponses => responses::declarations,
+        ProviderKind::Anthropic => anthropic::declarations,
+        ProviderKind::Gemini | ProviderKind::Vertex => gemini::declarations,
+        ProviderKind::OpenaiDecisions
+        | ProviderKind::GeminiDecisions
+        | ProviderKind::Rules
+        | ProviderKind::Replay => return None,
+    };
+    Some(render(tools))
+}
+
 /// Leave to send one request: a place at the server, held while this lives. The default holds none.
 #[derive(Default)]
 pub struct Pass(Option<Box<dyn std::any::Any + Send + Sync>>);

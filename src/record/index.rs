@@ -36,7 +36,7 @@ pub struct CacheEntry {
 pub struct EvidenceUsed {
     /// The tool.
     pub tool: String,
-    /// Digest of the tool's declaration then, where the run recorded it.
+    /// The tool's digest then, where the run recorded it.
     pub decl: Option<Digest>,
     /// The arguments in canonical form.
     pub canonical: RawJson,
@@ -53,7 +53,7 @@ pub struct RecordedCall {
     pub name: Option<String>,
     /// The tool.
     pub tool: String,
-    /// Digest of the tool's declaration then, where the run recorded it.
+    /// The tool's digest then, where the run recorded it.
     pub decl: Option<Digest>,
     /// The arguments in canonical form.
     pub canonical: RawJson,

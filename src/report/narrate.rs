@@ -2,6 +2,8 @@
 //!
 //! Text is told a line at a time; [`Floor`] keeps the lines of a cell together. Also what `dicta replay --print` prints.
 
+mod calls;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -10,16 +12,11 @@ use super::Style;
 use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
-use crate::event::{
-    Answered, BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, Source, ToolFact,
-    TurnFact,
-};
-use crate::model::{CallIx, CellIx, Change, Hop, ProviderKind, SUBMIT, TurnIx, counted};
+use crate::event::{BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, TurnFact};
+use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, counted};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
 const WIDEST: usize = 400;
-/// Longest excerpt of arguments and pages, in characters.
-const EXCERPT: usize = 160;
 
 /// Tells turns.
 pub struct Narrator<W> {
@@ -272,90 +269,6 @@ impl<W: Write> Narrator<W> {
         }
     }
 
-    fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) -> io::Result<()> {
-        let cell = at.0;
-        match fact {
-            ToolFact::Received { name, raw, .. } => {
-                self.end_lines(cell)?;
-                if name == SUBMIT {
-                    self.verdicts.insert(at);
-                    return Ok(());
-                }
-                self.say(cell, "→", &format!("{name}({})", shorten(raw)))
-            }
-            ToolFact::Repaired { .. } | ToolFact::Finished { .. }
-                if self.verdicts.contains(&at) =>
-            {
-                Ok(())
-            }
-            ToolFact::Repaired { canonical, changes } => {
-                let what: Vec<&str> = changes.iter().map(|c: &Change| c.what.as_str()).collect();
-                let what = if what.is_empty() {
-                    "spelling".to_owned()
-                } else {
-                    what.join(", ")
-                };
-                self.say(cell, "→", &format!("as {} ({what})", canonical.get()))
-            }
-            ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
-            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => {
-                self.say(cell, "✗", &format!("{SUBMIT} rejected ({rule}): {text}"))
-            }
-            ToolFact::Rejected { rule, text } => {
-                self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
-            }
-            ToolFact::Hop(hop) => self.hop(cell, hop),
-            ToolFact::Finished {
-                answer,
-                source,
-                elapsed,
-                ..
-            } => self.answer(cell, answer, source, *elapsed),
-        }
-    }
-
-    fn hop(&mut self, cell: CellIx, hop: &Hop) -> io::Result<()> {
-        let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
-        match (&hop.refused, hop.status) {
-            (Some(why), _) => self.say(cell, "✗", &format!("{}{address} refused: {why}", hop.url)),
-            (None, Some(status)) => self.say(cell, "←", &format!("{status} {}{address}", hop.url)),
-            (None, None) => self.say(cell, "←", &format!("{}{address}", hop.url)),
-        }
-    }
-
-    fn answer(
-        &mut self,
-        cell: CellIx,
-        answer: &Answered,
-        source: &Source,
-        elapsed: crate::model::Millis,
-    ) -> io::Result<()> {
-        let from = match source {
-            Source::Live => format!("in {elapsed}"),
-            Source::Frozen { run } => format!("from the evidence of run {}", run.letters()),
-            Source::SameTrace { turn, call } => {
-                format!("as call {} of turn {}", call.0 + 1, turn.0 + 1)
-            }
-            Source::ByHand => "written by hand".to_owned(),
-            Source::Transcript => "from the transcript".to_owned(),
-        };
-        let cut = if answer.truncated { ", cut" } else { "" };
-        let text = match &answer.text {
-            Piece::Text(text) => text
-                .lines()
-                .find(|l| !l.trim().is_empty())
-                .unwrap_or("")
-                .to_owned(),
-            Piece::Blob(_) => "a long text".to_owned(),
-        };
-        let mark = if answer.is_error { "✗" } else { "←" };
-        self.say(
-            cell,
-            mark,
-            &format!("{}{cut} {from}: {}", size(answer.bytes), shorten(&text)),
-        )
-    }
-
     fn delta(&mut self, cell: CellIx, part: DeltaPart, text: &str) -> io::Result<()> {
         let mark = match part {
             DeltaPart::Text | DeltaPart::Args(_) => "│",
@@ -490,12 +403,5 @@ pub fn size(bytes: u64) -> String {
         format!("{bytes} B")
     } else {
         format!("{:.1} KB", bytes as f64 / 1000.0)
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(EXCERPT) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }

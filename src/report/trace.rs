@@ -195,6 +195,9 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         };
         let _infallible = writeln!(out, "{}{address} → {end}", hop.url);
     }
+    if let Some(first) = &call.retried {
+        let _infallible = writeln!(out, "tried twice; first: {first}");
+    }
     // A verdict's receipt says nothing: the verdict follows.
     let receipt = call.name == SUBMIT;
     if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {

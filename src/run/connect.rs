@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::start::prepare;
+use super::prepare::prepare;
 use super::{CachePolicy, RunOptions};
 use crate::clock::{Clock, Fut};
 use crate::event::{
@@ -144,6 +144,7 @@ async fn one(
         ..RunOptions::default()
     };
     let prepared = prepare(Arc::new(alone), registry, env, clock, options, true)
+        .await
         .map_err(|error| error.to_string())?;
     let mut contact = Contact {
         tools,

@@ -1,13 +1,13 @@
 //! Frozen evidence: a run's recorded tool calls, by the keys that today's tools give them.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::RunError;
+use super::opened::ToolDigests;
 use crate::event::{Answered, BlobSource, Piece};
 use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Answer, ToolDecl};
+use crate::model::Answer;
 use crate::record::{Run, RunStore};
 
 /// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
@@ -35,7 +35,7 @@ fn find(store: &RunStore, root: &Path, frozen: &str) -> Result<Run, RunError> {
 /// What these runs' tools answered; the first that holds an answer gives it.
 pub(super) fn frozen(
     runs: &[Run],
-    decls: &HashMap<String, Vec<ToolDecl>>,
+    tools: &ToolDigests,
     miss: MissPolicy,
 ) -> Result<FrozenEvidence, RunError> {
     let Some((first, rest)) = runs.split_first() else {
@@ -43,26 +43,20 @@ pub(super) fn frozen(
             "frozen evidence needs a run; `dicta runs` lists them".to_owned(),
         ));
     };
-    let mut evidence = FrozenEvidence::new(first.id.clone(), answers(first, decls)?, miss);
+    let mut evidence = FrozenEvidence::new(first.id.clone(), answers(first, tools)?, miss);
     for run in rest {
-        evidence.and(&run.id, answers(run, decls)?);
+        evidence.and(&run.id, answers(run, tools)?);
     }
     Ok(evidence)
 }
 
-/// What a run's tools answered. A call counts for every tool of that name that is declared as it was then.
-fn answers(
-    run: &Run,
-    decls: &HashMap<String, Vec<ToolDecl>>,
-) -> Result<Vec<(EvidenceKey, Answer)>, RunError> {
+/// What a run's tools answered. A call counts for every tool of that name that is what it was then.
+fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, Answer)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
-        let declared = decls.get(&call.tool).map_or(&[][..], Vec::as_slice);
-        let mut same = declared
-            .iter()
-            .filter(|decl| call.decl.as_ref().is_none_or(|then| *then == decl.digest()))
-            .peekable();
+        let of_then = tools.of(&call.tool, call.decl.as_ref());
+        let mut same = of_then.peekable();
         if same.peek().is_none() {
             continue;
         }
@@ -72,7 +66,10 @@ fn answers(
                 run.id.letters()
             ))
         })?;
-        calls.extend(same.map(|decl| (EvidenceKey::of(decl, &call.canonical), answer.clone())));
+        calls.extend(same.map(|digest| {
+            let key = EvidenceKey::of(&call.tool, digest, &call.canonical);
+            (key, answer.clone())
+        }));
     }
     Ok(calls)
 }

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::bench::{Judged, Post};
 use super::core::{Core, Numbers};
+use super::prepare::{Prepared, prepare};
 use super::preview::JudgePreview;
 use super::schedule::ask;
 use super::snapshot::judges_of;
-use super::start::{Prepared, prepare};
 use super::tally::Tally;
 use super::window::Window;
 use super::{CachePolicy, RunError, RunOptions};
@@ -47,7 +47,7 @@ struct Question {
 impl Exam {
     /// Prepares the examples of the judged evals that `examined` selects. `options`: the judge, if another, and how tools
     /// are answered. `sending: false` needs no keys, and is for [`Exam::preview`] alone.
-    pub fn of(
+    pub async fn of(
         workspace: &Workspace,
         registry: &Registry,
         env: &Env,
@@ -100,7 +100,7 @@ impl Exam {
             resume: None,
             ..options
         };
-        let prepared = prepare(Arc::new(few), registry, env, clock, options, sending)?;
+        let prepared = prepare(Arc::new(few), registry, env, clock, options, sending).await?;
         let plan = &prepared.bench.plan;
         let mut questions = Vec::new();
         for (at, of) in (0_u32..).zip(&plan.evals) {

@@ -1,11 +1,11 @@
 //! Builds the judges that a run needs: key, model, tools, engine. Keys are resolved here, so that a run whose selected
 //! evals need no judge needs no key either.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::RunError;
 use super::bench::{Asked, Seat};
+use super::opened;
 use super::pace::{Paced, Paces};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
@@ -13,10 +13,11 @@ use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec, Listed};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
-use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, looks_secret};
+use crate::model::{JudgeConfig, Millis, ProviderKind, looks_secret};
 use crate::provider::{self, Provider, google::Tokens};
 use crate::record::RunStore;
-use crate::tools::{self, ToolDeps, ToolSet};
+use crate::tools::ToolSet;
+use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, google_credentials, resolve_key};
 
 /// What judges are built with.
@@ -40,9 +41,9 @@ pub(super) struct Built {
     pub(super) specs: Vec<JudgeSpec>,
 }
 
-/// Texts that must never be recorded: keys, and header values that look like one.
-pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
-    let mut secrets = Vec::new();
+/// Texts that must never be recorded: keys, header values that look like one, and what tools files hold of the kind.
+pub(super) fn secrets(compilation: &Compilation, env: &Env, toolbox: &Toolbox) -> Vec<String> {
+    let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
         if let Ok(Some(credentials)) = google_credentials(config, env) {
@@ -57,51 +58,6 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env) -> Vec<String> {
         }
     }
     secrets
-}
-
-/// The tools of every judge, by the judge's position. All problems at once.
-pub(super) fn tool_sets(
-    compilation: &Compilation,
-    deps: &ToolDeps,
-) -> Result<Vec<ToolSet>, RunError> {
-    let mut problems = Vec::new();
-    let mut sets = Vec::new();
-    for config in &compilation.judges {
-        if config.tools.is_empty() {
-            sets.push(ToolSet::default());
-            continue;
-        }
-        if let Some(tool) = &deps.stand_in {
-            sets.push(ToolSet {
-                tools: vec![Arc::clone(tool)],
-            });
-            continue;
-        }
-        match tools::build(&config.tools, deps) {
-            Ok(set) => sets.push(set),
-            Err(all) => {
-                problems.extend(all.into_iter().map(|why| named(&config.name, &why)));
-                sets.push(ToolSet::default());
-            }
-        }
-    }
-    if problems.is_empty() {
-        Ok(sets)
-    } else {
-        Err(RunError::Usage(problems.join("\n")))
-    }
-}
-
-/// The declarations of all tools, by name.
-pub(super) fn declarations(sets: &[ToolSet]) -> HashMap<String, Vec<ToolDecl>> {
-    let mut all: HashMap<String, Vec<ToolDecl>> = HashMap::new();
-    for decl in sets.iter().flat_map(ToolSet::decls) {
-        let known = all.entry(decl.name.clone()).or_default();
-        if !known.contains(&decl) {
-            known.push(decl);
-        }
-    }
-    all
 }
 
 /// Builds the judges that are needed and describes all. All problems at once.
@@ -127,11 +83,7 @@ pub(super) fn build(
             digest: judge_digest(config),
             dropped,
             listed: listed(config),
-            tools: tools[ix]
-                .decls()
-                .iter()
-                .map(|decl| (decl.name.clone(), decl.digest()))
-                .collect(),
+            tools: opened::digests(&tools[ix]),
         });
     }
     if problems.is_empty() {
@@ -283,7 +235,7 @@ fn engine<'m>(
 }
 
 /// The error of a judge, with its name; most have it already.
-fn named(judge: &str, error: &str) -> String {
+pub(super) fn named(judge: &str, error: &str) -> String {
     if error.starts_with(&format!("judge `{judge}`")) {
         error.to_owned()
     } else {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::ids::Ids;
 use super::plan::{How, Plan, Task};
+use super::prepare::prepare_unopened;
 use super::source::{Chunk, Record};
-use super::start::prepare;
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::{CellKey, Kind};
@@ -33,7 +33,7 @@ pub fn outline(
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
-    let mut prepared = prepare(workspace, registry, env, clock, options, false)?;
+    let mut prepared = prepare_unopened(workspace, registry, env, clock, options)?;
     let plan = Arc::clone(&prepared.bench.plan);
     let mut batch = vec![Kind::RunStarted(Box::new(prepared.header))];
     let (mut ids, mut next, mut full) = (Ids::default(), 0, 1);

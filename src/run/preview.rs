@@ -10,8 +10,8 @@ use indexmap::IndexMap;
 
 use super::bench::{Asked, Bench, State};
 use super::experience::{Experience, Taken};
+use super::prepare::prepare;
 use super::source::Chunk;
-use super::start::prepare;
 use super::work::{Item, Worked, work};
 use super::{RunError, RunOptions};
 use crate::clock::Clock;
@@ -92,15 +92,16 @@ pub struct JudgePreview {
     pub(crate) evals: Vec<u32>,
 }
 
-/// Works out what a run would do. Keys are not asked for.
-pub fn preview(
+/// Works out what a run would do. Keys are not asked for; tools are opened as for the run, as what they declare is part of
+/// each request.
+pub async fn preview(
     workspace: Arc<Workspace>,
     registry: &Registry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<Preview, RunError> {
-    let prepared = prepare(workspace, registry, env, clock, options, false)?;
+    let prepared = prepare(workspace, registry, env, clock, options, false).await?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;

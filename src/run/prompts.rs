@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::execute::named;
-use super::start::{Prepared, prepare};
+use super::prepare::{Prepared, prepare};
 use super::work::{Item, Worked, work};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
@@ -29,7 +29,7 @@ pub struct Prompted {
 /// The requests of the judged cells that `pattern` selects, in plan order. No key is asked for and nothing is sent.
 ///
 /// Of an eval with repeats only those are found that are certain to be needed; the others differ in their number alone.
-pub fn prompts(
+pub async fn prompts(
     workspace: &Arc<Workspace>,
     registry: &Registry,
     env: &Env,
@@ -41,20 +41,12 @@ pub fn prompts(
         cache: CachePolicy::Off,
         ..options.clone()
     };
-    let ready = || {
-        prepare(
-            Arc::clone(workspace),
-            registry,
-            env,
-            clock,
-            options.clone(),
-            false,
-        )
-    };
+    let workspace = Arc::clone(workspace);
+    let mut prepared = prepare(workspace, registry, env, clock, options, false).await?;
     // Once for the names, once for the transcripts of those that are wanted: no pass holds all transcripts.
     let mut names = Vec::new();
     let (mut judged, mut checks) = (Vec::new(), 0_u64);
-    each(&mut ready()?, |prepared, item| {
+    each(&mut prepared, |prepared, item| {
         for (key, _) in &item.cells {
             match (key.judge, name(prepared, item, key)) {
                 (Some(_), Some(name)) => names.push(name.to_string()),
@@ -79,7 +71,8 @@ pub fn prompts(
         )));
     }
     let mut problem = None;
-    each(&mut ready()?, |prepared, item| {
+    prepared.rewind();
+    each(&mut prepared, |prepared, item| {
         for (key, _) in &item.cells {
             let Some(name) = name(prepared, item, key) else {
                 continue;

@@ -4,24 +4,24 @@
 //! - **Frozen** evidence: each call of the entry is looked up there, and the answer must be the same text.
 //! - **Live**: a page cannot be known to be unchanged without fetching it, which is what a cache is there to save. So the
 //!   entry stands on the evidence that its run recorded, and the result names that run; `--refresh` asks anew. An entry
-//!   holds only while the judge still has the tool, declared as it was then.
+//!   holds only while a judge still has the tool, declared and doing what it did then.
 //!
 //! What a person changed is never recalled, nor is anything that is not a verdict or "not applicable".
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::bench::Recall;
+use super::opened::ToolDigests;
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceKey, EvidenceStore, Lookup, decide};
-use crate::model::{CellIx, CellResult, Digest, Millis, RunId, ToolDecl, Usage};
+use crate::model::{CellIx, CellResult, Digest, Millis, RunId, Usage};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 
 /// The cache over the runs of a store.
 pub(super) struct Cache {
     pub(super) index: CacheIndex,
-    /// The declarations of the judges' tools today.
-    pub(super) decls: HashMap<String, Vec<ToolDecl>>,
+    /// The judges' tools today.
+    pub(super) tools: ToolDigests,
     /// Whose answers are used; `None`: live.
     pub(super) frozen: Option<Arc<dyn EvidenceStore>>,
 }
@@ -49,14 +49,11 @@ impl Recall for Cache {
 
 impl Cache {
     fn holds(&self, used: &EvidenceUsed) -> bool {
-        let declared = self.decls.get(&used.tool).map_or(&[][..], Vec::as_slice);
-        let mut same = declared
-            .iter()
-            .filter(|decl| used.decl.as_ref().is_none_or(|then| *then == decl.digest()));
+        let mut same = self.tools.of(&used.tool, used.decl.as_ref());
         match &self.frozen {
             None => same.next().is_some(),
-            Some(frozen) => same.any(|decl| {
-                let key = EvidenceKey::of(decl, &used.canonical);
+            Some(frozen) => same.any(|digest| {
+                let key = EvidenceKey::of(&used.tool, digest, &used.canonical);
                 match frozen.get(CellIx(u32::MAX), &key) {
                     Lookup::Found { answer, .. } | Lookup::Refused(answer) => {
                         Digest::of(answer.text.as_bytes()) == used.answer

@@ -8,6 +8,7 @@
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
 mod auth;
+mod calling;
 mod fetch;
 mod html;
 mod json;
@@ -30,6 +31,7 @@ use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl};
 
 pub use auth::{AuthCx, AuthService, Claims, verify};
+pub use calling::{Called, call, ready};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::auth::Claims;
+use super::auth::{self, Claims};
 use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, available, reading};
 use crate::diag::nearest;
-use crate::event::CallCx;
+use crate::event::{CallCx, Kind};
 use crate::model::ToolUse;
 use crate::net::{Overrides, Resolver, SystemResolver};
 
@@ -133,7 +133,7 @@ async fn opened(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let claims = claims(&all, &deps.toolbox, cx).await?;
+    let claims = claims(&all, &deps.toolbox, &resolver(deps), cx).await;
     Ok(assembled(chosen, &found, &claims, &deps.toolbox))
 }
 
@@ -141,8 +141,9 @@ async fn opened(
 async fn claims(
     definitions: &[Arc<Definition>],
     toolbox: &Toolbox,
-    _cx: &CallCx,
-) -> Result<Claims, Vec<String>> {
+    resolver: &Arc<dyn Resolver>,
+    cx: &CallCx,
+) -> Claims {
     let mut services: Vec<&str> = Vec::new();
     for definition in definitions {
         for service in services_of(definition, toolbox) {
@@ -151,7 +152,16 @@ async fn claims(
             }
         }
     }
-    Ok(Claims::default())
+    let services = services
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), Arc::clone(toolbox.auth.get(name)?))))
+        .collect();
+    let (claims, problems) = auth::verify(&services, &cx.clock, resolver).await;
+    for text in problems {
+        // The model is told that authentication is missing, a person why.
+        cx.out.send(Kind::Note { cell: None, text }).await;
+    }
+    claims
 }
 
 fn services_of<'t>(
@@ -167,12 +177,17 @@ fn services_of<'t>(
         .map(String::as_str)
 }
 
-fn choose(uses: &[ToolUse], deps: &ToolDeps, strictness: Strictness) -> (Vec<What>, Vec<String>) {
-    let resolver: Arc<dyn Resolver> = if deps.resolve.is_empty() {
+/// What looks names up.
+fn resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
+    if deps.resolve.is_empty() {
         Arc::new(SystemResolver)
     } else {
         Arc::new(Overrides::new(&deps.resolve, Arc::new(SystemResolver)))
-    };
+    }
+}
+
+fn choose(uses: &[ToolUse], deps: &ToolDeps, strictness: Strictness) -> (Vec<What>, Vec<String>) {
+    let resolver = resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
         if entry.name != SERVER && uses[..at].iter().any(|earlier| earlier.name == entry.name) {

@@ -204,7 +204,7 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
     let digest = |sub: &str, exp: u64| {
         let claims = serde_json::json!({"sub": sub, "exp": exp});
         let claims = claims.as_object().cloned().unwrap_or_default();
-        let claims = Claims(IndexMap::from([("google".to_owned(), claims)]));
+        let claims = Claims::from(IndexMap::from([("google".to_owned(), claims)]));
         FileTool::new(Arc::clone(&tool), claims, None).digest()
     };
     assert_eq!(digest("me", 1), digest("me", 2));

@@ -340,7 +340,10 @@ fn taken(
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
-    let mut preview = preview(Arc::new(workspace), registry, env, clock, options)
+    // On a thread of its own: see `priced`'s caller.
+    let preview = preview(Arc::new(workspace), registry, env, clock, options);
+    let mut preview = tokio::runtime::Handle::current()
+        .block_on(preview)
         .map_err(|error| error.to_string())?;
     let asked = preview.judges.swap_remove(&judge.name);
     asked

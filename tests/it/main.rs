@@ -7,6 +7,7 @@ mod cli_faults;
 mod cli_money;
 mod cli_output;
 mod cli_panels;
+mod cli_tools;
 mod connect;
 mod crash;
 mod evidence;

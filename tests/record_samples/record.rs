@@ -128,7 +128,7 @@ async fn record(
         clock: SystemClock::new(),
         wall: dated(recording.run),
     });
-    let mut handle = run::start(Arc::new(workspace), &registry, &env, clock, options)?;
+    let mut handle = run::start(Arc::new(workspace), &registry, &env, clock, options).await?;
     while handle.events.recv().await.is_some() {}
     let totals = handle.join.await??;
     // It names a process of this machine, and a finished run needs none.

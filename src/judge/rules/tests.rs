@@ -276,7 +276,8 @@ async fn the_real_fetch_tool_is_answered_from_frozen_evidence() {
     }];
     let tools = crate::tools::build(&uses, &crate::tools::ToolDeps::default()).expect("built");
     let url = r#"{"url":"https://releases.beamline.example/downloads"}"#;
-    let key = EvidenceKey::of(&tools.decls()[0], &RawJson::parse(url).expect("JSON"));
+    let url = RawJson::parse(url).expect("JSON");
+    let key = EvidenceKey::of(FETCH, &tools.tools[0].digest(), &url);
     let page = "Current release: Beamline 2.11.0, released 2026-10-06.\nBeamline 2.10.1 2026-07-21";
     let run = RunId("20261022T090000Z-page".into());
     let evidence = FrozenEvidence::new(run, vec![(key, Answer::ok(page))], MissPolicy::Error);

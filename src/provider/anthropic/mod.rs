@@ -232,7 +232,7 @@ fn budget(tokens: u32) -> Value {
 }
 
 /// The declared functions as the protocol spells them.
-fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDecl]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
     });

@@ -164,7 +164,7 @@ fn thinking(model: &str, effort: &str) -> Value {
     }
 }
 
-fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDecl]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description,
             "parametersJsonSchema": tool.schema})

@@ -140,7 +140,7 @@ impl Chat {
     }
 }
 
-fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDecl]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema}})

@@ -166,7 +166,7 @@ impl Responses {
 }
 
 /// The declared functions as the protocol spells them: flat.
-fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDecl]) -> String {
     let all = tools.iter().map(|tool| {
         // `strict` is said either way: left out, the service takes it for true.
         json!({"type": "function", "name": tool.name, "description": tool.description,

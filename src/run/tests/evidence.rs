@@ -1,6 +1,5 @@
 //! Cached verdicts stand on evidence: what holds, and what does not.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use crate::model::{
 use crate::record::{CacheIndex, Recorder, Run, RunStore};
 use crate::run::bench::Recall;
 use crate::run::evidence::frozen;
+use crate::run::opened::ToolDigests;
 use crate::run::recall::Cache;
 
 fn decl(description: &str) -> ToolDecl {
@@ -28,6 +28,11 @@ fn decl(description: &str) -> ToolDecl {
         description: description.into(),
         schema: serde_json::json!({"type": "object"}),
     }
+}
+
+fn tools(description: &str) -> ToolDigests {
+    let tool = ("fetch_url".to_owned(), decl(description).digest());
+    [tool].into_iter().collect()
 }
 
 fn header(run: &str) -> RunHeader {
@@ -166,7 +171,7 @@ fn cache(store: &RunStore, description: &str, frozen: Option<Arc<dyn EvidenceSto
     assert_eq!(problems, Vec::<String>::new());
     Cache {
         index,
-        decls: HashMap::from([("fetch_url".to_owned(), vec![decl(description)])]),
+        tools: tools(description),
         frozen,
     }
 }
@@ -183,10 +188,9 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
         dir: runs,
         also: Vec::new(),
     };
-    let decls = HashMap::from([("fetch_url".to_owned(), vec![decl("fetches")])]);
+    let now = tools("fetches");
     let of = |run: &Run| -> Option<Arc<dyn EvidenceStore>> {
-        let answers =
-            frozen(std::slice::from_ref(run), &decls, MissPolicy::Error).expect("readable");
+        let answers = frozen(std::slice::from_ref(run), &now, MissPolicy::Error).expect("readable");
         Some(Arc::new(answers))
     };
     let none: Option<Arc<dyn EvidenceStore>> = Some(Arc::new(crate::judge::FrozenEvidence::new(

@@ -46,8 +46,9 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<Kind>> {
 async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<Kind> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let registry = Registry::builtin();
-    let mut handle =
-        start(Arc::clone(workspace), &registry, env, clock, options).expect("it starts");
+    let mut handle = start(Arc::clone(workspace), &registry, env, clock, options)
+        .await
+        .expect("it starts");
     let mut kinds = Vec::new();
     while let Some(batch) = handle.events.recv().await {
         kinds.extend(batch.iter().map(|event| event.kind.clone()));

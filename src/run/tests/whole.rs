@@ -76,6 +76,7 @@ impl Home {
         let registry = Registry::builtin();
         let workspace = Arc::new(workspace);
         let mut handle = start(workspace, &registry, &self.env(), self.clock(), options)
+            .await
             .expect("the run starts");
         let mut kinds = Vec::new();
         while let Some(batch) = handle.events.recv().await {
@@ -107,7 +108,7 @@ impl Home {
         self.store().resolve(&run.0).expect("it is there")
     }
 
-    fn refused(&self, workspace: Workspace, options: RunOptions) -> String {
+    async fn refused(&self, workspace: Workspace, options: RunOptions) -> String {
         let registry = Registry::builtin();
         let started = start(
             Arc::new(workspace),
@@ -115,7 +116,8 @@ impl Home {
             &self.env(),
             self.clock(),
             options,
-        );
+        )
+        .await;
         match started {
             Err(RunError::Usage(why)) => why,
             Err(other) => panic!("another error: {other}"),
@@ -387,6 +389,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
         &home.clock(),
         RunOptions::default(),
     )
+    .await
     .expect("a preview needs no key");
     assert_eq!((seen.transcripts, seen.cells), (2, 4));
     assert_eq!(seen.kinds["llm_judge"], 2);
@@ -395,7 +398,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     assert!(judge.input_tokens > 100, "{judge:?}");
     assert!(judge.cost_usd.is_some_and(|usd| usd > 0.0), "{judge:?}");
     assert!(home.store().runs().is_empty(), "nothing is recorded");
-    let why = home.refused(workspace, RunOptions::default());
+    let why = home.refused(workspace, RunOptions::default()).await;
     assert!(why.contains("NO_SUCH_KEY") && why.contains("one"), "{why}");
 }
 
@@ -408,19 +411,18 @@ async fn the_request_of_a_cell_can_be_seen_unsent() {
     model.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
     workspace.judges.insert("one".into(), model);
     let workspace = Arc::new(workspace);
-    let show = |pattern: &str| {
-        let (registry, options) = (Registry::builtin(), RunOptions::default());
-        let (env, clock) = (home.env(), home.clock());
-        prompts(&workspace, &registry, &env, &clock, &options, pattern)
-    };
-    let found = show("t1/").expect("one cell");
+    let (registry, options) = (Registry::builtin(), RunOptions::default());
+    let (env, clock) = (home.env(), home.clock());
+    let show =
+        async |pattern| prompts(&workspace, &registry, &env, &clock, &options, pattern).await;
+    let found = show("t1/").await.expect("one cell");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].name.to_string(), "t1/r/greets~one");
     assert!(found[0].body.text().contains("hello"));
     assert!(found[0].parts.iter().any(|(name, _)| name == "prompt"));
-    assert_eq!(show("*").expect("all").len(), 2);
+    assert_eq!(show("*").await.expect("all").len(), 2);
     assert_eq!(
-        show("t1/r/greet~one").expect_err("none").to_string(),
+        show("t1/r/greet~one").await.expect_err("none").to_string(),
         "no judged cell is called `t1/r/greet~one`; did you mean `t1/r/greets~one`?"
     );
 }
@@ -444,11 +446,11 @@ async fn what_cannot_be_done_is_said_before_anything_is_recorded() {
         ),
     ];
     for (options, expected) in table {
-        assert_eq!(home.refused(home.workspace(), options), expected);
+        assert_eq!(home.refused(home.workspace(), options).await, expected);
     }
     let mut missing = home.workspace();
     missing.transcripts.push(home.dir.path().join("gone.jsonl"));
-    let why = home.refused(missing, RunOptions::default());
+    let why = home.refused(missing, RunOptions::default()).await;
     assert!(why.contains("gone.jsonl"), "{why}");
     assert!(home.store().runs().is_empty());
 }

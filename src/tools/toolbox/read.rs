@@ -13,7 +13,7 @@ use super::{Toolbox, known, merge, order, secrets};
 use crate::diag::yaml::{self, Fields, Problems};
 use crate::diag::{Diagnostic, has_errors};
 use crate::net::Resolver;
-use crate::tools::auth::AuthService;
+use crate::tools::auth::{AuthCx, AuthService};
 use crate::tools::kinds::{Source, SourceCx};
 
 /// What the files are read with.
@@ -34,7 +34,7 @@ pub fn read(files: &[(PathBuf, Arc<str>)], cx: &ReadCx<'_>) -> (Toolbox, Vec<Dia
         reader.file(path, text, cx);
     }
     let entries = merge::merged(std::mem::take(&mut reader.entries), &mut reader.problems);
-    reader.auth(&entries);
+    reader.auth(&entries, cx);
     reader.sources(&entries, cx);
     reader.tools(&entries);
     reader.sets(&entries);
@@ -123,11 +123,17 @@ impl Reader {
         }
     }
 
-    fn auth(&mut self, entries: &[Entry]) {
+    fn auth(&mut self, entries: &[Entry], cx: &ReadCx<'_>) {
         for entry in of(entries, Section::Auth) {
-            let name = entry.name.clone();
-            let service = AuthService { name: name.clone() };
-            self.toolbox.auth.insert(name, Arc::new(service));
+            let problems = Problems::of(&entry.doc);
+            let service = service(entry, &problems, cx);
+            self.problems.extend(problems.into_sorted());
+            if let Some(service) = service {
+                self.keep(service.secrets().into_iter());
+                self.toolbox
+                    .auth
+                    .insert(entry.name.clone(), Arc::new(service));
+            }
         }
     }
 
@@ -219,6 +225,28 @@ impl Reader {
 
 fn of(entries: &[Entry], section: Section) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(move |entry| entry.section == section)
+}
+
+fn service(entry: &Entry, problems: &Problems, cx: &ReadCx<'_>) -> Option<AuthService> {
+    let mut fields = Fields::of(&entry.doc, "", problems);
+    let Some(kind) = fields.text("type") else {
+        if !fields.has("type") {
+            let message = format!(
+                "the auth service `{}` needs a `kind` (`type` in the flat form)",
+                entry.name
+            );
+            fields.error_here("missing", message);
+        }
+        return None;
+    };
+    let file = cx.root.join(&entry.doc.path);
+    let auth = AuthCx {
+        folder: file.parent().unwrap_or(cx.root),
+        env: cx.env,
+    };
+    let service = AuthService::read(&entry.name, &kind, &mut fields, &auth);
+    fields.finish();
+    service
 }
 
 fn source(entry: &Entry, problems: &Problems, cx: &ReadCx<'_>) -> Option<Arc<dyn Source>> {

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Deps, Runtime, bug};
+use super::{Deps, Runtime, bug, unless};
 use crate::model::JudgeConfig;
+use crate::rubric::{Eval, Rubric};
 use crate::run::{Exam, RunOptions};
 use crate::tui::model::saves::EvalName;
 use crate::tui::msg::Msg;
@@ -74,22 +76,28 @@ async fn ask(
     judged: Vec<EvalName>,
     stop: CancellationToken,
 ) -> Result<Vec<Trial>, String> {
-    let clock = Arc::clone(&deps.clock);
+    let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
-        Exam::of(
+        let may = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
+            let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
+            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
+        };
+        // Opens tools, which may wait; the thread is this task's own.
+        let exam = Exam::of(
             &workspace,
             &deps.registry,
             &deps.env,
             &deps.clock,
             RunOptions::default(),
             true,
-            &|rubric, eval, judge| {
-                let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
-                judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
-            },
-        )
-        .map_err(|error| error.to_string())
+            &may,
+        );
+        let exam = Handle::current().block_on(unless(&stopped, exam));
+        exam.map_or(Ok(None), |exam| exam.map(Some))
+            .map_err(|error| error.to_string())
     });
-    let exam = prepared.await.map_err(|error| bug(&error))??;
-    Ok(exam.hold(clock, stop).await)
+    match prepared.await.map_err(|error| bug(&error))?? {
+        Some(exam) => Ok(exam.hold(clock, stop).await),
+        None => Ok(Vec::new()),
+    }
 }

@@ -414,6 +414,15 @@ impl Runtime {
     }
 }
 
+/// What comes of the work, unless it is cancelled before.
+async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        done = work => Some(done),
+    }
+}
+
 /// What a task that did not come to its end is told as.
 fn bug(error: &JoinError) -> String {
     if error.is_panic() {

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Deps, Made, Outbox, Runtime, bug};
+use super::{Deps, Made, Outbox, Runtime, bug, unless};
 use crate::event::{ParentCause, RunEvent};
 use crate::judge::MissPolicy;
 use crate::model::JudgeConfig;
@@ -36,7 +37,7 @@ impl Runtime {
                 () = cancel.cancelled() => {}
             }
             let store = order.workspace.runs.clone();
-            match begin(deps, order).await {
+            match begin(deps, order, cancel.clone()).await {
                 Ok(handle) => {
                     let run = handle.run.clone();
                     made.lock()
@@ -60,8 +61,10 @@ impl Runtime {
         self.ask(
             move || {
                 let preview = options(&deps, &order).and_then(|(workspace, options)| {
-                    run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options)
-                        .map_err(|error| sentence(&error))
+                    let preview =
+                        run::preview(workspace, &deps.registry, &deps.env, &deps.clock, options);
+                    let preview = Handle::current().block_on(preview);
+                    preview.map_err(|error| sentence(&error))
                 });
                 Msg::Previewed { ticket, preview }
             },
@@ -74,17 +77,24 @@ impl Runtime {
 }
 
 /// Compiles and starts. That reads past runs, so it is not done on a thread that others wait for.
-async fn begin(deps: Arc<Deps>, order: RunOrder) -> Result<RunHandle, String> {
+async fn begin(
+    deps: Arc<Deps>,
+    order: RunOrder,
+    cancel: CancellationToken,
+) -> Result<RunHandle, String> {
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = options(&deps, &order)?;
-        run::start(
+        // Tools are opened, which may wait: for a server that is started, say.
+        let starting = run::start(
             workspace,
             &deps.registry,
             &deps.env,
             Arc::clone(&deps.clock),
             options,
-        )
-        .map_err(|error| match error {
+        );
+        let started = Handle::current().block_on(unless(&cancel, starting));
+        let started = started.ok_or("cancelled before it began")?;
+        started.map_err(|error| match error {
             RunError::Record(error) => {
                 format!("the run cannot be recorded: {error}; nothing was run")
             }

@@ -1,0 +1,128 @@
+//! The tools files of a command's workspace, and what a command that runs no judge calls tools with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Cx;
+use super::trouble::Trouble;
+use crate::diag::Diagnostic;
+use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
+use crate::model::{CellIx, Hop, TurnIx};
+use crate::net::{Overrides, Resolver, SystemResolver, parse_resolve};
+use crate::tools::toolbox::Toolbox;
+use crate::tools::{ToolDeps, ToolSet, open_one};
+use crate::workspace;
+
+/// What tools are built with, and what is wrong with the files that declare them.
+pub(super) struct Found {
+    pub(super) deps: ToolDeps,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+impl Found {
+    /// The tools files of the workspace at or above `path`, or here; none where there is no workspace. They need not be
+    /// right: what is wrong with them is told where it matters.
+    pub(super) fn of(path: Option<&Path>, resolve: &[String], cx: &Cx) -> Result<Self, Trouble> {
+        let resolve = resolved(resolve)?;
+        let system: Arc<dyn Resolver> = Arc::new(SystemResolver);
+        let resolver = if resolve.is_empty() {
+            system
+        } else {
+            Arc::new(Overrides::new(&resolve, system))
+        };
+        let root = match path {
+            Some(path) if !path.exists() => {
+                return Err(Trouble::usage(format!("{} does not exist", path.display())));
+            }
+            Some(path) => workspace::discover(path),
+            None => std::env::current_dir()
+                .ok()
+                .and_then(|here| workspace::discover(&here)),
+        };
+        let (toolbox, problems) = match root {
+            Some(root) => workspace::tools_of(&root, &cx.env, &resolver),
+            None => (Arc::default(), Vec::new()),
+        };
+        let deps = ToolDeps {
+            resolve,
+            toolbox,
+            ..ToolDeps::default()
+        };
+        Ok(Self { deps, problems })
+    }
+}
+
+/// `--resolve`, as it was typed.
+pub(super) fn resolved(texts: &[String]) -> Result<Vec<(String, u16, std::net::IpAddr)>, Trouble> {
+    let mut resolve = Vec::new();
+    for text in texts {
+        let read = parse_resolve(text);
+        resolve.extend(read.map_err(|why| Trouble::usage(format!("--resolve: {why}")))?);
+    }
+    Ok(resolve)
+}
+
+/// What a tool is told to tell, gathered.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) hops: Vec<Hop>,
+    /// What is for the log and not for a model.
+    pub(super) notes: Vec<String>,
+}
+
+/// Does `work` with all that a tool sees of a run; what it told on the way.
+pub(super) async fn staged<T>(
+    toolbox: &Toolbox,
+    cx: &Cx,
+    work: impl AsyncFnOnce(&CallCx) -> T,
+) -> (T, Told) {
+    let (to, mut facts) = mpsc::channel::<Envelope>(256);
+    let call_cx = CallCx {
+        out: Emitter::new(
+            to,
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(redactor(toolbox)),
+        ),
+        clock: Arc::clone(&cx.clock),
+        cancel: CancellationToken::new(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    };
+    let gather = async {
+        let mut told = Told::default();
+        while let Some(envelope) = facts.recv().await {
+            match envelope.kind {
+                Kind::Tool {
+                    fact: ToolFact::Hop(hop),
+                    ..
+                } => told.hops.push(hop),
+                Kind::Note { text, .. } => told.notes.push(text),
+                _ => {}
+            }
+        }
+        told
+    };
+    let work = async move { work(&call_cx).await };
+    tokio::join!(work, gather)
+}
+
+/// What keeps the secrets of tools files out of what is printed.
+pub(super) fn redactor(toolbox: &Toolbox) -> Redactor {
+    Redactor::new(toolbox.secrets.iter().map(String::as_str))
+}
+
+/// The tools of a source that has its own, opened.
+pub(super) async fn of_source(
+    name: &str,
+    deps: &ToolDeps,
+    cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
+    let entry = crate::model::ToolUse {
+        name: name.to_owned(),
+        settings: indexmap::IndexMap::new(),
+    };
+    open_one(&entry, deps, cx).await
+}

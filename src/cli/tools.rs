@@ -1,0 +1,358 @@
+//! `dicta tools`: the tools judges can be given, as each provider would be told of them; whose they are, and what is wrong
+//! with them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::args::{Dialect, ListFormat, Place};
+use super::toolbox::{Found, of_source, redactor, staged};
+use super::trouble::Trouble;
+use super::{Cx, runtime};
+use crate::diag::has_errors;
+use crate::event::CallCx;
+use crate::handlers::Registry;
+use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, ToolUse};
+use crate::provider::declarations;
+use crate::report::wrap;
+use crate::tools::toolbox::Toolbox;
+use crate::tools::{Tool, ToolDeps, available, open_one};
+use crate::workspace::{self, Workspace};
+
+/// The setting of a set's or a source's entry that names some of its tools.
+const ALLOW: &str = "allow";
+/// The name under which a server stands in a judge's `tools:` itself.
+const SERVER: &str = "mcp";
+/// A source that takes longer to say what it has is left out of the list.
+const PATIENCE: Millis = Millis::from_secs(20);
+
+const ALL: [Dialect; 4] = [
+    Dialect::Openai,
+    Dialect::OpenaiResponses,
+    Dialect::Anthropic,
+    Dialect::Gemini,
+];
+
+/// A tool of the list.
+struct Row {
+    decl: ToolDecl,
+    /// `built in`, `file`, or the source that was asked.
+    from: String,
+    /// Names that a judge may list it under, besides its own.
+    groups: Vec<String>,
+    judges: Vec<String>,
+    badge: Option<String>,
+    broken: Vec<String>,
+}
+
+/// Lists them.
+pub(super) fn tools(
+    provider: Option<Dialect>,
+    format: ListFormat,
+    place: &Place,
+    cx: &Cx,
+) -> Result<u8, Trouble> {
+    let found = Found::of(place.workspace.as_deref(), &[], cx)?;
+    let mut deps = found.deps;
+    let workspace = loaded(place, cx);
+    if let Some(workspace) = &workspace {
+        deps.toolbox = Arc::clone(&workspace.tools);
+    }
+    let toolbox = Arc::clone(&deps.toolbox);
+    let judges: Vec<JudgeConfig> = workspace
+        .iter()
+        .flat_map(|workspace| workspace.judges.values().cloned())
+        .collect();
+    let runtime = runtime()?;
+    let work = async |call_cx: &CallCx| rows(&deps, &judges, call_cx).await;
+    let ((rows, problems), _told) = runtime.block_on(staged(&toolbox, cx, work));
+    runtime.shutdown_timeout(Millis(200).duration());
+    let text = match format {
+        ListFormat::Json => {
+            let list: Vec<Value> = rows.iter().map(|row| as_json(row, provider)).collect();
+            format!("{:#}\n", Value::from(list))
+        }
+        ListFormat::Human => rows
+            .iter()
+            .map(|row| human(row, provider, cx.streams.out.width))
+            .collect(),
+    };
+    let redactor = redactor(&toolbox);
+    cx.streams.print(&redactor.redact(&text).unwrap_or(text));
+    for problem in problems {
+        let clean = redactor.redact(&problem);
+        cx.streams.tell(&clean.unwrap_or(problem));
+    }
+    if has_errors(&found.problems) {
+        // What is broken is in the list; what could not become a tool at all is only here.
+        cx.streams.diagnose(&found.problems);
+    }
+    Ok(0)
+}
+
+/// The workspace, if there is one and it loads: a list of tools must not fail for a rubric.
+fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
+    let here = std::env::current_dir().ok();
+    let root = workspace::discover(place.workspace.as_deref().or(here.as_deref())?)?;
+    match workspace::load(&root, &cx.env, &Registry::builtin()) {
+        Ok(workspace) => Some(workspace),
+        Err(_) => {
+            cx.streams.tell(
+                "the workspace does not load (`dicta check` says why): judges are not listed",
+            );
+            None
+        }
+    }
+}
+
+async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>, Vec<String>) {
+    let toolbox = &deps.toolbox;
+    let (mut rows, mut problems) = (Vec::new(), Vec::new());
+    for decl in available() {
+        rows.push(Row::new(decl, "built in", judges, &[]));
+    }
+    for (name, tool) in &toolbox.tools {
+        let entry = plain(name);
+        let mut row = Row::new(tool.decl.clone(), "file", judges, &sets_of(name, toolbox));
+        row.broken.clone_from(&tool.broken);
+        if tool.broken.is_empty()
+            && let Ok(set) = open_one(&entry, deps, cx).await
+        {
+            row.badge = set.get(name).and_then(|tool| tool.badge());
+        }
+        rows.push(row);
+    }
+    for (name, source) in &toolbox.sources {
+        if !source.discovers() {
+            continue;
+        }
+        let opened = tokio::select! {
+            opened = of_source(name, deps, cx) => opened,
+            () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
+        };
+        match opened {
+            Ok(set) => {
+                let groups = [name.clone()];
+                for tool in &set.tools {
+                    rows.push(Row::opened(&**tool, name, judges, &groups));
+                }
+            }
+            Err(why) => problems.push(format!(
+                "source `{name}`: its tools are not listed: {}",
+                why.join("; ")
+            )),
+        }
+    }
+    for judge in judges {
+        for entry in judge.tools.iter().filter(|entry| entry.name == SERVER) {
+            match open_one(entry, deps, cx).await {
+                Ok(set) => {
+                    let from = format!("a server of judge {}", judge.name);
+                    for tool in &set.tools {
+                        let mut row = Row::opened(&**tool, &from, &[], &[]);
+                        row.judges.push(judge.name.clone());
+                        rows.push(row);
+                    }
+                }
+                Err(why) => problems.push(format!(
+                    "judge `{}`: the tools of its server are not listed: {}",
+                    judge.name,
+                    why.join("; ")
+                )),
+            }
+        }
+    }
+    (rows, problems)
+}
+
+impl Row {
+    fn new(decl: ToolDecl, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
+        let has = |judge: &&JudgeConfig| {
+            let mut entries = judge.tools.iter();
+            entries.any(|entry| gives(entry, &decl.name, groups))
+        };
+        let judges = judges.iter().filter(has);
+        let judges = judges.map(|judge| judge.name.clone()).collect();
+        Self {
+            decl,
+            from: from.to_owned(),
+            groups: groups.to_vec(),
+            judges,
+            badge: None,
+            broken: Vec::new(),
+        }
+    }
+
+    fn opened(tool: &dyn Tool, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
+        Self {
+            badge: tool.badge(),
+            ..Self::new(tool.decl().clone(), from, judges, groups)
+        }
+    }
+}
+
+/// Whether an entry of a judge's `tools:` gives it this tool, which is in these sets and sources.
+fn gives(entry: &ToolUse, tool: &str, groups: &[String]) -> bool {
+    if entry.name == tool {
+        return true;
+    }
+    let allowed = match entry.settings.get(ALLOW).and_then(Value::as_array) {
+        None => true,
+        Some(names) => names.iter().any(|name| name.as_str() == Some(tool)),
+    };
+    allowed && groups.contains(&entry.name)
+}
+
+fn sets_of(tool: &str, toolbox: &Toolbox) -> Vec<String> {
+    let sets = toolbox.sets.iter();
+    let sets = sets.filter(|(_, tools)| tools.iter().any(|name| name == tool));
+    sets.map(|(name, _)| name.clone()).collect()
+}
+
+fn plain(name: &str) -> ToolUse {
+    ToolUse {
+        name: name.to_owned(),
+        settings: indexmap::IndexMap::new(),
+    }
+}
+
+/// The declaration in a provider's own words.
+fn declared(decl: &ToolDecl, provider: Dialect) -> Value {
+    let kind = match provider {
+        Dialect::Openai => ProviderKind::Openai,
+        Dialect::OpenaiResponses => ProviderKind::OpenaiResponses,
+        Dialect::Anthropic => ProviderKind::Anthropic,
+        Dialect::Gemini => ProviderKind::Gemini,
+    };
+    let text = declarations(kind, std::slice::from_ref(decl)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or(Value::Null)
+}
+
+fn spelled(provider: Dialect) -> &'static str {
+    match provider {
+        Dialect::Openai => "openai",
+        Dialect::OpenaiResponses => "openai-responses",
+        Dialect::Anthropic => "anthropic",
+        Dialect::Gemini => "gemini",
+    }
+}
+
+fn as_json(row: &Row, provider: Option<Dialect>) -> Value {
+    let declared: serde_json::Map<String, Value> = ALL
+        .into_iter()
+        .filter(|one| provider.is_none_or(|wanted| wanted == *one))
+        .map(|one| (spelled(one).to_owned(), declared(&row.decl, one)))
+        .collect();
+    json!({
+        "name": row.decl.name,
+        "description": row.decl.description,
+        "schema": row.decl.schema,
+        "from": row.from,
+        "groups": row.groups,
+        "judges": row.judges,
+        "badge": row.badge,
+        "broken": row.broken,
+        "declared": declared,
+    })
+}
+
+fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
+    let mut out = format!("{}\n", row.decl.name);
+    let mut line = |text: &str| {
+        let _infallible = writeln!(out, "    {}", wrap(text, 4, 4, width));
+    };
+    line(&row.decl.description);
+    let mut facts = vec![row.from.clone()];
+    if !row.groups.is_empty() {
+        facts.push(format!("in {}", row.groups.join(", ")));
+    }
+    facts.push(match row.judges.as_slice() {
+        [] => "no judge has it".to_owned(),
+        judges => format!("judges: {}", judges.join(", ")),
+    });
+    line(&facts.join(" · "));
+    if let Some(badge) = &row.badge {
+        line(&format!("! {badge}"));
+    }
+    for why in &row.broken {
+        line(&format!("✗ broken: {why}"));
+    }
+    let shown = match provider {
+        Some(provider) => declared(&row.decl, provider),
+        None => row.decl.schema.clone(),
+    };
+    let _infallible = writeln!(out, "{shown:#}\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decl() -> ToolDecl {
+        ToolDecl {
+            name: "find".into(),
+            description: "finds".into(),
+            schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+        }
+    }
+
+    #[test]
+    fn each_provider_is_told_in_its_own_words() {
+        let schema = decl().schema;
+        for (provider, at) in [
+            (Dialect::Openai, "/0/function/parameters"),
+            (Dialect::OpenaiResponses, "/0/parameters"),
+            (Dialect::Anthropic, "/0/input_schema"),
+            (
+                Dialect::Gemini,
+                "/0/functionDeclarations/0/parametersJsonSchema",
+            ),
+        ] {
+            assert_eq!(declared(&decl(), provider).pointer(at), Some(&schema));
+        }
+    }
+
+    #[test]
+    fn a_judge_has_a_tool_by_its_name_its_set_or_its_source_as_far_as_that_is_allowed() {
+        let judge = |name: &str, entry: &str, allow: Option<Value>| {
+            let mut config = JudgeConfig::new(name, ProviderKind::Openai);
+            let mut entry = plain(entry);
+            entry
+                .settings
+                .extend(allow.map(|allow| (ALLOW.to_owned(), allow)));
+            config.tools.push(entry);
+            config
+        };
+        let judges = [
+            judge("by-name", "find", None),
+            judge("by-set", "shop", None),
+            judge("some", "shop", Some(json!(["find"]))),
+            judge("others", "shop", Some(json!(["count"]))),
+            judge("none", "fetch_url", None),
+        ];
+        let row = Row::new(decl(), "file", &judges, &["shop".to_owned()]);
+        assert_eq!(row.judges, ["by-name", "by-set", "some"]);
+    }
+
+    #[test]
+    fn a_broken_tool_is_listed_with_its_reason() {
+        let row = Row {
+            broken: vec!["tools.yaml:3:5: no such source".into()],
+            ..Row::new(decl(), "file", &[], &[])
+        };
+        let text = human(&row, None, 0);
+        assert!(
+            text.contains("✗ broken: tools.yaml:3:5: no such source"),
+            "{text}"
+        );
+        assert!(text.contains("file · no judge has it"), "{text}");
+        let json = as_json(&row, Some(Dialect::Gemini));
+        assert_eq!(json["broken"][0], "tools.yaml:3:5: no such source");
+        assert_eq!(
+            json["declared"].as_object().map(serde_json::Map::len),
+            Some(1)
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Tool calls as readable text: as made, as prepared, why not, where they went, what came back.
+
+use std::io::{self, Write};
+
+use super::{Narrator, size};
+use crate::event::{Answered, Piece, Source, ToolFact};
+use crate::model::{CallIx, CellIx, Change, Hop, SUBMIT, TurnIx};
+
+/// Longest excerpt of arguments and pages, in characters.
+const EXCERPT: usize = 160;
+
+impl<W: Write> Narrator<W> {
+    pub(super) fn tool(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) -> io::Result<()> {
+        let cell = at.0;
+        match fact {
+            ToolFact::Received { name, raw, .. } => {
+                self.end_lines(cell)?;
+                if name == SUBMIT {
+                    self.verdicts.insert(at);
+                    return Ok(());
+                }
+                self.say(cell, "→", &format!("{name}({})", shorten(raw)))
+            }
+            ToolFact::Repaired { .. } | ToolFact::Finished { .. }
+                if self.verdicts.contains(&at) =>
+            {
+                Ok(())
+            }
+            ToolFact::Repaired { canonical, changes } => {
+                let what = if changes.is_empty() {
+                    "spelling".to_owned()
+                } else {
+                    listed(changes)
+                };
+                self.say(cell, "→", &format!("as {} ({what})", canonical.get()))
+            }
+            ToolFact::Validated { values, coerced } if !coerced.is_empty() => {
+                let what = listed(coerced);
+                let text = format!("with {} ({what})", shorten(values.get()));
+                self.say(cell, "→", &text)
+            }
+            ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
+            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => {
+                self.say(cell, "✗", &format!("{SUBMIT} rejected ({rule}): {text}"))
+            }
+            ToolFact::Rejected { rule, text } => {
+                self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
+            }
+            ToolFact::Hop(hop) => self.hop(cell, hop),
+            ToolFact::Finished {
+                answer,
+                source,
+                elapsed,
+                retried,
+            } => {
+                if let Some(first) = retried {
+                    let text = format!("tried twice; first: {}", shorten(first));
+                    self.say(cell, "·", &text)?;
+                }
+                self.answer(cell, answer, source, *elapsed)
+            }
+        }
+    }
+
+    fn hop(&mut self, cell: CellIx, hop: &Hop) -> io::Result<()> {
+        let address = hop.address.map(|a| format!(" at {a}")).unwrap_or_default();
+        match (&hop.refused, hop.status) {
+            (Some(why), _) => self.say(cell, "✗", &format!("{}{address} refused: {why}", hop.url)),
+            (None, Some(status)) => self.say(cell, "←", &format!("{status} {}{address}", hop.url)),
+            (None, None) => self.say(cell, "←", &format!("{}{address}", hop.url)),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        cell: CellIx,
+        answer: &Answered,
+        source: &Source,
+        elapsed: crate::model::Millis,
+    ) -> io::Result<()> {
+        let from = match source {
+            Source::Live => format!("in {elapsed}"),
+            Source::Frozen { run } => format!("from the evidence of run {}", run.letters()),
+            Source::SameTrace { turn, call } => {
+                format!("as call {} of turn {}", call.0 + 1, turn.0 + 1)
+            }
+            Source::ByHand => "written by hand".to_owned(),
+            Source::Transcript => "from the transcript".to_owned(),
+        };
+        let cut = if answer.truncated { ", cut" } else { "" };
+        let text = match &answer.text {
+            Piece::Text(text) => text
+                .lines()
+                .find(|l| !l.trim().is_empty())
+                .unwrap_or("")
+                .to_owned(),
+            Piece::Blob(_) => "a long text".to_owned(),
+        };
+        let mark = if answer.is_error { "✗" } else { "←" };
+        self.say(
+            cell,
+            mark,
+            &format!("{}{cut} {from}: {}", size(answer.bytes), shorten(&text)),
+        )
+    }
+}
+
+/// What was changed, each with its place.
+fn listed(changes: &[Change]) -> String {
+    let all = changes.iter().map(|change| match change.path.as_str() {
+        "" => change.what.clone(),
+        path => format!("{path}: {}", change.what),
+    });
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Kind, RunEvent};
+    use crate::model::{Millis, RawJson};
+    use crate::report::Style;
+
+    fn told(facts: Vec<ToolFact>) -> String {
+        let mut out = Vec::new();
+        let style = Style {
+            terminal: false,
+            color: false,
+            width: 0,
+            told: false,
+        };
+        let mut narrator = Narrator::new(&mut out, style);
+        for (fact, seq) in facts.into_iter().zip(0..) {
+            let event = RunEvent {
+                seq,
+                at: Millis(seq),
+                kind: Kind::Tool {
+                    cell: CellIx(0),
+                    turn: TurnIx(0),
+                    call: CallIx(0),
+                    fact,
+                },
+            };
+            narrator.on(&event).expect("to memory");
+        }
+        narrator.finish().expect("to memory");
+        drop(narrator);
+        String::from_utf8(out).expect("text")
+    }
+
+    fn change(path: &str, what: &str) -> Change {
+        Change {
+            path: path.to_owned(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn received() -> ToolFact {
+        ToolFact::Received {
+            id: "c".into(),
+            name: "find".into(),
+            raw: "{n: '5'".into(),
+        }
+    }
+
+    fn repaired() -> ToolFact {
+        ToolFact::Repaired {
+            canonical: RawJson::parse(r#"{"n":"5"}"#).expect("JSON"),
+            changes: vec![change("", "closed 1 bracket"), change("/n", "quoted")],
+        }
+    }
+
+    #[test]
+    fn a_call_is_told_as_made_as_prepared_and_as_it_went() {
+        let text = told(vec![
+            received(),
+            repaired(),
+            ToolFact::Validated {
+                values: RawJson::parse(r#"{"n":5}"#).expect("JSON"),
+                coerced: vec![change("/n", "text as a number")],
+            },
+            ToolFact::Started,
+            ToolFact::Finished {
+                answer: Answered {
+                    text: Piece::Text("found".into()),
+                    is_error: false,
+                    bytes: 5,
+                    truncated: false,
+                    raw: None,
+                    content_type: None,
+                    hidden: 0,
+                },
+                source: Source::Live,
+                elapsed: Millis(300),
+                retried: Some("Error: HTTP 503".into()),
+            },
+        ]);
+        for line in [
+            "→ find({n: '5')",
+            r#"→ as {"n":"5"} (closed 1 bracket, /n: quoted)"#,
+            r#"→ with {"n":5} (/n: text as a number)"#,
+            "tried twice; first: Error: HTTP 503",
+            "found",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_rejected_call_is_told_with_its_rule() {
+        let rejected = ToolFact::Rejected {
+            rule: "after".into(),
+            text: "Error: `find` was not called: `login` failed".into(),
+        };
+        let text = told(vec![received(), repaired(), rejected]);
+        let line = "✗ call rejected (after): Error: `find` was not called: `login` failed";
+        assert!(text.contains(line), "{text}");
+    }
+}

@@ -1,0 +1,282 @@
+//! The tools of a run's judges: opened (which may ask an MCP server what it has, and verify a token) for the judges that
+//! are needed and for no other, before anything is recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::RunError;
+use super::judges::named;
+use super::resume::Left;
+use super::snapshot::Compilation;
+use crate::clock::Clock;
+use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
+use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
+use crate::tools::{self, ToolDeps, ToolSet};
+
+/// Sources have limits of their own; this one is for what has none.
+const PATIENCE: Millis = Millis::from_secs(90);
+
+/// The digests of all tools, by name: what evidence is known by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolDigests(HashMap<String, Vec<Digest>>);
+
+impl ToolDigests {
+    pub(super) fn of_sets(sets: &[ToolSet]) -> Self {
+        sets.iter().flat_map(digests).collect()
+    }
+
+    /// Tools of that name that are what one was then; all of that name, where a run did not record it.
+    pub(super) fn of<'d>(
+        &'d self,
+        name: &str,
+        then: Option<&'d Digest>,
+    ) -> impl Iterator<Item = &'d Digest> {
+        let known = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        let same = move |digest: &&Digest| then.is_none_or(|then| then == *digest);
+        known.iter().filter(same)
+    }
+}
+
+impl FromIterator<(String, Digest)> for ToolDigests {
+    fn from_iter<I: IntoIterator<Item = (String, Digest)>>(tools: I) -> Self {
+        let mut all: HashMap<String, Vec<Digest>> = HashMap::new();
+        for (name, digest) in tools {
+            let known = all.entry(name).or_default();
+            if !known.contains(&digest) {
+                known.push(digest);
+            }
+        }
+        Self(all)
+    }
+}
+
+/// A judge's tools as the header names them.
+pub(super) fn digests(set: &ToolSet) -> Vec<(String, Digest)> {
+    let tools = set.tools.iter();
+    tools
+        .map(|tool| (tool.decl().name.clone(), tool.digest()))
+        .collect()
+}
+
+/// The tools of every judge that is needed, by the judge's position, opened at once; of the others what needs no opening.
+/// All problems at once, each with its judge. `frozen`: evidence will answer.
+pub(super) async fn open(
+    compilation: &Compilation,
+    deps: &ToolDeps,
+    clock: &Arc<dyn Clock>,
+    frozen: bool,
+) -> Result<Vec<ToolSet>, RunError> {
+    let cx = nowhere(clock);
+    let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
+        let needed = compilation.needed.contains(&ix);
+        let cx = &cx;
+        async move {
+            match needed {
+                true => one(config, deps, cx, frozen).await,
+                false => Ok(closed(config, deps)),
+            }
+        }
+    });
+    let (mut sets, mut problems) = (Vec::new(), Vec::new());
+    for opened in join_all(opening).await {
+        match opened {
+            Ok(set) => sets.push(set),
+            Err(all) => problems.extend(all),
+        }
+    }
+    if problems.is_empty() {
+        Ok(sets)
+    } else {
+        Err(RunError::Usage(problems.join("\n")))
+    }
+}
+
+/// The same without opening anything: for who only looks at which cells there are.
+pub(super) fn unopened(compilation: &Compilation, deps: &ToolDeps) -> Vec<ToolSet> {
+    let judges = compilation.judges.iter();
+    judges.map(|config| closed(config, deps)).collect()
+}
+
+async fn one(
+    config: &JudgeConfig,
+    deps: &ToolDeps,
+    cx: &CallCx,
+    frozen: bool,
+) -> Result<ToolSet, Vec<String>> {
+    if config.tools.is_empty() {
+        return Ok(ToolSet::default());
+    }
+    if let Some(tool) = &deps.stand_in {
+        return Ok(ToolSet {
+            tools: vec![Arc::clone(tool)],
+        });
+    }
+    let opened = tokio::select! {
+        opened = tools::open(&config.tools, deps, cx) => opened,
+        () = cx.clock.sleep(PATIENCE) => Err(vec![format!("its tools did not open within {PATIENCE}")]),
+    };
+    let opened = opened.and_then(|set| match strays(&set) {
+        strays if strays.is_empty() => Ok(set),
+        strays => Err(strays),
+    });
+    opened.map_err(|problems| {
+        let problems = problems.into_iter();
+        problems
+            .map(|why| {
+                let aside = match frozen && !is_built_in(config) {
+                    true => " (evidence is frozen, and no tool would be called; but what they declare is part of each \
+                             request, and of what evidence is known by)",
+                    false => "",
+                };
+                format!("{}{aside}", named(&config.name, &why))
+            })
+            .collect()
+    })
+}
+
+/// Tools that must come after one that this judge has not: each of their calls would be rejected.
+fn strays(set: &ToolSet) -> Vec<String> {
+    let mut strays = Vec::new();
+    for tool in &set.tools {
+        for before in tool.after().iter().filter(|name| set.get(name).is_none()) {
+            let name = &tool.decl().name;
+            strays.push(format!(
+                "the tool `{name}` comes after `{before}`, which is not among its tools; list it, too"
+            ));
+        }
+    }
+    strays
+}
+
+fn closed(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
+    tools::build(&config.tools, deps).unwrap_or_default()
+}
+
+fn is_built_in(config: &JudgeConfig) -> bool {
+    let known = tools::available();
+    let mut uses = config.tools.iter();
+    uses.all(|one| known.iter().any(|decl| decl.name == one.name))
+}
+
+/// A run is taken up with the tools that it was judged with. What ships with dicta may differ between versions.
+pub(super) fn as_they_were(
+    left: &Left,
+    compilation: &Compilation,
+    sets: &[ToolSet],
+) -> Result<(), RunError> {
+    let shipped = tools::available();
+    let mut changed = Vec::new();
+    for (spec, (set, ix)) in left.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
+        if !compilation.needed.contains(&ix) {
+            continue;
+        }
+        for (name, now) in digests(set) {
+            let mut then = spec.tools.iter();
+            let differs = then.any(|(known, then)| *known == name && *then != now);
+            if differs && !shipped.iter().any(|decl| decl.name == name) {
+                changed.push(format!("`{name}` of judge `{}`", spec.config.name));
+            }
+        }
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::Usage(format!(
+        "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",
+        left.run.letters(),
+        changed.join(", ")
+    )))
+}
+
+/// Where facts of an opening go: no run is there yet.
+fn nowhere(clock: &Arc<dyn Clock>) -> CallCx {
+    let (to, _gone) = tokio::sync::mpsc::channel(1);
+    CallCx {
+        out: Emitter::new(
+            to,
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(Redactor::default()),
+        ),
+        clock: Arc::clone(clock),
+        cancel: CancellationToken::new(),
+        cell: CellIx(u32::MAX),
+        turn: TurnIx(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Fut;
+    use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+    use crate::tools::{Prepared, Seen, Tool};
+
+    /// A tool that comes after others.
+    struct After {
+        decl: ToolDecl,
+        after: Vec<String>,
+    }
+
+    fn tool(name: &str, after: &[&str]) -> Arc<dyn Tool> {
+        Arc::new(After {
+            decl: ToolDecl {
+                name: name.to_owned(),
+                description: String::new(),
+                schema: serde_json::json!({"type": "object"}),
+            },
+            after: after.iter().map(|name| (*name).to_owned()).collect(),
+        })
+    }
+
+    impl Tool for After {
+        fn decl(&self) -> &ToolDecl {
+            &self.decl
+        }
+
+        fn after(&self) -> &[String] {
+            &self.after
+        }
+
+        fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
+            Ok(Prepared {
+                tool: self.decl.name.clone(),
+                canonical: canonical.clone(),
+                values: canonical.clone(),
+                coerced: Vec::new(),
+            })
+        }
+
+        fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+            Box::pin(std::future::ready(Answer::ok("")))
+        }
+    }
+
+    #[test]
+    fn a_tool_whose_prerequisite_the_judge_has_not_could_never_be_called_and_is_named() {
+        let set = ToolSet {
+            tools: vec![tool("a", &[]), tool("b", &["a", "login"])],
+        };
+        assert_eq!(
+            strays(&set),
+            ["the tool `b` comes after `login`, which is not among its tools; list it, too"]
+        );
+    }
+
+    #[test]
+    fn evidence_is_known_by_what_a_tool_was_and_where_that_was_not_recorded_by_its_name() {
+        let (one, two) = (Digest::of(b"SELECT 1"), Digest::of(b"SELECT 2"));
+        let written = [("find", &one), ("find", &two), ("find", &one)];
+        let known: ToolDigests = written
+            .map(|(name, digest)| (name.to_owned(), digest.clone()))
+            .into_iter()
+            .collect();
+        let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
+        assert_eq!(of("find", Some(&two)), [two.clone()]);
+        assert_eq!(of("find", None), [one, two.clone()]);
+        assert_eq!(of("find", Some(&Digest::of(b"SELECT 3"))), []);
+        assert_eq!(of("fetch", Some(&two)), []);
+    }
+}
