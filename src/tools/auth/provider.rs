@@ -22,10 +22,12 @@ pub(super) fn install() {
     let _installed = PROVIDER.install_default();
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the crate's signature")]
 fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::UnsupportedAlgorithm.into())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the crate's signature")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let how = how(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
     if key.family() != algorithm.family() {

@@ -362,6 +362,19 @@ async fn tokens_from_files_are_verified_and_expire() {
             }),
         );
     }
+    // Keys are fetched through the guard, which refuses what is private.
+    for (name, keys) in [
+        ("near", "jwks: 'https://127.0.0.1/keys', issuer: i"),
+        ("found", "authorizationServer: 'https://10.0.0.1'"),
+    ] {
+        let yaml = format!("{{audience: me, {keys}}}");
+        let (read, _) = service(&yaml, "generic", folder.path());
+        let named = AuthService {
+            name: name.to_owned(),
+            ..read.unwrap()
+        };
+        services.insert(name.to_owned(), Arc::new(named));
+    }
     let fake = FakeClock::new();
     fake.advance(Millis::from_secs(999));
     let clock: Arc<dyn Clock> = Arc::new(fake.clone());
@@ -372,7 +385,18 @@ async fn tokens_from_files_are_verified_and_expire() {
         claims.of("good").and_then(|c| c["sub"].as_str()),
         Some("ada")
     );
-    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!(problems.len(), 4, "{problems:?}");
+    assert!(
+        problems[2].starts_with(
+            "auth service `near`: its keys cannot be fetched: https://127.0.0.1/keys: "
+        ) && problems[2].contains("loopback"),
+        "{problems:?}"
+    );
+    assert!(
+        problems[3].contains("https://10.0.0.1/.well-known/openid-configuration")
+            && problems[3].contains("private"),
+        "{problems:?}"
+    );
     assert!(
         problems[0].starts_with("auth service `bad`: the token from ")
             && problems[0].contains("was refused: ")
@@ -381,7 +405,11 @@ async fn tokens_from_files_are_verified_and_expire() {
         problems[1].contains("`absent`: its token cannot be read"),
         "{problems:?}"
     );
-    assert!(problems.iter().all(|p| !p.contains("no.to.ken")));
+    assert!(
+        problems
+            .iter()
+            .all(|p| !p.contains("no.to.ken") && !p.contains("secret-token"))
+    );
     fake.advance(Millis::from_secs(1));
     assert_eq!(claims.of("good"), None);
     assert!(claims.only(&["good"]).of("good").is_none());

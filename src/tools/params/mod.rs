@@ -4,6 +4,7 @@
 //! to the model, the way from canonical arguments to values, and the templates that values are written into. Refuses to
 //! call anything. Where the toolbox does otherwise than its documentation says, the documentation wins.
 
+mod between;
 mod bind;
 mod coerce;
 mod escape;

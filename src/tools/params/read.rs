@@ -6,7 +6,7 @@ use super::escape::Escape;
 use super::pattern::Pattern;
 use super::rules::{Entry, Rules, shown};
 use super::shape::{Limit, Scalar, Shape, Taking, Type, is_number, whole};
-use super::{ClaimOf, Param, Params, ParamsCx, lint};
+use super::{ClaimOf, Param, Params, ParamsCx, between, lint};
 use crate::diag::nearest;
 use crate::diag::yaml::{Fields, describe};
 use crate::tools::json::Node;
@@ -62,9 +62,9 @@ pub(super) fn params(
     }
     let unchecked = fields.texts("allowUncheckedTemplates").unwrap_or_default();
     let unchecked: Vec<String> = unchecked.into_iter().map(|(name, _)| name).collect();
-    refuse_duplicates(fields, &read);
-    check_copies(fields, &read);
-    check_templates(fields, &read, &unchecked, cx);
+    between::refuse_duplicates(fields, &read);
+    between::check_copies(fields, &read);
+    between::check_templates(fields, &read, &unchecked, cx);
     let (template, bound) = read
         .into_iter()
         .map(|(param, _)| param)
@@ -330,6 +330,10 @@ fn items(fields: &mut Fields<'_>, group: &'static str) -> Option<Shape> {
     Some(read)
 }
 
+#[expect(
+    clippy::option_option,
+    reason = "wrong, absent and given are three things"
+)]
 fn value_type(fields: &mut Fields<'_>) -> Option<Option<Scalar>> {
     if !fields.has("valueType") {
         fields.value("valueType");
@@ -463,84 +467,5 @@ fn entry(value: &Value, of: &Type, anchored: bool) -> Result<(Entry, Option<Stri
             Ok((Entry::Same(node), None))
         }
         _ => Err(never("it is of another type")),
-    }
-}
-
-fn refuse_duplicates(fields: &Fields<'_>, read: &[(Param, String)]) {
-    for (at, (param, place)) in read.iter().enumerate() {
-        if read[..at]
-            .iter()
-            .any(|(earlier, _)| earlier.name == param.name)
-        {
-            let why = format!("duplicate parameter name: {}", param.name);
-            fields.error_at(&format!("{place}/name"), "duplicate", why);
-        }
-    }
-}
-
-fn check_copies(fields: &Fields<'_>, read: &[(Param, String)]) {
-    let by_name = |name: &str| read.iter().map(|(p, _)| p).find(|p| p.name == name);
-    for (param, place) in read {
-        let Some(first) = &param.copied else { continue };
-        let place = format!("{place}/valueFromParam");
-        let mut next = Some(first);
-        // One step more than there are parameters only a circle takes.
-        for _ in 0..=read.len() {
-            let Some(name) = next else { break };
-            let Some(source) = by_name(name) else {
-                if name == first {
-                    let names = read.iter().map(|(p, _)| p.name.as_str());
-                    let hint = nearest(name, names)
-                        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                    let why = format!("unknown parameter `{name}`{hint}");
-                    fields.error_at(&place, "unknown", why);
-                }
-                next = None;
-                break;
-            };
-            next = source.copied.as_ref();
-        }
-        if next.is_some() {
-            let why = format!("`{}` copies itself, over {first}", param.name);
-            fields.error_at(&place, "cycle", why);
-        }
-    }
-}
-
-fn check_templates(
-    fields: &Fields<'_>,
-    read: &[(Param, String)],
-    allowed: &[String],
-    cx: &ParamsCx<'_>,
-) {
-    for (at, name) in allowed.iter().enumerate() {
-        let is_template = |(p, _): &(Param, String)| p.group == TEMPLATE && p.name == *name;
-        if !read.iter().any(is_template) {
-            let place = format!("allowUncheckedTemplates/{at}");
-            fields.error_at(
-                &place,
-                "unknown",
-                format!("`{name}` is no template parameter of this tool"),
-            );
-        }
-    }
-    for (param, place) in read.iter().filter(|(p, _)| p.group == TEMPLATE) {
-        if !lint::is_unchecked(&param.shape) || allowed.contains(&param.name) {
-            continue;
-        }
-        let why = format!(
-            "template parameter `{}` takes anything, and is written into the statement as it is: give it allowedValues, \
-             escape, or bounds",
-            param.name
-        );
-        if cx.writable {
-            let why = format!(
-                "{why}; on a source that can be written to this is an error unless `allowUncheckedTemplates: [{}]` says so",
-                param.name
-            );
-            fields.error_at(place, "unchecked-template", why);
-        } else {
-            fields.warning_at(place, "unchecked-template", why);
-        }
     }
 }

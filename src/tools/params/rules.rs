@@ -119,7 +119,7 @@ pub(super) fn go_number(plain: &str) -> String {
     let scientific = format!("{x:e}");
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
-    if x != 0.0 && (power < -4 || power >= GO_EXPONENT) {
+    if x != 0.0 && !(-4..GO_EXPONENT).contains(&power) {
         let sign = if power < 0 { '-' } else { '+' };
         format!("{digits}e{sign}{:02}", power.abs())
     } else {

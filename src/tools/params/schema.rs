@@ -9,7 +9,10 @@ use super::shape::{Shape, Type};
 use super::{Param, Params};
 
 /// Beginnings of what RE2 has and JSON Schema's patterns lack.
-const NOT_PORTABLE: [&str; 8] = ["(?i", "(?s", "(?m", "(?U", "(?P", r"\Q", r"\p", "[[:"];
+const NOT_PORTABLE: &[&str] = &[
+    "(?i", "(?s", "(?m", "(?U", "(?P", "(?-", r"\Q", r"\p", r"\P", r"\A", r"\z", r"\x{", r"\a",
+    "[[:",
+];
 
 impl Params {
     /// JSON Schema of the arguments, rules included, hidden parameters left out.

@@ -259,7 +259,6 @@ impl Reader<'_> {
         };
         let why = match (how, param.shape.of()) {
             (How::Array, Type::Array(items)) if matches!(items.of(), Type::Text) => return Ok(()),
-            (How::Json, _) => return Ok(()),
             (How::Array, Type::Array(_)) => {
                 format!("`array .{name}` joins texts, and `{name}` holds other items")
             }
@@ -270,7 +269,7 @@ impl Reader<'_> {
                 format!("`{name}` is an array; write `{{{{array .{name}}}}}`")
             }
             (How::Plain, Type::Map(_)) => format!("`{name}` is a map and cannot be inserted"),
-            (How::Plain, _) => return Ok(()),
+            (How::Plain | How::Json, _) => return Ok(()),
         };
         Err(self.bad(at, &why))
     }

@@ -74,7 +74,7 @@ fn a_bound_parameter_with_escape_gets_quotes_as_data() {
 fn a_name_that_some_providers_refuse_is_told() {
     let (_, told) = super::load("parameters:\n  - {name: größe, type: string, description: d}\n");
     assert!(
-        told.len() == 1 && told[0].starts_with("warning 2:12 param-name"),
+        told.len() == 1 && told[0].starts_with("warning 2:6 param-name"),
         "{told:?}"
     );
 }
