@@ -204,8 +204,9 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
     let digest = |sub: &str, exp: u64| {
         let claims = serde_json::json!({"sub": sub, "exp": exp});
         let claims = claims.as_object().cloned().unwrap_or_default();
-        let claims = Claims(IndexMap::from([("google".to_owned(), claims)]));
-        FileTool::new(Arc::clone(&tool), claims, None).digest()
+        let mut own = Claims::default();
+        own.0.insert("google".to_owned(), claims);
+        FileTool::new(Arc::clone(&tool), own, None).digest()
     };
     assert_eq!(digest("me", 1), digest("me", 2));
     assert_ne!(digest("me", 1), digest("you", 1));
