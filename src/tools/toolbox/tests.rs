@@ -247,7 +247,7 @@ fn what_is_wrong_with_a_tool_breaks_it_and_is_told() {
             "sais: x}\n",
             "4:55: unknown key `sais`; did you mean `says`?",
         ),
-        ("after: [q]}\n", "4:63: unknown tool `q`; known: t"),
+        ("after: [quite]}\n", "4:63: unknown tool `quite`; known: t"),
         ("after: [t]}\n", "4:55: `after` goes round: t → t"),
         (
             "authRequired: [g]}\n",
