@@ -310,16 +310,14 @@ fn of_set(entry: &ToolUse, set: &[String], toolbox: &Toolbox) -> Result<What, Ve
 }
 
 fn not_there<'k>(of: &str, tool: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
-    match nearest(tool, known.clone()) {
-        Some(near) => format!("{of}: it has no tool `{tool}`; did you mean `{near}`?"),
-        None => {
-            let known: Vec<&str> = known.collect();
-            format!(
-                "{of}: it has no tool `{tool}`; it has: {}",
-                known.join(", ")
-            )
-        }
+    if let Some(near) = nearest(tool, known.clone()) {
+        return format!("{of}: it has no tool `{tool}`; did you mean `{near}`?");
     }
+    let known: Vec<&str> = known.collect();
+    format!(
+        "{of}: it has no tool `{tool}`; it has: {}",
+        known.join(", ")
+    )
 }
 
 /// The only setting that sets and sources have.
@@ -436,12 +434,10 @@ fn assembled(
     let mut set = ToolSet::default();
     let mut found = found.iter();
     let file_tool = |definition: &Arc<Definition>, badge: Option<String>| -> Arc<dyn Tool> {
-        let mut own = Claims::default();
-        for service in services_of(definition, toolbox) {
-            if let Some(claims) = claims.0.get(service) {
-                own.0.insert(service.to_owned(), claims.clone());
-            }
-        }
+        let services: Vec<&str> = services_of(definition, toolbox).collect();
+        let mut own = claims.clone();
+        own.0
+            .retain(|service, _| services.contains(&service.as_str()));
         Arc::new(FileTool::new(Arc::clone(definition), own, badge))
     };
     for what in chosen {

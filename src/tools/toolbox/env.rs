@@ -186,7 +186,14 @@ impl Filled {
     pub(super) fn starred(&self, text: String, parts: &[Range<usize>]) -> String {
         let mut bytes = text.into_bytes();
         for part in parts {
-            for byte in bytes.get_mut(part.clone()).into_iter().flatten() {
+            // The record stays YAML: quotes around it are no secret.
+            let quoted = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
+            let inside = if part.len() > 1 && quoted(part.start) && quoted(part.end - 1) {
+                part.start + 1..part.end - 1
+            } else {
+                part.clone()
+            };
+            for byte in bytes.get_mut(inside).into_iter().flatten() {
                 if !byte.is_ascii_whitespace() {
                     *byte = b'*';
                 }

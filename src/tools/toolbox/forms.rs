@@ -123,7 +123,7 @@ fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry
                 problems.error(
                     doc.key_span(&at),
                     "unknown-key",
-                    unknown("key", key, names.collect()),
+                    unknown("key", key, &names.collect::<Vec<_>>()),
                 );
             }
             (_, Value::Null) => {}
@@ -213,8 +213,8 @@ fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> 
         .iter()
         .find(|(_, kinds, _)| kinds.contains(&kind.as_str()));
     let Some((plural, _, section)) = known else {
-        let kinds = SECTIONS.iter().map(|(_, kinds, _)| kinds[0]).collect();
-        fields.error("kind", "value", unknown("kind", &kind, kinds));
+        let kinds: Vec<&str> = SECTIONS.iter().map(|(_, kinds, _)| kinds[0]).collect();
+        fields.error("kind", "value", unknown("kind", &kind, &kinds));
         return Vec::new();
     };
     let Some(section) = section else {
@@ -244,7 +244,7 @@ fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> 
     }]
 }
 
-fn unknown(what: &str, written: &str, known: Vec<&str>) -> String {
+fn unknown(what: &str, written: &str, known: &[&str]) -> String {
     match nearest(written, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{written}`; did you mean `{near}`?"),
         None => format!("unknown {what} `{written}`; known: {}", known.join(", ")),

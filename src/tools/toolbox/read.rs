@@ -44,23 +44,20 @@ pub fn read(files: &[(PathBuf, Arc<str>)], cx: &ReadCx<'_>) -> (Toolbox, Vec<Dia
 /// Whether a file is a tools file, as far as it can be told: one that does not parse is by its first key.
 pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ReadCx<'_>) -> bool {
     let (filled, _) = fill(text, cx.env);
-    match yaml::read_all(&filled.text, path) {
-        Ok(docs) => docs.iter().any(|doc| is_toolbox(&doc.value)),
-        Err(_) => {
-            let keys = [
-                "sources:",
-                "tools:",
-                "authServices:",
-                "toolsets:",
-                "kind: tool",
-                "kind: source",
-            ];
-            let first = text
-                .lines()
-                .find(|line| !line.starts_with(['#', '-', ' ']) && !line.is_empty());
-            first.is_some_and(|line| keys.iter().any(|key| line.starts_with(key)))
-        }
+    if let Ok(docs) = yaml::read_all(&filled.text, path) {
+        return docs.iter().any(|doc| is_toolbox(&doc.value));
     }
+    let keys = [
+        "sources:",
+        "tools:",
+        "authServices:",
+        "toolsets:",
+        "kind: tool",
+        "kind: source",
+    ];
+    let mut lines = text.lines();
+    let first = lines.find(|line| !line.starts_with(['#', '-', ' ']) && !line.is_empty());
+    first.is_some_and(|line| keys.iter().any(|key| line.starts_with(key)))
 }
 
 #[derive(Default)]

@@ -179,7 +179,6 @@ fn files_are_one_and_a_name_that_is_there_twice_names_both_places() {
 
 #[test]
 fn what_is_wrong_is_told_at_its_place() {
-    let head = "sources:\n  s: {kind: echo}\ntools:\n  t: {kind: echo, source: s, description: d, says: x, ";
     let cases = [
         (
             "tool: {}\n",
@@ -229,7 +228,7 @@ fn what_is_wrong_is_told_at_its_place() {
             "toolsets: {r: [fetch_url]}\n",
             "t.yaml:1:16: `fetch_url` is built in and in no set: name it in a judge's `tools:`",
         ),
-        ("a: [\n", "t.yaml:2:1: "),
+        ("a: [\n", "t.yaml:1:4: not valid YAML: "),
     ];
     for (text, expected) in cases {
         let found = problems(text);
@@ -238,12 +237,17 @@ fn what_is_wrong_is_told_at_its_place() {
             "{text}: {found:?}"
         );
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_tool_breaks_it_and_is_told() {
+    let head = "sources:\n  s: {kind: echo}\ntools:\n  t: {kind: echo, source: s, description: d, says: x, ";
     for (more, expected) in [
         (
             "sais: x}\n",
             "4:55: unknown key `sais`; did you mean `says`?",
         ),
-        ("after: [q]}\n", "4:63: unknown tool `q`; known: t"),
+        ("after: [quite]}\n", "4:63: unknown tool `quite`; known: t"),
         ("after: [t]}\n", "4:55: `after` goes round: t → t"),
         (
             "authRequired: [g]}\n",
@@ -359,7 +363,7 @@ sources:
         told,
         [
             "t.yaml:8:5: unknown key `prot`; did you mean `port`?",
-            "t.yaml:9:18: port must be a whole number (got the text \"${DB_PASSWORD}\")",
+            "t.yaml:9:19: port must be a whole number (got the text \"${DB_PASSWORD}\")",
         ]
     );
     let shown = render(&found, false, 120);
