@@ -215,10 +215,19 @@ fn secrets_are_named_for_the_redactor_and_leave_the_digest_alone() {
         let (source, work) = open(&source, "{method: GET, path: /}").expect("fine");
         (source.secrets(), work.digest())
     };
-    let (secrets, digest) = of("abc", "1");
-    assert_eq!(secrets, ["abc", "Bearer abc", "/", "abc /", "abc+%2F"]);
+    let (secrets, digest) = of("abcdef", "1");
+    assert_eq!(
+        secrets,
+        [
+            "abcdef",
+            "Bearer abcdef",
+            "Bearer+abcdef",
+            "abcdef /",
+            "abcdef+%2F"
+        ]
+    );
     assert_eq!(digest, of("other", "1").1);
-    assert_ne!(digest, of("abc", "2").1);
+    assert_ne!(digest, of("abcdef", "2").1);
 }
 
 #[test]
