@@ -9,19 +9,14 @@ use crate::model::RawJson;
 use crate::net::SystemResolver;
 use crate::tools::params::Params;
 
+type Opened = Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>>;
+
 /// A source and a tool of it, or what was told about them.
-fn open(
-    source: &str,
-    tool: &str,
-) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+fn open(source: &str, tool: &str) -> Opened {
     open_with(source, tool, &Input::Parameters(Params::default()))
 }
 
-fn open_with(
-    source: &str,
-    tool: &str,
-    input: &Input,
-) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = Problems::of(&doc);
