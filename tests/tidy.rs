@@ -8,6 +8,8 @@
 mod demo;
 #[path = "tidy/readme.rs"]
 mod readme;
+#[path = "tidy/sockets.rs"]
+mod sockets;
 #[path = "tidy/source.rs"]
 mod source;
 

@@ -23,9 +23,10 @@ pub async fn dial(
     clock: &dyn Clock,
     limit: Millis,
 ) -> Result<TcpStream, NetError> {
-    let label = match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
+    let label = if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
     };
     let connecting = async {
         let found = match host.parse() {

@@ -61,6 +61,15 @@ pub(super) fn fill_in(doc: &mut Doc, env: &Env, problems: &Problems) {
     doc.value = value;
 }
 
+/// evalbench opens whatever the model names; the guard stands all the same.
+fn as_evalbench_fetches(judge: &mut JudgeConfig) {
+    let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
+    for tool in fetches {
+        let seen = tool.settings.entry("seen".to_owned());
+        seen.or_insert_with(|| "off".into());
+    }
+}
+
 fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) if text.contains("${") => {
@@ -142,6 +151,7 @@ pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>)
         judge.max_output_tokens = u32::try_from(n).ok();
     }
     judge.max_attempts = attempts(&mut fields);
+    as_evalbench_fetches(&mut judge);
     let limit = |x: f64| x > 0.0 && x <= 86_400.0;
     if let Some(secs) = fields.number("prompt_timeout_seconds", "more than 0", limit) {
         judge.timeout = Millis::from_secs_f64(secs);

@@ -1,8 +1,11 @@
 //! `fetch_url` and the guard over real sockets: what comes back, and what is never dialled.
 
+mod api;
 mod cli;
 mod limits;
+mod plain;
 mod redirects;
+mod sending;
 mod spellings;
 
 use std::io;

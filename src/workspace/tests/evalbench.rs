@@ -47,7 +47,7 @@ fn a_model_config_opens_as_it_is() {
         location: Some("us-central1".to_owned()),
         tools: vec![ToolUse {
             name: "fetch_url".to_owned(),
-            settings: IndexMap::new(),
+            settings: IndexMap::from([("seen".to_owned(), "off".into())]),
         }],
         requests_per_minute: Some(5),
         max_attempts: Some(3),

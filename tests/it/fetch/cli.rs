@@ -38,28 +38,39 @@ fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
     let port = server.port();
     let url = format!(r#"{{"url":"https:\/\/bücher.test:{port}\/"}}"#);
     let resolve = format!("BÜCHER.test.:{port}:127.0.0.1");
-    let mut command = bench.command(&[
-        "tool",
-        "fetch_url",
-        &url,
-        "--judge",
-        "open",
-        "--resolve",
-        &resolve,
-        "--format",
-        "json",
-    ]);
-    for name in [
+    let run = |proxies: &[(&str, &str)]| {
+        let mut command = bench.command(&[
+            "tool",
+            "fetch_url",
+            &url,
+            "--judge",
+            "open",
+            "--resolve",
+            &resolve,
+            "--format",
+            "json",
+        ]);
+        command.envs(proxies.iter().copied());
+        command.output().expect("it runs")
+    };
+    let names = [
         "HTTP_PROXY",
         "http_proxy",
         "HTTPS_PROXY",
         "https_proxy",
         "ALL_PROXY",
         "all_proxy",
-    ] {
-        command.env(name, &proxy_url);
+    ];
+    let socks = proxy_url.replace("http:", "socks5h:");
+    let mut matrix: Vec<Vec<(&str, &str)>> = names
+        .iter()
+        .map(|name| vec![(*name, proxy_url.as_str())])
+        .collect();
+    matrix.push(vec![("ALL_PROXY", &socks), ("https_proxy", &socks)]);
+    for proxies in &matrix {
+        assert_eq!(json(&run(proxies).stdout)["text"], "found", "{proxies:?}");
     }
-    let output = command.output().expect("it runs");
+    let output = run(&names.map(|name| (name, proxy_url.as_str())));
     let warning = String::from_utf8_lossy(&output.stderr).into_owned();
     let report = json(&output.stdout);
     assert_eq!(report["text"], "found", "{report} {warning}");

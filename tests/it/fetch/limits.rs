@@ -183,3 +183,29 @@ async fn a_server_that_never_shakes_hands_waits_no_longer_than_the_deadline() {
     let (text, _held) = tokio::join!(fetcher.text(&url), silent);
     assert_eq!(text, format!("Error: timeout after 10s fetching {url}"));
 }
+
+#[tokio::test]
+async fn a_resolver_that_never_answers_waits_five_seconds() {
+    struct Silent;
+    impl dicta::net::Resolver for Silent {
+        fn lookup<'a>(
+            &'a self,
+            _: &'a str,
+            _: u16,
+        ) -> dicta::clock::Fut<'a, std::io::Result<Vec<std::net::IpAddr>>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let clock = FakeClock::new();
+    let guard = dicta::net::Guard::new(dicta::net::Policy::default(), Arc::new(Silent));
+    let ours: Arc<dyn dicta::clock::Clock> = Arc::new(clock.clone());
+    let told = super::plain::Told::default();
+    let limits = dicta::net::FetchLimits::default();
+    let fetching = guard.get("https://beam.apache.org/", &ours, limits, &told);
+    let late = async { clock.advance(Millis::from_secs(5)) };
+    let (ended, ()) = tokio::join!(fetching, late);
+    let error = ended.expect_err("nobody answers");
+    assert!(error.is_transient(), "{error}");
+    let text = error.to_string();
+    assert!(text.ends_with("waiting for the name's addresses"), "{text}");
+}

@@ -10,7 +10,7 @@ use dicta::net::{FetchError, FetchLimits, Guard, HopSink, Policy};
 use super::{LOOPBACK, Names};
 
 /// Hosts that mean this machine, its network, or nothing good. Tried bare and with a port.
-const HOSTS: &[&str] = &[
+pub(super) const HOSTS: &[&str] = &[
     // dotted, short, octal, hexadecimal, one number, mixed, padded
     "127.0.0.1",
     "127.0.0.2",
@@ -207,7 +207,7 @@ const HOSTS: &[&str] = &[
 ];
 
 /// Texts whose very shape is the trick. `{P}` is a canary's port.
-const TEXTS: &[&str] = &[
+pub(super) const TEXTS: &[&str] = &[
     "",
     " ",
     "/",

@@ -31,6 +31,7 @@ use tokio_rustls::TlsAcceptor;
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
+    pub(crate) method: String,
     /// The host header, its port cut off.
     pub(crate) host: String,
     /// With its query.
@@ -289,6 +290,7 @@ async fn read_request(
         }
     }
     let head = String::from_utf8_lossy(&head);
+    let method = head.split(' ').next().unwrap_or_default().to_owned();
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = head
         .lines()
@@ -303,6 +305,7 @@ async fn read_request(
         _ => host,
     };
     Ok(Some(Request {
+        method,
         host: host.to_owned(),
         path,
         headers,

@@ -279,8 +279,9 @@ impl super::Source for Source {
             if !is_secret(name) || value.is_empty() {
                 continue;
             }
-            // `Bearer abc`: what follows the scheme is the secret, wherever it turns up.
-            if let Some((_, bare)) = value.split_once(' ') {
+            // `Bearer abc…`: what follows the scheme is the secret, wherever it turns up. A few characters would black
+            // out half of every text.
+            if let Some((_, bare)) = value.split_once(' ').filter(|(_, bare)| bare.len() >= 6) {
                 found.push(bare.to_owned());
             }
             found.push(value.clone());

@@ -9,19 +9,14 @@ use crate::model::RawJson;
 use crate::net::SystemResolver;
 use crate::tools::params::Params;
 
+type Opened = Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>>;
+
 /// A source and a tool of it, or what was told about them.
-fn open(
-    source: &str,
-    tool: &str,
-) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+fn open(source: &str, tool: &str) -> Opened {
     open_with(source, tool, &Input::Parameters(Params::default()))
 }
 
-fn open_with(
-    source: &str,
-    tool: &str,
-    input: &Input,
-) -> Result<(Arc<dyn super::super::Source>, Arc<dyn Work>), Vec<String>> {
+fn open_with(source: &str, tool: &str, input: &Input) -> Opened {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = Problems::of(&doc);
@@ -215,10 +210,19 @@ fn secrets_are_named_for_the_redactor_and_leave_the_digest_alone() {
         let (source, work) = open(&source, "{method: GET, path: /}").expect("fine");
         (source.secrets(), work.digest())
     };
-    let (secrets, digest) = of("abc", "1");
-    assert_eq!(secrets, ["abc", "Bearer abc", "/", "abc /", "abc+%2F"]);
+    let (secrets, digest) = of("abcdef", "1");
+    assert_eq!(
+        secrets,
+        [
+            "abcdef",
+            "Bearer abcdef",
+            "Bearer+abcdef",
+            "abcdef /",
+            "abcdef+%2F"
+        ]
+    );
     assert_eq!(digest, of("other", "1").1);
-    assert_ne!(digest, of("abc", "2").1);
+    assert_ne!(digest, of("abcdef", "2").1);
 }
 
 #[test]

@@ -56,20 +56,10 @@ pub(super) fn read_ask(source: Arc<Source>, fields: &mut Fields<'_>, input: &Inp
     let max_bytes = max_bytes(fields).unwrap_or(source.max_bytes);
     let declared = names(fields, "parameters");
     let [in_path, query, body, header] = LISTS.map(|key| names(fields, key));
-    let read_only_hint = fields.mapping("annotations").and_then(|mut hints| {
-        // MCP's other hints say nothing we would act on.
-        for hint in [
-            "title",
-            "destructiveHint",
-            "idempotentHint",
-            "openWorldHint",
-        ] {
-            hints.pass_over(hint);
-        }
-        let hint = hints.boolean("readOnlyHint");
-        hints.finish();
-        hint
-    });
+    // Their other hints, and what is wrong with them, are read by whoever reads what all tools have.
+    let read_only_hint = fields
+        .value("annotations")
+        .and_then(|hints| hints.get("readOnlyHint")?.as_bool());
     let (method, path, request_body, own) = (method?, path?, request_body?, own?);
     let mut headers = source.headers.clone();
     for (name, value) in own {
