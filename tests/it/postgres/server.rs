@@ -175,8 +175,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // SIGQUIT: at once, without a checkpoint. The cluster goes with its folder.
-        let pid = self.child.id().to_string();
-        let _gone = Command::new("kill").args(["-QUIT", &pid]).status();
+        use rustix::process::{Pid, Signal, kill_process};
+        let _gone = kill_process(Pid::from_child(&self.child), Signal::QUIT);
         let _reaped = self.child.wait();
     }
 }
