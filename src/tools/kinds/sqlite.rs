@@ -144,11 +144,7 @@ impl Work for SqliteSql {
         _call: CallIx,
         cx: &'a CallCx,
     ) -> Fut<'a, Answer> {
-        Box::pin(async move {
-            self.ask(prepared, cx)
-                .await
-                .unwrap_or_else(|failure| failure.into())
-        })
+        Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
     }
 }
 

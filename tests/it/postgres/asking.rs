@@ -1,0 +1,128 @@
+//! Asking it: sources and tools as their file has them, calls as a judge makes them.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use dicta::clock::{Clock, SystemClock};
+use dicta::diag::yaml::{self, Fields, Problems};
+use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
+use dicta::model::{Answer, CallIx, CellIx, RawJson, TurnIx};
+use dicta::net::{Overrides, Resolver, SystemResolver};
+use dicta::schema::Compiled;
+use dicta::tools::Prepared;
+use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
+use dicta::tools::toolbox::Input;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::server::Server;
+
+pub(super) fn cx() -> CallCx {
+    let (to, _) = mpsc::channel(64);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    CallCx {
+        out: Emitter::new(
+            to,
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(Redactor::default()),
+        ),
+        clock,
+        cancel: CancellationToken::new(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    }
+}
+
+/// A source, and what is said about its keys.
+pub(super) fn read(keys: &Value) -> (Option<Arc<dyn Source>>, String) {
+    let text = keys.to_string();
+    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let db: IpAddr = [127, 0, 0, 1].into();
+    let port = keys["port"].as_u64().and_then(|p| u16::try_from(p).ok());
+    let fixed = [("db.test".to_owned(), port.unwrap_or(5432), db)];
+    let resolver: Arc<dyn Resolver> = Arc::new(Overrides::new(&fixed, Arc::new(SystemResolver)));
+    let cx = SourceCx {
+        name: "pg",
+        folder: Path::new("/"),
+        resolver: &resolver,
+    };
+    let kind = KINDS.iter().find(|kind| kind.source == "postgres");
+    let read = kind.and_then(|kind| kind.read).expect("the feature is on");
+    let source = read(&mut fields, &cx);
+    fields.finish();
+    let told: Vec<String> = problems
+        .into_sorted()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    (source, told.join("\n"))
+}
+
+pub(super) fn keys(server: &Server, more: &Value) -> Value {
+    let mut keys = json!({
+        "host": server.socket_folder(), "port": server.port, "user": "owner",
+        "password": "s3cret-pw", "database": "postgres",
+    });
+    for (key, value) in more.as_object().expect("keys") {
+        keys[key] = value.clone();
+    }
+    keys
+}
+
+pub(super) fn source(server: &Server, more: &Value) -> Arc<dyn Source> {
+    let (source, told) = read(&keys(server, more));
+    assert_eq!(told, "");
+    source.expect("a source")
+}
+
+/// A tool of it, or what is said about its keys.
+pub(super) fn tool(
+    source: &Arc<dyn Source>,
+    statement: &str,
+    names: &[String],
+) -> Result<Arc<dyn Work>, String> {
+    let properties: Map<String, Value> = names.iter().map(|n| (n.clone(), json!({}))).collect();
+    let schema = json!({"type": "object", "properties": properties});
+    let file = json!({"name": "t", "statement": statement, "maxRows": 150, "inputSchema": schema});
+    let text = file.to_string();
+    let doc = yaml::read(&Arc::from(text.as_str()), Path::new("tools.yaml")).expect("YAML");
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let input = Input::Schema(Compiled::compile(&schema).expect("a schema"));
+    let tool = Arc::clone(source).tool("postgres-sql", &mut fields, &input);
+    let told = problems.into_sorted();
+    tool.ok_or_else(|| told.iter().map(ToString::to_string).collect())
+}
+
+pub(super) fn prepared(values: &str) -> (Prepared, Vec<String>) {
+    let object: Map<String, Value> = serde_json::from_str(values).expect("an object");
+    let values = RawJson::parse(values).expect("JSON");
+    let prepared = Prepared {
+        tool: "t".into(),
+        canonical: values.clone(),
+        values,
+        coerced: vec![],
+    };
+    (prepared, object.keys().cloned().collect())
+}
+
+pub(super) async fn ask(source: &Arc<dyn Source>, statement: &str, values: &str) -> Answer {
+    let (prepared, names) = prepared(values);
+    match tool(source, statement, &names) {
+        Ok(tool) => tool.call(&prepared, CallIx(0), &cx()).await,
+        Err(told) => Answer::error(format_args!("at load: {told}")),
+    }
+}
+
+/// The one value `x` of the one row.
+pub(super) async fn one(source: &Arc<dyn Source>, statement: &str, values: &str) -> String {
+    let text = ask(source, statement, values).await.text;
+    let inner = text
+        .strip_prefix("[\n  {\"x\": ")
+        .and_then(|t| t.strip_suffix("}\n]"));
+    inner.unwrap_or(&text).to_owned()
+}
