@@ -218,11 +218,10 @@ fn watch_signals() {
     reason = "it stands in for the signal's own effect, which listening to it took away"
 )]
 async fn end_on_signal() {
-    let listen = |kind| signal(kind);
     let (Ok(mut hangup), Ok(mut interrupt), Ok(mut terminate)) = (
-        listen(SignalKind::hangup()),
-        listen(SignalKind::interrupt()),
-        listen(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
     ) else {
         return;
     };
