@@ -43,7 +43,7 @@ impl Found {
                 .and_then(|here| workspace::discover(&here)),
         };
         let (toolbox, problems) = match root {
-            Some(root) => workspace::tools_of(&root, &cx.env, resolver),
+            Some(root) => workspace::tools_of(&root, &cx.env, &resolver),
             None => (Arc::default(), Vec::new()),
         };
         let deps = ToolDeps {

@@ -1,6 +1,7 @@
-//! The two places where commands and runs take what tools files declare; filled where the workspace reads them.
+//! Where commands and runs take what tools files declare; to be filled where the workspace reads them: `tools_of` and
+//! `recorded` are there by then, and `toolbox` is `Arc::clone(&self.tools)`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Env, Workspace};
@@ -12,12 +13,17 @@ use crate::tools::toolbox::Toolbox;
 pub fn tools_of(
     _root: &Path,
     _env: &Env,
-    _resolver: Arc<dyn Resolver>,
+    _resolver: &Arc<dyn Resolver>,
 ) -> (Arc<Toolbox>, Vec<Diagnostic>) {
     (Arc::default(), Vec::new())
 }
 
 impl Workspace {
+    /// The files as they are recorded: those of tools without the secrets that somebody wrote into them.
+    pub fn recorded(&self) -> Vec<(PathBuf, Arc<str>)> {
+        self.files.clone()
+    }
+
     /// What its tools files declare.
     #[expect(
         clippy::unused_self,
