@@ -25,10 +25,6 @@ impl Workspace {
     }
 
     /// What its tools files declare.
-    #[expect(
-        clippy::unused_self,
-        reason = "the field comes with the part that reads the files"
-    )]
     pub fn toolbox(&self) -> Arc<Toolbox> {
         Arc::default()
     }
