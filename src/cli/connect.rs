@@ -98,8 +98,8 @@ fn tried(
             }
         };
         let trying = async {
-            let judged = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
-            tokio::join!(judged, probing)
+            let asking = connect(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
+            tokio::join!(asking, probing)
         };
         tokio::select! {
             biased;

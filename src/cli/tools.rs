@@ -95,15 +95,12 @@ pub(super) fn tools(
 fn loaded(place: &Place, cx: &Cx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
     let root = workspace::discover(place.workspace.as_deref().or(here.as_deref())?)?;
-    match workspace::load(&root, &cx.env, &Registry::builtin()) {
-        Ok(workspace) => Some(workspace),
-        Err(_) => {
-            cx.streams.tell(
-                "the workspace does not load (`dicta check` says why): judges are not listed",
-            );
-            None
-        }
+    let loaded = workspace::load(&root, &cx.env, &Registry::builtin()).ok();
+    if loaded.is_none() {
+        cx.streams
+            .tell("the workspace does not load (`dicta check` says why): judges are not listed");
     }
+    loaded
 }
 
 async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>, Vec<String>) {

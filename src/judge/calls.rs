@@ -319,16 +319,15 @@ async fn answered(
             }
         }
         Turned::Here(recorded, tell) => {
-            let (called, source) = match recorded {
-                Some((answer, source)) => (plain(answer), source),
-                None => {
-                    let source = if tool.of_transcript() {
-                        Source::Transcript
-                    } else {
-                        Source::Live
-                    };
-                    (tools::call(tool, ready, ix, cx).await, source)
-                }
+            let (called, source) = if let Some((answer, source)) = recorded {
+                (plain(answer), source)
+            } else {
+                let source = if tool.of_transcript() {
+                    Source::Transcript
+                } else {
+                    Source::Live
+                };
+                (tools::call(tool, ready, ix, cx).await, source)
             };
             tell.send_replace(Some(called.answer.clone()));
             (called, source)

@@ -74,9 +74,10 @@ pub(super) async fn open(
         let needed = compilation.needed.contains(&ix);
         let cx = &cx;
         async move {
-            match needed {
-                true => one(config, deps, cx, frozen).await,
-                false => Ok(closed(config, deps)),
+            if needed {
+                one(config, deps, cx, frozen).await
+            } else {
+                Ok(closed(config, deps))
             }
         }
     });
@@ -126,10 +127,11 @@ async fn one(
         let problems = problems.into_iter();
         problems
             .map(|why| {
-                let aside = match frozen && !is_built_in(config) {
-                    true => " (evidence is frozen, and no tool would be called; but what they declare is part of each \
-                             request, and of what evidence is known by)",
-                    false => "",
+                let aside = if frozen && !is_built_in(config) {
+                    " (evidence is frozen, and no tool would be called; but what they declare is part of each \
+                             request, and of what evidence is known by)"
+                } else {
+                    ""
                 };
                 format!("{}{aside}", named(&config.name, &why))
             })

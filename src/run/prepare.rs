@@ -231,7 +231,7 @@ impl Draft {
             demo: workspace.demo,
             label: options.label.clone(),
             parent: parent(&options, left.as_ref(), &store),
-            snapshots: snapshots(&workspace.files, &redactor),
+            snapshots: snapshots(&workspace.recorded(), &redactor),
             judges: specs,
             rubrics: compilation.rubric_specs(&workspace.root),
             evals: compilation.eval_specs(),

@@ -41,7 +41,8 @@ pub async fn start(
         budget,
     } = prepared;
     let run = header.run.clone();
-    let texts: Vec<&str> = workspace.files.iter().map(|(_, text)| &**text).collect();
+    let files = workspace.recorded();
+    let texts: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
     let Started {
         recorder,
         emitter,
