@@ -1,6 +1,7 @@
 //! `dicta check --connect`: every source of the tools files tried once, and whether judges' tools open.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -278,7 +278,8 @@ mod tests {
         let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
         assert_eq!(of("find", Some(&two)), [two.clone()]);
         assert_eq!(of("find", None), [one, two.clone()]);
-        assert_eq!(of("find", Some(&Digest::of(b"SELECT 3"))), []);
+        let three = Digest::of(b"SELECT 3");
+        assert_eq!(of("find", Some(&three)), []);
         assert_eq!(of("fetch", Some(&two)), []);
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{SUBMIT, ToolDecl};
 use crate::schema::Compiled;
 use crate::tools::auth::AuthService;
 use crate::tools::kinds::Source;
-use crate::tools::params::{Params, ParamsCx};
+use crate::tools::params::{Params, ParamsCx, REQUEST};
 
 /// The longest name that every provider takes.
 const MAX_NAME: usize = 64;
@@ -117,7 +117,8 @@ impl Reading<'_> {
             auth: &auth,
             writable: source.as_ref().is_some_and(|source| source.is_writable()),
         };
-        let (input, schema) = self.input(&cx);
+        let of_request = kind.as_deref() == Some("http");
+        let (input, schema) = self.input(of_request, &cx);
         let auth_required = self.auth_required();
         let mut services = auth_required.clone();
         services_of(&self.entry.doc.value, &mut services);
@@ -195,8 +196,10 @@ impl Reading<'_> {
         (name, source)
     }
 
-    fn input(&mut self, cx: &ParamsCx<'_>) -> (Input, Value) {
-        let params = Params::read(&mut self.fields, cx);
+    /// `of_request`: whether parameters stand under the parts of a request, too.
+    fn input(&mut self, of_request: bool, cx: &ParamsCx<'_>) -> (Input, Value) {
+        let further: &[&'static str] = if of_request { &REQUEST } else { &[] };
+        let params = Params::read_groups(&mut self.fields, further, cx);
         let Some(written) = self.fields.value("inputSchema") else {
             let schema = params.schema();
             return (Input::Parameters(params), schema);

@@ -60,7 +60,7 @@ impl FileTool {
         required.is_empty()
             || required
                 .iter()
-                .any(|service| self.claims.0.contains_key(service))
+                .any(|service| self.claims.of(service).is_some())
     }
 }
 
