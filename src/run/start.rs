@@ -246,6 +246,7 @@ pub(super) fn prepare(
         pace: options.pace,
         paces: Paces::new(workspace.limits.requests_per_minute),
         store: &store,
+        root: &workspace.root,
         names: &names,
         sending,
     };
