@@ -1,6 +1,7 @@
 //! Builds the judges that a run needs: key, model, tools, engine. Keys are resolved here, so that a run whose selected
 //! evals need no judge needs no key either.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::RunError;
@@ -30,6 +31,8 @@ pub(super) struct Parts<'p> {
     /// How often models may be asked.
     pub(super) paces: Paces,
     pub(super) store: &'p RunStore,
+    /// The workspace's folder.
+    pub(super) root: &'p Path,
     pub(super) names: &'p Arc<Names>,
     /// Whether a missing key is an error: not where nothing will be sent.
     pub(super) sending: bool,
@@ -142,7 +145,7 @@ fn seat<'m>(
     match config.provider {
         ProviderKind::Replay => {
             let judge = ReplayJudge {
-                replay: Arc::new(replay_of(config, parts.store)?),
+                replay: Arc::new(replay_of(config, parts)?),
                 names: Arc::clone(parts.names),
             };
             let seat = Seat {
@@ -243,15 +246,21 @@ pub(super) fn named(judge: &str, error: &str) -> String {
     }
 }
 
-fn replay_of(config: &JudgeConfig, store: &RunStore) -> Result<Replay, String> {
+/// `run:` names a run as `frozen:` does: by its name, or by its folder, seen from the workspace.
+fn replay_of(config: &JudgeConfig, parts: &Parts<'_>) -> Result<Replay, String> {
     let name = config.run.as_deref().ok_or_else(|| {
         format!(
             "judge `{}` replays a run; say which with `run:`",
             config.name
         )
     })?;
-    store
-        .resolve(name)
+    let folder = parts.root.join(name);
+    let found = if folder.is_dir() {
+        parts.store.resolve(&folder.to_string_lossy())
+    } else {
+        parts.store.resolve(name)
+    };
+    found
         .and_then(|run| Replay::of(&run))
         .map_err(|error| named(&config.name, &error.to_string()))
 }

@@ -186,6 +186,7 @@ impl Draft {
             pace: options.pace,
             paces: Paces::new(workspace.limits.requests_per_minute),
             store: &store,
+            root: &workspace.root,
             names: &names,
             sending,
         };

@@ -9,7 +9,9 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     pub(crate) host: String,
+    /// With its query.
     pub(crate) path: String,
+    pub(crate) content_type: &'static str,
     pub(crate) status: u16,
     /// Where a redirect leads.
     pub(crate) location: Option<String>,
@@ -47,7 +49,11 @@ pub(crate) fn load(folder: &Path) -> Vec<Page> {
             .host_str()
             .expect("every page has a host")
             .to_owned(),
-        path: entry.url.path().to_owned(),
+        path: entry.url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
+        content_type: match &entry.file {
+            Some(file) if file.ends_with(".json") => "application/json",
+            _ => "text/html; charset=utf-8",
+        },
         status: entry.status,
         location: entry.redirect,
         body: match entry.file {

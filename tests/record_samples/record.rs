@@ -90,10 +90,12 @@ async fn record(
         .prefix("dicta-record-samples-")
         .tempdir()?;
     let demo = scratch.path().join("demo");
-    for folder in ["transcripts", "rubrics"] {
+    for folder in ["transcripts", "rubrics", "data"] {
         copy(&samples.join("demo").join(folder), &demo.join(folder))?;
     }
     fs::write(scratch.path().join("ca.pem"), web.ca_pem())?;
+    let tools = fs::read_to_string(samples.join("demo/tools.yaml"))?;
+    fs::write(demo.join("tools.yaml"), on_loopback(&tools)?)?;
     let runs = samples.join("runs");
     fs::write(
         demo.join("dicta.yaml"),
@@ -148,6 +150,7 @@ fn config(base_url: &str, hosts: &[String], runs: &Path) -> String {
     format!(
         "transcripts: [transcripts/*.jsonl]\n\
          rubrics: [rubrics/*.yaml]\n\
+         tools: [tools.yaml]\n\
          runs: '{}'\n\
          judge: scripted\n\
          judges:\n\
@@ -155,11 +158,22 @@ fn config(base_url: &str, hosts: &[String], runs: &Path) -> String {
          \x20   provider: openai\n\
          \x20   base_url: {base_url}\n\
          \x20   model: scripted\n\
-         \x20   tools: [{{ fetch_url: {{ allow_hosts: [{}], ca_file: ../ca.pem }} }}]\n\
+         \x20   tools: [{{ fetch_url: {{ allow_hosts: [{}], ca_file: ../ca.pem }} }}, northwind]\n\
          limits: {{ concurrency: 1 }} # so that the script is told in order\n",
         runs.display(),
         hosts.join(", "),
     )
+}
+
+/// The demo's tools, but its API on the server of this program. Only what the guard lets through is another: evidence is
+/// kept under what a tool declares and does.
+fn on_loopback(tools: &str) -> Result<String, String> {
+    const BASE: &str = "    baseUrl: https://parcels.northwind.example\n";
+    if !tools.contains(BASE) {
+        return Err(format!("tools.yaml holds no line `{}`", BASE.trim()));
+    }
+    let opened = format!("{BASE}    allowPrivate: true\n    caFile: ../ca.pem\n");
+    Ok(tools.replace(BASE, &opened))
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -44,11 +44,12 @@ pub(crate) const LABEL: &str = "recorded against a scripted server, not a model"
 const NEWEST: &str = "names the newest Beamline release";
 const FAITHFUL: &str = "Every quoted phrase and every version";
 const DOWNLOADS: &str = "https://releases.beamline.example/downloads";
+const ORDERS: &str = "is what order_status and parcel_status answer";
 const TONE: &str = "takes the person's worry seriously";
 
 /// The runs, oldest first.
 pub(crate) fn recordings() -> Vec<Recording> {
-    vec![page(), busy(), vote()]
+    vec![page(), busy(), vote(), orders()]
 }
 
 /// Fetching, and what the guard says: a redirect that is refused, a page that is too long, a page with hidden text.
@@ -299,6 +300,88 @@ fn vote() -> Recording {
                 })
                 .take(3)
                 .collect(),
+            },
+        ],
+    }
+}
+
+/// Tools of the demo's own: a database and an API. Arguments as models write them: single quotes, a trailing comma, a
+/// number as text, a value that a rule refuses, a call made twice.
+fn orders() -> Recording {
+    Recording {
+        run: "20261025T083000Z-orders",
+        filter: "eval:order-facts",
+        repeat: 1,
+        scenes: vec![
+            Scene {
+                when: &[ORDERS, "my tent arrived with a torn fly sheet"],
+                steps: vec![
+                    Step::Calls(vec![
+                        ("order_status", "{'order': 'NW-48213', 'entries': \"5\",}".to_owned()),
+                        ("parcel_status", json!({ "order": "NW-48213" }).to_string()),
+                    ]),
+                    verdict(
+                        &[
+                            ("fetch 1", "return RMA-90177 opened: damaged"),
+                            ("fetch 2", "label made, not scanned yet"),
+                            ("message 8", "Once the parcel is scanned, $219.00 goes back"),
+                        ],
+                        "The return, the amount and the card are those of the order, and the parcel has not been \
+                         scanned yet, as the agent says.",
+                        true,
+                        1.0,
+                    ),
+                ],
+            },
+            Scene {
+                when: &[ORDERS, "I sent boots back almost three weeks ago"],
+                steps: vec![
+                    // The conversation has the number without its hyphen in mind: refused by the tool's own rule.
+                    Step::Calls(vec![(
+                        "order_status",
+                        json!({ "order": "47102", "entries": 10 }).to_string(),
+                    )]),
+                    Step::Calls(vec![
+                        (
+                            "order_status",
+                            "```json\n{\"order\": \"NW-47102\", \"entries\": 10,}\n```".to_owned(),
+                        ),
+                        (
+                            "order_status",
+                            json!({ "order": "NW-47102", "entries": 10 }).to_string(),
+                        ),
+                        ("parcel_status", "{\"order\": \"NW-47102\"".to_owned()),
+                    ]),
+                    verdict(
+                        &[
+                            ("message 6", "Your refund has been approved"),
+                            ("fetch 1", "waits for inspection"),
+                        ],
+                        "The shop's own log says that the boots still wait for inspection and there is no refund. The \
+                         agent says that it was approved.",
+                        false,
+                        0.0,
+                    ),
+                ],
+            },
+            Scene {
+                when: &[ORDERS, "one of the two trekking poles is missing"],
+                steps: vec![
+                    Step::Calls(vec![
+                        ("order_status", "{order: \"NW-50031\"}".to_owned()),
+                        ("parcel_status", json!({ "order": "NW-50031" }).to_string()),
+                    ]),
+                    verdict(
+                        &[
+                            ("message 8", "I have refunded $94.50"),
+                            ("fetch 1", "refund RF-33318 of $84.50 sent"),
+                        ],
+                        "One of two poles was packed, as the agent says, but the refund that was sent is $84.50 and \
+                         not $94.50.",
+                        false,
+                        0.0,
+                    ),
+                ],
             },
         ],
     }

@@ -56,7 +56,7 @@ fn respond(pages: &[Page], request: &Request) -> Response {
     let Some(page) = pages.iter().find(is_asked) else {
         return Response::status(404).body("no such page in the demo");
     };
-    let response = Response::status(page.status).header("content-type", "text/html; charset=utf-8");
+    let response = Response::status(page.status).header("content-type", page.content_type);
     let response = match &page.location {
         Some(to) => response.header("location", to),
         None => response,
