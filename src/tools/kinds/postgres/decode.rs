@@ -143,6 +143,9 @@ fn json(bytes: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
+/// There are fewer bytes than were announced.
+struct Short;
+
 /// Takes bytes from the front of some.
 struct Reader<'a>(&'a [u8]);
 
@@ -165,11 +168,14 @@ impl<'a> Reader<'a> {
         Some(i64::from_be_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// A value with its length before it; `Some(None)` is null.
-    fn value(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.i32()? {
-            -1 => Some(None),
-            length => self.take(usize::try_from(length).ok()?).map(Some),
+    /// A value with its length before it; `Ok(None)` is null.
+    fn value(&mut self) -> Result<Option<&'a [u8]>, Short> {
+        match self.i32().ok_or(Short)? {
+            -1 => Ok(None),
+            length => {
+                let length = usize::try_from(length).map_err(|_| Short)?;
+                self.take(length).map(Some).ok_or(Short)
+            }
         }
     }
 }
@@ -378,7 +384,7 @@ fn level(
             out.push_str(", ");
         }
         if inner.is_empty() {
-            nested(of, reader.value()?, out, depth);
+            nested(of, reader.value().ok()?, out, depth);
         } else {
             level(of, inner, reader, out, depth)?;
         }
@@ -416,7 +422,7 @@ fn record(
             .copied()
             .or(known.as_ref())
             .unwrap_or(&Type::ANY);
-        nested(ty, reader.value()?, out, depth + 1);
+        nested(ty, reader.value().ok()?, out, depth + 1);
     }
     out.push(if names.is_empty() { ']' } else { '}' });
     Some(())
@@ -434,7 +440,7 @@ fn range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> 
     let mut end = |infinite: bool| {
         let mut written = String::new();
         if !infinite {
-            nested(of, reader.value()?, &mut written, depth + 1);
+            nested(of, reader.value().ok()?, &mut written, depth + 1);
         }
         Some(written.trim_matches('"').to_owned())
     };

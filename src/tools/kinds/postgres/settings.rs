@@ -166,7 +166,7 @@ impl Default for More {
 impl More {
     fn read(mut fields: Fields<'_>, folder: &Path) -> Option<Self> {
         let mut more = Self::default();
-        let mode = fields.choice("sslmode", MODES);
+        let sslmode = fields.choice("sslmode", MODES);
         let roots = fields.text("sslrootcert").map(|path| folder.join(path));
         if let Some(name) = fields.text("application_name") {
             more.application = name;
@@ -193,7 +193,7 @@ impl More {
             let why = "the time of a statement is the source's `timeout`";
             fields.error_at_key("statement_timeout", "unknown-key", why);
         }
-        let tls = match mode.unwrap_or(Mode::Prefer) {
+        let tls = match sslmode.unwrap_or(Mode::Prefer) {
             Mode::Disable => Some(Tls::Off),
             Mode::Prefer => Some(Tls::Prefer),
             Mode::Require => Some(Tls::Require),

@@ -256,7 +256,7 @@ async fn what_is_wrong_with_a_statement_is_said_without_the_statement() {
     for (statement, why) in [
         ("SELECT missing FROM releases", "no such column: missing"),
         ("SELEC 1", "near \"SELEC\": syntax error"),
-        ("SELECT \"beam\" FROM releases", "no such column: beam"),
+        ("SELECT \"beam\" FROM releases", "no such column: \"beam\""),
         ("-- nothing", ""),
     ] {
         let answer = world.call("", statement, &json!({})).await;
