@@ -78,7 +78,7 @@ pub async fn dial_unix(
 /// A TLS configuration for such a connection: the system's roots, and those of a PEM text where one is given. It names
 /// no protocol.
 pub async fn dial_tls(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
-    let build = move || {
+    let read = move || {
         let mut config = match ca_pem {
             Some(pem) => tls::system_and(&tls::certificates(&pem)?),
             None => tls::system(),
@@ -87,8 +87,8 @@ pub async fn dial_tls(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
         Ok(config)
     };
     // Reads the system's roots the first time.
-    let built = tokio::task::spawn_blocking(build).await;
-    built.unwrap_or_else(|error| Err(error.to_string()))
+    let config = tokio::task::spawn_blocking(read).await;
+    config.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 fn timeout(host: String, after: Millis) -> NetError {

@@ -1,3 +1,5 @@
+use indexmap::IndexMap;
+
 use super::*;
 use crate::clock::SystemClock;
 use crate::event::{Emitter, MemoryBlobs, Redactor};

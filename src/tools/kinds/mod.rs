@@ -1,13 +1,15 @@
 //! The kinds of sources that tools.yaml can name, one file each.
 //!
 //! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
-//! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
+//! [`KINDS`]; `docs/tools.md` shows one (`recipe.rs`). Whatever it opens on the network it opens through [`crate::net`].
 
 mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(test)]
+pub(in crate::tools) mod recipe;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]

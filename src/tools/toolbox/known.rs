@@ -56,7 +56,11 @@ const ELSEWHERE: &[&str] = &[
 #[cfg(not(test))]
 const MORE: &[Kind] = &[];
 #[cfg(test)]
-const MORE: &[Kind] = &[super::echo::ECHO, super::echo::LEFT_OUT];
+const MORE: &[Kind] = &[
+    super::echo::ECHO,
+    super::echo::LEFT_OUT,
+    crate::tools::kinds::recipe::CALENDAR,
+];
 
 fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
     KINDS.iter().chain(MORE)

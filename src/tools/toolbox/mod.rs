@@ -5,6 +5,8 @@
 
 mod define;
 #[cfg(test)]
+mod docs_tests;
+#[cfg(test)]
 mod echo;
 mod env;
 mod file_tool;

@@ -1,0 +1,74 @@
+//! `calendar`: which day of the week a date is.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use serde::Deserialize;
+
+use super::{Kind, Source, SourceCx, Work};
+use crate::clock::Fut;
+use crate::diag::yaml::Fields;
+use crate::event::CallCx;
+use crate::model::{Answer, CallIx, Digest};
+use crate::tools::Prepared;
+use crate::tools::toolbox::Input;
+
+pub(in crate::tools) const CALENDAR: Kind = Kind {
+    source: "calendar",
+    tools: &["weekday"],
+    feature: "",
+    read: Some(read),
+};
+
+struct Calendar;
+
+/// What one tool on it does.
+struct Weekday {
+    short: bool,
+}
+
+/// What its parameters are, where the file declares them so.
+#[derive(Deserialize)]
+struct Asked {
+    date: Date,
+}
+
+fn read(_fields: &mut Fields<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
+    Some(Arc::new(Calendar))
+}
+
+impl Source for Calendar {
+    fn kind(&self) -> &'static str {
+        "calendar"
+    }
+    fn tool(
+        self: Arc<Self>,
+        _kind: &str,
+        fields: &mut Fields<'_>,
+        _input: &Input,
+    ) -> Option<Arc<dyn Work>> {
+        let short = fields.boolean("short").unwrap_or(false);
+        Some(Arc::new(Weekday { short }))
+    }
+    fn probe<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<String, String>> {
+        Box::pin(async { Ok("the Gregorian calendar".to_owned()) })
+    }
+}
+
+impl Work for Weekday {
+    fn digest(&self) -> Digest {
+        Digest::of(format!("weekday, short: {}", self.short).as_bytes())
+    }
+    fn read_only(&self) -> bool {
+        true
+    }
+    fn call<'a>(&'a self, prepared: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+        let spelling = if self.short { "%a" } else { "%A" };
+        Box::pin(async move {
+            match serde_json::from_str::<Asked>(prepared.values.get()) {
+                Ok(asked) => Answer::ok(asked.date.strftime(spelling).to_string()),
+                Err(why) => Answer::error(format!("date is not a date: {why}")),
+            }
+        })
+    }
+}

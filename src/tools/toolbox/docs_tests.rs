@@ -1,0 +1,108 @@
+//! What `docs/tools.md` tells people to write into a tools file loads as it stands there, and its recipe works.
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
+use crate::model::{CallIx, CellIx, ToolUse, TurnIx};
+use crate::net::SystemResolver;
+use crate::tools::{Seen, ToolDeps, ToolSet, calling, open_one, prepare_call};
+
+const DOCS: &str = include_str!("../../../docs/tools.md");
+
+/// The blocks of one language, in their order.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let begin = format!("```{language}\n");
+    let after: Vec<&str> = DOCS.split(begin.as_str()).skip(1).collect();
+    let until_the_end = |rest: &&'static str| rest.split("```").next();
+    after.iter().filter_map(until_the_end).collect()
+}
+
+/// What stands in a tools file, and not in dicta.yaml.
+fn tools_files() -> Vec<&'static str> {
+    let mut files = blocks("yaml");
+    files.retain(|block| {
+        !block.starts_with("judges:") && !block.contains("\njudges:") && runs_in_this_build(block)
+    });
+    files
+}
+
+fn runs_in_this_build(block: &str) -> bool {
+    let has = |kind: &str| block.contains(&format!("kind: {kind}"));
+    (cfg!(feature = "sqlite") || !has("sqlite") && !block.contains("type: sqlite"))
+        && (cfg!(feature = "postgres") || !has("postgres"))
+        && (cfg!(feature = "mcp") || !has("mcp"))
+}
+
+fn loaded(block: &str, folder: &std::path::Path) -> (Toolbox, Vec<crate::diag::Diagnostic>) {
+    let env = |name: &str| match name {
+        // It has a default, which is tried so.
+        "STOCK_URL" => None,
+        _ => Some(format!("the-{name}-of-somebody")),
+    };
+    let cx = ReadCx {
+        root: folder,
+        env: &env,
+        resolver: Arc::new(SystemResolver),
+    };
+    read(&[(folder.join("tools.yaml"), Arc::from(block))], &cx)
+}
+
+fn cx() -> CallCx {
+    let (to, _facts) = tokio::sync::mpsc::channel(16);
+    let (blobs, redactor) = (MemoryBlobs::default(), Redactor::default());
+    CallCx {
+        out: Emitter::new(to, Arc::new(blobs), Arc::new(redactor)),
+        clock: Arc::new(SystemClock::default()),
+        cancel: tokio_util::sync::CancellationToken::new(),
+        cell: CellIx(0),
+        turn: TurnIx(0),
+    }
+}
+
+#[test]
+fn every_tools_file_of_the_docs_loads_without_a_word() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = folder.path().join("keys.json");
+    std::fs::write(keys, r#"{"keys": []}"#).expect("written");
+    let files = tools_files();
+    assert!(files.len() > 4, "{}", files.len());
+    for block in files {
+        let (_, problems) = loaded(block, folder.path());
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, Vec::<String>::new(), "{block}");
+    }
+}
+
+#[test]
+fn the_recipe_of_the_docs_is_compiled_here() {
+    let shown = blocks("rust");
+    let compiled = include_str!("../kinds/recipe.rs");
+    assert_eq!(shown, [compiled], "docs/tools.md shows kinds/recipe.rs");
+}
+
+#[tokio::test]
+async fn the_recipe_of_the_docs_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = tools_files().pop().expect("the recipe's is the last");
+    let (toolbox, _) = loaded(file, folder.path());
+    let deps = ToolDeps {
+        toolbox: Arc::new(toolbox),
+        ..ToolDeps::default()
+    };
+    let entry = ToolUse {
+        name: "weekday".to_owned(),
+        settings: indexmap::IndexMap::new(),
+    };
+    let set = open_one(&entry, &deps, &cx()).await.expect("it opens");
+    assert_eq!(answer(&set, r#"{"date": "2025-03-14"}"#).await, "Friday");
+    let why = answer(&set, r#"{"date": "the ides of March"}"#).await;
+    assert!(why.starts_with("Error: date is not a date: "), "{why}");
+}
+
+async fn answer(set: &ToolSet, raw: &str) -> String {
+    let prepared = prepare_call(set, "weekday", raw, &Seen::default());
+    let prepared = prepared.outcome.expect("it takes a date");
+    let tool = set.get("weekday").expect("it is there");
+    let called = calling::call(tool.as_ref(), &prepared, CallIx(0), &cx()).await;
+    called.answer.text
+}
