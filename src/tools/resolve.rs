@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::auth::{self, Claims};
 use super::kinds::Source;
-use super::toolbox::{ALLOW, Definition, FileTool, SERVER, Toolbox};
-use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, available, reading};
+use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
+use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
 use crate::diag::nearest;
 use crate::event::{CallCx, Kind};
 use crate::model::ToolUse;
@@ -69,8 +69,18 @@ pub fn build(uses: &[ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> 
     let mut problems = check(uses, deps);
     let (chosen, _) = choose(uses, deps, Strictness::Judge);
     for what in &chosen {
-        if let What::Discovers { name, .. } = what {
-            problems.push(format!("{name}: its tools are known once it was asked"));
+        match what {
+            What::Discovers { name, .. } => {
+                problems.push(format!("{name}: its tools are known once it was asked"));
+            }
+            What::Declared(tools) => {
+                let left = tools.iter().filter(|tool| tool.left != Left::default());
+                problems.extend(left.map(|tool| {
+                    let name = &tool.decl.name;
+                    format!("{name}: what it takes is known once its source was asked")
+                }));
+            }
+            What::Made(_) | What::Reading => {}
         }
     }
     if problems.is_empty() {
@@ -100,10 +110,15 @@ async fn opened(
     cx: &CallCx,
     strictness: Strictness,
 ) -> Result<ToolSet, Vec<String>> {
-    let (chosen, mut problems) = choose(uses, deps, strictness);
+    let (mut chosen, mut problems) = choose(uses, deps, strictness);
     if !problems.is_empty() {
         return Err(problems);
     }
+    let declared_ones = chosen.iter_mut().filter_map(|what| match what {
+        What::Declared(tools) => Some(tools),
+        _ => None,
+    });
+    problems.extend(served::fill(declared_ones.flatten(), &deps.toolbox, cx).await);
     let mut found = Vec::new();
     for what in &chosen {
         let What::Discovers {
@@ -205,7 +220,7 @@ fn choose(uses: &[ToolUse], deps: &ToolDeps, strictness: Strictness) -> (Vec<Wha
         }
     }
     if !unknown.is_empty() {
-        problems.push(describe_unknown(&unknown, &deps.toolbox));
+        problems.push(names::unknown(&unknown, &deps.toolbox));
     }
     (chosen, problems)
 }
@@ -470,39 +485,6 @@ fn assembled(
 fn badge_of(tool: &Definition, toolbox: &Toolbox) -> Option<String> {
     let about = toolbox.about.get(&tool.decl.name)?;
     toolbox.sources.get(&about.source)?.badge()
-}
-
-fn describe_unknown(unknown: &[&str], toolbox: &Toolbox) -> String {
-    let names = names(toolbox);
-    let listed: Vec<String> = unknown
-        .iter()
-        .map(
-            |name| match nearest(name, names.iter().map(String::as_str)) {
-                Some(near) => format!("`{name}` (did you mean `{near}`?)"),
-                None => format!("`{name}`"),
-            },
-        )
-        .collect();
-    format!(
-        "unknown tools: {}; available: {}",
-        listed.join(", "),
-        names.join(", ")
-    )
-}
-
-/// What a judge's `tools:` may name, sorted.
-pub fn names(toolbox: &Toolbox) -> Vec<String> {
-    let mut names: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
-    names.extend(toolbox.tools.keys().cloned());
-    names.extend(toolbox.sets.keys().cloned());
-    let discovers = toolbox
-        .sources
-        .iter()
-        .filter(|(_, source)| source.discovers());
-    names.extend(discovers.map(|(name, _)| name.clone()));
-    names.sort();
-    names.dedup();
-    names
 }
 
 #[cfg(test)]
