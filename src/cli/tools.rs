@@ -116,7 +116,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         if tool.broken.is_empty() {
             let opened = tokio::select! {
                 opened = open_one(&entry, deps, cx) => opened,
-                () = cx.clock.sleep(PATIENCE) => Err(vec![format!("its source said nothing within {PATIENCE}")]),
+                () = cx.clock.sleep(PATIENCE) => Err(vec![format!("tool `{name}`: its source said nothing within {PATIENCE}")]),
             };
             match opened {
                 // Its source may have said more of it than its file.
@@ -126,7 +126,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
                         row.badge = opened.badge();
                     }
                 }
-                Err(why) => problems.push(format!("tool `{name}`: {}", why.join("; "))),
+                Err(why) => problems.extend(why),
             }
         }
         rows.push(row);
