@@ -113,10 +113,21 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         let entry = plain(name);
         let mut row = Row::new(tool.decl.clone(), "file", judges, &sets_of(name, toolbox));
         row.broken.clone_from(&tool.broken);
-        if tool.broken.is_empty()
-            && let Ok(set) = open_one(&entry, deps, cx).await
-        {
-            row.badge = set.get(name).and_then(|tool| tool.badge());
+        if tool.broken.is_empty() {
+            let opened = tokio::select! {
+                opened = open_one(&entry, deps, cx) => opened,
+                () = cx.clock.sleep(PATIENCE) => Err(vec![format!("tool `{name}`: its source said nothing within {PATIENCE}")]),
+            };
+            match opened {
+                // Its source may have said more of it than its file.
+                Ok(set) => {
+                    if let Some(opened) = set.get(name) {
+                        row.decl = opened.decl().clone();
+                        row.badge = opened.badge();
+                    }
+                }
+                Err(why) => problems.extend(why),
+            }
         }
         rows.push(row);
     }

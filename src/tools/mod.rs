@@ -13,6 +13,7 @@ mod fetch;
 mod html;
 mod json;
 pub mod kinds;
+mod names;
 mod page;
 pub mod params;
 mod prepare;
@@ -21,6 +22,7 @@ mod repair;
 mod reply;
 mod resolve;
 mod seen;
+mod served;
 mod settings;
 pub mod toolbox;
 
@@ -35,9 +37,10 @@ pub use calling::{Called, call, ready};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
+pub use names::names;
 pub(crate) use page::unshown_in;
 pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
-pub use resolve::{build, check, check_entry, names, open, open_one};
+pub use resolve::{build, check, check_entry, open, open_one};
 pub use seen::Seen;
 
 /// A function a judge may call.

@@ -1,5 +1,7 @@
 //! The one place of argument preparation: parse → repair → canonical → the tool's rules.
 
+use serde_json::Value;
+
 use super::json::Node;
 use super::repair::{Repaired, repair};
 use super::{PreparedCall, Seen, ToolSet};
@@ -94,11 +96,51 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
 
 /// Checks canonical arguments against a tool's declared schema; the rejection lists every failing field.
 pub fn check_schema(name: &str, schema: &Compiled, canonical: &RawJson) -> Result<(), Rejection> {
-    let failing = match serde_json::from_str(canonical.get()) {
-        Ok(value) => schema.errors(&value),
+    match serde_json::from_str(canonical.get()) {
+        Ok(value) => checked(name, schema.errors(&value)),
         // A number that no program can hold, say.
-        Err(error) => vec![(String::new(), error.to_string())],
+        Err(error) => checked(name, vec![(String::new(), error.to_string())]),
+    }
+}
+
+/// The same for a tool that hands its arguments on as they are written: a number that no program can hold passes where
+/// the schema lets the largest one pass that a program can.
+pub(super) fn check_written(
+    name: &str,
+    schema: &Compiled,
+    canonical: &RawJson,
+) -> Result<(), Rejection> {
+    let node = Node::parse(canonical.get(), &mut Vec::new());
+    let value = match node {
+        Ok(node) => held(node),
+        Err(why) => return checked(name, vec![(String::new(), why)]),
     };
+    if let Err(why) = schema.allow(&value) {
+        return checked(name, vec![(String::new(), why)]);
+    }
+    let largest = Value::from(f64::MAX).to_string();
+    let told = |why: String| why.replace(&largest, "a number out of range");
+    let failing = schema.errors(&value).into_iter();
+    checked(name, failing.map(|(at, why)| (at, told(why))).collect())
+}
+
+/// As a value that programs can hold.
+fn held(node: Node) -> Value {
+    match node {
+        Node::Plain(plain) => serde_json::from_str(&plain).unwrap_or_else(|_| {
+            let sign = if plain.starts_with('-') { -1.0 } else { 1.0 };
+            Value::from(sign * f64::MAX)
+        }),
+        Node::Text(text) => Value::String(text),
+        Node::List(items) => items.into_iter().map(held).collect(),
+        Node::Object(pairs) => {
+            let pairs = pairs.into_iter().map(|(key, value)| (key, held(value)));
+            Value::Object(pairs.collect())
+        }
+    }
+}
+
+fn checked(name: &str, failing: Vec<(String, String)>) -> Result<(), Rejection> {
     if failing.is_empty() {
         return Ok(());
     }
@@ -271,6 +313,28 @@ mod tests {
             assert!(rejection.text.contains(part), "{}", rejection.text);
         }
         assert!(check(r#"{"url":"x","why":1,"n":1e999}"#).is_err());
+    }
+
+    #[test]
+    fn what_is_handed_on_as_written_may_hold_numbers_that_no_program_can() {
+        let check = |schema: serde_json::Value, text: &str| {
+            let schema = Compiled::compile(&schema).unwrap();
+            let checked = check_written("t", &schema, &RawJson::parse(text).unwrap());
+            checked.map_err(|why| why.text)
+        };
+        let any = serde_json::json!({"type": "object"});
+        for text in [
+            r#"{"a":1e400,"b":[-1e999,{"c":1e-999}]}"#,
+            r#"{"a":12345678901234567890123,"b":-0}"#,
+        ] {
+            assert_eq!(check(any.clone(), text), Ok(()));
+        }
+        let bounded = serde_json::json!({"type": "object", "properties": {"a": {"maximum": 10}, "b": {"type": "string"}}});
+        let why = check(bounded, r#"{"a":1e400,"b":-1e400}"#).unwrap_err();
+        assert_eq!(
+            why,
+            "Error parsing arguments for `t`: /a: must be at most 10 (got a number out of range); /b: must be a text (got -a number out of range)"
+        );
     }
 
     #[test]

@@ -22,9 +22,13 @@ tools:
   later: {kind: echo, source: s, description: d, says: x, after: [read_file]}
   any: {kind: echo, source: s, description: d, says: x, inputSchema: {type: object}}
   broken: {kind: echo, source: s, description: d, sais: x}
+  theirs: {kind: echo, source: served, says: read_file}
+  half: {kind: echo, source: served, says: read_file, description: Ours., parameters: []}
+  gone: {kind: echo, source: served, says: reed_file}
 toolsets:
   both: [one, two]
   one_again: [one]
+  read: [theirs, half]
 ";
 
 fn deps() -> ToolDeps {
@@ -95,8 +99,8 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         (
             &["fetch_ulr", "one", "tow", "quite_another"][..],
             "unknown tools: `fetch_ulr` (did you mean `fetch_url`?), `tow` (did you mean `two`?), `quite_another`; \
-             available: any, both, broken, dead, fetch_url, later, list_messages, one, one_again, private, \
-             read_message, search_transcript, served, twin, two",
+             available: any, both, broken, dead, fetch_url, gone, half, later, list_messages, one, one_again, private, read, \
+             read_message, search_transcript, served, theirs, twin, two",
         ),
         (&["one", "one"], "tool `one` is listed twice"),
         (
@@ -196,6 +200,47 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
             "auth",
             "Error: `private` needs a verified token of google, and there is none"
         )
+    );
+}
+
+#[tokio::test]
+async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
+    let set = open(&uses(&["read", "theirs"]), &deps(), &cx())
+        .await
+        .expect("it is there");
+    let told: Vec<(&str, &str)> = set
+        .tools
+        .iter()
+        .map(|tool| (tool.decl().name.as_str(), tool.decl().description.as_str()))
+        .collect();
+    assert_eq!(told, [("theirs", "read_file, its own"), ("half", "Ours.")]);
+    let prepared = |name: &str, json: &str| {
+        let prepared = prepare_call(&set, name, json, &Seen::default());
+        prepared
+            .outcome
+            .map(|p| p.values.get().to_owned())
+            .map_err(|why| why.text)
+    };
+    assert_eq!(
+        prepared("theirs", "{}"),
+        Err("Error parsing arguments for `theirs`: `own` is missing".to_owned())
+    );
+    assert_eq!(
+        prepared("theirs", r#"{"own":1e400}"#),
+        Ok(r#"{"own":1e400}"#.to_owned())
+    );
+    assert_eq!(prepared("half", "{}"), Ok("{}".to_owned()));
+    let gone = names_of(&["gone"]).await;
+    assert_eq!(
+        gone,
+        Err(vec!["tool `gone`: it has no tool `reed_file`".to_owned()])
+    );
+    let why = build(&uses(&["theirs"]), &deps()).err();
+    assert_eq!(
+        why,
+        Some(vec![
+            "theirs: what it takes is known once its source was asked".to_owned()
+        ])
     );
 }
 

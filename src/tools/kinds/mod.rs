@@ -25,6 +25,7 @@ use crate::diag::yaml::Fields;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Digest};
 use crate::net::Resolver;
+use crate::schema::Compiled;
 
 /// A source: what tools work on.
 pub trait Source: Send + Sync {
@@ -61,6 +62,26 @@ pub trait Source: Send + Sync {
     fn discover<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
+    /// What it says of the one of its own tools that it calls so.
+    fn declares<'a>(
+        &'a self,
+        remote: &'a str,
+        _cx: &'a CallCx,
+    ) -> Fut<'a, Result<Declared, String>> {
+        let why = format!("it has no tools of its own, so none called `{remote}`");
+        Box::pin(std::future::ready(Err(why)))
+    }
+}
+
+/// What a source says of a tool of its own.
+#[derive(Debug)]
+pub struct Declared {
+    /// For models.
+    pub description: String,
+    /// Of its arguments.
+    pub schema: serde_json::Value,
+    /// The same, compiled.
+    pub input: Compiled,
 }
 
 /// What a tool does with values that passed its rules.
@@ -70,7 +91,7 @@ pub trait Work: Send + Sync {
     /// Whether it changes nothing.
     fn read_only(&self) -> bool;
     /// What its source calls it, where that has tools of its own: a tool declared without `parameters`, `inputSchema` or
-    /// `description` takes them from the one of [`Source::discover`] whose work says the same here.
+    /// `description` takes them from what [`Source::declares`] says of this one.
     fn remote(&self) -> Option<&str> {
         None
     }

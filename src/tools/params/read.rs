@@ -444,7 +444,18 @@ fn entry(value: &Value, of: &Type, anchored: bool) -> Result<(Entry, Option<Stri
         (Node::Text(_), Type::Map(_)) => Err(never("an entry is a whole map here")),
         (Node::Text(text), _) => Pattern::read(text, anchored)
             .map(|pattern| (Entry::Pattern(pattern), None))
-            .map_err(|why| format!("{} does not compile: {why}", shown(&node))),
+            .map_err(|why| {
+                let meant = if why.contains("look-around") {
+                    String::new()
+                } else {
+                    // The toolbox would compare it as it stands, and a slip of the pen would exclude nothing.
+                    format!(
+                        "; to mean the text itself, write `^{}$`",
+                        regex::escape(text)
+                    )
+                };
+                format!("{} does not compile: {why}{meant}", shown(&node))
+            }),
         (Node::Plain(plain), Type::Text) => {
             let printed = super::rules::go_number(plain);
             let why = format!(

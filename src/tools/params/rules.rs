@@ -142,6 +142,7 @@ pub(super) fn shown(value: &Node) -> String {
 /// A value as Go's `%v` shows it.
 pub(super) fn shown_plain(value: &Node) -> String {
     match value {
+        Node::Text(text) if text.trim().is_empty() => format!("{:?}", cut(text)),
         Node::Text(text) => cut(text),
         Node::Plain(plain) => cut(&go_number(plain)),
         other => cut(&other.compact()),

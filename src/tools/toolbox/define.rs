@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::forms::Entry;
-use super::{About, Definition, Input, known};
+use super::{About, Definition, Input, Left, SERVER, known};
 use crate::diag::yaml::{Fields, Problems, describe};
 use crate::diag::{Diagnostic, Severity, nearest};
 use crate::model::{SUBMIT, ToolDecl};
@@ -91,13 +91,21 @@ impl Reading<'_> {
                 .map_err(|why| self.fields.error("type", "kind", why))
                 .ok()
         });
-        if !self.fields.has("description") {
+        let (source_name, source) = self.source(known.is_some());
+        // The source's own tools are described by it.
+        let is_served =
+            kind.as_deref() == Some(SERVER) || source.as_ref().is_some_and(|s| s.discovers());
+        let says = |keys: &[&str]| keys.iter().any(|key| self.fields.has(key));
+        let left = Left {
+            description: is_served && !says(&["description"]),
+            input: is_served && !says(&["parameters", "templateParameters", "inputSchema"]),
+        };
+        if !is_served && !self.fields.has("description") {
             let message =
                 format!("the tool `{name}` needs a `description`: it is what a model goes by");
             self.fields.error_here("missing", message);
         }
         let description = self.fields.text("description").unwrap_or_default();
-        let (source_name, source) = self.source(known.is_some());
         if let (Some(kind), Some(known), Some(source)) = (&kind, known, &source)
             && known.source != source.kind()
         {
@@ -118,7 +126,11 @@ impl Reading<'_> {
             writable: source.as_ref().is_some_and(|source| source.is_writable()),
         };
         let of_request = kind.as_deref() == Some("http");
-        let (input, schema) = self.input(of_request, &cx);
+        let (mut input, mut schema) = self.input(of_request, &cx);
+        if left.input {
+            schema = serde_json::json!({"type": "object"});
+            input = Compiled::compile(&schema).map_or(input, Input::Schema);
+        }
         let auth_required = self.auth_required();
         let mut services = auth_required.clone();
         services_of(&self.entry.doc.value, &mut services);
@@ -130,6 +142,7 @@ impl Reading<'_> {
                 schema,
             },
             auth_required,
+            left,
             after: self.texts("after"),
             cache: self.cache() && hint,
             coerce: self.fields.boolean("coerce").unwrap_or(false),
@@ -210,6 +223,10 @@ impl Reading<'_> {
         {
             let message = format!("a tool has either `{key}` or `inputSchema`");
             self.fields.error("inputSchema", "value", message);
+        }
+        if self.fields.has("coerce") {
+            let why = "coerce does nothing here: arguments under an inputSchema are handed on as they are written";
+            self.fields.warning("coerce", "no-coerce", why);
         }
         match schema(written) {
             Ok(compiled) => (Input::Schema(compiled), written.clone()),

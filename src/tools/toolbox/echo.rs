@@ -6,8 +6,9 @@ use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Digest, ToolDecl};
+use crate::schema::Compiled;
 use crate::tools::Prepared;
-use crate::tools::kinds::{Kind, Source, SourceCx, Work};
+use crate::tools::kinds::{Declared, Kind, Source, SourceCx, Work};
 use crate::tools::toolbox::{Definition, Input};
 
 pub(in crate::tools) const ECHO: Kind = Kind {
@@ -85,6 +86,23 @@ impl Source for Echo {
         };
         Box::pin(std::future::ready(found))
     }
+    fn declares<'a>(
+        &'a self,
+        remote: &'a str,
+        _cx: &'a CallCx,
+    ) -> Fut<'a, Result<Declared, String>> {
+        let schema = serde_json::json!({"type": "object", "required": ["own"]});
+        let said = if self.own.iter().any(|own| own == remote) {
+            Compiled::compile(&schema).map(|input| Declared {
+                description: format!("{remote}, its own"),
+                schema,
+                input,
+            })
+        } else {
+            Err(format!("it has no tool `{remote}`"))
+        };
+        Box::pin(std::future::ready(said))
+    }
 }
 
 impl Work for Says {
@@ -93,6 +111,9 @@ impl Work for Says {
     }
     fn read_only(&self) -> bool {
         true
+    }
+    fn remote(&self) -> Option<&str> {
+        Some(&self.0)
     }
     fn call<'a>(&'a self, prepared: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
         let text = format!("{} {}", self.0, prepared.values.get());

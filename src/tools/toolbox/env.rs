@@ -239,7 +239,7 @@ impl Filled {
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let holes = self.holes.iter();
         holes
-            .filter(|hole| looks_secret(&hole.name))
+            .filter(|hole| hole.is_set() && looks_secret(&hole.name))
             .map(|hole| hole.value.as_str())
     }
 
@@ -267,9 +267,14 @@ impl Filled {
 }
 
 impl Hole {
+    /// Else the placeholder still stands there, which is no value.
+    fn is_set(&self) -> bool {
+        self.from_env || self.default.is_some()
+    }
+
     fn may_be_secret(&self) -> bool {
         let by_name = looks_secret(&self.name) && self.value.len() >= SHORTEST;
-        by_name || (self.from_env && self.value.len() >= LONG)
+        (by_name && self.is_set()) || (self.from_env && self.value.len() >= LONG)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Digest, RawJson, Rejection, ToolDecl};
 use crate::tools::auth::Claims;
-use crate::tools::{Prepared, Seen, Tool, check_schema};
+use crate::tools::prepare::check_written;
+use crate::tools::{Prepared, Seen, Tool};
 
 /// Claims that differ from token to token though the same person asks.
 const OF_THE_TOKEN: &[&str] = &[
@@ -132,15 +133,7 @@ impl Tool for FileTool {
                 (bound.values, bound.coerced)
             }
             Input::Schema(schema) => {
-                if let Ok(value) = serde_json::from_str(canonical.get())
-                    && let Err(why) = schema.allow(&value)
-                {
-                    return Err(Rejection {
-                        rule: "schema".to_owned(),
-                        text: format!("Error parsing arguments for `{name}`: {why}"),
-                    });
-                }
-                check_schema(name, schema, canonical)?;
+                check_written(name, schema, canonical)?;
                 (canonical.clone(), Vec::new())
             }
         };

@@ -68,6 +68,7 @@ pub struct About {
 }
 
 /// A tool as its file declares it.
+#[derive(Clone)]
 pub struct Definition {
     /// What a model is told; the rules of its parameters included.
     pub decl: ToolDecl,
@@ -85,11 +86,23 @@ pub struct Definition {
     pub coerce: bool,
     /// How often a trace may call it.
     pub max_calls: Option<u32>,
+    /// What its file leaves to its source, which is asked for it before a judge has the tool.
+    pub left: Left,
     /// What is wrong with it, one line each with its place (`tools.yaml:3:5: …`). Such a tool is listed and refused.
     pub broken: Vec<String>,
 }
 
+/// What a file does not say of a tool, because its source does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Its description.
+    pub description: bool,
+    /// What it takes.
+    pub input: bool,
+}
+
 /// What a tool takes.
+#[derive(Clone)]
 pub enum Input {
     /// The toolbox's `parameters` and `templateParameters`.
     Parameters(Params),
@@ -113,6 +126,7 @@ impl Default for Definition {
             cache: true,
             coerce: false,
             max_calls: None,
+            left: Left::default(),
             broken: Vec::new(),
         }
     }

@@ -392,6 +392,16 @@ fn a_variable_that_is_not_set_is_told_with_line_and_column() {
         found,
         ["t.yaml:2:30: ${NONE} is not set in the environment, and has no default"]
     );
+    // The placeholder itself is no secret, so that the way out can be read.
+    let found = toolbox(&[(
+        "t.yaml",
+        "sources:\n  s: {kind: echo, password: '${NO_KEY}'}\n",
+    )])
+    .1;
+    assert_eq!(
+        found[0].help.as_deref(),
+        Some("set NO_KEY, or give a default: ${NO_KEY:value}")
+    );
 }
 
 #[test]

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::link::Link;
 use super::us::short;
 use super::work::Call;
+use crate::diag::nearest;
 use crate::model::{SUBMIT, ToolDecl};
 use crate::schema::Compiled;
+use crate::tools::kinds::Declared;
 use crate::tools::toolbox::{Definition, Input};
 
 /// What of a description a model is told, in bytes.
@@ -53,10 +55,9 @@ fn definition(link: &Arc<Link>, tool: Tool, known: &[String]) -> Definition {
             }
         }
     };
-    let description = tool.description.or_else(|| tool.title.map(Into::into));
     let decl = ToolDecl {
         name,
-        description: described(description.as_deref().unwrap_or_default()),
+        description: description(&tool),
         schema,
     };
     let read_only = tool.annotations.as_ref().and_then(|a| a.read_only_hint);
@@ -79,13 +80,34 @@ fn definition(link: &Arc<Link>, tool: Tool, known: &[String]) -> Definition {
         decl,
         input: Input::Schema(input),
         work: Some(Arc::new(work)),
-        auth_required: Vec::new(),
-        after: Vec::new(),
-        cache: true,
-        coerce: false,
-        max_calls: None,
         broken,
+        ..Definition::default()
     }
+}
+
+/// What a server says of the tool it calls so, for one that a file declares under a name of its own.
+pub(super) fn declared(tools: &[Tool], remote: &str) -> Result<Declared, String> {
+    let Some(tool) = tools.iter().find(|tool| tool.name == remote) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+        let near = nearest(remote, names.iter().copied());
+        let hint = near.map_or_else(
+            || format!("it has {}", short(&names.join(", "))),
+            |near| format!("did you mean `{}`?", short(near)),
+        );
+        return Err(format!("it has no tool `{remote}`; {hint}"));
+    };
+    let schema = Value::Object(tool.input_schema.as_ref().clone());
+    let (schema, input) = compiled(schema).map_err(|why| format!("its tool `{remote}`: {why}"))?;
+    Ok(Declared {
+        description: description(tool),
+        schema,
+        input,
+    })
+}
+
+fn description(tool: &Tool) -> String {
+    let said = tool.description.as_deref().or(tool.title.as_deref());
+    described(said.unwrap_or_default())
 }
 
 /// The name a model sees, and what is wrong with it. A name that no provider takes is still shown somehow.

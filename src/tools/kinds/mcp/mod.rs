@@ -21,7 +21,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{Source, SourceCx, Work};
+use super::{Declared, Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
@@ -160,6 +160,17 @@ impl Source for Mcp {
         Box::pin(async move {
             let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
             Ok(discover::definitions(&self.link, tools))
+        })
+    }
+
+    fn declares<'a>(
+        &'a self,
+        remote: &'a str,
+        cx: &'a CallCx,
+    ) -> Fut<'a, Result<Declared, String>> {
+        Box::pin(async move {
+            let tools = self.link.tools(cx).await.map_err(|f| f.text)?;
+            discover::declared(&tools, remote)
         })
     }
 }

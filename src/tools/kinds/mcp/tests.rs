@@ -174,6 +174,22 @@ async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why()
 }
 
 #[tokio::test]
+async fn what_it_says_of_one_tool_is_there_for_files_that_leave_it_out() {
+    let world = World::new();
+    let source = source("plain");
+    let said = source.declares("echo", &world.cx).await.unwrap();
+    assert_eq!(said.description, "Says it again.");
+    assert_eq!(said.schema["required"], json!(["text"]));
+    assert!(!said.input.is_valid(&json!({})));
+    // A name that models cannot call matters no more; a schema that cannot be used does.
+    assert!(source.declares("no good.name", &world.cx).await.is_ok());
+    let far = source.declares("far", &world.cx).await.unwrap_err();
+    assert!(far.starts_with("its tool `far`: its inputSchema"), "{far}");
+    let none = source.declares("ecko", &world.cx).await.unwrap_err();
+    assert_eq!(none, "it has no tool `ecko`; did you mean `echo`?");
+}
+
+#[tokio::test]
 async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_is() {
     let world = World::new();
     let mut settings = as_server("plain");

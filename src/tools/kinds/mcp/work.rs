@@ -54,7 +54,9 @@ impl Work for Call {
             let arguments: JsonObject = match serde_json::from_str(prepared.values.get()) {
                 Ok(arguments) => arguments,
                 Err(error) => {
-                    return Answer::error(format_args!("the arguments are no object: {error}"));
+                    return Answer::error(format_args!(
+                        "the arguments cannot be sent to an MCP server: {error}"
+                    ));
                 }
             };
             match self.link.call(&self.remote, arguments, call, cx).await {

@@ -43,7 +43,9 @@ fn surprise_2_look_around_is_an_error_with_the_reason() {
     let told = told_of("type: string, excludedValues: [\"[a\"]");
     assert_eq!(
         told,
-        [r#"error list-entry: "[a" does not compile: a class `[` without `]`"#]
+        [
+            r#"error list-entry: "[a" does not compile: a class `[` without `]`; to mean the text itself, write `^\[a$`"#
+        ]
     );
 }
 

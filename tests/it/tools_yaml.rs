@@ -1,0 +1,246 @@
+//! tools.yaml as its author meets it: what loads, what is refused, and what a call of it becomes.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::cli::{Bench, NAMES_A_RELEASE, text};
+
+/// Nobody listens there: a call that is started ends in an error, and its values are told.
+const API: &str =
+    "sources:\n  api: {kind: http, baseUrl: 'http://127.0.0.1:9', allowPrivate: true}\n";
+const KEYS: &str = r#"{"keys": [{"kty": "EC", "crv": "P-256", "x": "arNRJlzDHRFzohfoW5IKh7u09aSBYV5f3xvaenmfQFo", "y": "HJws9iqKK3DF-FY8j49-TpRVLyU7ghxoegLAs-B20ic", "kid": "k", "use": "sig"}]}"#;
+/// `sub` is ada, until 2100. Its key was thrown away.
+const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsiLCJ0eXAiOiJKV1QifQ.eyJzdWIiOiJhZGEiLCJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUiLCJhdWQiOiJkaWN0YSIsImV4cCI6NDEwMjQ0NDgwMH0.SOo4nfnhlNtEegYvJVnZRrix_j1eBu5-WxoalSpwX7fvQzf2XdTHuONc7bixzS2TftO54NLXz6B71KipiF5_3Q";
+
+fn bench(judge: &str, tools: &str) -> Bench {
+    let bench = Bench::new();
+    bench.workspace(
+        &format!(
+            "tools: [tools.yaml]\njudges:\n  j: {{ provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m, tools: {judge} }}\n"
+        ),
+        NAMES_A_RELEASE,
+    );
+    bench.write("tools.yaml", tools);
+    bench
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("no report: {}", text(&output.stderr)))
+}
+
+fn tried(bench: &Bench, tool: &str, json: &str) -> (Option<i32>, Value) {
+    let output = bench.dicta(&["tool", tool, json, "--format", "json"]);
+    (output.status.code(), report(&output))
+}
+
+#[test]
+fn a_broken_tool_that_nobody_uses_stops_check_and_run_and_answers_with_what_is_wrong() {
+    let tools = format!(
+        "{API}tools:\n  fine: {{kind: http, source: api, method: GET, path: /, description: d}}\n  \
+         bad: {{kind: http, source: api, method: GET, path: /, description: d, parameters: [{{name: n, type: integer, description: n, default: x}}]}}\n"
+    );
+    let bench = bench("[fine]", &tools);
+    for command in ["check", "run"] {
+        let output = bench.dicta(&[command]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let told = text(&output.stderr);
+        assert!(
+            told.contains("unable to parse the default: \"x\" not type \"integer\"")
+                && told.contains("tools.yaml:5:"),
+            "{told}"
+        );
+    }
+    let (code, report) = tried(&bench, "bad", "{n: 2,}");
+    assert_eq!((code, &report["outcome"]), (Some(1), &"rejected".into()));
+    assert_eq!(report["rule"], "broken");
+    assert_eq!(report["canonical"].to_string(), r#"{"n":2}"#);
+    assert!(
+        report["error"]
+            .as_str()
+            .is_some_and(|why| why.contains("tools.yaml:5:")),
+        "{report}"
+    );
+    // The others can still be tried.
+    let (_, report) = tried(&bench, "fine", "{}");
+    assert_eq!(report["outcome"], "error");
+}
+
+#[test]
+fn a_folder_of_both_forms_and_json_is_one_toolbox_and_unknown_names_are_told_with_what_there_is() {
+    let bench = Bench::new();
+    let judges = |tools: &str| {
+        bench.workspace(
+            &format!(
+                "tools: [kit, one.json]\njudges:\n  j: {{ provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m, tools: {tools} }}\n"
+            ),
+            NAMES_A_RELEASE,
+        );
+        bench.dicta(&["check"])
+    };
+    let tool = "method: GET, path: /, description: '${WORDS:of: words}'";
+    bench.write(
+        "kit/a.yaml",
+        &format!(
+            "{API}tools:\n  a: {{kind: http, source: api, {tool}}}\ntoolsets: {{both: [a, b]}}\n"
+        ),
+    );
+    bench.write(
+        "kit/b.yaml",
+        "kind: tool\nname: b\ntype: http\nsource: api\nmethod: GET\npath: /\ndescription: d\n---\nkind: group\nname: last\ntools: [c]\n",
+    );
+    bench.write(
+        "one.json",
+        r#"{"tools": {"c": {"kind": "http", "source": "api", "method": "GET", "path": "/", "description": "d"}}}"#,
+    );
+    let fine = judges("[both, last]");
+    assert_eq!(fine.status.code(), Some(0), "{}", text(&fine.stderr));
+    let output = bench.dicta(&["tools", "--format", "json"]);
+    let list = report(&output);
+    let of = |name: &str| {
+        let mut all = list.as_array().into_iter().flatten();
+        all.find(|row| row["name"] == name)
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert_eq!(of("a")["description"], "of: words");
+    assert_eq!(of("c")["judges"], serde_json::json!(["j"]));
+    let wrong = judges("[bofh, zzzzzz, last]");
+    assert_eq!(wrong.status.code(), Some(2));
+    let told = text(&wrong.stderr);
+    for part in [
+        "`bofh`; did you mean `both`?",
+        "`zzzzzz`",
+        "a, b, both, c, fetch_url, last",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
+    let tools = format!(
+        "{API}tools:\n  t:\n    kind: http\n    source: api\n    method: POST\n    path: /\n    description: d\n    parameters:\n      \
+         - {{name: n, type: integer, description: n, allowedValues: [1, 2]}}\n      \
+         - {{name: f, type: float, description: f, minValue: 0, maxValue: 2, default: 1}}\n      \
+         - {{name: l, type: array, description: l, default: [1, 2], items: {{type: integer}}}}\n      \
+         - {{name: w, type: string, description: w, allowedValues: [red], required: false}}\n  \
+         any: {{kind: http, source: api, method: POST, path: /, description: d, inputSchema: {{type: object}}}}\n"
+    );
+    let bench = bench("[t, any]", &tools);
+    let check = bench.dicta(&["check"]);
+    assert!(
+        text(&check.stderr)
+            .contains("`red` also admits `hundred`; write `^red$` or `anchored: true`"),
+        "{}",
+        text(&check.stderr)
+    );
+    let (_, report) = tried(&bench, "t", r#"{"n":1}"#);
+    assert_eq!(report["outcome"], "error", "it was started: {report}");
+    assert_eq!(
+        report["values"].to_string(),
+        r#"{"f":1.0,"l":[1,2],"n":1,"w":null}"#
+    );
+    let (code, report) = tried(&bench, "t", r#"{"n":3,"f":2.5,"l":[1,"x"],"w":"blue"}"#);
+    assert_eq!((code, &report["rule"]), (Some(1), &"parameters".into()));
+    let why = report["error"].as_str().unwrap_or_default();
+    for part in [
+        "\"n\": 3 is not an allowed value (allowed: 1, 2)",
+        "\"f\": 2.5 is above the maximum value (2)",
+        "\"l\": unable to parse element #1: \"x\" not type \"integer\"",
+        "\"w\": blue is not an allowed value (allowed: red)",
+    ] {
+        assert!(why.contains(part), "{part} in {why}");
+    }
+    // As written, even where no program holds the number.
+    let output = bench.dicta(&[
+        "tool",
+        "any",
+        r#"{"a":1e400,"b":12345678901234567890123}"#,
+        "--format",
+        "json",
+    ]);
+    let told = text(&output.stdout);
+    assert!(
+        told.contains(r#""values":{"a":1e400,"b":12345678901234567890123}"#),
+        "{told}"
+    );
+    let list = bench.dicta(&["tools", "--format", "json"]);
+    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    let t = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|row| row["name"] == "t");
+    let shown = &t.expect("it is there")["schema"]["properties"];
+    assert_eq!(shown["n"]["enum"], serde_json::json!([1, 2]));
+    assert_eq!(shown["f"]["maximum"], 2);
+    assert_eq!(shown["w"]["pattern"], "red");
+}
+
+#[test]
+fn a_claim_fills_its_parameter_unseen_and_no_token_shows() {
+    let tools = format!(
+        "{API}authServices:\n  idp: {{kind: generic, audience: dicta, issuer: 'https://id.example', jwks: keys.json}}\ntools:\n  \
+         mine: {{kind: http, source: api, method: POST, path: /, description: d, authRequired: [idp], parameters: [{{name: who, type: string, description: w, authServices: [{{name: idp, field: sub}}]}}]}}\n"
+    );
+    let bench = bench("[mine]", &tools);
+    bench.write("keys.json", KEYS);
+    let with = |token: &str| {
+        let mut command = bench.command(&["tool", "mine", r#"{"who":"eve"}"#, "--format", "json"]);
+        command.env("IDP_TOKEN", token).output().expect("it runs")
+    };
+    let fine = with(TOKEN);
+    assert_eq!(report(&fine)["values"].to_string(), r#"{"who":"ada"}"#);
+    let forged = TOKEN.replace("eyJzdWIiOiJhZGEi", "eyJzdWIiOiJldmUi");
+    for (token, why) in [
+        ("", ""),
+        ("nonsense", "it is not a signed JWT"),
+        (forged.as_str(), "its signature is not the service's"),
+    ] {
+        let output = with(token);
+        assert_eq!(report(&output)["rule"], "auth");
+        assert!(
+            text(&output.stderr).contains(why),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    for output in [
+        fine,
+        with(&forged),
+        bench.dicta(&["tools", "--format", "json"]),
+    ] {
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert!(
+            !told.contains("eyJ") && !told.contains(r#""who":{"#),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_named_with_its_place_and_a_set_one_never_shows() {
+    let tools = API.replace(
+        "allowPrivate: true",
+        "allowPrivate: true, headers: {X-Key: '${SHOP_KEY}'}, more: 1",
+    );
+    let bench = bench("[]", &tools);
+    let told = text(&bench.dicta(&["check"]).stderr);
+    assert!(
+        told.contains("${SHOP_KEY} is not set in the environment, and has no default")
+            && told.contains("tools.yaml:2:")
+            && told.contains("set SHOP_KEY, or give a default: ${SHOP_KEY:value}"),
+        "{told}"
+    );
+    let output = bench
+        .command(&["check"])
+        .env("SHOP_KEY", "hush-hush-12345")
+        .output();
+    let told = text(&output.expect("it runs").stderr);
+    assert!(
+        told.contains("unknown key `more`") && !told.contains("hush-hush"),
+        "{told}"
+    );
+}
