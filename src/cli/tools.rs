@@ -17,7 +17,7 @@ use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, ToolUse};
 use crate::provider::declarations;
 use crate::report::wrap;
 use crate::tools::toolbox::Toolbox;
-use crate::tools::{Tool, ToolDeps, available, open_one};
+use crate::tools::{Tool, ToolDeps, ToolSet, available, open_one};
 use crate::workspace::{self, Workspace};
 
 /// The setting of a set's or a source's entry that names some of its tools.
@@ -113,10 +113,17 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         let entry = plain(name);
         let mut row = Row::new(tool.decl.clone(), "file", judges, &sets_of(name, toolbox));
         row.broken.clone_from(&tool.broken);
-        if tool.broken.is_empty()
-            && let Ok(set) = open_one(&entry, deps, cx).await
-        {
-            row.badge = set.get(name).and_then(|tool| tool.badge());
+        if tool.broken.is_empty() {
+            match patiently(open_one(&entry, deps, cx), cx).await {
+                Ok(set) => {
+                    if let Some(tool) = set.get(name) {
+                        row.badge = tool.badge();
+                        // What its server says of it, where the file does not.
+                        row.decl = tool.decl().clone();
+                    }
+                }
+                Err(why) => problems.extend(why),
+            }
         }
         rows.push(row);
     }
@@ -124,11 +131,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         if !source.discovers() {
             continue;
         }
-        let opened = tokio::select! {
-            opened = of_source(name, deps, cx) => opened,
-            () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
-        };
-        match opened {
+        match patiently(of_source(name, deps, cx), cx).await {
             Ok(set) => {
                 let groups = [name.clone()];
                 for tool in &set.tools {
@@ -143,7 +146,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     }
     for judge in judges {
         for entry in judge.tools.iter().filter(|entry| entry.name == SERVER) {
-            match open_one(entry, deps, cx).await {
+            match patiently(open_one(entry, deps, cx), cx).await {
                 Ok(set) => {
                     let from = format!("a server of judge {}", judge.name);
                     for tool in &set.tools {
@@ -161,6 +164,16 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         }
     }
     (rows, problems)
+}
+
+async fn patiently(
+    opening: impl Future<Output = Result<ToolSet, Vec<String>>>,
+    cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
+    tokio::select! {
+        opened = opening => opened,
+        () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
+    }
 }
 
 impl Row {

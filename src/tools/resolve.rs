@@ -4,6 +4,7 @@
 //! Owns what a name stands for and what of that does not fit together. [`check`] asks nobody; [`open`] asks servers for
 //! their tools and has tokens verified.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::auth::{self, Claims};
 use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, SERVER, Toolbox};
-use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, available, reading};
+use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, available, lent, reading};
 use crate::diag::nearest;
 use crate::event::{CallCx, Kind};
 use crate::model::ToolUse;
@@ -69,8 +70,16 @@ pub fn build(uses: &[ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> 
     let mut problems = check(uses, deps);
     let (chosen, _) = choose(uses, deps, Strictness::Judge);
     for what in &chosen {
-        if let What::Discovers { name, .. } = what {
-            problems.push(format!("{name}: its tools are known once it was asked"));
+        let asked = match what {
+            What::Discovers { name, .. } => Some(name),
+            What::Declared(tools) => {
+                let lent = tools.iter().find(|tool| tool.lent.any());
+                lent.map(|tool| &tool.decl.name)
+            }
+            _ => None,
+        };
+        if let Some(name) = asked {
+            problems.push(format!("{name}: known once its source was asked"));
         }
     }
     if problems.is_empty() {
@@ -100,9 +109,15 @@ async fn opened(
     cx: &CallCx,
     strictness: Strictness,
 ) -> Result<ToolSet, Vec<String>> {
-    let (chosen, mut problems) = choose(uses, deps, strictness);
+    let (mut chosen, mut problems) = choose(uses, deps, strictness);
     if !problems.is_empty() {
         return Err(problems);
+    }
+    let mut done = HashMap::new();
+    for what in &mut chosen {
+        if let What::Declared(tools) = what {
+            problems.extend(lent::complete(tools, &deps.toolbox, &mut done, cx).await);
+        }
     }
     let mut found = Vec::new();
     for what in &chosen {
@@ -119,7 +134,7 @@ async fn opened(
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
             },
-            Err(why) => problems.push(format!("{name}: {why}")),
+            Err(why) => problems.push(why),
         }
     }
     if !problems.is_empty() {
@@ -368,7 +383,13 @@ fn allowed(
     allow
         .iter()
         .map(|wanted| {
-            let found = tools.iter().find(|tool| tool.decl.name == *wanted);
+            // By the name that models call, or by the server's own.
+            let remote = |tool: &Definition| {
+                let work = tool.work.as_ref();
+                work.is_some_and(|work| work.remote() == Some(wanted.as_str()))
+            };
+            let named = tools.iter().find(|tool| tool.decl.name == *wanted);
+            let found = named.or_else(|| tools.iter().find(|tool| remote(tool)));
             found
                 .cloned()
                 .ok_or_else(|| not_there(name, wanted, known()))
@@ -403,7 +424,7 @@ fn together(all: &[Arc<Definition>], chosen: &[What], asks: bool) -> Vec<String>
         let is_taken = super::is_built_in(&tool.decl.name) || names.contains(&tool.decl.name);
         if is_taken {
             problems.push(format!(
-                "two tools are called `{}`: take one of them away, or give it another name",
+                "two tools are called `{}`: take one of them away, or give it another name (an MCP server's: its `prefix`)",
                 tool.decl.name
             ));
         }

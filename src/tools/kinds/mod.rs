@@ -4,14 +4,14 @@
 //! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
 
 mod http;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "mcp")]
-pub mod mcp;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::toolbox::{Definition, Input};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{Answer, CallIx, Digest, RawJson};
 use crate::net::Resolver;
 
 /// A source: what tools work on.
@@ -70,6 +70,10 @@ pub trait Work: Send + Sync {
     /// What its source calls it, where that has tools of its own: a tool declared without `parameters`, `inputSchema` or
     /// `description` takes them from the one of [`Source::discover`] whose work says the same here.
     fn remote(&self) -> Option<&str> {
+        None
+    }
+    /// Why values that passed the rules cannot reach it as they are. Such a call is rejected.
+    fn refuses(&self, _values: &RawJson) -> Option<String> {
         None
     }
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
@@ -147,7 +151,8 @@ pub struct Reaper;
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        reap_all();
+        #[cfg(feature = "mcp")]
+        mcp::reap_at_exit();
     }
 }
 

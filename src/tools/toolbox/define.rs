@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::forms::Entry;
-use super::{About, Definition, Input, known};
+use super::{About, Definition, Input, Lent, SERVER, known};
 use crate::diag::yaml::{Fields, Problems, describe};
 use crate::diag::{Diagnostic, Severity, nearest};
 use crate::model::{SUBMIT, ToolDecl};
@@ -91,7 +91,8 @@ impl Reading<'_> {
                 .map_err(|why| self.fields.error("type", "kind", why))
                 .ok()
         });
-        if !self.fields.has("description") {
+        let lent = self.lent(kind.as_deref());
+        if !self.fields.has("description") && !lent.description {
             let message =
                 format!("the tool `{name}` needs a `description`: it is what a model goes by");
             self.fields.error_here("missing", message);
@@ -137,6 +138,7 @@ impl Reading<'_> {
                 .fields
                 .integer("maxCalls", 1..=MAX_CALLS)
                 .and_then(|n| u32::try_from(n).ok()),
+            lent,
             ..Definition::default()
         };
         self.unsupported();
@@ -152,6 +154,16 @@ impl Reading<'_> {
                 services,
             },
         )
+    }
+
+    /// What a tool of a server need not say, since that does.
+    fn lent(&self, kind: Option<&str>) -> Lent {
+        let of_server = kind == Some(SERVER);
+        let takes = ["parameters", "templateParameters", "inputSchema"];
+        Lent {
+            description: of_server && !self.fields.has("description"),
+            input: of_server && !takes.iter().any(|key| self.fields.has(key)),
+        }
     }
 
     fn name(&self) {

@@ -66,6 +66,7 @@ pub struct About {
 }
 
 /// A tool as its file declares it.
+#[derive(Clone)]
 pub struct Definition {
     /// What a model is told; the rules of its parameters included.
     pub decl: ToolDecl,
@@ -83,11 +84,30 @@ pub struct Definition {
     pub coerce: bool,
     /// How often a trace may call it.
     pub max_calls: Option<u32>,
+    /// What its source's own tool says of these, because its file does not: known once the source was asked.
+    pub lent: Lent,
     /// What is wrong with it, one line each with its place (`tools.yaml:3:5: …`). Such a tool is listed and refused.
     pub broken: Vec<String>,
 }
 
+/// What a tool of a file takes over from the tool of the same [`Work::remote`] that its source has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lent {
+    /// The description.
+    pub description: bool,
+    /// What it takes.
+    pub input: bool,
+}
+
+impl Lent {
+    /// Whether the source has to be asked.
+    pub fn any(self) -> bool {
+        self.description || self.input
+    }
+}
+
 /// What a tool takes.
+#[derive(Clone)]
 pub enum Input {
     /// The toolbox's `parameters` and `templateParameters`.
     Parameters(Params),
@@ -111,6 +131,7 @@ impl Default for Definition {
             cache: true,
             coerce: false,
             max_calls: None,
+            lent: Lent::default(),
             broken: Vec::new(),
         }
     }

@@ -11,7 +11,7 @@ use super::us::short;
 use super::work::Call;
 use crate::model::{SUBMIT, ToolDecl};
 use crate::schema::Compiled;
-use crate::tools::toolbox::{Definition, Input};
+use crate::tools::toolbox::{Definition, Input, Lent};
 
 /// What of a description a model is told, in bytes.
 const MAX_DESCRIPTION: usize = 4096;
@@ -84,6 +84,7 @@ fn definition(link: &Arc<Link>, tool: Tool, known: &[String]) -> Definition {
         cache: true,
         coerce: false,
         max_calls: None,
+        lent: Lent::default(),
         broken,
     }
 }
