@@ -141,7 +141,7 @@ fn a_server_finds_no_key_and_runs_where_its_file_is() {
 #[test]
 fn a_judge_calls_it_and_the_trace_tells_every_step() {
     let wire = WireServer::openai(vec![
-        Reply::raw_call("echo", "{'text': 'x',}").and_raw_call("echo", r#"{"text": 5}"#),
+        Reply::raw_call("echo", "{'text': 'x',}").and_raw_call("echo", r#"{"text":5}"#),
         Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON")),
     ]);
     let own = serde_json::from_str::<Value>(&as_server("plain", &json!({"allow": ["echo"]})));
@@ -205,7 +205,7 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
             json!({"env": {"DICTA_TEST_SERVER": "mute"}, "startTimeout": "4s"}),
             vec![
                 "no handshake after 4.0 s (`startTimeout` gives it longer)",
-                "Welcome to the mute server!",
+                "its standard output holds what is no message: running 1 test",
             ],
         ),
         (

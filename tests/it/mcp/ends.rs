@@ -94,7 +94,7 @@ fn no_process_is_left_after_a_signal_whatever_the_program_was_at() {
         (&["prompt", "two/r/polite"], "stubborn mute"),
     ] {
         for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-            let mut busy = busy(args, kind, &wire);
+            let busy = busy(args, kind, &wire);
             assert_eq!(
                 running(&busy.group).len(),
                 2,
