@@ -223,7 +223,7 @@ async fn alone(
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set),
                 Ok(_) => {}
                 Err(problems) => cx.streams.tell(&format!(
-                    "source `{name}` was not asked for its tools: {}",
+                    "the tools of source `{name}` are not known: {}",
                     problems.join("; ")
                 )),
             }

@@ -17,7 +17,7 @@ use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, ToolUse};
 use crate::provider::declarations;
 use crate::report::wrap;
 use crate::tools::toolbox::Toolbox;
-use crate::tools::{Tool, ToolDeps, available, open_one};
+use crate::tools::{Tool, ToolDeps, ToolSet, available, open_one};
 use crate::workspace::{self, Workspace};
 
 /// The setting of a set's or a source's entry that names some of its tools.
@@ -135,11 +135,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         if !source.discovers() {
             continue;
         }
-        let opened = tokio::select! {
-            opened = of_source(name, deps, cx) => opened,
-            () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
-        };
-        match opened {
+        match patiently(of_source(name, deps, cx), cx).await {
             Ok(set) => {
                 let groups = [name.clone()];
                 for tool in &set.tools {
@@ -154,7 +150,7 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     }
     for judge in judges {
         for entry in judge.tools.iter().filter(|entry| entry.name == SERVER) {
-            match open_one(entry, deps, cx).await {
+            match patiently(open_one(entry, deps, cx), cx).await {
                 Ok(set) => {
                     let from = format!("a server of judge {}", judge.name);
                     for tool in &set.tools {
@@ -172,6 +168,16 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
         }
     }
     (rows, problems)
+}
+
+async fn patiently(
+    opening: impl Future<Output = Result<ToolSet, Vec<String>>>,
+    cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
+    tokio::select! {
+        opened = opening => opened,
+        () = cx.clock.sleep(PATIENCE) => Err(vec![format!("it said nothing within {PATIENCE}")]),
+    }
 }
 
 impl Row {

@@ -4,6 +4,7 @@
 //! Owns what a name stands for and what of that does not fit together. [`check`] asks nobody; [`open`] asks servers for
 //! their tools and has tokens verified.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -134,7 +135,7 @@ async fn opened(
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
             },
-            Err(why) => problems.push(format!("{name}: {why}")),
+            Err(why) => problems.push(why),
         }
     }
     if !problems.is_empty() {
@@ -383,7 +384,13 @@ fn allowed(
     allow
         .iter()
         .map(|wanted| {
-            let found = tools.iter().find(|tool| tool.decl.name == *wanted);
+            // By the name that models call, or by the server's own.
+            let remote = |tool: &Definition| {
+                let work = tool.work.as_ref();
+                work.is_some_and(|work| work.remote() == Some(wanted.as_str()))
+            };
+            let named = tools.iter().find(|tool| tool.decl.name == *wanted);
+            let found = named.or_else(|| tools.iter().find(|tool| remote(tool)));
             found
                 .cloned()
                 .ok_or_else(|| not_there(name, wanted, known()))
@@ -418,7 +425,7 @@ fn together(all: &[Arc<Definition>], chosen: &[What], asks: bool) -> Vec<String>
         let is_taken = super::is_built_in(&tool.decl.name) || names.contains(&tool.decl.name);
         if is_taken {
             problems.push(format!(
-                "two tools are called `{}`: take one of them away, or give it another name",
+                "two tools are called `{}`: take one of them away, or give it another name (an MCP server's: its `prefix`)",
                 tool.decl.name
             ));
         }

@@ -148,7 +148,7 @@ async fn what_only_a_server_knows_is_said_when_it_was_asked() {
         (&["dead"], "dead: connection refused"),
         (
             &["one", "twin"],
-            "two tools are called `one`: take one of them away, or give it another name",
+            "two tools are called `one`: take one of them away, or give it another name (an MCP server's: its `prefix`)",
         ),
         (
             &["served:write_file", "later"],

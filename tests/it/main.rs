@@ -13,6 +13,8 @@ mod crash;
 mod evidence;
 mod fetch;
 mod judge_wire;
+#[cfg(all(unix, feature = "mcp"))]
+mod mcp;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;

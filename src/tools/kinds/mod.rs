@@ -23,7 +23,7 @@ use super::toolbox::{Definition, Input};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{Answer, CallIx, Digest, RawJson};
 use crate::net::Resolver;
 use crate::schema::Compiled;
 
@@ -93,6 +93,10 @@ pub trait Work: Send + Sync {
     /// What its source calls it, where that has tools of its own: a tool declared without `parameters`, `inputSchema` or
     /// `description` takes them from what [`Source::declares`] says of this one.
     fn remote(&self) -> Option<&str> {
+        None
+    }
+    /// Why values that passed the rules cannot reach it as they are. Such a call is rejected.
+    fn refuses(&self, _values: &RawJson) -> Option<String> {
         None
     }
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
@@ -170,7 +174,8 @@ pub struct Reaper;
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        reap_all();
+        #[cfg(feature = "mcp")]
+        mcp::reap_at_exit();
     }
 }
 

@@ -137,6 +137,13 @@ impl Tool for FileTool {
                 (canonical.clone(), Vec::new())
             }
         };
+        let work = definition.work.as_ref();
+        if let Some(why) = work.and_then(|work| work.refuses(&values)) {
+            return Err(Rejection {
+                rule: "schema".to_owned(),
+                text: format!("Error parsing arguments for `{name}`: {why}"),
+            });
+        }
         Ok(Prepared {
             tool: name.clone(),
             canonical: canonical.clone(),

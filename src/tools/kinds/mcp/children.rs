@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use rustix::event::{Timespec, poll};
@@ -37,6 +37,10 @@ static LIVE: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// How many listen to the signals that end dicta, and see to its end themselves.
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
 static WATCH: Once = Once::new();
+/// Whoever ends what is left: a second one waits until the first is done.
+static REAPING: Mutex<()> = Mutex::new(());
+/// A signal is ending dicta, here: with what code is not for others to say.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 fn live() -> MutexGuard<'static, BTreeSet<i32>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -145,6 +149,7 @@ impl Drop for Leash {
 /// Ends every server that lives: SIGTERM, and after a moment SIGKILL. Blocks for about a second at most; at once where
 /// there is none.
 pub(in super::super) fn reap_all() {
+    let _alone = REAPING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut groups: Vec<Pid> = std::mem::take(&mut *live())
         .into_iter()
         .filter_map(Pid::from_raw)
@@ -163,6 +168,18 @@ pub(in super::super) fn reap_all() {
             }
             pause();
         }
+    }
+}
+
+/// As [`reap_all`], on the way out of `main`: where a signal is ending dicta, that gives the exit code, and not what the
+/// command made of its servers' end.
+pub(in super::super) fn reap_at_exit() {
+    reap_all();
+    for _ in 0..FIRM.0 / LOOK.0 {
+        if !ENDING.load(Ordering::SeqCst) {
+            return;
+        }
+        pause();
     }
 }
 
@@ -232,6 +249,7 @@ async fn end_on_signal() {
             _ = terminate.recv() => 143,
         };
         if HANDLED.load(Ordering::SeqCst) == 0 {
+            ENDING.store(true, Ordering::SeqCst);
             reap_all();
             std::process::exit(code);
         }

@@ -5,7 +5,7 @@
 //! opens for news of its own are not listened to: nothing a judge needs comes on them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -18,10 +18,12 @@ use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransport,
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 
 use super::MAX_MESSAGE;
+use super::events::{Waiting, events};
 use super::failure::Failure;
+use super::ledger::Ledger;
 use crate::clock::Fut;
 use crate::model::{Hop, visible};
 use crate::net::{Asking, FetchError, HopSink};
@@ -52,33 +54,6 @@ pub(super) trait Way: Send + Sync {
         asking: Asking<'a>,
         hops: &'a dyn HopSink,
     ) -> Fut<'a, Result<Reply, FetchError>>;
-}
-
-/// What became of requests, by their id, beside the answers: hops to be told, and why one failed.
-#[derive(Default)]
-pub(super) struct Ledger(Mutex<HashMap<RequestId, Entry>>);
-
-#[derive(Default)]
-struct Entry {
-    hops: Vec<Hop>,
-    failed: Option<Failure>,
-}
-
-impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is known of a request; it is forgotten then.
-    pub(super) fn take(&self, id: &RequestId) -> (Vec<Hop>, Option<Failure>) {
-        let entry = self.lock().remove(id).unwrap_or_default();
-        (entry.hops, entry.failed)
-    }
-
-    /// Any failure there is: of a handshake, whose id nobody knows.
-    pub(super) fn take_any(&self) -> Option<Failure> {
-        self.lock().drain().find_map(|(_, entry)| entry.failed)
-    }
 }
 
 /// Gathers the hops of one request.
@@ -117,7 +92,7 @@ pub(super) fn transport(client: Client, url: &str) -> StreamableHttpClientTransp
 /// An error of the way out, or of the server in words of ours.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct WayError(String);
+pub(super) struct WayError(pub(super) Failure);
 
 type Error = StreamableHttpError<WayError>;
 
@@ -150,22 +125,16 @@ impl Client {
         let sent = self.way.send(asking, &hops).await;
         if let Some(id) = id {
             let hops = hops.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.ledger
-                .lock()
-                .entry(id.clone())
-                .or_default()
-                .hops
-                .extend(hops);
+            self.ledger.add(id, hops);
         }
         sent.map_err(|error| self.failed(id, failure(&error)))
     }
 
     fn failed(&self, id: Option<&RequestId>, failure: Failure) -> Error {
-        let error = StreamableHttpError::Client(WayError(failure.text.clone()));
         if let Some(id) = id {
-            self.ledger.lock().entry(id.clone()).or_default().failed = Some(failure);
+            self.ledger.fail(id, failure.clone());
         }
-        error
+        StreamableHttpError::Client(WayError(failure))
     }
 
     async fn post(
@@ -205,11 +174,13 @@ impl Client {
             .unwrap_or_default()
             .trim()
             .to_ascii_lowercase();
-        if kind == EVENTS && id.is_some() {
-            return Ok(StreamableHttpPostResponse::Sse(
-                events(reply.body, max_event),
-                session,
-            ));
+        if let (EVENTS, Some(id)) = (kind.as_str(), &id) {
+            let waiting = Waiting {
+                id: id.clone(),
+                ledger: Arc::clone(&self.ledger),
+            };
+            let events = events(reply.body, max_event, Some(waiting));
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         let body = match collect(reply.body, MAX_MESSAGE).await {
             Ok(body) => body,
@@ -361,16 +332,17 @@ impl StreamableHttpClient for Client {
         };
         let reply = self.ask(asking, None).await?;
         match reply.status {
-            200 => Ok(events(reply.body, max_sse_event_size)),
+            200 => Ok(events(reply.body, max_sse_event_size, None)),
             405 => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status => Err(StreamableHttpError::Client(WayError(format!(
-                "HTTP {status}"
-            )))),
+            status => {
+                let why = Failure::lasting(format!("HTTP {status}"));
+                Err(StreamableHttpError::Client(WayError(why)))
+            }
         }
     }
 }
 
-fn failure(error: &FetchError) -> Failure {
+pub(super) fn failure(error: &FetchError) -> Failure {
     let text = match error {
         FetchError::Refused(refusal) if refusal.allowable => {
             format!("{refusal}; the source's `allowPrivate: true` would admit it")
@@ -394,65 +366,14 @@ async fn collect(mut body: Chunks, max: usize) -> Result<Vec<u8>, Failure> {
     while let Some(chunk) = body.next().await {
         all.extend_from_slice(&chunk.map_err(|error| failure(&error))?);
         if all.len() > max {
-            return Err(Failure::lasting(format!(
-                "the server sent a message of more than {max} bytes"
-            )));
+            return Err(too_large(max));
         }
     }
     Ok(all)
 }
 
-/// Server-sent events, each of at most `max` bytes.
-fn events(body: Chunks, max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
-    let mut size = EventSize {
-        max,
-        so_far: 0,
-        line: 0,
-    };
-    let bounded = body.map(move |chunk| {
-        let chunk = chunk.map_err(|error| WayError(error.to_string()))?;
-        if size.admits(&chunk) {
-            Ok(chunk)
-        } else {
-            Err(WayError(format!(
-                "the server sent a message of more than {max} bytes"
-            )))
-        }
-    });
-    // After the first error nothing more is read.
-    let ended = bounded.scan(false, |over, chunk| {
-        let next = (!*over).then(|| {
-            *over = chunk.is_err();
-            chunk
-        });
-        std::future::ready(next)
-    });
-    SseStream::from_bytes_stream(ended).boxed()
-}
-
-/// Counts an event's bytes; an empty line ends it.
-struct EventSize {
-    max: usize,
-    so_far: usize,
-    line: usize,
-}
-
-impl EventSize {
-    fn admits(&mut self, chunk: &[u8]) -> bool {
-        for byte in chunk {
-            match byte {
-                b'\r' => {}
-                b'\n' if self.line == 0 => self.so_far = 0,
-                b'\n' => self.line = 0,
-                _ => {
-                    self.line += 1;
-                    self.so_far += 1;
-                }
-            }
-            if self.so_far > self.max {
-                return false;
-            }
-        }
-        true
-    }
+pub(super) fn too_large(max: usize) -> Failure {
+    Failure::lasting(format!(
+        "the server sent a message of more than {max} bytes"
+    ))
 }

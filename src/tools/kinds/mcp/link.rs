@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as Plain, PoisonError};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject,
-    PaginatedRequestParams, ProtocolVersion, RequestId, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, JsonObject,
+    ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
-    serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
 };
 use rmcp::{RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
+use super::asked::{Asked, Waited};
 use super::failure::Failure;
 use super::guarded::{Guarded, guard};
-use super::http::{Client, Ledger, Way, transport};
+use super::http::{Client, Way, transport};
+use super::ledger::Ledger;
 use super::settings::{Place, Settings};
 use super::stdio::{self, Notes};
 use super::us::{Us, short};
@@ -29,6 +30,8 @@ use crate::net::{Resolver, within};
 pub(super) const MAX_TOOLS: usize = 200;
 /// Of its pages, so many.
 const MAX_PAGES: usize = 50;
+/// A judge that names such a server believes that it has tools.
+const NO_TOOLS: &str = "it has no tools";
 /// Of an error's text, so much is passed on.
 const MAX_ERROR: usize = 2000;
 
@@ -151,7 +154,21 @@ impl Link {
                 let transport = transport(client, endpoint.url.as_str());
                 let serving: Serving<'_> =
                     Box::pin(serve_client_with_lifecycle(Us, transport, mode));
-                (within(&**clock, limit, serving).await, None)
+                let shaken = async {
+                    tokio::select! {
+                        biased;
+                        served = serving => Some(served),
+                        () = ledger.lost(None) => None,
+                    }
+                };
+                match within(&**clock, limit, shaken).await {
+                    Some(None) => {
+                        let why = ledger.take_any();
+                        let gone = || Failure::transient("it does not take the handshake");
+                        return Err(Unopened::Other(why.unwrap_or_else(gone)));
+                    }
+                    served => (served.flatten(), None),
+                }
             }
         };
         let failed = match served {
@@ -168,7 +185,7 @@ impl Link {
                     Some(notes) => notes.told(false).await,
                     None => String::new(),
                 };
-                let why = format!("no handshake after {limit} (`startTimeout`)");
+                let why = format!("no handshake after {limit} (`startTimeout` gives it longer)");
                 return Err(Unopened::Other(Failure::transient(why).and(&told)));
             }
         };
@@ -216,21 +233,12 @@ impl Link {
 
     /// Its tools, as far as they are allowed or fit.
     pub(super) async fn tools(&self, cx: &CallCx) -> Result<Vec<Tool>, Failure> {
-        let listed = within(&*cx.clock, self.settings.start, self.list(&cx.clock));
         let listed = tokio::select! {
             biased;
-            () = cx.cancel.cancelled() => Some(Err(Failure::lasting("cancelled"))),
-            listed = listed => listed,
+            () = cx.cancel.cancelled() => Err(Failure::lasting("cancelled")),
+            listed = self.list(&cx.clock) => listed,
         };
-        let late = || {
-            Failure::transient(format!(
-                "no list of tools after {} (`startTimeout`)",
-                self.settings.start
-            ))
-        };
-        let tools = listed
-            .unwrap_or_else(|| Err(late()))
-            .map_err(|f| self.said(f))?;
+        let tools = listed.map_err(|f| self.said(f))?;
         let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         hints.clear();
         for tool in &tools {
@@ -243,6 +251,18 @@ impl Link {
 
     async fn list(&self, clock: &Arc<dyn Clock>) -> Result<Vec<Tool>, Failure> {
         let open = self.opened(clock).await?;
+        let limit = self.settings.start;
+        match within(&**clock, limit, self.pages(&open)).await {
+            Some(listed) => listed,
+            None => {
+                let why =
+                    format!("no list of tools after {limit} (`startTimeout` gives it longer)");
+                Err(Failure::transient(why).and(&open.notes(false).await))
+            }
+        }
+    }
+
+    async fn pages(&self, open: &Open) -> Result<Vec<Tool>, Failure> {
         let wanted = |tool: &Tool| {
             let allow = self.settings.allow.as_ref();
             allow.is_none_or(|allow| allow.iter().any(|name| *name == tool.name))
@@ -251,10 +271,7 @@ impl Link {
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
-            let page = match open.service.list_tools(Some(params)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.broken(&open, error, None).await),
-            };
+            let page = self.page(open, params).await?;
             for tool in page.tools {
                 if wanted(&tool) {
                     tools.push(tool);
@@ -278,10 +295,42 @@ impl Link {
         )))
     }
 
+    async fn page(
+        &self,
+        open: &Open,
+        params: PaginatedRequestParams,
+    ) -> Result<ListToolsResult, Failure> {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let mut asked = match Asked::send(open.service.peer(), request, &open.ledger).await {
+            Ok(asked) => asked,
+            Err(error) => return Err(self.broken(open, error, None).await),
+        };
+        let waited = asked.wait().await;
+        let (_, failed) = open.ledger.take(&asked.id);
+        match (waited, failed) {
+            (Waited::Replied(Ok(ServerResult::ListToolsResult(page))), _) => Ok(page),
+            (Waited::Replied(Err(ServiceError::McpError(error))), _)
+                if error.code == ErrorCode::METHOD_NOT_FOUND =>
+            {
+                Err(Failure::lasting(NO_TOOLS))
+            }
+            (_, Some(failure)) => Err(failure),
+            (Waited::Replied(Err(error)), None) => Err(self.broken(open, error, None).await),
+            (Waited::Replied(Ok(_)) | Waited::Lost, None) => {
+                Err(Failure::lasting("its reply is not what was asked for"))
+            }
+        }
+    }
+
     /// Every name of `allow` must be a tool.
     fn all_allowed(&self, tools: Vec<Tool>, others: &[String]) -> Result<Vec<Tool>, Failure> {
         let Some(allow) = &self.settings.allow else {
-            return Ok(tools);
+            let none = tools.is_empty();
+            return if none {
+                Err(Failure::lasting(NO_TOOLS))
+            } else {
+                Ok(tools)
+            };
         };
         let unknown: Vec<String> = allow
             .iter()
@@ -330,16 +379,11 @@ impl Link {
             let params =
                 CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let options = PeerRequestOptions::no_options();
-            match open
-                .service
-                .send_cancellable_request(request, options)
-                .await
-            {
+            match Asked::send(open.service.peer(), request, &open.ledger).await {
                 Err(_) if again => again = false,
                 Err(error) => return Err(self.said(self.broken(&open, error, None).await)),
-                Ok(handle) => {
-                    let (ended, hops) = self.answer(&open, handle, cx).await;
+                Ok(asked) => {
+                    let (ended, hops) = self.answer(&open, asked, cx).await;
                     for hop in hops {
                         cx.tool(call, ToolFact::Hop(hop)).await;
                     }
@@ -352,42 +396,32 @@ impl Link {
     async fn answer(
         &self,
         open: &Open,
-        handle: RequestHandle<RoleClient>,
+        mut asked: Asked,
         cx: &CallCx,
     ) -> (Result<CallToolResult, Failure>, Vec<Hop>) {
-        let id = handle.id.clone();
-        let mut asked = Asked(Some((handle, open.ledger.clone())));
         let limit = self.settings.timeout;
-        let Some((waiting, _)) = &mut asked.0 else {
-            return (Err(Failure::lasting("nothing was asked")), Vec::new());
-        };
-        let ended = tokio::select! {
+        // The server is told as `asked` goes, where it still owes an answer.
+        let waited = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(Failure::lasting("cancelled")),
-            replied = &mut waiting.rx => Ok(replied.unwrap_or(Err(ServiceError::TransportClosed))),
+            waited = asked.wait() => Ok(waited),
             () = cx.clock.sleep(limit) => Err(Failure::transient(format!("no answer after {limit} (`timeout`)"))),
         };
-        let result = match ended {
-            // The server is told as `asked` goes.
-            Err(failure) => Err(failure),
-            Ok(Ok(result)) => {
-                asked.0 = None;
-                final_result(result)
+        let (hops, failed) = open.ledger.take(&asked.id);
+        let ended = match (waited, failed) {
+            (Ok(Waited::Replied(Ok(result))), _) => final_result(result),
+            (Ok(_), Some(failure)) => Err(failure),
+            (Ok(Waited::Replied(Err(error))), None) => {
+                let when = Some("while it was answering");
+                Err(self.broken(open, error, when).await)
             }
-            Ok(Err(error)) => {
-                asked.0 = None;
-                let (hops, failed) = open.ledger.take(&id);
-                let failure = match failed {
-                    Some(failure) => failure,
-                    None => {
-                        self.broken(open, error, Some("while it was answering"))
-                            .await
-                    }
-                };
-                return (Err(failure), hops);
+            (Ok(Waited::Lost), None) => {
+                Err(Failure::transient("it is gone while it was answering"))
             }
+            (Err(late), Some(before)) => Err(late.and("; before: ").and(&before.text)),
+            (Err(late), None) => Err(late),
         };
-        (result, open.ledger.take(&id).0)
+        (ended, hops)
     }
 
     /// An error of the service in words for people.
@@ -425,9 +459,9 @@ fn unshaken(error: &ClientInitializeError) -> Failure {
             "it refuses the handshake: {} (error {})",
             error.message, error.code.0
         )),
-        ClientInitializeError::ConnectionClosed(_) => {
-            Failure::transient("it ended before the handshake")
-        }
+        ClientInitializeError::ConnectionClosed(_) => Failure::transient(
+            "it ended before the handshake (is it an MCP server over standard input and output?)",
+        ),
         ClientInitializeError::TransportError { .. } => {
             Failure::transient("it does not take the handshake")
         }
@@ -448,22 +482,5 @@ fn final_result(result: ServerResult) -> Result<CallToolResult, Failure> {
             "it made a task of the call, which is not supported",
         )),
         _ => Err(Failure::lasting("its reply is not what was asked for")),
-    }
-}
-
-/// A call that was sent. Dropped before its answer came, it tells the server.
-struct Asked(Option<(RequestHandle<RoleClient>, Arc<Ledger>)>);
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        if let Some((handle, ledger)) = self.0.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(async move {
-                let id: RequestId = handle.id.clone();
-                let _gone = handle.cancel(Some("no longer wanted".to_owned())).await;
-                ledger.take(&id);
-            });
-        }
     }
 }

@@ -4,12 +4,16 @@
 //! reading of its tools, its calls, and the end of its processes. The protocol itself is the official SDK's, rmcp. Refuses
 //! all that a server may ask back for: dicta declares no sampling, no roots, no questions to a person.
 
+mod asked;
 mod children;
 mod discover;
+mod events;
 mod failure;
 mod guarded;
 mod http;
+mod ledger;
 mod link;
+mod numbers;
 mod secrets;
 mod settings;
 mod stdio;
@@ -28,7 +32,7 @@ use crate::event::CallCx;
 use crate::model::counted;
 use crate::tools::toolbox::{Definition, Input};
 
-pub(super) use children::{Handled, reap_all};
+pub(super) use children::{Handled, reap_all, reap_at_exit};
 use link::Link;
 use settings::{OfEntry, OfFile, Place, Settings};
 use work::Call;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Stdio as Pipe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -179,8 +180,19 @@ fn unstartable(program: &Program, error: &io::Error) -> Failure {
                 program.cwd.display()
             )
         }
+        io::ErrorKind::NotFound if Path::new(name).exists() => {
+            format!("`{name}` cannot be started: what its first line (`#!`) names is not there")
+        }
+        io::ErrorKind::NotFound if name.contains('/') => {
+            format!("`{name}` cannot be started: there is no such file")
+        }
         io::ErrorKind::NotFound => {
             format!("`{name}` cannot be started: it is not installed, or not on PATH")
+        }
+        io::ErrorKind::PermissionDenied if Path::new(name).is_file() => {
+            format!(
+                "`{name}` cannot be started: the file may not be run (`chmod +x` makes it a program)"
+            )
         }
         _ => format!("`{name}` cannot be started: {error}"),
     };

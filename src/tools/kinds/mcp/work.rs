@@ -5,10 +5,11 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 
 use super::link::Link;
+use super::numbers::unsendable;
 use super::us::short;
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{Answer, CallIx, Digest, RawJson};
 use crate::tools::kinds::Work;
 use crate::tools::page::cut;
 use crate::tools::{Prepared, pretty};
@@ -47,6 +48,14 @@ impl Work for Call {
 
     fn remote(&self) -> Option<&str> {
         Some(&self.remote)
+    }
+
+    fn refuses(&self, values: &RawJson) -> Option<String> {
+        let number = unsendable(values.get())?;
+        Some(format!(
+            "{} does not fit into 64 bits and would reach the server rounded; write a smaller number, or text where the tool takes text",
+            short(number)
+        ))
     }
 
     fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
