@@ -167,11 +167,11 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(canonical) = &call.canonical {
         let _infallible = writeln!(out, "canonical: {}", canonical.get());
     }
-    for change in &call.changes {
-        let _infallible = writeln!(out, "changed {}: {}", change.path, change.what);
-    }
-    for change in &call.coerced {
-        let _infallible = writeln!(out, "coerced {}: {}", change.path, change.what);
+    for (what, changes) in [("changed", &call.changes), ("coerced", &call.coerced)] {
+        for change in changes {
+            let gap = if change.path.is_empty() { "" } else { " " };
+            let _infallible = writeln!(out, "{what}{gap}{}: {}", change.path, change.what);
+        }
     }
     let written = call.canonical.as_ref().map_or(&*call.raw, RawJson::get);
     let values = call.values.as_ref().filter(|_| call.name != SUBMIT);

@@ -4,7 +4,6 @@
 //! Owns what a name stands for and what of that does not fit together. [`check`] asks nobody; [`open`] asks servers for
 //! their tools and has tokens verified.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;

@@ -83,7 +83,8 @@ async fn find_on(
     let workspace = &order.workspace;
     let mut found = Vec::new();
     for judge in workspace.judges.values() {
-        if judge.provider != ProviderKind::Rules {
+        // Neither what only checks nor what plays a recording is a judge that can be asked something.
+        if !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay) {
             found.push(of_workspace(judge, env));
         }
     }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use dicta::clock::{Clock, Fut, SystemClock};
 use dicta::handlers::Registry;
 use dicta::model::{Millis, RunId, WallTime};
+use dicta::net::{Overrides, Resolver, SystemResolver};
 use dicta::run::{self, CachePolicy, Filter, RunOptions};
 use dicta::tools::ToolDeps;
 use dicta::workspace::{self, Env};
@@ -110,10 +111,14 @@ async fn record(
     let data = scratch.path().join("data").display().to_string();
     let env = Env(HashMap::from([("DICTA_DATA_DIR".to_owned(), data)]));
     let registry = Registry::builtin();
-    let workspace = workspace::load(&demo, &env, &registry).map_err(|problems| {
+    let mut workspace = workspace::load(&demo, &env, &registry).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         problems.join("\n")
     })?;
+    let system: Arc<dyn Resolver> = Arc::new(SystemResolver);
+    let resolver: Arc<dyn Resolver> = Arc::new(Overrides::new(&web.resolve(), system));
+    // Once more, but with names that resolve to this program.
+    workspace.tools = workspace::tools_of(&demo, &env, &resolver).0;
     let options = RunOptions {
         where_: Some(Filter::parse(recording.filter)?),
         repeat: (recording.repeat > 1).then_some(recording.repeat),

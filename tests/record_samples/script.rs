@@ -317,12 +317,14 @@ fn orders() -> Recording {
                 when: &[ORDERS, "my tent arrived with a torn fly sheet"],
                 steps: vec![
                     Step::Calls(vec![
-                        (
-                            "order_status",
-                            "{'order': 'NW-48213', 'entries': \"5\",}".to_owned(),
-                        ),
+                        ("order_status", json!({ "order": "NW-48213" }).to_string()),
                         ("parcel_status", json!({ "order": "NW-48213" }).to_string()),
                     ]),
+                    // Is there more in the log? A number as text: `coerce` takes it.
+                    Step::Calls(vec![(
+                        "order_status",
+                        "{'order': 'NW-48213', 'entries': \"5\",}".to_owned(),
+                    )]),
                     verdict(
                         &[
                             ("fetch 1", "return RMA-90177 opened: damaged"),
@@ -347,12 +349,9 @@ fn orders() -> Recording {
                     Step::Calls(vec![
                         (
                             "order_status",
-                            "```json\n{\"order\": \"NW-47102\", \"entries\": 10,}\n```".to_owned(),
+                            "```json\n{\"order\": \"NW-47102\",}\n```".to_owned(),
                         ),
-                        (
-                            "order_status",
-                            json!({ "order": "NW-47102", "entries": 10 }).to_string(),
-                        ),
+                        ("order_status", json!({ "order": "NW-47102" }).to_string()),
                         ("parcel_status", "{\"order\": \"NW-47102\"".to_owned()),
                     ]),
                     verdict(

@@ -150,7 +150,6 @@ impl Reading<'_> {
                 .fields
                 .integer("maxCalls", 1..=MAX_CALLS)
                 .and_then(|n| u32::try_from(n).ok()),
-            lent,
             ..Definition::default()
         };
         self.unsupported();
@@ -166,16 +165,6 @@ impl Reading<'_> {
                 services,
             },
         )
-    }
-
-    /// What a tool of a server need not say, since that does.
-    fn lent(&self, kind: Option<&str>) -> Lent {
-        let of_server = kind == Some(SERVER);
-        let takes = ["parameters", "templateParameters", "inputSchema"];
-        Lent {
-            description: of_server && !self.fields.has("description"),
-            input: of_server && !takes.iter().any(|key| self.fields.has(key)),
-        }
     }
 
     fn name(&self) {

@@ -192,11 +192,14 @@ fn body<'a>(
     }
 }
 
-/// Whether a text is what a database or a server answers: JSON in one line, by its type or by its looks.
+/// Whether a text is what a database or a server answers: JSON, by its type or by its looks, in lines that nobody reads.
 fn rows_of_json(text: &str, content_type: Option<&str>) -> bool {
+    const READ: usize = 80;
     let says_so = lang(content_type) == Some(Lang::Json);
     let looks_so = content_type.is_none() && text.starts_with(['{', '[']);
-    (says_so || looks_so) && !text.contains('\n')
+    let begins = |line: &str| line.trim_start().starts_with(['{', '[']);
+    let unread = |line: &str| line.len() > READ && begins(line);
+    (says_so || looks_so) && (!text.contains('\n') || text.lines().any(unread))
 }
 
 /// Where a browser does not show the text, as far as it is known; asks for it where it is not.

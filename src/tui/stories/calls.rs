@@ -19,9 +19,14 @@ use crate::tui::testing::Driven;
 use crate::workspace::Env;
 
 const PAGE: &str = "20261022T090000Z-page";
+const ORDERS: &str = "20261025T083000Z-orders";
 
 /// The workbench over the recorded pages, the calls of `beam-upgrade × newest`'s first turn replaced, if any are told.
 fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
+    recorded(PAGE, (width, height), told)
+}
+
+fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)]) -> Driven {
     let dir = tempfile::tempdir().expect("a folder");
     let mut app = Driven::on(
         Place::Recording,
@@ -32,8 +37,8 @@ fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
     );
     let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/runs");
     let run = Run {
-        id: RunId(PAGE.to_owned()),
-        dir: runs.join(PAGE),
+        id: RunId(run.to_owned()),
+        dir: runs.join(run),
     };
     let log = run.log().expect("a sample is readable").events;
     let cell = CellIx(2);
@@ -396,4 +401,24 @@ fn a_page_that_was_cut_says_how_much_of_it_is_shown() {
     app.keys("4 +").settle();
     let text = rows(&app);
     assert!(text.contains(" shown, cut · text/html"), "{text}");
+}
+
+#[test]
+fn looks_of_the_demos_own_tools() {
+    let mut app = recorded(ORDERS, (120, 40), &[]);
+    go_to(&mut app, "refund-02", "order-facts");
+    same("orders_120x40", &look(&app));
+    // The pane says that `,` moves among the calls of the turn: from the one it shows.
+    app.keys(", ,").settle();
+    let text = rows(&app);
+    assert!(text.contains("▌ 1 order_status"), "{text}");
+    app.keys("4 +").settle();
+    let text = rows(&app);
+    assert!(text.contains("\"sku\": \"BOT-TARN-43\","), "{text}");
+    same("orders_rows_120x40", &rows(&app));
+    app.keys("+ , ,").settle();
+    app.keys("3").resize(80, 24).settle();
+    let text = rows(&app);
+    assert!(text.contains("rejected: it never ran"), "{text}");
+    same("orders_rejected_80x24", &rows(&app));
 }

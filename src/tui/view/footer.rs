@@ -7,6 +7,7 @@ use crate::tui::command::{COMMANDS, CommandSpec};
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::{Layout, Pane};
 use crate::tui::model::saves;
+use crate::tui::model::trace;
 use crate::tui::model::{Model, Typing};
 use crate::tui::msg::Target;
 use crate::tui::widget::canvas::Canvas;
@@ -172,6 +173,19 @@ fn hints(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         .filter(|spec| spec.hint > 0 && spec.id != "help" && spec.usable(model).is_ok())
         .collect();
     specs.sort_by_key(|spec| spec.hint);
+    // In the panes of a trace one asks first for another step of it, and for what was sent to the byte.
+    let in_trace = matches!(
+        model.ui.focus,
+        Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent
+    );
+    if in_trace && trace::shown(model).is_some_and(|shown| !shown.turns().is_empty()) {
+        let first = specs.partition_point(|spec| spec.hint < 2);
+        let of_trace = |id| COMMANDS.iter().find(|spec| spec.id == id);
+        specs.splice(
+            first..first,
+            ["step.previous", "raw"].into_iter().filter_map(of_trace),
+        );
+    }
     // What is being paid for can be ended: nobody should have to look for how.
     if model.replay.is_none() && model.runs().live().next().is_some() {
         let cancel = COMMANDS.iter().find(|spec| spec.id == "cancel");

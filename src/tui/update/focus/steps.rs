@@ -2,7 +2,7 @@
 
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
-use crate::tui::model::trace::{StepAt, shown, steps};
+use crate::tui::model::trace::{Step, StepAt, call_at, shown, steps};
 use crate::tui::widget::flow::Place;
 
 /// The step before or after. Past the last one the newest is followed, from there on to the decision's next cell;
@@ -11,14 +11,22 @@ pub(crate) fn step_by(model: &mut Model, delta: i64) -> Vec<Effect> {
     let Some(shown) = shown(model) else {
         return Vec::new();
     };
-    let count = steps(shown.turns()).count();
+    let turns = shown.turns();
+    let count = steps(turns).count();
     let trace = &model.desk().trace;
+    // Going with the judge, the call that is shown may lie before the last step. Where it has calls beside it, and its pane
+    // says how to move among them, one goes back from what one sees.
+    let seen = call_at(trace, turns)
+        .filter(|(turn, _)| turns.get(*turn).is_some_and(|turn| turn.calls.len() > 1))
+        .map(|(turn, call)| Step::Call(turn, call));
+    let seen = steps(turns).position(|step| Some(step) == seen);
     let beside = |on| shown.row.slot_beside(trace.slot, on);
     let (before, after) = (beside(false), beside(true));
     let trace = &mut model.desk_mut().trace;
     let last = count.saturating_sub(1);
+    let newest = seen.filter(|at| *at > 0).unwrap_or(last);
     match (trace.step, delta < 0) {
-        (StepAt::Newest, true) if count > 1 => trace.step = StepAt::At(last - 1),
+        (StepAt::Newest, true) if count > 1 => trace.step = StepAt::At(newest - 1),
         (StepAt::At(at), true) if at.min(last) > 0 => trace.step = StepAt::At(at.min(last) - 1),
         (StepAt::At(at), false) if at < last => trace.step = StepAt::At(at + 1),
         (StepAt::At(_), false) => trace.step = StepAt::Newest,

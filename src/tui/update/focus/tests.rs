@@ -273,9 +273,20 @@ fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
     }
     assert_eq!(
         seen,
-        [3, 2, 1, 0, 0].map(StepAt::At),
-        "turn 1, two calls, turn 2, the verdict's call"
+        [1, 0, 0, 0, 0].map(StepAt::At),
+        "the second call was shown: back from there"
     );
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        step_by(&mut bench.model, 1);
+        seen.push(bench.model.live.trace.step);
+    }
+    let ahead = [1, 2, 3, 4].map(StepAt::At);
+    assert_eq!(seen[..4], ahead, "two calls, turn 2, the verdict's call");
+    assert_eq!(seen[4], StepAt::Newest);
+    select_step(&mut bench.model, 0);
+    bench.tell(Msg::TimePassed);
+    bench.settle();
     assert!(
         bench
             .lines(Pane::Prompt)
