@@ -317,7 +317,10 @@ fn orders() -> Recording {
                 when: &[ORDERS, "my tent arrived with a torn fly sheet"],
                 steps: vec![
                     Step::Calls(vec![
-                        ("order_status", "{'order': 'NW-48213', 'entries': \"5\",}".to_owned()),
+                        (
+                            "order_status",
+                            "{'order': 'NW-48213', 'entries': \"5\",}".to_owned(),
+                        ),
                         ("parcel_status", json!({ "order": "NW-48213" }).to_string()),
                     ]),
                     verdict(

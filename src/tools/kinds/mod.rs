@@ -4,14 +4,14 @@
 //! [`KINDS`]. Whatever it opens on the network it opens through [`crate::net`].
 
 mod http;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "mcp")]
-pub mod mcp;
 
 use std::path::Path;
 use std::sync::Arc;
