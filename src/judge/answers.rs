@@ -14,7 +14,12 @@ const NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call
 
 impl Trace<'_> {
     /// An answer as the model gets it: what a tool returned stands in a block of its own marker, numbered for citations.
-    pub(super) fn for_model(&self, memory: &mut Memory, tool: &str, answer: Answer) -> Answer {
+    pub(super) fn for_model(
+        &self,
+        memory: &mut Memory,
+        (tool, arguments): (&str, &str),
+        answer: Answer,
+    ) -> Answer {
         memory.session.result(&answer.text);
         let own = &self.setup.prompt.marker;
         if answer.is_error {
@@ -36,7 +41,7 @@ impl Trace<'_> {
         memory.fetches += 1;
         let number = memory.fetches;
         memory.sources.fetched(number, &answer.text);
-        memory.seen.note(&answer.text);
+        memory.seen.note_answer(&answer.text, arguments);
         let text = own.neutral(&answer.text);
         let marker = Marker::derive(&self.engine.deps.secret, &[&text]);
         memory.hidden.extend(unseen::of_page(number, &answer));

@@ -374,7 +374,7 @@ impl Trace<'_> {
                     .canonical
                     .map_or_else(|| "{}".to_owned(), |c| c.get().to_owned());
             }
-            answers.push(self.for_model(memory, &call.name, done.answer));
+            answers.push(self.for_model(memory, (&call.name, &call.raw), done.answer));
         }
         memory.history.push(Item::Model {
             native: finished.native,

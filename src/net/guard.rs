@@ -94,10 +94,11 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether the same request could succeed later: no connection, a reset, a deadline.
+    /// Whether the same request could succeed later: no connection, a reset, no answer. Not where the deadline of the
+    /// whole passed: it is one for all there is to it, and another try would double it.
     pub fn is_transient(&self) -> bool {
         match self {
-            FetchError::Timeout | FetchError::Slow { .. } => true,
+            FetchError::Slow { .. } => true,
             FetchError::Net(error) => error.is_transient(),
             _ => false,
         }

@@ -1,5 +1,5 @@
-//! HTML as text for reading: headings, lists, table rows and preformatted text keep their shape, links come at the end,
-//! so that a sentence of the page stands verbatim in what is shown.
+//! HTML as Markdown for reading: headings, lists, tables and preformatted text keep their shape, links stand behind their
+//! paragraph, so that a sentence of the page stands verbatim in what is shown.
 //!
 //! Works on html5ever's tokens, not on a tree: time and memory grow with the page alone, however it is nested. Refuses
 //! scripts, styles, templates, `noscript` and `svg`.
@@ -11,6 +11,8 @@
 //! author leave out, which is most of what stands here.
 
 mod layout;
+mod rules;
+mod table;
 mod unshown;
 
 use std::cell::RefCell;
@@ -98,13 +100,13 @@ impl TokenSink for Sink {
                 }
             }
             Token::CharacterTokens(text) => {
-                let counts = writer.skip.is_none() && !writer.in_title;
-                let hides = counts && writer.unshown.text(&text);
-                let from = writer.mark();
-                writer.text(&text);
-                if hides {
-                    writer.hides(from);
+                if matches!(&writer.skip, Some((name, _)) if name == "style") {
+                    writer.unshown.sheet(&text);
                 }
+                let counts = writer.skip.is_none() && !writer.in_title;
+                writer.hiding = counts && writer.unshown.text(&text);
+                writer.text(&text);
+                writer.hiding = false;
             }
             _ => {}
         }
@@ -178,17 +180,17 @@ impl Writer {
                 self.block(1);
                 "  ".clone_into(&mut self.prefix);
             }
-            "table" => {
-                self.block(if self.tables.is_empty() { 2 } else { 1 });
-                self.tables.push(0);
+            "table" => self.start_table(),
+            "thead" => self.head(true),
+            "tr" => self.row(),
+            "td" | "th" => {
+                let span = |name| {
+                    let said = attribute(tag, name)?;
+                    said.trim().parse::<usize>().ok()
+                };
+                let (columns, rows) = (span("colspan"), span("rowspan"));
+                self.cell(name == "th", columns.unwrap_or(1), rows.unwrap_or(1));
             }
-            "tr" => {
-                self.block(1);
-                if let Some(cells) = self.tables.last_mut() {
-                    *cells = 0;
-                }
-            }
-            "td" | "th" => self.cell(),
             "img" => {
                 if let Some(alt) = attribute(tag, "alt").filter(|alt| !alt.trim().is_empty()) {
                     self.text(&format!("[image: {}]", alt.trim()));
@@ -198,9 +200,9 @@ impl Writer {
                 self.end_link();
                 self.link = attribute(tag, "href")
                     .and_then(|to| self.resolve(&to))
-                    .map(|to| (to, String::new()));
+                    .map(|to| (to, None));
             }
-            _ if is_block(name) => self.soft_block(),
+            _ if is_block(name) => self.block(1),
             _ => {}
         }
         TokenSinkResult::Continue
@@ -232,12 +234,11 @@ impl Writer {
                 self.lists.pop();
                 self.block(if self.lists.is_empty() { 2 } else { 1 });
             }
-            "li" | "dt" | "dd" | "tr" => self.block(1),
-            "table" => {
-                self.tables.pop();
-                self.block(if self.tables.is_empty() { 2 } else { 1 });
-            }
-            _ if is_block(name) => self.soft_block(),
+            "li" | "dt" | "dd" => self.block(1),
+            "td" | "th" | "tr" | "tbody" | "tfoot" => self.end_cell(),
+            "thead" => self.head(false),
+            "table" => self.end_table(),
+            _ if is_block(name) => self.block(1),
             _ => {}
         }
     }

@@ -15,6 +15,10 @@ use crate::clock::Clock;
 use crate::model::Millis;
 use crate::net;
 
+/// Of a page, so much text is laid out, in bytes: the most that can be shown. The same for whoever looks where something
+/// stands in a text that was shown, or tables would be laid out otherwise.
+const LAID_OUT: usize = 2 << 20;
+
 /// How a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -102,7 +106,7 @@ pub(super) async fn read(
     let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
     let source = Arc::clone(&html);
     let work =
-        tokio::task::spawn_blocking(move || html::render(&html, base.as_ref(), max, &stopped));
+        tokio::task::spawn_blocking(move || html::render(&html, base.as_ref(), LAID_OUT, &stopped));
     let rendered = net::within(clock, patience, work).await;
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
@@ -116,16 +120,18 @@ pub(super) async fn read(
     Some(format!("[{why}; this is its source]\n\n{source}").into())
 }
 
-/// Where in the text of a page, as it was shown, a browser does not show it. The body is read again and only as far as it
+/// Where in the text of a page, as it was shown, a browser does not show it; `url` is where it came from. The body is read again and only as far as it
 /// comes to the same text: a cut body, or a page that another version read otherwise, has no such places.
 pub(crate) fn unshown_in(
     bytes: &[u8],
     content_type: Option<&str>,
+    url: Option<&str>,
     shown: &str,
 ) -> Vec<Range<usize>> {
     let text = decode(bytes, content_type, Kind::of(content_type));
     let never = AtomicBool::new(false);
-    let Some(read) = html::render(&text, None, shown.len(), &never) else {
+    let base = url.and_then(|url| Url::parse(url).ok());
+    let Some(read) = html::render(&text, base.as_ref(), LAID_OUT, &never) else {
         return Vec::new();
     };
     let pairs = read.text.bytes().zip(shown.bytes());
@@ -289,19 +295,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_browser_hides_is_found_again_in_what_was_shown() {
-        let page = "<title>T</title><p>seen<p style='display:none'>ghost <b>gh\u{200b}ost</b><p>seen <span hidden>and gone</span> on \
-                    <a href=https://b.example>link</a>";
+        let page = "<title>T</title><p>seen<p style='display:none'>ghost <b>gh\u{200b}ost</b><p>a <a href=/x>far</a> link \
+                    <p>seen <span hidden>and gone</span> on <a href=https://b.example>link</a>";
         let kind = Some("text/html");
         let text = shown(page.as_bytes(), kind).await.unwrap();
         let found = |text: &str| -> Vec<String> {
-            let marks = unshown_in(page.as_bytes(), kind, text);
+            let marks = unshown_in(page.as_bytes(), kind, Some("https://a.example/"), text);
             marks.into_iter().map(|at| text[at].to_owned()).collect()
         };
         assert_eq!(found(&text), ["ghost gh\u{200b}ost", "and gone"]);
         let (cut, _) = cut(text, 20, None);
         assert_eq!(found(&cut), ["ghost gh\u{200b}"]);
         assert!(found("something else").is_empty());
-        assert!(unshown_in(&[0xff, 0, 1], None, "").is_empty());
+        assert!(unshown_in(&[0xff, 0, 1], None, None, "").is_empty());
     }
 
     #[test]

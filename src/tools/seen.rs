@@ -33,6 +33,23 @@ impl Seen {
         }
     }
 
+    /// Takes in an answer, but not what it repeats of the arguments that asked for it: a tool that echoes must not admit
+    /// a host that the model made up.
+    pub fn note_answer(&mut self, text: &str, arguments: &str) {
+        let mut asked = Self::default();
+        asked.note(arguments);
+        // An escape in JSON is another spelling of the same character.
+        if let Ok(plain) = serde_json::from_str::<serde_json::Value>(arguments) {
+            asked.note(&plain.to_string());
+        }
+        let mut found = Self::default();
+        found.note(text);
+        let new = found.hosts.difference(&asked.hosts).cloned();
+        self.hosts.extend(new);
+        let new = found.urls.difference(&asked.urls).cloned();
+        self.urls.extend(new);
+    }
+
     fn note_urls(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find("://") {
@@ -182,6 +199,17 @@ mod tests {
         ] {
             assert!(!seen.has_url(no), "{no}");
         }
+    }
+
+    #[test]
+    fn an_answer_names_further_hosts_but_an_echo_does_not() {
+        let mut seen = seen("see a.example");
+        let asked = r#"{"q":"https:\/\/\u0065vil.example/leak a.example"}"#;
+        let answer = "nothing for https://evil.example/leak at a.example, but see b.example";
+        seen.note_answer(answer, asked);
+        assert!(!seen.has_host("evil.example"));
+        assert!(!seen.has_url("https://evil.example/leak"));
+        assert!(seen.has_host("a.example") && seen.has_host("b.example"));
     }
 
     #[test]

@@ -153,7 +153,12 @@ pub(crate) fn find_unshown(dir: &Path, page: &Unshown) -> Vec<(Range<usize>, Rol
     let Ok(bytes) = bytes_named(dir, &page.raw) else {
         return Vec::new();
     };
-    let found = unshown_in(&bytes, page.content_type.as_deref(), &page.text);
+    let found = unshown_in(
+        &bytes,
+        page.content_type.as_deref(),
+        page.url.as_deref(),
+        &page.text,
+    );
     found.into_iter().map(|at| (at, Role::Hostile)).collect()
 }
 

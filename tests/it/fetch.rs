@@ -7,6 +7,7 @@ mod plain;
 mod redirects;
 mod sending;
 mod spellings;
+mod world;
 
 use std::io;
 use std::net::IpAddr;

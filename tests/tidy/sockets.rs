@@ -10,16 +10,30 @@ use super::{fail_with, source};
 const OPENERS: &[&str] = &[
     "TcpStream",
     "TcpSocket",
+    "TcpListener",
     "UdpSocket",
     "UnixStream",
     "UnixDatagram",
+    "UnixListener",
+    "std::net::*",
+    "tokio::net::*",
+    "socket2",
+    "libc::connect",
+    "libc::socket",
+    "libc::*",
+    "getaddrinfo",
     "lookup_host",
     "to_socket_addrs",
     "ToSocketAddrs",
-    "reqwest::",
+    "reqwest",
     "hyper::client",
-    "hyper_util::",
-    "tokio_rustls::",
+    "hyper::{",
+    "hyper::*",
+    "hyper as ",
+    "hyper_util",
+    "tokio_rustls",
+    "ureq",
+    "native_tls",
     "rustix::net",
     "tokio_postgres::connect",
     "StreamableHttpClientTransport::from_uri",
@@ -33,7 +47,10 @@ fn openers(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
     for opener in OPENERS {
         for (at, _) in source.code.match_indices(opener) {
-            if !ends_in_word(&source.code[..at]) && !is_test(source, at) {
+            let goes_on = source.code[at + opener.len()..].starts_with(is_word);
+            // `reqwest as r`, `{reqwest}`: a crate is found by its whole name, whatever follows.
+            let whole = !(goes_on && opener.ends_with(is_word));
+            if whole && !ends_in_word(&source.code[..at]) && !is_test(source, at) {
                 let line = line_of(&source.code, at);
                 found.push(format!("{}:{line} names {opener}", source.path));
             }
@@ -42,13 +59,33 @@ fn openers(source: &Source) -> Vec<String> {
     found
 }
 
-/// Tests may stand in for a server.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Tests may stand in for a server. A module of tests is the end of its file; one that is declared there is another file.
 fn is_test(source: &Source, at: usize) -> bool {
     let path = &source.path;
-    let of_tests = ["tests.rs", "/tests/", "/stories/"]
-        .iter()
-        .any(|part| path.contains(part));
-    of_tests || source.code[..at].contains("#[cfg(test)]\nmod ")
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let of_tests = file == "tests.rs"
+        || file.ends_with("_tests.rs")
+        || folder.split('/').any(|f| matches!(f, "tests" | "stories"));
+    of_tests || in_module_of_tests(&source.code[..at])
+}
+
+/// Whether a module of tests stands open at the end of this text.
+fn in_module_of_tests(before: &str) -> bool {
+    before.match_indices("#[cfg(test)]\nmod ").any(|(at, _)| {
+        let rest = &before[at..];
+        let Some(open) = rest
+            .find(['{', ';'])
+            .filter(|n| rest[*n..].starts_with('{'))
+        else {
+            return false;
+        };
+        // It ends where a brace stands at the beginning of a line.
+        !rest[open..].contains("\n}")
+    })
 }
 
 #[test]
@@ -67,6 +104,25 @@ fn a_socket_elsewhere_is_found_and_one_in_a_comment_or_at_home_is_not() {
     );
     assert!(at("src/net/x.rs", text).is_empty());
     assert!(at("src/tools/x.rs", "// TcpStream\nlet a = \"reqwest::get\";").is_empty());
+    // Attempts to get past it.
+    for text in [
+        "use reqwest as web;",
+        "use {serde, reqwest};",
+        "extern crate reqwest;",
+        "use std::net::*;",
+        "use std::{io, net::{TcpStream as T, IpAddr}};",
+        "let fd = unsafe { libc::socket(2, 1, 0) };",
+        "use socket2::Socket;",
+        "#[cfg(test)]\nmod tests;\nfn f() { TcpStream::connect(a) }",
+        "#[cfg(test)]\nmod tests {\n    fn f() {}\n}\nfn f() { TcpStream::connect(a) }",
+    ] {
+        assert!(!at("src/tools/x.rs", text).is_empty(), "{text}");
+        assert!(!at("src/tools/contests.rs", text).is_empty(), "{text}");
+    }
+    let inside = "#[cfg(test)]\nmod tests {\n    fn f() { TcpStream::connect(a) }\n}";
+    assert!(at("src/tools/x.rs", inside).is_empty());
+    assert!(at("src/tools/x/tests.rs", text).is_empty());
+    assert!(at("src/tools/x.rs", "let hyperlink = 1; // reqwest").is_empty());
 }
 
 #[test]

@@ -1,14 +1,24 @@
-//! Where the text of a page goes: lines, blanks, prefixes, and the list of links. Knows no tags.
+//! Where the text of a page goes: lines, blanks, prefixes, links and cells. Knows no tags.
+//!
+//! A link stands behind the paragraph, item or cell that holds it, never inside a sentence: a judge quotes sentences, and
+//! a quote is looked up verbatim. Where the link is all there is, it is written in place.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use url::Url;
 
+use super::table::Table;
 use super::unshown::Unshown;
 
-/// At most so many links are listed.
-const MAX_LINKS: usize = 200;
+/// Links to one place stand once behind a block; looked for among so many before.
+const LOOK: usize = 20;
+
+/// Of a link's text, so much is repeated behind its block, in bytes.
+const MAX_SAID: usize = 100;
+
+/// Longer ones cannot be fetched.
+const MAX_URL: usize = 2048;
 
 /// Lists deeper than this are no longer indented.
 const MAX_INDENT: usize = 8;
@@ -29,18 +39,22 @@ pub(super) struct Writer {
     pub(super) pre: usize,
     /// Open lists; a number for an ordered one's next item.
     pub(super) lists: Vec<Option<i64>>,
-    /// Open tables: cells so far in the row.
-    pub(super) tables: Vec<usize>,
+    pub(super) tables: Vec<Table>,
     /// Line breaks due before the next text; 0, 1 or 2.
     pub(super) breaks: usize,
     pub(super) space: bool,
     /// What the next line starts with.
     pub(super) prefix: String,
-    /// The open link: where to, and its text so far.
-    pub(super) link: Option<(String, String)>,
-    pub(super) links: Vec<(String, String)>,
+    /// The open link: where to, and where its text begins once it does.
+    pub(super) link: Option<(String, Option<usize>)>,
+    /// Links of the block, and where their texts stand.
+    links: Vec<(String, Range<usize>)>,
+    /// Where the block began, behind its prefix.
+    block_at: usize,
     /// What a browser does not show of it.
     pub(super) unshown: Unshown,
+    /// Whether it does not show what is written now.
+    pub(super) hiding: bool,
     /// Where that stands in the text.
     pub(super) marks: Vec<Range<usize>>,
 }
@@ -63,7 +77,9 @@ impl Writer {
             prefix: String::new(),
             link: None,
             links: Vec::new(),
+            block_at: 0,
             unshown: Unshown::default(),
+            hiding: false,
             marks: Vec::new(),
         }
     }
@@ -74,32 +90,20 @@ impl Writer {
         self.space = false;
     }
 
-    /// A block that inside a table's cell must not tear the row.
-    pub(super) fn soft_block(&mut self) {
-        if self.tables.is_empty() {
-            self.block(1);
-        } else {
-            self.space = true;
-        }
-    }
-
     pub(super) fn paragraph(&mut self) {
-        match (self.tables.is_empty(), self.lists.is_empty()) {
-            (true, true) => self.block(2),
-            (true, false) if self.prefix.is_empty() => self.block(1),
-            (true, false) => {}
-            (false, _) => self.space = true,
+        if self.lists.is_empty() {
+            self.block(2);
+        } else if self.prefix.is_empty() {
+            self.block(1);
         }
     }
 
     pub(super) fn soft_break(&mut self) {
         if self.pre > 0 {
             self.text("\n");
-        } else if self.tables.is_empty() {
+        } else {
             self.breaks = (self.breaks + 1).min(2);
             self.space = false;
-        } else {
-            self.space = true;
         }
     }
 
@@ -120,18 +124,6 @@ impl Writer {
         }
     }
 
-    pub(super) fn cell(&mut self) {
-        let Some(cells) = self.tables.last_mut() else {
-            return;
-        };
-        *cells += 1;
-        if *cells > 1 {
-            self.start_line();
-            self.push(" |");
-            self.space = true;
-        }
-    }
-
     pub(super) fn text(&mut self, text: &str) {
         if self.skip.is_some() {
             return;
@@ -142,14 +134,9 @@ impl Writer {
             }
             return;
         }
-        if let Some((_, said)) = &mut self.link
-            && said.len() < 200
-        {
-            said.push_str(text);
-        }
         if self.pre > 0 {
             self.start_line();
-            self.push(text);
+            self.shown(text);
             return;
         }
         for (at, word) in text.split(is_space).enumerate() {
@@ -163,22 +150,27 @@ impl Writer {
                 self.push(" ");
             }
             self.space = false;
-            self.push(word);
+            self.shown(word);
         }
     }
 
-    /// Where the text is that comes next.
-    pub(super) fn mark(&self) -> usize {
-        self.out.trim_end_matches(' ').len()
-    }
-
-    /// What came since then is not shown by a browser.
-    pub(super) fn hides(&mut self, from: usize) {
+    /// A piece of the page's own text.
+    fn shown(&mut self, text: &str) {
+        let from = self.out.len();
+        self.push(text);
+        if let Some((_, at @ None)) = &mut self.link
+            && !text.trim().is_empty()
+        {
+            *at = Some(from);
+        }
+        if !self.hiding {
+            return;
+        }
         let blank = self.out[from..].len() - self.out[from..].trim_start().len();
-        let (start, end) = (from + blank, self.out.len());
+        let (start, end) = (from + blank, from + self.out[from..].trim_end().len());
         match self.marks.last_mut() {
             _ if start >= end => {}
-            Some(last) if last.end >= from => last.end = end,
+            Some(last) if self.out[last.end..start].trim().is_empty() => last.end = end,
             _ => self.marks.push(start..end),
         }
     }
@@ -186,6 +178,7 @@ impl Writer {
     /// Writes the breaks that are due and the line's prefix.
     pub(super) fn start_line(&mut self) {
         if self.breaks > 0 {
+            self.end_block();
             let trimmed = self.out.trim_end_matches(' ').len();
             self.out.truncate(trimmed);
             if !self.out.is_empty() {
@@ -196,9 +189,54 @@ impl Writer {
             }
             self.breaks = 0;
             self.space = false;
+            self.block_at = self.out.len();
         }
-        let prefix = std::mem::take(&mut self.prefix);
-        self.push(&prefix);
+        if !self.prefix.is_empty() {
+            let prefix = std::mem::take(&mut self.prefix);
+            self.push(&prefix);
+            self.block_at = self.out.len();
+        }
+    }
+
+    /// Writes the links of the block that ends here.
+    pub(super) fn end_block(&mut self) {
+        // A link around several blocks is that of the first.
+        if matches!(self.link, Some((_, Some(_)))) {
+            self.end_link();
+        }
+        let links = std::mem::take(&mut self.links);
+        if links.is_empty() || self.out.len() > self.max {
+            return;
+        }
+        self.out.truncate(self.out.trim_end().len());
+        if let [(to, at)] = &links[..]
+            && at.start == self.block_at
+            && at.end >= self.out.len()
+            && !self.out[at.start..].contains('\n')
+        {
+            self.insert(at.start, "[");
+            let _infallible = write!(self.out, "]({to})");
+            return;
+        }
+        let is_code = self.out[self.block_at.min(self.out.len())..].contains('\n');
+        for (n, (to, at)) in links.iter().enumerate() {
+            let said = &self.out[at.start..at.end.min(self.out.len())];
+            let said = &said[..said.floor_char_boundary(MAX_SAID)];
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            let gap = if is_code && n == 0 { "\n" } else { " " };
+            let _infallible = write!(self.out, "{gap}[{said}]({to})");
+        }
+    }
+
+    /// Puts something before what was written last.
+    fn insert(&mut self, at: usize, text: &str) {
+        self.out.insert_str(at, text);
+        for mark in self.marks.iter_mut().rev().take_while(|m| m.end > at) {
+            mark.end += text.len();
+            if mark.start >= at {
+                mark.start += text.len();
+            }
+        }
     }
 
     pub(super) fn push(&mut self, text: &str) {
@@ -223,25 +261,26 @@ impl Writer {
             Some(base) => base.join(to).ok()?,
             None => Url::parse(to).ok()?,
         };
-        matches!(url.scheme(), "https" | "http").then(|| url.into())
+        let is_web = matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_URL;
+        is_web.then(|| url.into())
     }
 
     pub(super) fn end_link(&mut self) {
-        let Some((to, said)) = self.link.take() else {
-            return;
-        };
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !said.is_empty()
-            && self.links.len() < MAX_LINKS
-            && !self.links.iter().any(|(known, _)| *known == to)
-        {
-            self.links.push((to, said));
+        if let Some((to, Some(from))) = self.link.take() {
+            let known = |(known, _): &(String, _)| *known == to;
+            let end = self.out.trim_end().len();
+            if from < end && !self.links.iter().rev().take(LOOK).any(known) {
+                self.links.push((to, from..end));
+            }
         }
     }
 
     /// The whole text, and where in it a browser does not show it.
     pub(super) fn finish(mut self) -> (String, Vec<Range<usize>>) {
-        self.end_link();
+        while !self.tables.is_empty() {
+            self.end_table();
+        }
+        self.end_block();
         let body = self.out.trim_end();
         if body.is_empty() {
             // A title alone is no page: the caller shows the source instead.
@@ -258,12 +297,6 @@ impl Writer {
         let marks = self.marks.iter().map(|at| moved(at.start)..moved(at.end));
         let marks: Vec<Range<usize>> = marks.filter(|at| !at.is_empty()).collect();
         text.push_str(&body[blank..]);
-        if !self.links.is_empty() {
-            text.push_str("\n\nLinks:");
-            for (to, said) in &self.links {
-                let _infallible = write!(text, "\n- {said}: {to}");
-            }
-        }
         (text, marks)
     }
 }

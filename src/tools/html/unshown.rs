@@ -1,27 +1,30 @@
 //! How much of a page stands in elements that a browser does not show, by their own word: `hidden`, and of their `style`
-//! and colour attributes `display: none`, `visibility: hidden`, no opacity, no size, and text in the colour of its ground.
+//! and colour attributes `display: none`, `visibility: hidden`, no opacity, no size, and text in the colour of its ground;
+//! the same of rules for a tag, class or id in the page's own `style` elements, where they come first.
 //!
-//! Style sheets and scripts are not read, so what they hide is not known here, and a ground they may paint is taken for
-//! none: white text counts only where nothing but the page's own white can be behind it. Time is linear in the page.
+//! Other style sheets and scripts are not read, so what they hide is not known here, and a ground they may paint is taken
+//! for none: white text counts only where nothing but the page's own white can be behind it. Time is linear in the page.
 
 use std::collections::HashMap;
 
 use html5ever::tokenizer::Tag;
 
+use super::rules::{Rules, Said, colour};
 use super::{attribute, is_block};
 
 /// Open elements looked at for one that a new element closes.
 const LOOK: usize = 32;
 
-const WHITE: u32 = 0x00ff_ffff;
+pub(super) const WHITE: u32 = 0x00ff_ffff;
 
 #[derive(Debug, Default)]
 pub(super) struct Unshown {
     open: Vec<Open>,
     /// How often each name stands open.
     names: HashMap<String, usize>,
-    /// Whether the page has style sheets, which may paint any ground.
+    /// Whether the page has style sheets that may paint any ground.
     sheets: bool,
+    rules: Rules,
     count: u64,
 }
 
@@ -40,7 +43,7 @@ struct Shown {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-enum Ground {
+pub(super) enum Ground {
     /// Nobody said anything: white, unless a style sheet does.
     #[default]
     Page,
@@ -80,12 +83,12 @@ impl Unshown {
         let sheet = name == "link"
             && attribute(tag, "rel")
                 .is_some_and(|rel| rel.to_ascii_lowercase().contains("stylesheet"));
-        self.sheets |= sheet || name == "style";
+        self.sheets |= sheet;
         if is_void(name) || (name == "svg" && tag.self_closing) {
             return;
         }
         self.closes(name);
-        let shown = self.shown().within(tag, self.sheets);
+        let shown = self.shown().within(tag, self.sheets, &self.rules);
         *self.names.entry(name.to_owned()).or_default() += 1;
         self.open.push(Open {
             name: name.to_owned(),
@@ -146,8 +149,16 @@ impl Unshown {
         }
     }
 
+    /// A piece of a `style` element.
+    pub(super) fn sheet(&mut self, text: &str) {
+        self.rules.hear(text);
+    }
+
     /// An element whose content is left out was closed.
     pub(super) fn skipped(&mut self, name: &str) {
+        if name == "style" {
+            self.sheets |= self.rules.learn();
+        }
         if self.open.last().is_some_and(|open| open.name == name) && is_left_out(name) {
             self.cut(self.open.len() - 1);
         }
@@ -163,9 +174,10 @@ impl Unshown {
 }
 
 impl Shown {
-    fn within(mut self, tag: &Tag, sheets: bool) -> Self {
+    fn within(mut self, tag: &Tag, sheets: bool, rules: &Rules) -> Self {
         self.hides |= attribute(tag, "hidden").is_some();
-        if sheets && attribute(tag, "class").is_some() && self.ground == Ground::Page {
+        let (class, id) = (attribute(tag, "class"), attribute(tag, "id"));
+        if sheets && (class.is_some() || id.is_some()) && self.ground == Ground::Page {
             self.ground = Ground::Unknown;
         }
         if let Some(ground) = attribute(tag, "bgcolor") {
@@ -176,40 +188,14 @@ impl Shown {
         {
             self.colour = colour(&said);
         }
-        match attribute(tag, "style") {
-            Some(style) => self.styled(&style),
-            None => self,
+        let class = class.unwrap_or_default();
+        let mut said = rules.of(&tag.name, &class, id.as_deref());
+        if let Some(style) = attribute(tag, "style") {
+            said.add(&Said::read(&style));
         }
-    }
-
-    fn styled(mut self, style: &str) -> Self {
-        let style = without_comments(&style.to_ascii_lowercase());
-        let (mut none, mut unseen, mut clear, mut tiny) = (false, false, false, false);
-        let (mut transparent, mut clipped) = (false, false);
-        // Of two declarations the last counts.
-        for (name, value) in style.split(';').filter_map(|said| said.split_once(':')) {
-            let value = value.trim().trim_end_matches("!important").trim();
-            match name.trim() {
-                "display" => none = value == "none",
-                "visibility" => unseen = matches!(value, "hidden" | "collapse"),
-                "opacity" => clear = number(value).is_some_and(|n| n <= 0.0),
-                "font-size" => tiny = is_tiny(value),
-                "color" => {
-                    transparent = value == "transparent";
-                    self.colour = colour(value);
-                }
-                "background" | "background-color" => {
-                    self.ground = match value {
-                        "transparent" | "none" | "inherit" => self.ground,
-                        value => colour(value).map_or(Ground::Unknown, Ground::Known),
-                    };
-                }
-                "background-clip" | "-webkit-background-clip" => clipped = true,
-                "background-image" => self.ground = Ground::Unknown,
-                _ => {}
-            }
-        }
-        self.hides |= none || unseen || clear || tiny || (transparent && !clipped);
+        self.hides |= said.hides();
+        self.colour = said.colour.unwrap_or(self.colour);
+        self.ground = said.ground.unwrap_or(self.ground);
         self
     }
 }
@@ -240,57 +226,6 @@ fn is_left_out(name: &str) -> bool {
         name,
         "script" | "style" | "noframes" | "noembed" | "iframe" | "noscript" | "template" | "svg"
     )
-}
-
-fn without_comments(style: &str) -> String {
-    let mut out = String::with_capacity(style.len());
-    let mut rest = style;
-    while let Some((before, after)) = rest.split_once("/*") {
-        out.push_str(before);
-        rest = after.split_once("*/").map_or("", |(_, after)| after);
-    }
-    out + rest
-}
-
-/// The number a value begins with.
-fn number(value: &str) -> Option<f64> {
-    let end = value
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
-        .unwrap_or(value.len());
-    value[..end].parse().ok()
-}
-
-/// Nothing, or a pixel.
-fn is_tiny(value: &str) -> bool {
-    let unit =
-        value.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
-    number(value).is_some_and(|n| n <= 0.0 || (n <= 1.0 && matches!(unit.trim(), "px" | "pt")))
-}
-
-/// A colour as 24 bits; `None` for what is not read here.
-fn colour(value: &str) -> Option<u32> {
-    let value = value.trim().to_ascii_lowercase();
-    match value.as_str() {
-        "white" => return Some(WHITE),
-        "black" => return Some(0),
-        _ => {}
-    }
-    if let Some(hex) = value.strip_prefix('#') {
-        let n = u32::from_str_radix(hex, 16).ok()?;
-        return match hex.len() {
-            3 => Some((n >> 8) * 0x0011_0000 + (n >> 4 & 15) * 0x1100 + (n & 15) * 0x11),
-            6 => Some(n),
-            8 => Some(n >> 8),
-            _ => None,
-        };
-    }
-    let inner = value
-        .strip_prefix("rgba")
-        .or_else(|| value.strip_prefix("rgb"))?;
-    let inner = inner.trim().strip_prefix('(')?.strip_suffix(')')?;
-    let mut all = inner.split([',', ' ', '/']).filter(|n| !n.is_empty());
-    let mut next = || all.next()?.parse::<u8>().ok().map(u32::from);
-    Some(next()? << 16 | next()? << 8 | next()?)
 }
 
 #[cfg(test)]
@@ -328,6 +263,13 @@ mod tests {
             "<div hidden><br><img src=x>ghost</div>seen",
             "<div hidden><script>no text</script><style>p{}</style>ghost</div>seen",
             "<div hidden><svg><title>x</title></svg>ghost</div>seen",
+            "<style>.x { display: none }</style><p class='a x'>ghost<p>seen",
+            "<style>/*.y{*/ b, #x{visibility:hidden}</style><p id=x>ghost</p>seen",
+            "<style>em{opacity:0}</style><p>seen <em>ghost</em>",
+            "<style>p.x{font-size:0} .x{color:red}</style><p class=x>ghost</p><b class=x>seen</b>",
+            "<style>.x{color:#fff}</style><p class=x>ghost</p>seen",
+            "<style>.x{color:#fff;background:#FFFFFF}</style><p class=x>ghost</p>seen",
+            "<style>@import 'a'; @media print{.y{display:none}} .x{display:none}</style><p class=x>ghost</p><p class=y>seen",
         ] {
             assert_eq!(hidden(html), 5, "{html}");
         }
@@ -345,6 +287,13 @@ mod tests {
             "<h1 style='background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent'>seen",
             "<!-- a comment --><script>hidden</script><template hidden>x</template>seen",
             "<input type=hidden value=x><br hidden>seen",
+            "<style>.x{display:none} .x{display:block}</style><p class=x>seen",
+            "<style>.x{display:none}</style><p class=x style='display:block'>seen",
+            "<style>.x .y, .x:hover, .x>b, *{display:none}</style><p class='x y'>seen",
+            "<style>@media print{p{display:none} .x{display:none}}</style><p class=x>seen",
+            "<style>body{background:#000} .x{color:#fff}</style><body><p class=x>seen",
+            "<style>nav{background:#000} .x{color:#fff}</style><div id=d><p class=x>seen",
+            "<style>.x{display:none",
         ] {
             assert_eq!(hidden(html), 0, "{html}");
         }
@@ -356,6 +305,9 @@ mod tests {
         for _ in 0..50_000 {
             let _infallible = write!(page, "<span><div></p></span x>");
         }
+        assert_eq!(hidden(&page), 0);
+        let long = "color:red;".repeat(5_000);
+        let page = format!("<style>.x{{{long}}}</style>") + &"<b class='x x x'>".repeat(50_000);
         assert_eq!(hidden(&page), 0);
     }
 }

@@ -22,7 +22,7 @@ use crate::diag::yaml::Fields;
 use crate::model::{Change, RawJson};
 
 pub use shape::{Scalar, Shape, Type};
-pub use template::Template;
+pub use template::{Known, Template};
 
 /// What a tool takes, in the order written.
 #[derive(Debug, Clone, Default)]

@@ -1,16 +1,17 @@
-//! The part of Go's text/template that tools use: `{{.name}}`, `{{array .name}}`, trimming and comments.
+//! The part of Go's text/template that tools use: `{{.name}}`, `{{array .name}}`, trimming and comments; in the path and
+//! body of a request `{{json .name}}` too.
 //!
 //! Refuses the rest when the file is read, with the place and the reason, so that no call fails for a template's sake.
 //! What is inserted is inserted verbatim: rules and `escape` have done their work before.
 
 use super::rules::{cut, go_number};
-use super::{Param, Params, Type};
+use super::{Param, Params, Shape, Type};
 use crate::diag::nearest;
 use crate::model::RawJson;
 use crate::tools::json::Node;
 
 /// A text with places for values. A text without `{{` stays as it is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
     pieces: Vec<Piece>,
 }
@@ -34,18 +35,19 @@ enum How {
 impl Template {
     /// Reads a statement, which template parameters are inserted into. The error says where and why.
     pub fn parse(text: &str, params: &Params) -> Result<Self, String> {
-        let known: Vec<&Param> = params.template.iter().collect();
+        let known: Vec<Known<'_>> = params.template.iter().map(name_and_shape).collect();
         Reader {
             text,
-            known: &known,
+            known: Some(&known),
             bound: &params.bound,
             json: false,
         }
         .read()
     }
 
-    /// Reads the path or body of a request, which these parameters are inserted into; knows `{{json .name}}` too.
-    pub fn of_request(text: &str, known: &[&Param]) -> Result<Self, String> {
+    /// Reads the path or body of a request, which these values are inserted into: names, and what is known of what they
+    /// hold. `None`: any name may be, for a schema decides.
+    pub fn of_request(text: &str, known: Option<&[Known<'_>]>) -> Result<Self, String> {
         Reader {
             text,
             known,
@@ -68,38 +70,57 @@ impl Template {
         })
     }
 
-    /// Inserts values as [`super::Bound::values`] holds them. A value that is missing or `null` is an error.
-    pub fn render(&self, values: &RawJson) -> Result<String, String> {
-        self.render_with(values, |_, text| text)
+    /// The text as written, with an `x` for each value: what a value may be, but never a dot or slash.
+    pub fn literal(&self) -> String {
+        let texts = self.pieces.iter().map(|piece| match piece {
+            Piece::Plain(text) => text.as_str(),
+            Piece::Insert { .. } => "x",
+        });
+        texts.collect()
     }
 
-    /// The same; each text to be inserted goes through `encode`, which is told the parameter's name.
+    /// Inserts values as [`super::Bound::values`] holds them. A value that is missing or `null` is an error, but where
+    /// it is written as JSON.
+    pub fn render(&self, values: &RawJson) -> Result<String, String> {
+        self.render_with(values, |_, _, text| Ok(text))
+    }
+
+    /// The same; each text to be inserted goes through `encode`, which is told what stands before it and the
+    /// parameter's name.
     pub fn render_with(
         &self,
         values: &RawJson,
-        encode: impl Fn(&str, String) -> String,
+        encode: impl Fn(&str, &str, String) -> Result<String, String>,
     ) -> Result<String, String> {
         let values = match Node::parse(values.get(), &mut Vec::new())? {
             Node::Object(pairs) => pairs,
             other => return Err(format!("values are an object, not {}", other.kind())),
         };
+        let null = Node::Plain("null".to_owned());
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Plain(text) => out.push_str(text),
                 Piece::Insert { name, how } => {
                     let value = values.iter().find(|(key, _)| key == name).map(|(_, v)| v);
-                    let text = match value {
-                        None => return Err(missing(name)),
-                        Some(Node::Plain(null)) if null == "null" => return Err(missing(name)),
-                        Some(value) => inserted(name, value, *how)?,
-                    };
-                    out.push_str(&encode(name, text));
+                    let value = value.unwrap_or(&null);
+                    if *value == null && *how != How::Json {
+                        return Err(missing(name));
+                    }
+                    let text = encode(&out, name, inserted(name, value, *how)?)?;
+                    out.push_str(&text);
                 }
             }
         }
         Ok(out)
     }
+}
+
+/// A name that may be inserted, and what it holds where that is known.
+pub type Known<'a> = (&'a str, Option<&'a Shape>);
+
+fn name_and_shape(param: &Param) -> Known<'_> {
+    (&param.name, Some(&param.shape))
 }
 
 fn missing(name: &str) -> String {
@@ -133,7 +154,8 @@ fn inserted(name: &str, value: &Node, how: How) -> Result<String, String> {
 
 struct Reader<'a> {
     text: &'a str,
-    known: &'a [&'a Param],
+    /// `None`: any name.
+    known: Option<&'a [Known<'a>]>,
     /// Names that would be a plausible mistake.
     bound: &'a [Param],
     json: bool,
@@ -215,7 +237,9 @@ impl Reader<'_> {
             [] => return Err(self.bad(at, "nothing stands between the braces")),
             [field] if field.starts_with('.') => (How::Plain, *field),
             ["array", field] if field.starts_with('.') => (How::Array, *field),
-            ["json", field] if self.json && field.starts_with('.') => (How::Json, *field),
+            ["json", field] | [field, "|", "json"] if self.json && field.starts_with('.') => {
+                (How::Json, *field)
+            }
             _ => return Err(self.bad(at, &self.refusal(body))),
         };
         let name = &field[1..];
@@ -240,14 +264,17 @@ impl Reader<'_> {
     }
 
     fn check(&self, at: usize, name: &str, how: How) -> Result<(), String> {
-        let Some(param) = self.known.iter().find(|param| param.name == name) else {
+        let Some(known) = self.known else {
+            return Ok(());
+        };
+        let Some((_, shape)) = known.iter().find(|(known, _)| *known == name) else {
             if self.bound.iter().any(|param| param.name == name) {
                 let why = format!(
                     "`{name}` is bound, not inserted: declare it under templateParameters, or use a placeholder"
                 );
                 return Err(self.bad(at, &why));
             }
-            let names: Vec<&str> = self.known.iter().map(|p| p.name.as_str()).collect();
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             let why = match nearest(name, names.iter().copied()) {
                 Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
                 None if names.is_empty() => {
@@ -257,13 +284,19 @@ impl Reader<'_> {
             };
             return Err(self.bad(at, &why));
         };
-        let why = match (how, param.shape.of()) {
+        let Some(shape) = shape else {
+            return Ok(());
+        };
+        let why = match (how, shape.of()) {
             (How::Array, Type::Array(items)) if matches!(items.of(), Type::Text) => return Ok(()),
             (How::Array, Type::Array(_)) => {
                 format!("`array .{name}` joins texts, and `{name}` holds other items")
             }
             (How::Array, _) => {
                 format!("`array` is for parameters of type array; write `{{{{.{name}}}}}`")
+            }
+            (How::Plain, Type::Array(_) | Type::Map(_)) if self.json => {
+                format!("`{name}` is no single value; write `{{{{json .{name}}}}}`")
             }
             (How::Plain, Type::Array(_)) => {
                 format!("`{name}` is an array; write `{{{{array .{name}}}}}`")

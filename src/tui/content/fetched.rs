@@ -55,7 +55,8 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             let last = if raw {
                 received(ink, answer, &mut out)
             } else {
-                body(ink, answer, (turn, at), &mut out)
+                let url = call.hops.last().map(|hop| hop.url.as_str());
+                body(ink, answer, url, (turn, at), &mut out)
             };
             out.push(gap());
             out.push(last);
@@ -160,6 +161,7 @@ fn sizes(ink: &Ink<'_>, answer: &Answered) -> String {
 fn body<'a>(
     ink: &mut Ink<'a>,
     answer: &'a Answered,
+    url: Option<&str>,
     at: (usize, usize),
     out: &mut Vec<Block<'a>>,
 ) -> Block<'a> {
@@ -178,7 +180,7 @@ fn body<'a>(
                 Some(lang) => ink.code(text, lang, Some(name)),
                 None => Block::new(text, Role::Text),
             };
-            let hidden = unshown(ink, answer, text, name);
+            let hidden = unshown(ink, answer, url, text, name);
             out.extend(hides(answer, text, hidden));
             if let Some(hidden) = hidden {
                 block.spans = Cow::Owned(over(&block.spans, hidden));
@@ -206,6 +208,7 @@ fn rows_of_json(text: &str, content_type: Option<&str>) -> bool {
 fn unshown<'a>(
     ink: &mut Ink<'a>,
     answer: &'a Answered,
+    url: Option<&str>,
     text: &str,
     name: Named<'_>,
 ) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
@@ -217,6 +220,7 @@ fn unshown<'a>(
             ink.wanted.unshown.push(Unshown {
                 key,
                 raw: raw.clone(),
+                url: url.map(str::to_owned),
                 content_type: answer.content_type.clone(),
                 text: Arc::from(text),
             });

@@ -81,6 +81,8 @@ pub(crate) struct Unshown {
     pub(crate) key: u64,
     /// The page's body.
     pub(crate) raw: Blob,
+    /// Where it came from, which its links count from.
+    pub(crate) url: Option<String>,
     pub(crate) content_type: Option<String>,
     /// As the model got it.
     pub(crate) text: Arc<str>,

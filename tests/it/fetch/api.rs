@@ -220,6 +220,13 @@ async fn a_source_goes_through_the_guard_like_any_page() {
             .as_deref()
             .is_some_and(|r| r.starts_with("scheme: "))
     );
+    assert!(
+        answer.text.ends_with(
+            "source `api` may ask its own origin and public https, and no setting opens another"
+        ),
+        "{}",
+        answer.text
+    );
     // A public name that turns out private, with the setting that would admit it.
     let (_, work) = open(
         "{baseUrl: https://api.example.com}",

@@ -138,8 +138,14 @@ async fn a_body_that_drips_ends_with_the_one_deadline() {
         hold.reached().await;
         clock.advance(Millis::from_secs(1));
     };
-    let (text, ()) = tokio::join!(fetcher.text(&url), drip);
-    assert_eq!(text, format!("Error: timeout after 10s fetching {url}"));
+    let (called, ()) = tokio::join!(fetcher.call(&url), drip);
+    let (answer, _) = called.expect("not rejected");
+    assert_eq!(
+        answer.text,
+        format!("Error: timeout after 10s fetching {url}")
+    );
+    // One deadline for the whole: nobody tries again and doubles it.
+    assert!(!answer.transient);
 }
 
 #[tokio::test]

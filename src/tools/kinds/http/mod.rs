@@ -8,7 +8,6 @@
 //! `headerParams` and `requestBody` sends its values as a JSON object (POST, PUT, PATCH) or as query.
 
 mod request;
-mod template;
 mod tool;
 
 use std::sync::Arc;

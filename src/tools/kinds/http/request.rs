@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 use serde_json::value::RawValue;
 use url::{Url, form_urlencoded};
 
-use super::template::{How, Piece, Template};
 use crate::model::RawJson;
+use crate::tools::params::Template;
 
 /// What a tool asks, all but its values.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ type Values = IndexMap<String, Box<RawValue>>;
 
 impl Plan {
     /// The request for these values. The error says which value does not fit, and why.
-    pub(super) fn build(&self, values: &RawJson) -> Result<Built, String> {
-        let mut values: Values = serde_json::from_str(values.get()).map_err(|e| e.to_string())?;
+    pub(super) fn build(&self, given: &RawJson) -> Result<Built, String> {
+        let mut values: Values = serde_json::from_str(given.get()).map_err(|e| e.to_string())?;
         if self.null_is_nothing {
             values.retain(|_, value| value.get() != "null");
         }
@@ -75,7 +75,7 @@ impl Plan {
                 set(&mut headers, name, plain(value));
             }
         }
-        let mut body = self.body(&values)?;
+        let mut body = self.body(&values, given)?;
         match self.rest {
             Rest::Nowhere => {}
             Rest::Query => {
@@ -95,7 +95,7 @@ impl Plan {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
         Ok(Built {
-            url: self.url(&values, &query)?,
+            url: self.url(given, &query)?,
             headers,
             body,
         })
@@ -108,51 +108,29 @@ impl Plan {
         left.map(|(name, value)| (name, &**value)).collect()
     }
 
-    fn body(&self, values: &Values) -> Result<Option<String>, String> {
-        let Some(template) = &self.request_body else {
-            let given = self
-                .body
-                .iter()
-                .filter_map(|name| values.get_key_value(name));
-            let given: Vec<_> = given.map(|(name, value)| (name, &**value)).collect();
-            return Ok((!self.body.is_empty()).then(|| object(given)));
-        };
-        let mut out = String::new();
-        for piece in template.pieces() {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Value { name, how } => match (values.get(name), how) {
-                    (Some(value), How::Plain) => out.push_str(&plain(value)),
-                    (Some(value), How::Json) => out.push_str(value.get()),
-                    (None, How::Json) => out.push_str("null"),
-                    (None, How::Plain) => return Err(missing(name, "the request's body")),
-                },
-            }
+    fn body(&self, values: &Values, given: &RawJson) -> Result<Option<String>, String> {
+        if let Some(template) = &self.request_body {
+            let body = template.render(given);
+            return body
+                .map(Some)
+                .map_err(|why| format!("the request's body: {why}"));
         }
-        Ok(Some(out))
+        let given = self
+            .body
+            .iter()
+            .filter_map(|name| values.get_key_value(name));
+        let given: Vec<_> = given.map(|(name, value)| (name, &**value)).collect();
+        Ok((!self.body.is_empty()).then(|| object(given)))
     }
 
-    fn url(&self, values: &Values, query: &[(String, String)]) -> Result<String, String> {
-        let mut path = String::new();
-        for piece in self.path.pieces() {
-            match piece {
-                Piece::Text(text) => path.push_str(text),
-                Piece::Value { name, how } => {
-                    let value = values
-                        .get(name)
-                        .ok_or_else(|| missing(name, "the request's path"))?;
-                    let text = match how {
-                        How::Plain => plain(value),
-                        How::Json => value.get().to_owned(),
-                    };
-                    if path.contains('?') {
-                        path.extend(form_urlencoded::byte_serialize(text.as_bytes()));
-                    } else {
-                        push_segment(&mut path, name, &text)?;
-                    }
-                }
+    fn url(&self, given: &RawJson, query: &[(String, String)]) -> Result<String, String> {
+        let encoded = self.path.render_with(given, |before, name, text| {
+            if before.contains('?') {
+                return Ok(form_urlencoded::byte_serialize(text.as_bytes()).collect());
             }
-        }
+            segment(name, &text)
+        });
+        let path = encoded.map_err(|why| format!("the request's path: {why}"))?;
         let mut text = self.base.as_str().trim_end_matches('/').to_owned();
         match path.strip_prefix('/') {
             Some(below) => text = text + "/" + below,
@@ -184,17 +162,16 @@ pub(super) fn has_dots(path: &str) -> bool {
     })
 }
 
-/// Writes a value into a path, so that it stays one part of one segment.
-fn push_segment(path: &mut String, name: &str, text: &str) -> Result<(), String> {
+/// A value as it stands in a path, so that it stays one part of one segment.
+fn segment(name: &str, text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err(format!(
-            "`{name}` is empty, and the request's path needs it"
-        ));
+        return Err(format!("`{name}` is empty"));
     }
     // Servers that decode before they split would step upwards.
     if has_dots(text) {
-        return Err(format!("`{name}` would leave the request's path"));
+        return Err(format!("`{name}` would leave it"));
     }
+    let mut path = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             path.push(char::from(byte));
@@ -202,11 +179,7 @@ fn push_segment(path: &mut String, name: &str, text: &str) -> Result<(), String>
             let _infallible = write!(path, "%{byte:02X}");
         }
     }
-    Ok(())
-}
-
-fn missing(name: &str, place: &str) -> String {
-    format!("`{name}` has no value, and {place} needs it")
+    Ok(path)
 }
 
 /// A text as it is, anything else as JSON.

@@ -189,7 +189,7 @@ fn no_value_leaves_its_place_in_the_path() {
     );
     assert_eq!(
         none.unwrap_err(),
-        "`id` has no value, and the request's path needs it"
+        "the request's path: the template needs a value for `id`, and there is none"
     );
 }
 
@@ -353,11 +353,11 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
         ),
         (
             "{method: GET, path: '/{{.id}}'}",
-            "path: no parameter is called `id`",
+            "path: line 1, column 2 of it: unknown name `id`: there are no parameters to insert",
         ),
         (
             "{method: GET, path: '/{{range .id}}'}",
-            "path: `{{range .id}}` is not supported: only {{.name}} and {{json .name}} are",
+            "path: line 1, column 2 of it: `{{range .id}}` is not supported; `{{.name}}`, `{{array .name}}` and `{{json .name}}` are",
         ),
         (
             "{method: GET, path: /, pathParams: [{name: id}]}",

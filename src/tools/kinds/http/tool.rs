@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::super::{Source as _, Work};
 use super::request::{Plan, Rest, has_dots, set};
-use super::template::Template;
 use super::{MAX_SHOWN, Source, is_secret, pairs};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
@@ -13,6 +12,7 @@ use crate::event::CallCx;
 use crate::model::{Answer, CallIx, Digest};
 use crate::net::{Asking, FetchError, Refusal, Rule, is_of_connection};
 use crate::tools::Prepared;
+use crate::tools::params::{Known, Shape, Template};
 use crate::tools::reply::{self, Facts};
 use crate::tools::toolbox::Input;
 
@@ -40,11 +40,23 @@ pub(super) fn read_ask(source: Arc<Source>, fields: &mut Fields<'_>, input: &Inp
         fields.error("templateParameters", "unsupported", message);
     }
     let method = read_method(fields);
+    let own = pairs(fields, "headers");
+    let max_bytes = max_bytes(fields).unwrap_or(source.max_bytes);
+    let declared = names(fields, "parameters");
+    let lists = LISTS.map(|key| names(fields, key));
+    let known: Vec<Known<'_>> = lists
+        .iter()
+        .flatten()
+        .chain(&declared)
+        .map(|name| (name.as_str(), shape_of(input, name)))
+        .collect();
+    // What a schema lets through is not known here.
+    let known = matches!(input, Input::Parameters(_)).then_some(&*known);
     let path = fields.text_or_empty("path").unwrap_or_default();
-    let path = read_path(fields, &path);
+    let path = read_path(fields, &path, known);
     let request_body = match fields.text_or_empty("requestBody") {
         None => Some(None),
-        Some(text) => match Template::parse(&text) {
+        Some(text) => match Template::of_request(&text, known) {
             Ok(template) => Some(Some(template)),
             Err(why) => {
                 fields.error("requestBody", "template", format!("requestBody: {why}"));
@@ -52,15 +64,12 @@ pub(super) fn read_ask(source: Arc<Source>, fields: &mut Fields<'_>, input: &Inp
             }
         },
     };
-    let own = pairs(fields, "headers");
-    let max_bytes = max_bytes(fields).unwrap_or(source.max_bytes);
-    let declared = names(fields, "parameters");
-    let [in_path, query, body, header] = LISTS.map(|key| names(fields, key));
     // Their other hints, and what is wrong with them, are read by whoever reads what all tools have.
     let read_only_hint = fields
         .value("annotations")
         .and_then(|hints| hints.get("readOnlyHint")?.as_bool());
     let (method, path, request_body, own) = (method?, path?, request_body?, own?);
+    let [in_path, query, body, header] = lists;
     let mut headers = source.headers.clone();
     for (name, value) in own {
         set(&mut headers, &name, value);
@@ -117,12 +126,12 @@ fn read_method(fields: &mut Fields<'_>) -> Option<String> {
     Some(method)
 }
 
-fn read_path(fields: &Fields<'_>, text: &str) -> Option<Template> {
+fn read_path(fields: &Fields<'_>, text: &str, known: Option<&[Known<'_>]>) -> Option<Template> {
     let bad = |why: &str| {
         fields.error("path", "value", format!("path: {why}"));
         None
     };
-    let template = match Template::parse(text) {
+    let template = match Template::of_request(text, known) {
         Ok(template) => template,
         Err(why) => return bad(&why),
     };
@@ -138,6 +147,15 @@ fn read_path(fields: &Fields<'_>, text: &str) -> Option<Template> {
         return bad("it steps upwards; a path stays below the source's baseUrl");
     }
     Some(template)
+}
+
+/// What a declared parameter holds; `None` where its declaration is at fault, which is told elsewhere.
+fn shape_of<'i>(input: &'i Input, name: &str) -> Option<&'i Shape> {
+    let Input::Parameters(params) = input else {
+        return None;
+    };
+    let found = params.all().find(|param| param.name == name);
+    found.map(|param| &param.shape)
 }
 
 /// Names of the parameters that a list declares. What else is wrong with them is told by whoever reads parameters.
@@ -176,17 +194,6 @@ fn check(
         }
     }
     let body_names: Vec<&str> = plan.request_body.iter().flat_map(Template::names).collect();
-    if !by_schema {
-        for (key, names) in [
-            ("path", plan.path.names().collect()),
-            ("requestBody", body_names.clone()),
-        ] {
-            let names: Vec<&str> = names;
-            for name in names.into_iter().filter(|name| !known.contains(name)) {
-                bad(key, format!("{key}: no parameter is called `{name}`"));
-            }
-        }
-    }
     for name in in_path
         .iter()
         .filter(|name| !plan.path.names().any(|n| n == name.as_str()))
@@ -386,14 +393,17 @@ impl Source {
     /// A refusal as the model and the user read it.
     pub(super) fn refused(&self, refusal: &Refusal) -> String {
         let host = refusal.host.as_deref().unwrap_or("it");
+        // Without `allowPrivate` a base is https on 443, so its own origin has the bare name; with it, it is open already.
         let base = self.base.host_str().unwrap_or_default();
-        let base = base.trim_matches(['[', ']']);
-        let own = host.trim_start_matches('[').strip_prefix(base);
-        let own = own.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ']']));
-        let opens = refusal.allowable || refusal.rule == Rule::Scheme;
-        let admit = if own && opens && !self.allow_private {
+        let is_own = host.trim_matches(['[', ']']) == base.trim_matches(['[', ']']);
+        let admit = if is_own && refusal.allowable && !self.allow_private {
             format!(
                 "; `allowPrivate: true` on source `{}` would admit it",
+                self.name
+            )
+        } else if refusal.allowable || refusal.rule == Rule::Scheme {
+            format!(
+                "; source `{}` may ask its own origin and public https, and no setting opens another",
                 self.name
             )
         } else {

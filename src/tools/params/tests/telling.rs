@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::Template;
+use super::super::{Known, Template};
 use super::{bind_with, load, params, x};
 use crate::model::RawJson;
 use crate::schema::Compiled;
@@ -211,19 +211,39 @@ fn a_request_is_made_of_what_it_is_given() {
     let (read, _) = load(
         "bodyParams:\n  - {name: age, type: integer, description: d}\n  - {name: likes, type: map, description: d}\n",
     );
-    let known: Vec<_> = read.of_group("bodyParams").collect();
-    let template =
-        Template::of_request(r#"{"age": {{.age}}, "likes": {{json .likes}}}"#, &known).unwrap();
+    let known: Vec<Known<'_>> = read
+        .of_group("bodyParams")
+        .map(|param| (param.name.as_str(), Some(&param.shape)))
+        .collect();
+    let text = r#"{"age": {{.age}}, "likes": {{json .likes}}}"#;
+    let template = Template::of_request(text, Some(&known)).unwrap();
     assert_eq!(template.names().collect::<Vec<_>>(), ["age", "likes"]);
     let values = RawJson::parse(r#"{"age":5,"likes":{"a":[1]}}"#).unwrap();
     assert_eq!(
         template.render(&values).as_deref(),
         Ok(r#"{"age": 5, "likes": {"a":[1]}}"#)
     );
-    let shouted = template.render_with(&values, |name, text| format!("<{name}:{text}>"));
+    let shouted = template.render_with(&values, |_, name, text| Ok(format!("<{name}:{text}>")));
     assert_eq!(
         shouted.as_deref(),
         Ok(r#"{"age": <age:5>, "likes": <likes:{"a":[1]}>}"#)
+    );
+    assert_eq!(template.literal(), r#"{"age": x, "likes": x}"#);
+    // As the toolbox has it: nothing given is `null` where JSON is written, and an error anywhere else.
+    let none = RawJson::parse(r#"{"age":null}"#).unwrap();
+    let piped = Template::of_request("{{ .age | json }}", Some(&known)).unwrap();
+    assert_eq!(piped.render(&none).as_deref(), Ok("null"));
+    assert!(template.render(&none).unwrap_err().contains("`age`"));
+    assert_eq!(
+        Template::of_request("{{.likes}}", Some(&known)).unwrap_err(),
+        "line 1, column 1 of it: `likes` is no single value; write `{{json .likes}}`"
+    );
+    assert!(Template::of_request("{{.any}}", Some(&known)).is_err());
+    // Where a schema decides, any name may come, and what it holds is seen when it does.
+    let any = Template::of_request("{{.likes}}", None).unwrap();
+    assert_eq!(
+        any.render(&values).unwrap_err(),
+        "`likes` cannot be inserted: it is an object"
     );
     assert!(Template::parse("plain", &read).unwrap().is_plain());
 }
