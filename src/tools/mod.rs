@@ -9,6 +9,7 @@
 
 mod auth;
 mod calling;
+mod claimed;
 mod fetch;
 mod html;
 mod json;
@@ -18,8 +19,8 @@ pub mod params;
 mod prepare;
 pub mod reading;
 mod repair;
-mod resolve;
 mod reply;
+mod resolve;
 mod seen;
 mod settings;
 pub mod toolbox;
@@ -36,7 +37,7 @@ pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
 pub(crate) use page::unshown_in;
-pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
+pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call, unknown_tool};
 pub use resolve::{build, check, check_entry, names, open, open_one};
 pub use seen::Seen;
 

@@ -19,3 +19,4 @@ mod provider_wire;
 mod rubrics;
 mod screen;
 mod selftest;
+mod tool_calls;

@@ -63,6 +63,8 @@ pub struct About {
     pub source: String,
     /// Auth services it asks for: those of which one must be verified, and those whose claims fill a parameter.
     pub services: Vec<String>,
+    /// What its author should look at, one line each with its place; no reason not to use it.
+    pub lints: Vec<String>,
 }
 
 /// A tool as its file declares it.

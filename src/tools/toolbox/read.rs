@@ -164,7 +164,10 @@ impl Reader {
         };
         let mut definitions = Vec::new();
         for entry in of(entries, Section::Tool) {
-            let (definition, about, found) = define(entry, &around);
+            let (definition, mut about, found) = define(entry, &around);
+            for line in &mut about.lints {
+                *line = self.scrubbed(line);
+            }
             self.toolbox.about.insert(entry.name.clone(), about);
             self.problems.extend(found);
             definitions.push((entry, definition));
