@@ -120,7 +120,7 @@ tools:
     let (code, report, _) = tool("bad", "{n: 1}");
     assert_eq!((code, &report["rule"]), (Some(1), &Value::from("broken")));
     assert_eq!(report["canonical"], serde_json::json!({"n": 1}));
-    let (code, report, said) = tool("plane", "{}");
+    let (code, report, said) = tool("plan", "{}");
     assert_eq!(
         (code, &report["rule"]),
         (Some(1), &Value::from("unknown_tool"))
@@ -143,4 +143,20 @@ tools:
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+#[test]
+fn of_a_tools_file_that_cannot_be_read_nothing_is_said_to_be_unknown() {
+    let bench = Bench::new();
+    bench.workspace(
+        "tools: [tools.yaml]\njudges:\n  j: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [find] }\n",
+        "  - { id: a, type: contains, params: { patterns: [x] } }\n",
+    );
+    bench.write("tools.yaml", "tools: [\n");
+    let output = bench.dicta(&["check"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("tools.yaml:1:8"), "{told}");
+    assert!(!told.contains("unknown tool"), "{told}");
 }

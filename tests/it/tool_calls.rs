@@ -30,7 +30,8 @@ tools:
     after: [order]
     maxCalls: 1
     description: After an order
-    statement: select 1 as one
+    parameters: [{ name: n, type: integer, description: which, default: 0 }]
+    statement: select ? as n
   fails:
     kind: sqlite-sql
     source: shop
@@ -151,7 +152,7 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
     let second = Reply::raw_call("later", "{}").and_raw_call("order", r#"{"id":1}"#);
     let (bench, server) = bench(
         Dialect::Openai,
-        vec![turn, second, Reply::raw_call("later", "")],
+        vec![turn, second, Reply::raw_call("later", "{n: 1}")],
     );
     run(&bench);
     let told = told(&bench);

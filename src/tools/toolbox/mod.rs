@@ -54,6 +54,8 @@ pub struct Toolbox {
     pub secrets: Vec<String>,
     /// The files it was read from, with written secrets starred out: what is recorded of them.
     pub recorded: Vec<(PathBuf, Arc<str>)>,
+    /// A file could not be read at all: what it declares is not known.
+    pub unread: bool,
 }
 
 /// Where a tool of a file belongs.

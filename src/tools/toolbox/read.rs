@@ -84,6 +84,7 @@ impl Reader {
         let mut starred = Vec::new();
         match yaml::read_all(&filled.text, path) {
             Err(found) => {
+                self.toolbox.unread = true;
                 let home = found.into_iter().map(|p| filled.led_home(p, &shown));
                 self.problems.extend(home);
             }
