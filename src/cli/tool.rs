@@ -11,15 +11,15 @@ use super::toolbox::{Found, Told, of_source, redactor, resolved, staged};
 use super::trouble::Trouble;
 use super::workspace::open;
 use super::{Cx, runtime};
-use crate::diag::{has_errors, nearest};
+use crate::diag::{Severity, nearest};
 use crate::event::CallCx;
 use crate::judge::book_of;
 use crate::model::{CallIx, Change, Hop, Millis, RawJson, ToolUse, Transcript};
 use crate::tools::reading::{is_reading, over};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{
-    self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, open_one,
-    parse_arguments, ready,
+    self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, names, open_one,
+    parse_arguments, ready, unknown_tool,
 };
 use crate::transcript::{TranscriptFile, parse};
 
@@ -81,9 +81,9 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
     let found = found(args, cx)?;
     let toolbox = Arc::clone(&found.deps.toolbox);
     let work = async |call_cx: &CallCx| {
-        let set = tool_set(args, &found, call_cx, cx).await?;
+        let Given { set, known } = tool_set(args, &found, call_cx, cx).await?;
         if let Some(tool) = set.get(&args.name) {
-            for said in aside(&**tool) {
+            for said in aside(&**tool, &found.deps.toolbox) {
                 cx.streams.tell(&said);
             }
         }
@@ -94,7 +94,11 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
             seen.note(arguments.canonical.get());
         }
         let started = call_cx.clock.now();
-        let prepared = ready(&set, &args.name, &args.json, &seen);
+        let mut prepared = ready(&set, &args.name, &args.json, &seen);
+        if let Some(known) = known {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            prepared.outcome = Err(unknown_tool(&args.name, &known));
+        }
         let tool = prepared.outcome.as_ref().ok();
         let tool = tool.and_then(|ready| Some((ready, set.get(&ready.tool)?)));
         let called = match tool {
@@ -116,8 +120,11 @@ async fn called(args: &ToolArgs, cx: &Cx) -> Result<(Arc<Toolbox>, Call), Troubl
 }
 
 /// What is worth knowing of a tool before it is called here.
-fn aside(tool: &dyn Tool) -> Vec<String> {
+fn aside(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
     let mut said: Vec<String> = tool.badge().into_iter().collect();
+    if let Some(about) = toolbox.about.get(&tool.decl().name) {
+        said.extend(about.lints.iter().cloned());
+    }
     for line in &mut said {
         line.insert_str(0, "warning: ");
     }
@@ -148,16 +155,29 @@ fn is_built_in(name: &str) -> bool {
     available().iter().any(|decl| decl.name == name)
 }
 
+/// What a call may be of.
+struct Given {
+    set: ToolSet,
+    /// Nothing has the name that was asked for: what there is.
+    known: Option<Vec<String>>,
+}
+
+impl From<ToolSet> for Given {
+    fn from(set: ToolSet) -> Self {
+        Self { set, known: None }
+    }
+}
+
 async fn tool_set(
     args: &ToolArgs,
     found: &Found,
     call_cx: &CallCx,
     cx: &Cx,
-) -> Result<ToolSet, Trouble> {
+) -> Result<Given, Trouble> {
     match (&args.transcript, is_reading(&args.name)) {
         (Some(at), true) => {
             let book = Arc::new(book_of(&transcript_at(at)?));
-            return Ok(ToolSet { tools: over(&book) });
+            return Ok(ToolSet { tools: over(&book) }.into());
         }
         (None, true) => {
             return Err(Trouble::usage(format!(
@@ -174,7 +194,9 @@ async fn tool_set(
         (None, false) => {}
     }
     match &args.judge {
-        Some(name) => of_judge(name, args, found, call_cx, cx).await,
+        Some(name) => of_judge(name, args, found, call_cx, cx)
+            .await
+            .map(Given::from),
         None => alone(args, found, call_cx, cx).await,
     }
 }
@@ -207,29 +229,41 @@ async fn of_judge(
     opened.map_err(|problems| Trouble::usage(problems.join("; ")))
 }
 
-/// The tool of that name: of a file, or of a source that has tools of its own.
+/// The tool of that name: of a file, or of a source that has tools of its own. A name that nothing has is no usage error
+/// but a call like any other: it is rejected, as a judge's would be.
 async fn alone(
     args: &ToolArgs,
     found: &Found,
     call_cx: &CallCx,
     cx: &Cx,
-) -> Result<ToolSet, Trouble> {
+) -> Result<Given, Trouble> {
     let deps = &found.deps;
     let toolbox = &deps.toolbox;
+    let is_listable = names(toolbox).contains(&args.name);
     if !is_built_in(&args.name) && !toolbox.tools.contains_key(&args.name) {
+        let mut known: Vec<String> = available().into_iter().map(|decl| decl.name).collect();
+        known.extend(toolbox.tools.keys().cloned());
         let sources = toolbox.sources.iter();
         for (name, _) in sources.filter(|(_, source)| source.discovers()) {
             match of_source(name, deps, call_cx).await {
-                Ok(set) if set.get(&args.name).is_some() => return Ok(set),
-                Ok(_) => {}
+                Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
+                Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
                 Err(problems) => cx.streams.tell(&format!(
                     "the tools of source `{name}` are not known: {}",
                     problems.join("; ")
                 )),
             }
         }
-        if has_errors(&found.problems) {
-            return Err(Trouble::files(found.problems.clone()));
+        // It may stand where nothing could be read.
+        let errors = found.problems.iter();
+        let errors = errors.filter(|problem| problem.severity == Severity::Error);
+        cx.streams.diagnose(&errors.cloned().collect::<Vec<_>>());
+        if !is_listable {
+            let set = ToolSet::default();
+            return Ok(Given {
+                set,
+                known: Some(known),
+            });
         }
     }
     let entry = ToolUse {
@@ -237,7 +271,8 @@ async fn alone(
         settings: indexmap::IndexMap::new(),
     };
     let opened = open_one(&entry, deps, call_cx).await;
-    opened.map_err(|problems| Trouble::usage(problems.join("; ")))
+    let opened = opened.map_err(|problems| Trouble::usage(problems.join("; ")))?;
+    Ok(opened.into())
 }
 
 /// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.
@@ -362,7 +397,7 @@ fn human(report: &Report<'_>) -> String {
     let elapsed = Millis(report.duration_ms);
     let _infallible = writeln!(
         out,
-        "{}   {} bytes{cut}, {elapsed}",
+        "{:<10} {} bytes{cut}, {elapsed}",
         report.outcome, report.bytes
     );
     if let Some(text) = report.error.as_deref().or(report.text) {

@@ -1,11 +1,14 @@
 //! `dicta tools`: the tools judges can be given, as each provider would be told of them; whose they are, and what is wrong
 //! with them.
 
+mod inputs;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::inputs::inputs;
 use super::args::{Dialect, ListFormat, Place};
 use super::toolbox::{Found, of_source, redactor, staged};
 use super::trouble::Trouble;
@@ -16,8 +19,8 @@ use crate::handlers::Registry;
 use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, ToolUse};
 use crate::provider::declarations;
 use crate::report::wrap;
-use crate::tools::toolbox::Toolbox;
-use crate::tools::{Tool, ToolDeps, ToolSet, available, open_one};
+use crate::tools::toolbox::{Definition, FileTool, Left, Toolbox};
+use crate::tools::{Claims, Tool, ToolDeps, ToolSet, available, open_one};
 use crate::workspace::{self, Workspace};
 
 /// The setting of a set's or a source's entry that names some of its tools.
@@ -26,6 +29,9 @@ const ALLOW: &str = "allow";
 const SERVER: &str = "mcp";
 /// A source that takes longer to say what it has is left out of the list.
 const PATIENCE: Millis = Millis::from_secs(20);
+
+/// So many judges are named of those that have a tool.
+const NAMED: usize = 8;
 
 const ALL: [Dialect; 4] = [
     Dialect::Openai,
@@ -44,6 +50,17 @@ struct Row {
     judges: Vec<String>,
     badge: Option<String>,
     broken: Vec<String>,
+    lints: Vec<String>,
+    /// Whether it changes nothing; `None` where that is not known.
+    read_only: Option<bool>,
+    after: Vec<String>,
+    max_calls: Option<u32>,
+    /// Whether identical calls of a trace are answered once.
+    cached: bool,
+    coerce: bool,
+    auth: Vec<String>,
+    /// Its source and that one's kind.
+    source: Option<(String, String)>,
 }
 
 /// Lists them.
@@ -107,26 +124,22 @@ async fn rows(deps: &ToolDeps, judges: &[JudgeConfig], cx: &CallCx) -> (Vec<Row>
     let toolbox = &deps.toolbox;
     let (mut rows, mut problems) = (Vec::new(), Vec::new());
     for decl in available() {
-        rows.push(Row::new(decl, "built in", judges, &[]));
+        let mut row = Row::new(decl, "built in", judges, &[]);
+        // All that is built in reads.
+        row.read_only = Some(true);
+        rows.push(row);
     }
     for (name, tool) in &toolbox.tools {
-        let entry = plain(name);
-        let mut row = Row::new(tool.decl.clone(), "file", judges, &sets_of(name, toolbox));
-        row.broken.clone_from(&tool.broken);
-        if tool.broken.is_empty() {
-            let opened = tokio::select! {
-                opened = open_one(&entry, deps, cx) => opened,
-                () = cx.clock.sleep(PATIENCE) => Err(vec![format!("tool `{name}`: its source said nothing within {PATIENCE}")]),
-            };
-            match opened {
-                // Its source may have said more of it than its file.
+        let mut row = Row::of_file(name, tool, judges, toolbox);
+        if tool.broken.is_empty() && tool.left != Left::default() {
+            // Its source says what the file leaves to it.
+            match patiently(open_one(&plain(name), deps, cx), cx).await {
                 Ok(set) => {
                     if let Some(opened) = set.get(name) {
                         row.decl = opened.decl().clone();
-                        row.badge = opened.badge();
                     }
                 }
-                Err(why) => problems.extend(why),
+                Err(why) => problems.push(format!("tool `{name}`: {}", why.join("; "))),
             }
         }
         rows.push(row);
@@ -195,14 +208,79 @@ impl Row {
             judges,
             badge: None,
             broken: Vec::new(),
+            lints: Vec::new(),
+            read_only: None,
+            after: Vec::new(),
+            max_calls: None,
+            cached: true,
+            coerce: false,
+            auth: Vec::new(),
+            source: None,
+        }
+    }
+
+    /// As its file declares it; nobody is asked, and no token verified.
+    fn of_file(
+        name: &str,
+        tool: &Arc<Definition>,
+        judges: &[JudgeConfig],
+        toolbox: &Toolbox,
+    ) -> Self {
+        let about = toolbox.about.get(name);
+        let source = about.and_then(|about| {
+            let source = toolbox.sources.get(&about.source)?;
+            Some((about.source.clone(), source.kind().to_owned()))
+        });
+        let badge = about.and_then(|about| toolbox.sources.get(&about.source)?.badge());
+        let from = FileTool::new(Arc::clone(tool), Claims::default(), badge);
+        Self {
+            broken: tool.broken.clone(),
+            lints: about.map(|about| about.lints.clone()).unwrap_or_default(),
+            coerce: tool.coerce,
+            auth: tool.auth_required.clone(),
+            source,
+            read_only: tool.work.as_ref().map(|work| work.read_only()),
+            ..Self::opened(&from, "file", judges, &sets_of(name, toolbox))
         }
     }
 
     fn opened(tool: &dyn Tool, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         Self {
             badge: tool.badge(),
+            read_only: Some(tool.read_only()),
+            after: tool.after().to_vec(),
+            max_calls: tool.max_calls(),
+            cached: tool.cached(),
             ..Self::new(tool.decl().clone(), from, judges, groups)
         }
+    }
+
+    /// What calling it is bound to, in words.
+    fn terms(&self) -> Vec<String> {
+        let mut terms = Vec::new();
+        match self.read_only {
+            Some(true) => terms.push("reads only".to_owned()),
+            Some(false) => terms.push("may change something".to_owned()),
+            None => {}
+        }
+        if !self.auth.is_empty() {
+            terms.push(format!("needs a token of {}", self.auth.join(" or ")));
+        }
+        if !self.after.is_empty() {
+            terms.push(format!("comes after {}", self.after.join(", ")));
+        }
+        match self.max_calls {
+            Some(1) => terms.push("may be called once".to_owned()),
+            Some(n) => terms.push(format!("may be called {n} times")),
+            None => {}
+        }
+        if self.read_only == Some(true) && !self.cached {
+            terms.push("asked anew each time".to_owned());
+        }
+        if self.coerce {
+            terms.push("lenient typing".to_owned());
+        }
+        terms
     }
 }
 
@@ -222,13 +300,6 @@ fn sets_of(tool: &str, toolbox: &Toolbox) -> Vec<String> {
     let sets = toolbox.sets.iter();
     let sets = sets.filter(|(_, tools)| tools.iter().any(|name| name == tool));
     sets.map(|(name, _)| name.clone()).collect()
-}
-
-fn plain(name: &str) -> ToolUse {
-    ToolUse {
-        name: name.to_owned(),
-        settings: indexmap::IndexMap::new(),
-    }
 }
 
 /// The declaration in a provider's own words.
@@ -265,7 +336,16 @@ fn as_json(row: &Row, provider: Option<Dialect>) -> Value {
         "from": row.from,
         "groups": row.groups,
         "judges": row.judges,
+        "source": row.source.as_ref().map(|(name, _)| name),
+        "kind": row.source.as_ref().map(|(_, kind)| kind),
+        "read_only": row.read_only,
+        "auth": row.auth,
+        "after": row.after,
+        "max_calls": row.max_calls,
+        "cached": row.cached,
+        "coerce": row.coerce,
         "badge": row.badge,
+        "lints": row.lints,
         "broken": row.broken,
         "declared": declared,
     })
@@ -277,32 +357,53 @@ fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
         let _infallible = writeln!(out, "    {}", wrap(text, 4, 4, width));
     };
     line(&row.decl.description);
-    let mut facts = vec![row.from.clone()];
+    let mut facts = vec![match &row.source {
+        Some((name, kind)) => format!("{}, {kind} source {name}", row.from),
+        None => row.from.clone(),
+    }];
     if !row.groups.is_empty() {
         facts.push(format!("in {}", row.groups.join(", ")));
     }
     facts.push(match row.judges.as_slice() {
         [] => "no judge has it".to_owned(),
-        judges => format!("judges: {}", judges.join(", ")),
+        judges if judges.len() <= NAMED + 1 => format!("judges: {}", judges.join(", ")),
+        judges => format!(
+            "judges: {} and {} more",
+            judges[..NAMED].join(", "),
+            judges.len() - NAMED
+        ),
     });
     line(&facts.join(" · "));
+    let terms = row.terms();
+    if !terms.is_empty() {
+        line(&terms.join(" · "));
+    }
     if let Some(badge) = &row.badge {
         line(&format!("! {badge}"));
     }
     for why in &row.broken {
         line(&format!("✗ broken: {why}"));
     }
+    for why in &row.lints {
+        line(&format!("! {why}"));
+    }
     let shown = match provider {
-        Some(provider) => declared(&row.decl, provider),
-        None => row.decl.schema.clone(),
+        Some(provider) => format!("{:#}\n", declared(&row.decl, provider)),
+        None => inputs(&row.decl.schema, width),
     };
-    let _infallible = writeln!(out, "{shown:#}\n");
-    out
+    out + &shown + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain(name: &str) -> ToolUse {
+        ToolUse {
+            name: name.to_owned(),
+            settings: indexmap::IndexMap::new(),
+        }
+    }
 
     fn decl() -> ToolDecl {
         ToolDecl {

@@ -91,8 +91,12 @@ pub struct ToolStats {
     pub calls: u64,
     /// Of them: with arguments that had to be repaired.
     pub repaired: u64,
+    /// Of them: with values that lenient typing changed.
+    pub coerced: u64,
     /// Of them: rejected before they started.
     pub rejected: u64,
+    /// Of them: tried twice.
+    pub retried: u64,
     /// Of them: answered from a run's evidence, from the same trace, or by hand.
     pub cached: u64,
     /// Of them: answered with an error, refusals by the guard included.
@@ -306,16 +310,20 @@ impl Stats {
         };
         match fact {
             ToolFact::Repaired { changes, .. } => tool.repaired += u64::from(!changes.is_empty()),
+            ToolFact::Validated { coerced, .. } => {
+                tool.coerced += u64::from(!coerced.is_empty());
+            }
             ToolFact::Rejected { .. } => tool.rejected += 1,
             ToolFact::Finished {
                 answer,
                 source,
                 elapsed,
-                ..
+                retried,
             } => {
                 tool.errors += u64::from(answer.is_error);
+                tool.retried += u64::from(retried.is_some());
                 tool.text_bytes = tool.text_bytes.saturating_add(size(&answer.text));
-                if *source == Source::Live {
+                if matches!(source, Source::Live | Source::Transcript) {
                     tool.times.push(*elapsed);
                     tool.bytes = tool.bytes.saturating_add(answer.bytes);
                 } else {

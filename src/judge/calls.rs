@@ -188,6 +188,9 @@ impl Trace<'_> {
         if let Some(same) = memory.calls.same(tool, key, cx.turn) {
             return Ok(Turned::Same(same));
         }
+        // Before the evidence: a call that a live run rejects has none, and is told the same.
+        let within = memory.calls.within(tool, key);
+        within.map_err(Refused::Call)?;
         let recorded = if tool.of_transcript() {
             // The transcript is what is judged: no run's evidence answers for it, and none is missing.
             None
@@ -205,7 +208,7 @@ impl Trace<'_> {
             }
         };
         let tell = memory.calls.claim(tool, key, cx.turn, ix);
-        Ok(Turned::Here(recorded, tell.map_err(Refused::Call)?))
+        Ok(Turned::Here(recorded, tell))
     }
 
     /// A call that started: its answer, the last boundary, and the end.

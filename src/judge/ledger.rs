@@ -56,6 +56,23 @@ impl Ledger {
         })
     }
 
+    /// Whether the tool may be called once more.
+    pub(super) fn within(&self, tool: &dyn Tool, key: &EvidenceKey) -> Result<(), Rejection> {
+        let made = self.lock().made.get(&key.tool).copied().unwrap_or_default();
+        let Some(max) = tool.max_calls().filter(|max| made >= *max) else {
+            return Ok(());
+        };
+        let text = match max {
+            0 => "may not be called here".to_owned(),
+            1 => "may be called once, and was".to_owned(),
+            n => format!("may be called {n} times, and was"),
+        };
+        Err(Rejection {
+            rule: "max_calls".to_owned(),
+            text: format!("Error: `{}` {text}: decide with what you have", key.tool),
+        })
+    }
+
     /// Counts a call that is about to be made. Whoever makes it says the answer here, for identical ones.
     pub(super) fn claim(
         &self,
@@ -63,28 +80,16 @@ impl Ledger {
         key: &EvidenceKey,
         turn: TurnIx,
         call: CallIx,
-    ) -> Result<watch::Sender<Option<Answer>>, Rejection> {
+    ) -> watch::Sender<Option<Answer>> {
         let mut entries = self.lock();
-        let made = entries.made.entry(key.tool.clone()).or_default();
-        if let Some(max) = tool.max_calls().filter(|max| *made >= *max) {
-            let text = match max {
-                0 => "may not be called here".to_owned(),
-                1 => "may be called once, and was".to_owned(),
-                n => format!("may be called {n} times, and was"),
-            };
-            return Err(Rejection {
-                rule: "max_calls".to_owned(),
-                text: format!("Error: `{}` {text}: decide with what you have", key.tool),
-            });
-        }
-        *made += 1;
+        *entries.made.entry(key.tool.clone()).or_default() += 1;
         let (tell, answer) = watch::channel(None);
         if tool.cached() {
             entries
                 .asked
                 .insert(key.clone(), Asked { turn, call, answer });
         }
-        Ok(tell)
+        tell
     }
 
     /// A turn is over: its calls count for `after:` in later ones.

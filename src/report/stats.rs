@@ -64,12 +64,19 @@ fn judge_line(of: &JudgeStats) -> String {
 }
 
 fn tool_line(name: &str, of: &ToolStats) -> String {
+    // What few tools have is told of those alone.
+    let few = |count: u64, what: &str| match count {
+        0 => String::new(),
+        n => format!(", {n} {what}"),
+    };
     format!(
-        "tool {}: {}, {} repaired, {} rejected, {} cached, {}{} · {} received, {} given to judges (about {} tokens)",
+        "tool {}: {}, {} repaired{}, {} rejected{}, {} cached, {}{} · {} received, {} given to judges (about {} tokens)",
         visible(name, false),
         counted(of.calls, "call"),
         of.repaired,
+        few(of.coerced, "coerced"),
         of.rejected,
+        few(of.retried, "tried twice"),
         of.cached,
         counted(of.errors, "error"),
         percentiles(&of.times),
@@ -165,7 +172,9 @@ pub(super) struct ToolLine<'a> {
     tool: &'a str,
     calls: u64,
     repaired: u64,
+    coerced: u64,
     rejected: u64,
+    retried: u64,
     cached: u64,
     errors: u64,
     p50_ms: Option<u64>,
@@ -185,7 +194,9 @@ impl<'a> ToolLine<'a> {
             tool: name,
             calls: of.calls,
             repaired: of.repaired,
+            coerced: of.coerced,
             rejected: of.rejected,
+            retried: of.retried,
             cached: of.cached,
             errors: of.errors,
             p50_ms: of.times.percentile(50).map(|ms| ms.0),
@@ -220,6 +231,23 @@ mod tests {
         let line = tool_line("a\u{1b}[2J", &ToolStats::default());
         assert!(!line.contains('\u{1b}'), "{line}");
         assert!(line.contains("0 calls, 0 repaired, 0 rejected, 0 cached, 0 errors"));
+    }
+
+    #[test]
+    fn what_was_coerced_and_tried_twice_is_told_where_it_was() {
+        let of = ToolStats {
+            calls: 4,
+            coerced: 2,
+            retried: 1,
+            ..ToolStats::default()
+        };
+        let line = tool_line("find", &of);
+        assert!(
+            line.contains("0 repaired, 2 coerced, 0 rejected, 1 tried twice, 0 cached"),
+            "{line}"
+        );
+        let json = serde_json::to_value(ToolLine::of("find", &of)).expect("JSON");
+        assert_eq!((&json["coerced"], &json["retried"]), (&2.into(), &1.into()));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RunError;
@@ -12,7 +13,7 @@ use super::judges::named;
 use super::resume::Left;
 use super::snapshot::Compilation;
 use crate::clock::Clock;
-use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
+use crate::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
 use crate::tools::{self, ToolDeps, ToolSet};
 
@@ -62,14 +63,15 @@ pub(super) fn digests(set: &ToolSet) -> Vec<(String, Digest)> {
 }
 
 /// The tools of every judge that is needed, by the judge's position, opened at once; of the others what needs no opening.
-/// All problems at once, each with its judge. `frozen`: evidence will answer.
+/// With what was noted on the way, for people: why a token is not valid. All problems at once, each with its judge.
+/// `frozen`: evidence will answer.
 pub(super) async fn open(
     compilation: &Compilation,
     deps: &ToolDeps,
     clock: &Arc<dyn Clock>,
     frozen: bool,
-) -> Result<Vec<ToolSet>, RunError> {
-    let cx = nowhere(clock);
+) -> Result<(Vec<ToolSet>, Vec<String>), RunError> {
+    let (cx, mut facts) = aside(clock);
     let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
         let needed = compilation.needed.contains(&ix);
         let cx = &cx;
@@ -81,15 +83,33 @@ pub(super) async fn open(
             }
         }
     });
+    let opening = join_all(opening);
+    tokio::pin!(opening);
+    let mut notes = Vec::new();
+    let mut keep = |envelope: Envelope| match envelope.kind {
+        // Each judge's tokens are verified for itself.
+        Kind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
+        _ => {}
+    };
+    let all = loop {
+        tokio::select! {
+            biased;
+            Some(envelope) = facts.recv() => keep(envelope),
+            all = &mut opening => break all,
+        }
+    };
+    while let Ok(envelope) = facts.try_recv() {
+        keep(envelope);
+    }
     let (mut sets, mut problems) = (Vec::new(), Vec::new());
-    for opened in join_all(opening).await {
+    for opened in all {
         match opened {
             Ok(set) => sets.push(set),
             Err(all) => problems.extend(all),
         }
     }
     if problems.is_empty() {
-        Ok(sets)
+        Ok((sets, notes))
     } else {
         Err(RunError::Usage(problems.join("\n")))
     }
@@ -194,9 +214,9 @@ pub(super) fn as_they_were(
 }
 
 /// Where facts of an opening go: no run is there yet.
-fn nowhere(clock: &Arc<dyn Clock>) -> CallCx {
-    let (to, _gone) = tokio::sync::mpsc::channel(1);
-    CallCx {
+fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<Envelope>) {
+    let (to, facts) = mpsc::channel(64);
+    let cx = CallCx {
         out: Emitter::new(
             to,
             Arc::new(MemoryBlobs::default()),
@@ -206,7 +226,8 @@ fn nowhere(clock: &Arc<dyn Clock>) -> CallCx {
         cancel: CancellationToken::new(),
         cell: CellIx(u32::MAX),
         turn: TurnIx(0),
-    }
+    };
+    (cx, facts)
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) redactor: Redactor,
     pub(super) permits: Arc<Permits>,
     pub(super) budget: Arc<Budget>,
+    /// What was noted while tools were opened, for people.
+    pub(super) notes: Vec<String>,
 }
 
 /// Compiles, opens, builds and names everything. `sending: false` asks for no keys.
@@ -50,8 +52,10 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, RunError> {
     let draft = Draft::of(workspace, registry, env, options)?;
     let frozen = draft.wanted().is_some();
-    let sets = opened::open(&draft.compilation, &draft.options.tools, clock, frozen).await?;
-    draft.build(env, clock, sending, &sets)
+    let opening = opened::open(&draft.compilation, &draft.options.tools, clock, frozen);
+    let (sets, notes) = opening.await?;
+    let prepared = draft.build(env, clock, sending, &sets)?;
+    Ok(Prepared { notes, ..prepared })
 }
 
 /// The same without opening any tool, for who only looks at which cells there are: requests and keys are not those of a
@@ -259,6 +263,7 @@ impl Draft {
             redactor,
             permits,
             budget,
+            notes: Vec::new(),
         })
     }
 }

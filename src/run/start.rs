@@ -39,6 +39,7 @@ pub async fn start(
         redactor,
         permits,
         budget,
+        notes,
     } = prepared;
     let run = header.run.clone();
     let files = workspace.recorded();
@@ -74,6 +75,9 @@ pub async fn start(
     // What its sources opened is closed with the last who holds them.
     let toolbox = options.tools.toolbox;
     let join = tokio::spawn(async move {
+        for text in notes {
+            core.emitter.send(Kind::Note { cell: None, text }).await;
+        }
         let driven = drive(&core, feed, &failed).await;
         let failure = core
             .failure

@@ -9,6 +9,7 @@
 
 mod auth;
 mod calling;
+mod claimed;
 mod fetch;
 mod html;
 mod json;
@@ -39,7 +40,7 @@ pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty;
 pub use names::names;
 pub(crate) use page::unshown_in;
-pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call};
+pub use prepare::{Arguments, check_schema, parse_arguments, prepare_call, unknown_tool};
 pub use resolve::{build, check, check_entry, open, open_one};
 pub use seen::Seen;
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::json::Node;
 use super::repair::{Repaired, repair};
 use super::{PreparedCall, Seen, ToolSet};
+use crate::diag::nearest;
 use crate::model::{Change, RawJson, Rejection};
 use crate::schema::Compiled;
 
@@ -196,19 +197,22 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> Prepar
 }
 
 fn unknown(set: &ToolSet, name: &str) -> Rejection {
-    let known: Vec<String> = set
-        .tools
-        .iter()
-        .map(|tool| format!("`{}`", tool.decl().name))
-        .collect();
-    let known = if known.is_empty() {
-        "none".to_owned()
-    } else {
-        known.join(", ")
+    let known = set.tools.iter().map(|tool| tool.decl().name.as_str());
+    unknown_tool(name, &known.collect::<Vec<_>>())
+}
+
+/// The rejection of a call of a tool that is not there, with those that are.
+pub fn unknown_tool(name: &str, known: &[&str]) -> Rejection {
+    let near = nearest(name, known.iter().copied());
+    let meant = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let known = match known.as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
     };
     Rejection {
         rule: "unknown_tool".to_owned(),
-        text: format!("Error: unknown tool `{name}`; available tools: {known}"),
+        text: format!("Error: unknown tool `{name}`{meant}; available tools: {known}"),
     }
 }
 
@@ -334,6 +338,15 @@ mod tests {
         assert_eq!(
             why,
             "Error parsing arguments for `t`: /a: must be at most 10 (got a number out of range); /b: must be a text (got -a number out of range)"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_told_which_one_is() {
+        let text = unknown_tool("fetch_ulr", &["fetch_url", "orders"]).text;
+        assert_eq!(
+            text,
+            "Error: unknown tool `fetch_ulr` (did you mean `fetch_url`?); available tools: `fetch_url`, `orders`"
         );
     }
 

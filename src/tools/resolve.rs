@@ -9,12 +9,13 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::auth::{self, Claims};
+use super::auth::Claims;
+use super::claimed::{claims, services_of};
 use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
 use crate::diag::nearest;
-use crate::event::{CallCx, Kind};
+use crate::event::CallCx;
 use crate::model::ToolUse;
 use crate::net::{Overrides, Resolver, SystemResolver};
 
@@ -134,7 +135,8 @@ async fn opened(
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
             },
-            Err(why) => problems.push(why),
+            Err(why) if why.contains(&format!("`{name}`")) => problems.push(why),
+            Err(why) => problems.push(format!("{name}: {why}")),
         }
     }
     if !problems.is_empty() {
@@ -150,46 +152,6 @@ async fn opened(
     }
     let claims = claims(&all, &deps.toolbox, &resolver(deps), cx).await;
     Ok(assembled(chosen, &found, &claims, &deps.toolbox))
-}
-
-/// What verified tokens claim, of the services that these tools ask for.
-async fn claims(
-    definitions: &[Arc<Definition>],
-    toolbox: &Toolbox,
-    resolver: &Arc<dyn Resolver>,
-    cx: &CallCx,
-) -> Claims {
-    let mut services: Vec<&str> = Vec::new();
-    for definition in definitions {
-        for service in services_of(definition, toolbox) {
-            if !services.contains(&service) {
-                services.push(service);
-            }
-        }
-    }
-    let services = services
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), Arc::clone(toolbox.auth.get(name)?))))
-        .collect();
-    let (claims, problems) = auth::verify(&services, &cx.clock, resolver).await;
-    for text in problems {
-        // The model is told that authentication is missing, a person why.
-        cx.out.send(Kind::Note { cell: None, text }).await;
-    }
-    claims
-}
-
-fn services_of<'t>(
-    definition: &'t Definition,
-    toolbox: &'t Toolbox,
-) -> impl Iterator<Item = &'t str> {
-    let about = toolbox.about.get(&definition.decl.name);
-    let of_params = about.into_iter().flat_map(|about| &about.services);
-    definition
-        .auth_required
-        .iter()
-        .chain(of_params)
-        .map(String::as_str)
 }
 
 /// What looks names up.

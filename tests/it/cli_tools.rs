@@ -60,10 +60,103 @@ fn a_rejected_call_says_by_which_rule_and_shows_what_was_read() {
 }
 
 #[test]
-fn a_tool_that_nothing_declares_is_a_usage_error_that_names_those_there_are() {
+fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
     let bench = Bench::new();
+    let output = bench.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = json(&output.stdout);
+    assert_eq!(report["outcome"], "rejected");
+    assert_eq!(report["rule"], "unknown_tool");
+    assert_eq!(report["canonical"], serde_json::json!({"a": 1}));
+    let error = report["error"].as_str().expect("text");
+    assert!(error.contains("did you mean `fetch_url`?"), "{error}");
     let output = bench.dicta(&["tool", "fetch_ulr", "{}"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("available tools: `fetch_url`"), "{text}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_folder_with_nothing_but_tools_is_enough_and_only_what_concerns_the_call_is_said() {
+    let bench = Bench::new();
+    bench.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
+    bench.write("sub/shop.db", "");
+    bench.write(
+        "sub/tools.yaml",
+        "\
+sources:
+  shop: { kind: sqlite, database: shop.db }
+tools:
+  find:
+    kind: sqlite-sql
+    source: shop
+    description: Finds
+    parameters: [{ name: q, type: string, description: what, allowedValues: [tea.*] }]
+    statement: select ? as q
+  plain:
+    kind: sqlite-sql
+    source: shop
+    description: Says one
+    statement: select 1 as one
+  bad:
+    kind: sqlite-sql
+    source: shop
+    description: Refused
+    parameters: [{ name: n, type: integer, description: n, default: 9, maxValue: 5 }]
+    statement: select ?
+",
+    );
+    let tool = |name: &str, arguments: &str| {
+        let output = bench.dicta(&["tool", name, arguments, "-w", "sub", "--format", "json"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), json(&output.stdout), said)
+    };
+    let (code, report, said) = tool("plain", "{}");
+    assert_eq!((code, said.as_str()), (Some(0), ""), "{report}");
+    let (code, _, said) = tool("find", r#"{"q":"tea"}"#);
+    assert_eq!(code, Some(0));
+    assert!(said.starts_with("warning: tools.yaml:8:"), "{said}");
+    let (code, report, _) = tool("bad", "{n: 1}");
+    assert_eq!((code, &report["rule"]), (Some(1), &Value::from("broken")));
+    assert_eq!(report["canonical"], serde_json::json!({"n": 1}));
+    let (code, report, said) = tool("plan", "{}");
+    assert_eq!(
+        (code, &report["rule"]),
+        (Some(1), &Value::from("unknown_tool"))
+    );
+    let error = report["error"].as_str().expect("text");
+    assert!(error.contains("did you mean `plain`?"), "{error}");
+    assert!(
+        said.contains("error") && !said.contains("warning"),
+        "{said}"
+    );
+
+    let output = bench.dicta(&["tools", "-w", "sub"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in [
+        "file, sqlite source shop · no judge has it",
+        "reads only",
+        "q  string, required, matching /tea.*/: what",
+        "✗ broken: tools.yaml:",
+        "! tools.yaml:8:",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn of_a_tools_file_that_cannot_be_read_nothing_is_said_to_be_unknown() {
+    let bench = Bench::new();
+    bench.workspace(
+        "tools: [tools.yaml]\njudges:\n  j: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [find] }\n",
+        "  - { id: a, type: contains, params: { patterns: [x] } }\n",
+    );
+    bench.write("tools.yaml", "tools: [\n");
+    let output = bench.dicta(&["check"]);
     assert_eq!(output.status.code(), Some(2));
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("did you mean `fetch_url`?"), "{text}");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("tools.yaml:1:8"), "{told}");
+    assert!(!told.contains("unknown tool"), "{told}");
 }

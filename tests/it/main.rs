@@ -22,3 +22,4 @@ mod rubrics;
 mod screen;
 mod selftest;
 mod tools_yaml;
+mod tool_calls;

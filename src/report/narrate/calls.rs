@@ -89,11 +89,7 @@ impl<W: Write> Narrator<W> {
         };
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {
-            Piece::Text(text) => text
-                .lines()
-                .find(|l| !l.trim().is_empty())
-                .unwrap_or("")
-                .to_owned(),
+            Piece::Text(text) => gist(text),
             Piece::Blob(_) => "a long text".to_owned(),
         };
         let mark = if answer.is_error { "✗" } else { "←" };
@@ -103,6 +99,24 @@ impl<W: Write> Narrator<W> {
             &format!("{}{cut} {from}: {}", size(answer.bytes), shorten(&text)),
         )
     }
+}
+
+/// The first line that says something; of pretty JSON, its first lines on one.
+fn gist(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    if !matches!(first, "{" | "[") {
+        return first.to_owned();
+    }
+    let mut gist = first.to_owned();
+    for line in lines {
+        gist.push(' ');
+        gist.push_str(line);
+        if gist.len() > 4 * EXCERPT {
+            break;
+        }
+    }
+    gist
 }
 
 /// What was changed, each with its place.
@@ -153,6 +167,12 @@ mod tests {
         narrator.finish().expect("to memory");
         drop(narrator);
         String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn pretty_json_is_told_by_what_is_in_it() {
+        assert_eq!(gist("\n  a page\nmore"), "  a page".trim());
+        assert_eq!(gist("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
     }
 
     fn change(path: &str, what: &str) -> Change {

@@ -51,6 +51,14 @@ impl AuthService {
             TokenFrom::Env(_, None) | TokenFrom::File(_) => Vec::new(),
         }
     }
+
+    /// How somebody gives it a token.
+    pub fn advice(&self) -> String {
+        match &self.token {
+            TokenFrom::Env(name, _) => format!("put one into {name}"),
+            TokenFrom::File(path) => format!("write one to {}", path.display()),
+        }
+    }
 }
 
 impl fmt::Debug for AuthService {

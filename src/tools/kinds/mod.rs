@@ -99,6 +99,8 @@ pub trait Work: Send + Sync {
     fn refuses(&self, _values: &RawJson) -> Option<String> {
         None
     }
+    /// Told once, before anything else: what the tool is called.
+    fn named(&self, _tool: &str) {}
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
     /// again is [`Answer::transient`].
     fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;

@@ -113,6 +113,10 @@ impl Work for PostgresSql {
         !self.source.is_writable()
     }
 
+    fn named(&self, tool: &str) {
+        self.query.named(tool);
+    }
+
     fn call<'a>(
         &'a self,
         prepared: &'a Prepared,

@@ -138,6 +138,10 @@ impl Work for SqliteSql {
         !self.source.writable
     }
 
+    fn named(&self, tool: &str) {
+        self.query.named(tool);
+    }
+
     fn call<'a>(
         &'a self,
         prepared: &'a Prepared,

@@ -48,7 +48,7 @@ pub(super) fn define(entry: &Entry, around: &Around<'_>) -> (Definition, About, 
         broken: Vec::new(),
         is_whole: false,
     };
-    let (mut definition, about) = reading.definition();
+    let (mut definition, mut about) = reading.definition();
     let Reading {
         fields,
         mut broken,
@@ -62,6 +62,8 @@ pub(super) fn define(entry: &Entry, around: &Around<'_>) -> (Definition, About, 
     let errors = found.iter().filter(|d| d.severity == Severity::Error);
     definition.broken = errors.map(ToString::to_string).collect();
     definition.broken.append(&mut broken);
+    let lints = found.iter().filter(|d| d.severity != Severity::Error);
+    about.lints = lints.map(ToString::to_string).collect();
     (definition, about, found)
 }
 
@@ -155,6 +157,9 @@ impl Reading<'_> {
         self.unsupported();
         if let (Some(kind), Some(source)) = (&kind, source) {
             definition.work = source.tool(kind, &mut self.fields, &input);
+            if let Some(work) = &definition.work {
+                work.named(name);
+            }
             self.is_whole = true;
         }
         definition.input = input;
@@ -163,6 +168,7 @@ impl Reading<'_> {
             About {
                 source: source_name,
                 services,
+                lints: Vec::new(),
             },
         )
     }

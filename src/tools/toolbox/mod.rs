@@ -56,6 +56,8 @@ pub struct Toolbox {
     pub secrets: Vec<String>,
     /// The files it was read from, with written secrets starred out: what is recorded of them.
     pub recorded: Vec<(PathBuf, Arc<str>)>,
+    /// A file could not be read at all: what it declares is not known.
+    pub unread: bool,
 }
 
 /// Where a tool of a file belongs.
@@ -65,6 +67,8 @@ pub struct About {
     pub source: String,
     /// Auth services it asks for: those of which one must be verified, and those whose claims fill a parameter.
     pub services: Vec<String>,
+    /// What its author should look at, one line each with its place; no reason not to use it.
+    pub lints: Vec<String>,
 }
 
 /// A tool as its file declares it.

@@ -84,6 +84,7 @@ impl Reader {
         let mut starred = Vec::new();
         match yaml::read_all(&filled.text, path) {
             Err(found) => {
+                self.toolbox.unread = true;
                 let home = found.into_iter().map(|p| filled.led_home(p, &shown));
                 self.problems.extend(home);
             }
@@ -164,7 +165,10 @@ impl Reader {
         };
         let mut definitions = Vec::new();
         for entry in of(entries, Section::Tool) {
-            let (definition, about, found) = define(entry, &around);
+            let (definition, mut about, found) = define(entry, &around);
+            for line in &mut about.lints {
+                *line = self.scrubbed(line);
+            }
             self.toolbox.about.insert(entry.name.clone(), about);
             self.problems.extend(found);
             definitions.push((entry, definition));

@@ -218,7 +218,12 @@ pub(crate) fn moved(report: &Report, glyphs: &Glyphs) -> String {
             None => "nothing judged yet".to_owned(),
         },
         [] => report.rest.clone().unwrap_or_else(|| {
-            "nothing to judge again: only comments or layout changed".to_owned()
+            let why = if is_of_tools(report) {
+                "no verdict stands on what changed"
+            } else {
+                "only comments or layout changed"
+            };
+            format!("nothing to judge again: {why}")
         }),
         [flip] => {
             let sides = format!(
@@ -330,6 +335,17 @@ pub(crate) fn costs(judges: &[String], focused: bool) -> String {
     }
 }
 
+/// Whether a file of tools is among them: what its sources do may have changed though no verdict used them.
+fn is_of_tools(report: &Report) -> bool {
+    let base = report.base.as_ref();
+    base.is_some_and(|base| any_of(&report.files, &base.tools.recorded))
+}
+
+fn any_of(files: &[Edited], tools: &[(PathBuf, Arc<str>)]) -> bool {
+    let mut files = files.iter();
+    files.any(|file| tools.iter().any(|(path, _)| path.ends_with(&file.path)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,6 +419,9 @@ mod tests {
             summary(&comment),
             "saved x.yaml and 1 more: nothing to judge again: only comments or layout changed"
         );
+        let tools = [(PathBuf::from("b.yaml"), Arc::from(""))];
+        assert!(any_of(&comment.files, &tools));
+        assert!(!any_of(&comment.files[..1], &tools));
         let paused = Report {
             paused: true,
             touched: vec!["x/y".into()],

@@ -45,6 +45,11 @@ pub(in crate::workspace) fn read(
         let is_known = tool.name == SERVER
             || known.contains(&tool.name)
             || deps.toolbox.sources.contains_key(&tool.name);
+        if !is_known && deps.toolbox.unread {
+            // It may stand in the file that could not be read, which was told.
+            is_good = false;
+            continue;
+        }
         if !is_known {
             let (message, help) = unknown(&tool.name, &known);
             let problem = Diagnostic::error("tools", &doc.path, message);

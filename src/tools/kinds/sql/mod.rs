@@ -76,7 +76,11 @@ impl Tools {
     pub(super) fn fixed(&self) -> Vec<(String, std::sync::Arc<Query>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
-            .filter_map(|(name, query)| Some((name.clone(), query.upgrade()?)))
+            .filter_map(|(name, query)| Some((name, query.upgrade()?)))
+            .map(|(name, query)| match query.tool() {
+                "" => (name.clone(), query),
+                tool => (tool.to_owned(), query),
+            })
             .filter(|(_, query)| query.fixed().is_some())
             .collect()
     }

@@ -1,0 +1,310 @@
+//! The error contract on the built program: tools of a file, a scripted model, and what the recorded run says of each call.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Bench, text};
+use crate::support::wire::{Dialect, Reply, WireServer};
+
+const TOOLS: &str = "\
+sources:
+  shop: { kind: sqlite, database: shop.db }
+tools:
+  order:
+    kind: sqlite-sql
+    source: shop
+    description: An order by its number
+    parameters: [{ name: id, type: integer, description: its number, minValue: 1 }]
+    statement: select ? as id, 'tea' as what
+  lenient:
+    kind: sqlite-sql
+    source: shop
+    coerce: true
+    description: As order, but takes texts
+    parameters: [{ name: id, type: integer, description: its number }]
+    statement: select ? as id
+  later:
+    kind: sqlite-sql
+    source: shop
+    after: [order]
+    maxCalls: 1
+    description: After an order
+    parameters: [{ name: n, type: integer, description: which, default: 0 }]
+    statement: select ? as n
+  fails:
+    kind: sqlite-sql
+    source: shop
+    description: Always fails
+    parameters: [{ name: text, type: string, description: some JSON }]
+    statement: select json_extract(?, '$.a') as x
+";
+
+/// A workspace with these tools, and a judge of this dialect who says this.
+fn bench(dialect: Dialect, turns: Vec<Reply>) -> (Bench, WireServer) {
+    let mut replies = turns;
+    replies.push(Reply::verdict(
+        json!({"citations": [], "reasoning": "seen", "passed": true, "score": 1.0}),
+    ));
+    let server = WireServer::scripted(dialect, replies);
+    let provider = match dialect {
+        Dialect::Openai => "openai",
+        Dialect::Gemini => "gemini",
+        Dialect::Anthropic => "anthropic",
+        Dialect::Responses => "openai-responses",
+    };
+    let bench = Bench::new();
+    bench.workspace(
+        &format!(
+            "tools: [tools.yaml]\njudges:\n  j: {{ provider: {provider}, base_url: '{}', model: m, api_key_file: key, tools: [order, lenient, later, fails] }}\n",
+            server.base_url()
+        ),
+        "  - { id: a, type: llm_judge_session, judge: j, params: { criteria: It is fine, min_score: 0.5 } }\n",
+    );
+    bench.write("tools.yaml", TOOLS);
+    bench.write(
+        "t.jsonl",
+        "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
+    );
+    let key = bench.write("key", "sk-test-4711-abcdef");
+    private(&key);
+    private(&database(&bench));
+    (bench, server)
+}
+
+#[cfg(unix)]
+fn private(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(path, mode).expect("ours");
+}
+
+#[cfg(not(unix))]
+fn private(_: &std::path::Path) {}
+
+/// SQLite takes an empty file for an empty database.
+fn database(bench: &Bench) -> std::path::PathBuf {
+    bench.write("shop.db", "")
+}
+
+/// What the newest run says of each call, by turn and number: `received repaired validated started finished`.
+fn told(bench: &Bench) -> BTreeMap<(u64, u64), Vec<(String, Value)>> {
+    let runs = bench.path().join("runs");
+    let run = std::fs::read_dir(runs).expect("runs");
+    let run = run.flatten().map(|entry| entry.path()).max();
+    let events = run.expect("a run").join("events.jsonl");
+    let events = std::fs::read_to_string(events).expect("events");
+    let mut told = BTreeMap::new();
+    for line in events.lines() {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        let tool = &event["kind"]["tool"];
+        let Some(fact) = tool["fact"].as_object() else {
+            if let Some(word) = tool["fact"].as_str() {
+                push(&mut told, tool, word, &Value::Null);
+            }
+            continue;
+        };
+        for (word, what) in fact {
+            push(&mut told, tool, word, what);
+        }
+    }
+    told
+}
+
+fn push(
+    told: &mut BTreeMap<(u64, u64), Vec<(String, Value)>>,
+    tool: &Value,
+    word: &str,
+    what: &Value,
+) {
+    let number = |key: &str| tool[key].as_u64().expect("a number");
+    let call = told.entry((number("turn"), number("call"))).or_default();
+    call.push((word.to_owned(), what.clone()));
+}
+
+fn words(facts: &[(String, Value)]) -> String {
+    let words: Vec<&str> = facts.iter().map(|(word, _)| word.as_str()).collect();
+    words.join(" ")
+}
+
+fn run(bench: &Bench) {
+    let out = bench.dicta(&["run", "-q", "--no-cache"]);
+    assert_eq!(
+        out.status.code(),
+        Some(0),
+        "{}{}",
+        text(&out.stdout),
+        text(&out.stderr)
+    );
+}
+
+#[test]
+fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
+    let turn = Reply::raw_call("order", r#"{"id":1}"#)
+        .and_raw_call("order", "{'id': 2,}")
+        .and_raw_call("order", r#"{ "id": 1 }"#)
+        .and_raw_call("lenient", r#"{"id":"5"}"#)
+        .and_raw_call("ordr", "{}")
+        .and_raw_call("order", "no JSON at all")
+        .and_raw_call("order", "[1]")
+        .and_raw_call("order", r#"{"id":0,"x":1}"#)
+        .and_raw_call("fails", r#"{"text":"{"}"#);
+    let second = Reply::raw_call("later", "{}").and_raw_call("order", r#"{"id":1}"#);
+    let (bench, server) = bench(
+        Dialect::Openai,
+        vec![turn, second, Reply::raw_call("later", "{n: 1}")],
+    );
+    run(&bench);
+    let told = told(&bench);
+    let of = |turn, call| words(&told[&(turn, call)]);
+    let ran = "received validated started finished";
+    let repaired = "received repaired validated started finished";
+    assert_eq!(of(0, 0), ran);
+    assert_eq!(of(0, 1), repaired);
+    assert_eq!(of(0, 2), repaired, "spelling is rewritten too");
+    assert_eq!(of(0, 3), ran);
+    assert_eq!(of(0, 4), "received rejected");
+    assert_eq!(of(0, 5), "received rejected");
+    assert_eq!(of(0, 6), "received rejected");
+    assert_eq!(of(0, 7), "received rejected");
+    assert_eq!(of(0, 8), ran);
+    assert_eq!(of(1, 0), ran);
+    assert_eq!(of(1, 1), ran);
+    assert_eq!(of(2, 0), "received repaired rejected");
+
+    let fact = |turn, call, word: &str| {
+        let facts = &told[&(turn, call)];
+        let found = facts.iter().find(|(one, _)| one == word);
+        found.map(|(_, what)| what.clone()).expect("told")
+    };
+    assert_eq!(fact(0, 1, "repaired")["canonical"], json!({"id": 2}));
+    assert_eq!(fact(0, 2, "finished")["source"]["same_trace"]["call"], 0);
+    assert_eq!(fact(1, 1, "finished")["source"]["same_trace"]["turn"], 0);
+    assert_eq!(fact(0, 3, "validated")["values"], json!({"id": 5}));
+    assert!(
+        !fact(0, 3, "validated")["coerced"]
+            .as_array()
+            .expect("changes")
+            .is_empty()
+    );
+    for (call, rule) in [
+        (4, "unknown_tool"),
+        (5, "parse"),
+        (6, "parse"),
+        (7, "parameters"),
+    ] {
+        assert_eq!(fact(0, call, "rejected")["rule"], rule, "call {call}");
+    }
+    assert_eq!(fact(2, 0, "rejected")["rule"], "max_calls");
+
+    // What was recorded is what the model was told, in call order.
+    let back = server.requests()[1].json();
+    let messages = back["messages"].as_array().expect("messages").clone();
+    let results: Vec<&Value> = messages.iter().filter(|m| m["role"] == "tool").collect();
+    assert_eq!(results.len(), 9);
+    for (call, result) in (0..).zip(&results) {
+        let said = result["content"].as_str().expect("text");
+        if let Some((_, rejected)) = told[&(0, call)].iter().find(|(word, _)| word == "rejected") {
+            assert_eq!(rejected["text"], said);
+        }
+    }
+    let said = |call: usize| results[call]["content"].as_str().expect("text");
+    assert!(said(4).contains("did you mean `order`?"), "{}", said(4));
+    assert!(
+        said(7).contains("id") && said(7).contains('x'),
+        "{}",
+        said(7)
+    );
+    assert!(said(8).starts_with("Error: "), "{}", said(8));
+    let sent = messages.iter().find(|m| m["role"] == "assistant");
+    let calls = &sent.expect("its own turn")["tool_calls"];
+    assert_eq!(calls[0]["function"]["arguments"], r#"{"id":1}"#);
+    assert_eq!(calls[1]["function"]["arguments"], r#"{"id":2}"#);
+}
+
+#[test]
+fn a_call_that_was_no_json_is_sent_back_as_it_was_read_and_one_that_cannot_be_read_as_nothing() {
+    for dialect in [Dialect::Openai, Dialect::Anthropic, Dialect::Responses] {
+        let turn = Reply::raw_call("order", "{'id': 2,}")
+            .and_raw_call("order", "{id: 0}")
+            .and_raw_call("order", "no JSON at all");
+        // The server answers 500 to any past call whose arguments are no JSON.
+        let (bench, server) = bench(dialect, vec![turn]);
+        run(&bench);
+        let back = server.requests()[1].json();
+        let sent: Vec<Value> = match dialect {
+            Dialect::Openai => {
+                let messages = back["messages"].as_array().expect("messages");
+                let own = messages.iter().find(|m| m["role"] == "assistant");
+                let calls = own.expect("its turn")["tool_calls"].as_array().cloned();
+                let calls = calls.expect("calls").into_iter();
+                calls.map(|c| parsed(&c["function"]["arguments"])).collect()
+            }
+            Dialect::Anthropic => {
+                let messages = back["messages"].as_array().expect("messages");
+                let own = messages.iter().find(|m| m["role"] == "assistant");
+                let parts = own.expect("its turn")["content"].as_array().cloned();
+                let parts = parts.expect("parts").into_iter();
+                parts
+                    .filter(|part| part["type"] == "tool_use")
+                    .map(|part| part["input"].clone())
+                    .collect()
+            }
+            _ => {
+                let items = back["input"].as_array().expect("items").iter();
+                items
+                    .filter(|item| item["type"] == "function_call")
+                    .map(|item| parsed(&item["arguments"]))
+                    .collect()
+            }
+        };
+        assert_eq!(
+            sent,
+            [json!({"id": 2}), json!({"id": 0}), json!({})],
+            "{dialect:?}"
+        );
+    }
+}
+
+fn parsed(text: &Value) -> Value {
+    serde_json::from_str(text.as_str().expect("text")).expect("JSON")
+}
+
+#[test]
+fn another_statement_is_judged_anew_and_the_same_one_is_not() {
+    let (bench, server) = bench(Dialect::Openai, Vec::new());
+    let server_says = |_: &crate::support::wire::Request| {
+        Reply::verdict(json!({"citations": [], "reasoning": "r", "passed": true, "score": 1.0}))
+    };
+    drop(server);
+    let server = WireServer::answering(Dialect::Openai, server_says);
+    let config = std::fs::read_to_string(bench.path().join("dicta.yaml")).expect("written");
+    let old = config.find("base_url: '").expect("there") + "base_url: '".len();
+    let end = old + config[old..].find('\'').expect("there");
+    let config = format!("{}{}{}", &config[..old], server.base_url(), &config[end..]);
+    bench.write("dicta.yaml", &config);
+    let asked = || {
+        let out = bench.dicta(&["run", "-q"]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        server.requests().len()
+    };
+    assert_eq!(asked(), 1);
+    assert_eq!(asked(), 1, "nothing changed");
+    for (change, with) in [
+        ("'tea' as what", "'pot' as what"),
+        ("An order by its number", "An order, by its number"),
+        ("coerce: true", "coerce: false"),
+        ("minValue: 1", "minValue: 2"),
+    ] {
+        let before = server.requests().len();
+        let tools = std::fs::read_to_string(bench.path().join("tools.yaml")).expect("written");
+        bench.write("tools.yaml", &tools.replace(change, with));
+        assert_eq!(asked(), before + 1, "{with}");
+        assert_eq!(asked(), before + 1, "{with}, again");
+    }
+    // A comment is no change.
+    let tools = std::fs::read_to_string(bench.path().join("tools.yaml")).expect("written");
+    bench.write("tools.yaml", &format!("# shop\n{tools}"));
+    let before = server.requests().len();
+    assert_eq!(asked(), before);
+}
