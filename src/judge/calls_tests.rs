@@ -30,7 +30,7 @@ async fn told(bench: &Bench, turns: &[&[(&str, &str)]]) -> Vec<String> {
 
 /// received → repaired? → ( validated → started → hop* → finished ) | rejected, for every call.
 fn assert_lawful(facts: &[Kind]) {
-    let mut calls: std::collections::BTreeMap<(u16, u16), String> = Default::default();
+    let mut calls = std::collections::BTreeMap::<(u16, u16), String>::new();
     for kind in facts {
         let Kind::Tool {
             turn, call, fact, ..

@@ -297,7 +297,7 @@ mod tests {
             .into_iter()
             .collect();
         let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
-        assert_eq!(of("find", Some(&two)), [two.clone()]);
+        assert_eq!(of("find", Some(&two)), std::slice::from_ref(&two));
         assert_eq!(of("find", None), [one, two.clone()]);
         let three = Digest::of(b"SELECT 3");
         assert_eq!(of("find", Some(&three)), []);

@@ -78,7 +78,7 @@ fn written(fields: &mut Fields<'_>) -> Vec<(String, String)> {
                 let at = format!("tools/{index}");
                 match item {
                     Value::String(text) if !text.trim().is_empty() => {
-                        texts.push((text.clone(), at))
+                        texts.push((text.clone(), at));
                     }
                     other => {
                         let got = describe(other);

@@ -51,7 +51,13 @@ pub(crate) fn load(folder: &Path) -> Vec<Page> {
             .to_owned(),
         path: entry.url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
         content_type: match &entry.file {
-            Some(file) if file.ends_with(".json") => "application/json",
+            Some(file)
+                if std::path::Path::new(file)
+                    .extension()
+                    .is_some_and(|end| end == "json") =>
+            {
+                "application/json"
+            }
             _ => "text/html; charset=utf-8",
         },
         status: entry.status,

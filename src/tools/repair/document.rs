@@ -45,7 +45,7 @@ impl Mender<'_> {
             }
             _ => {
                 self.note(Kind::Around);
-                if !self.to_next_object() {
+                if !self.seek_object() {
                     return Err("it holds no JSON object".to_owned());
                 }
                 let object = self.value(Place::Top)?;
@@ -119,7 +119,7 @@ impl Mender<'_> {
     }
 
     /// Goes to what may be an object. `{name}` in prose is none.
-    fn to_next_object(&mut self) -> bool {
+    fn seek_object(&mut self) -> bool {
         while let Some(at) = self.rest().find('{') {
             self.at += at;
             let inside = &self.rest()[1..];
@@ -150,7 +150,7 @@ impl Mender<'_> {
                 self.blanks();
             }
             let behind = self.at;
-            let more = self.to_next_object();
+            let more = self.seek_object();
             let between = if more {
                 &self.text[behind..self.at]
             } else {

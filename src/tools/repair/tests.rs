@@ -3,6 +3,8 @@
 //! A case is a paragraph: `<` the text (several lines are one text), then `>` its canonical form or `!` a part of the
 //! refusal, `~` each change, `closed` and `twice` where they are true. `␉`, `␍`, `␀` and `␛` stand for what they show.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -103,7 +105,7 @@ fn every_case_of_the_tables_has_its_outcome() {
                     ),
                     Err(why) => format!("! {}", why.text),
                 };
-                wrong += &format!("{name}: {case:#?}\n{got}\n\n");
+                write!(wrong, "{name}: {case:#?}\n{got}\n\n").expect("a text takes it");
             }
         }
     }

@@ -127,8 +127,8 @@ impl Mender<'_> {
         }
         let in_object = self.within(Open::Object);
         match c {
-            '}' if in_object => self.closes_before_bracket(rest, self.open.len() == 1),
-            ']' if self.within(Open::List) => self.closes_before_bracket(rest, false),
+            '}' if in_object => closes_before_bracket(rest, self.open.len() == 1),
+            ']' if self.within(Open::List) => closes_before_bracket(rest, false),
             // Instead of the other bracket.
             ']' if in_object => is_end(&rest[1 + blank_len(&rest[1..])..]),
             '+' => Quote::open(rest[1..].trim_start_matches(is_blank)).is_some(),
@@ -145,26 +145,6 @@ impl Mender<'_> {
             },
             _ => place == Place::Value && after[..gap].contains('\n') && key_word(rest),
         }
-    }
-
-    fn closes_before_bracket(&self, rest: &str, outermost: bool) -> bool {
-        let after = &rest[1..];
-        let gap = blank_len(after);
-        let next = &after[gap..];
-        let Some(c) = next.chars().next() else {
-            return true;
-        };
-        if Quote::open(next).is_some() {
-            return key_in_quotes(next) || after[..gap].contains('\n');
-        }
-        outermost
-            || is_comma(c)
-            || matches!(c, '}' | ']' | '{' | '[')
-            || is_end(next)
-            || is_comment(next)
-            || token_len(next).is_some()
-            || after[..gap].contains('\n')
-            || key_word(next)
     }
 
     fn closes_before_comma(&self, next: &str, place: Place) -> bool {
@@ -271,16 +251,13 @@ impl Mender<'_> {
             .then(|| unit(&rest[6..]))
             .flatten();
         let units = [Some(first), second];
-        match char::decode_utf16(units.into_iter().flatten()).next() {
-            Some(Ok(c)) => {
-                out.push(c);
-                self.at += 6 * c.len_utf16();
-            }
-            _ => {
-                self.note(Kind::Surrogate);
-                out.push('\u{fffd}');
-                self.at += 6;
-            }
+        if let Some(Ok(c)) = char::decode_utf16(units.into_iter().flatten()).next() {
+            out.push(c);
+            self.at += 6 * c.len_utf16();
+        } else {
+            self.note(Kind::Surrogate);
+            out.push('\u{fffd}');
+            self.at += 6;
         }
         true
     }
@@ -332,4 +309,25 @@ fn unended_key(text: &str) -> Option<usize> {
             .trim_start_matches(is_colon)
             .starts_with([' ', '"', '\'']))
     .then_some(at)
+}
+
+/// Whether a quote before the bracket that `rest` begins with ends its text.
+fn closes_before_bracket(rest: &str, outermost: bool) -> bool {
+    let after = &rest[1..];
+    let gap = blank_len(after);
+    let next = &after[gap..];
+    let Some(c) = next.chars().next() else {
+        return true;
+    };
+    if Quote::open(next).is_some() {
+        return key_in_quotes(next) || after[..gap].contains('\n');
+    }
+    outermost
+        || is_comma(c)
+        || matches!(c, '}' | ']' | '{' | '[')
+        || is_end(next)
+        || is_comment(next)
+        || token_len(next).is_some()
+        || after[..gap].contains('\n')
+        || key_word(next)
 }

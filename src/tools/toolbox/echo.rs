@@ -35,6 +35,7 @@ struct Echo {
 #[derive(Debug)]
 struct Says(String);
 
+#[expect(clippy::unnecessary_wraps, reason = "its type is `ReadSource`")]
 fn read(fields: &mut Fields<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn Source>> {
     fields.text("password");
     fields.mapping("headers");

@@ -128,7 +128,7 @@ fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry
             }
             (_, Value::Null) => {}
             (Some((.., None)), _) => {
-                problems.warning(doc.key_span(&at), "unsupported", passed(key))
+                problems.warning(doc.key_span(&at), "unsupported", passed(key));
             }
             (Some((.., Some(section))), Value::Object(entries)) => {
                 for (name, value) in entries {

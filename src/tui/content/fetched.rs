@@ -214,19 +214,17 @@ fn unshown<'a>(
 ) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
     let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
     let key = unshown_key(&raw.hash.0, name);
-    match ink.model.texts.looks.get(&key) {
-        Some(looks) => looks.as_ref().map(|looks| looks.as_slice()),
-        None => {
-            ink.wanted.unshown.push(Unshown {
-                key,
-                raw: raw.clone(),
-                url: url.map(str::to_owned),
-                content_type: answer.content_type.clone(),
-                text: Arc::from(text),
-            });
-            None
-        }
+    if let Some(looks) = ink.model.texts.looks.get(&key) {
+        return looks.as_ref().map(|looks| looks.as_slice());
     }
+    ink.wanted.unshown.push(Unshown {
+        key,
+        raw: raw.clone(),
+        url: url.map(str::to_owned),
+        content_type: answer.content_type.clone(),
+        text: Arc::from(text),
+    });
+    None
 }
 
 /// What a person who reads the page does not see of it, counted.

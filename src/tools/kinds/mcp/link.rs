@@ -93,17 +93,15 @@ impl Link {
     }
 
     /// A failure as everybody may see it: with the source's name, short, without secrets, on one line.
-    fn said(&self, failure: Failure) -> Failure {
+    fn said(&self, mut failure: Failure) -> Failure {
         let mut text = visible(&failure.text, false).into_owned();
         if text.len() > MAX_ERROR {
             text.truncate(text.floor_char_boundary(MAX_ERROR));
             text.push('…');
         }
         let text = self.redactor.redact(&text).unwrap_or(text);
-        Failure {
-            text: format!("MCP server `{}`: {text}", self.name),
-            ..failure
-        }
+        failure.text = format!("MCP server `{}`: {text}", self.name);
+        failure
     }
 
     /// The connection, opened if there is none that lives.

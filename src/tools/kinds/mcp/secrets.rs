@@ -38,9 +38,8 @@ impl Settings {
                     program
                         .hidden_args()
                         .into_iter()
-                        .filter_map(|(arg, hidden)| {
-                            hidden.then(|| arg.rsplit('=').next().unwrap_or_default().to_owned())
-                        }),
+                        .filter(|(_, hidden)| *hidden)
+                        .map(|(arg, _)| arg.rsplit('=').next().unwrap_or_default().to_owned()),
                 );
                 found
             }

@@ -369,17 +369,15 @@ fn duration(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
         Value::String(text) => in_seconds(text.trim()),
         _ => None,
     };
-    match seconds.filter(|s| *s > 0.0 && *s <= LONGEST) {
-        Some(seconds) => Millis::from_secs_f64(seconds).max(Millis(1)),
-        None => {
-            let got = describe(&value);
-            keys.tell(
-                key,
-                format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
-            );
-            usual
-        }
+    if let Some(seconds) = seconds.filter(|s| *s > 0.0 && *s <= LONGEST) {
+        return Millis::from_secs_f64(seconds).max(Millis(1));
     }
+    let got = describe(&value);
+    keys.tell(
+        key,
+        format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
+    );
+    usual
 }
 
 fn in_seconds(text: &str) -> Option<f64> {
@@ -399,12 +397,11 @@ fn texts(keys: &mut dyn Keys, key: &'static str, list: &Value) -> Vec<String> {
     };
     let mut read = Vec::with_capacity(items.len());
     for item in items {
-        match plain(item) {
-            Some(text) => read.push(text),
-            None => {
-                let got = describe(item);
-                keys.tell(key, format!("{key} must hold texts (got {got})"));
-            }
+        if let Some(text) = plain(item) {
+            read.push(text);
+        } else {
+            let got = describe(item);
+            keys.tell(key, format!("{key} must hold texts (got {got})"));
         }
     }
     read

@@ -1,5 +1,6 @@
 //! The small server over streamable HTTP, in memory: rmcp's client on a way out that leads nowhere.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::{StreamExt as _, stream};
@@ -15,13 +16,16 @@ enum Style {
     Events,
 }
 
+/// A request: its method, and its headers.
+type Asked = (String, Vec<(String, String)>);
+
 /// The server, and what passed the way.
 struct Served {
     server: Mutex<Server>,
     style: Style,
     /// Counts sessions; the newest is the one that lives.
     session: AtomicU32,
-    asked: Mutex<Vec<(String, Vec<(String, String)>)>>,
+    asked: Mutex<Vec<Asked>>,
     /// Replies that stand in for the server's, for calls of tools.
     instead: Mutex<Vec<(u16, &'static str)>>,
 }
@@ -89,7 +93,8 @@ impl Served {
             Style::Events => {
                 let mut body = ": hello\r\n\r\n".to_owned();
                 for answer in &answers {
-                    body.push_str(&format!("event: message\r\ndata: {answer}\r\n\r\n"));
+                    write!(body, "event: message\r\ndata: {answer}\r\n\r\n")
+                        .expect("a text takes it");
                 }
                 ("text/event-stream; charset=utf-8", body)
             }

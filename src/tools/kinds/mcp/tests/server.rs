@@ -201,10 +201,13 @@ pub(super) fn live(kind: &str) {
     }
     if kind == "stubborn" {
         std::thread::spawn(ignore_the_end);
-        std::process::Command::new("sleep")
-            .arg("1000")
-            .spawn()
-            .unwrap();
+        // Nobody waits for it: it is what dicta has to end.
+        drop(
+            std::process::Command::new("sleep")
+                .arg("1000")
+                .spawn()
+                .unwrap(),
+        );
     }
     let mut server = Server::default();
     for line in std::io::stdin().lock().lines() {
