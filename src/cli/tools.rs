@@ -193,6 +193,14 @@ async fn patiently(
     }
 }
 
+/// An entry that only names a tool.
+fn plain(name: &str) -> ToolUse {
+    ToolUse {
+        name: name.to_owned(),
+        settings: indexmap::IndexMap::new(),
+    }
+}
+
 impl Row {
     fn new(decl: ToolDecl, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         let has = |judge: &&JudgeConfig| {
@@ -397,13 +405,6 @@ fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plain(name: &str) -> ToolUse {
-        ToolUse {
-            name: name.to_owned(),
-            settings: indexmap::IndexMap::new(),
-        }
-    }
 
     fn decl() -> ToolDecl {
         ToolDecl {
