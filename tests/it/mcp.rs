@@ -141,10 +141,13 @@ fn a_server_finds_no_key_and_runs_where_its_file_is() {
 #[test]
 fn a_judge_calls_it_and_the_trace_tells_every_step() {
     let wire = WireServer::openai(vec![
-        Reply::raw_call("echo", "{'text': 'x',}").and_raw_call("echo", r#"{"text":5}"#),
+        Reply::raw_call("my_echo", "{'text': 'x',}").and_raw_call("my_echo", r#"{"text":5}"#),
         Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON")),
     ]);
-    let own = serde_json::from_str::<Value>(&as_server("plain", &json!({"allow": ["echo"]})));
+    let own = serde_json::from_str::<Value>(&as_server(
+        "plain",
+        &json!({"allow": ["echo"], "prefix": "my_"}),
+    ));
     let mut own = own.expect("JSON");
     own.as_object_mut().expect("an object").remove("kind");
     let judges = format!(
@@ -155,7 +158,7 @@ fn a_judge_calls_it_and_the_trace_tells_every_step() {
     let run = bench.dicta(&["run", "--where", "transcript:two"]);
     assert_eq!(
         wire.requests()[0].tools(),
-        ["echo", "submit_verdict"],
+        ["my_echo", "submit_verdict"],
         "{}",
         told(&run)
     );
