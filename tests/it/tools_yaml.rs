@@ -140,7 +140,7 @@ fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
     assert_eq!(report["outcome"], "error", "it was started: {report}");
     assert_eq!(
         report["values"].to_string(),
-        r#"{"f":1.0,"l":[1,2],"n":1,"w":null}"#
+        r#"{"n":1,"f":1.0,"l":[1,2],"w":null}"#
     );
     let (code, report) = tried(&bench, "t", r#"{"n":3,"f":2.5,"l":[1,"x"],"w":"blue"}"#);
     assert_eq!((code, &report["rule"]), (Some(1), &"parameters".into()));
