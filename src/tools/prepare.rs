@@ -120,7 +120,10 @@ pub(super) fn check_written(
         return checked(name, vec![(String::new(), why)]);
     }
     let largest = Value::from(f64::MAX).to_string();
-    let told = |why: String| why.replace(&largest, "a number out of range");
+    let told = |why: String| {
+        why.replace(&format!("-{largest}"), &largest)
+            .replace(&largest, "a number out of range")
+    };
     let failing = schema.errors(&value).into_iter();
     checked(name, failing.map(|(at, why)| (at, told(why))).collect())
 }
@@ -337,7 +340,7 @@ mod tests {
         let why = check(bounded, r#"{"a":1e400,"b":-1e400}"#).unwrap_err();
         assert_eq!(
             why,
-            "Error parsing arguments for `t`: /a: must be at most 10 (got a number out of range); /b: must be a text (got -a number out of range)"
+            "Error parsing arguments for `t`: /a: must be at most 10 (got a number out of range); /b: must be a string (got a number out of range)"
         );
     }
 
