@@ -210,11 +210,7 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
     }
     let said = |call: usize| results[call]["content"].as_str().expect("text");
     assert!(said(4).contains("did you mean `order`?"), "{}", said(4));
-    assert!(
-        said(7).contains("id") && said(7).contains('x'),
-        "{}",
-        said(7)
-    );
+    assert!(said(7).contains("\"id\""), "{}", said(7));
     assert!(said(8).starts_with("Error: "), "{}", said(8));
     let sent = messages.iter().find(|m| m["role"] == "assistant");
     let calls = &sent.expect("its own turn")["tool_calls"];
