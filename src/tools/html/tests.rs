@@ -186,6 +186,7 @@ fn hostile_nesting_costs_no_more_than_its_length() {
         "blockquote",
         "a href=x",
         "p><a href=x>y<b",
+        "a href=x>y</a",
         "table><tr><th>y<th>y<th",
         "td colspan=60 rowspan=60",
         "svg",
