@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use super::source::{Source, ends_in_word, line_of, root, sources};
+use super::source::{Source, ends_in_word, is_word, line_of, root, sources};
 use super::{fail_with, source};
 
 /// What opens a connection or sends a datagram, and the crates that do.
@@ -57,10 +57,6 @@ fn openers(source: &Source) -> Vec<String> {
         }
     }
     found
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 /// Tests may stand in for a server. A module of tests is the end of its file; one that is declared there is another file.

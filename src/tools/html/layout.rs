@@ -14,6 +14,9 @@ use super::unshown::Unshown;
 /// Links to one place stand once behind a block; looked for among so many before.
 const LOOK: usize = 20;
 
+/// Behind a block stand so many links, or a page of nothing else would fill the memory.
+const MAX_LINKS: usize = 1000;
+
 /// Of a link's text, so much is repeated behind its block, in bytes.
 const MAX_SAID: usize = 100;
 
@@ -269,7 +272,8 @@ impl Writer {
         if let Some((to, Some(from))) = self.link.take() {
             let known = |(known, _): &(String, _)| *known == to;
             let end = self.out.trim_end().len();
-            if from < end && !self.links.iter().rev().take(LOOK).any(known) {
+            let fits = from < end && self.links.len() < MAX_LINKS;
+            if fits && !self.links.iter().rev().take(LOOK).any(known) {
                 self.links.push((to, from..end));
             }
         }

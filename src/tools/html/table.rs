@@ -10,6 +10,9 @@ use super::layout::Writer;
 /// A cell of data is no longer than this, in bytes, unless the table has headers.
 const MAX_CELL: usize = 2000;
 
+/// A table of more is read cell by cell.
+const MAX_CELLS: usize = 50_000;
+
 /// Columns kept apart; further cells share the last one's.
 const MAX_COLUMNS: usize = 64;
 
@@ -75,6 +78,10 @@ impl Writer {
         let from = self.out.len();
         if let Some(table) = self.tables.last_mut() {
             table.in_cell = true;
+            if table.cells.len() == MAX_CELLS {
+                table.lays_out = true;
+                return;
+            }
             table.cells.push(Cell {
                 row: table.rows,
                 at: from..from,
