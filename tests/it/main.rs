@@ -21,5 +21,5 @@ mod provider_wire;
 mod rubrics;
 mod screen;
 mod selftest;
-mod tools_yaml;
 mod tool_calls;
+mod tools_yaml;
