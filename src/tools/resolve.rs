@@ -133,9 +133,7 @@ async fn opened(
         match source.discover(cx).await {
             Ok(tools) => match allowed(name, tools, allow.as_deref()) {
                 Ok(tools) => found.push((tools, source.badge())),
-                // A server's failure names it already.
-                Err(why) if why.contains(&format!("`{name}`")) => problems.push(why),
-                Err(why) => problems.push(format!("{name}: {why}")),
+                Err(why) => problems.push(why),
             },
             // A server's failure names it already.
             Err(why) if why.contains(&format!("`{name}`")) => problems.push(why),

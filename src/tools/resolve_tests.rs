@@ -198,7 +198,7 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
         (why.rule.as_str(), why.text.as_str()),
         (
             "auth",
-            "Error: `private` needs a verified token of google, and there is none"
+            "Error calling `private`: missing or invalid authentication; one of these services is required: google"
         )
     );
 }

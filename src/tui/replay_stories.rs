@@ -26,7 +26,7 @@ fn samples() -> Vec<(RunId, PathBuf)> {
         })
         .collect();
     all.sort();
-    assert_eq!(all.len(), 3);
+    assert_eq!(all.len(), 4);
     all
 }
 

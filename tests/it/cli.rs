@@ -401,7 +401,13 @@ fn a_tool_is_called_as_a_judge_would() {
     let report: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
     assert_eq!(report["outcome"], "error");
     assert!(report["hops"][0]["refused"].is_string(), "{report}");
-    let unparsable = bench.dicta(&["tool", "fetch_url", "{url:", "--format", "json"]);
+    let unparsable = bench.dicta(&[
+        "tool",
+        "fetch_url",
+        "the downloads page",
+        "--format",
+        "json",
+    ]);
     let report: Value = serde_json::from_slice(&unparsable.stdout).expect("JSON");
     assert_eq!(
         (&report["outcome"], &report["canonical"]),

@@ -55,14 +55,6 @@ impl FileTool {
             text: format!("Error: `{name}` {why}"),
         }
     }
-
-    fn is_authorised(&self) -> bool {
-        let required = &self.definition.auth_required;
-        required.is_empty()
-            || required
-                .iter()
-                .any(|service| self.claims.of(service).is_some())
-    }
 }
 
 /// Of all that decides its answers; whom it is called for is part of it where it asks.
@@ -121,12 +113,8 @@ impl Tool for FileTool {
             let why = format!("cannot be used: {}", definition.broken.join("; "));
             return Err(self.reject("broken", &why));
         }
-        if !self.is_authorised() {
-            let services = definition.auth_required.join(" or ");
-            let why = format!("needs a verified token of {services}, and there is none");
-            return Err(self.reject("auth", &why));
-        }
         let name = &definition.decl.name;
+        self.claims.admit(name, &definition.auth_required)?;
         let (values, coerced) = match &definition.input {
             Input::Parameters(params) => {
                 let bound = params.bind(name, canonical, definition.coerce, &self.claims)?;

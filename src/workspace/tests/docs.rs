@@ -36,6 +36,7 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     for block in judges.into_iter().chain(readme).chain(tools) {
         let folder = config(block);
         folder.write("tools.yaml", first_tools_file());
+        folder.write("shop.db", "");
         folder.write("corp-ca.pem", &authority.cert.pem());
         folder.write("judges/gemini_2.5_pro.yaml", MODEL_CONFIG);
         let mut env = data();
