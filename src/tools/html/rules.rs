@@ -26,7 +26,7 @@ pub(super) struct Said {
     tiny: Option<bool>,
     transparent: Option<bool>,
     clipped: Option<bool>,
-    pub(super) colour: Option<Option<u32>>,
+    pub(super) colour: Option<Ground>,
     pub(super) ground: Option<Ground>,
 }
 
@@ -126,7 +126,7 @@ impl Said {
                 "font-size" => said.tiny = Some(is_tiny(value)),
                 "color" => {
                     said.transparent = Some(value == "transparent");
-                    said.colour = Some(colour(value));
+                    said.colour = Some(colour(value).map_or(Ground::Unknown, Ground::Known));
                 }
                 "background" | "background-color" => {
                     said.ground = match value {

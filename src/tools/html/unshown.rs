@@ -194,7 +194,11 @@ impl Shown {
             said.add(&Said::read(&style));
         }
         self.hides |= said.hides();
-        self.colour = said.colour.unwrap_or(self.colour);
+        match said.colour {
+            Some(Ground::Known(colour)) => self.colour = Some(colour),
+            Some(_) => self.colour = None,
+            None => {}
+        }
         self.ground = said.ground.unwrap_or(self.ground);
         self
     }

@@ -102,13 +102,13 @@ fn serve(stream: TcpStream, way: Way, log: &Mutex<Vec<(String, String)>>) -> std
             let progress = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
             let mut events = format!(": hello\n\ndata: {progress}\n\n");
             if way != Way::Ends || !is_call {
-                events.push_str(&format!("event: message\ndata: {answer}\n\n"));
+                events = format!("{events}event: message\ndata: {answer}\n\n");
             }
             ("200 OK", events)
         }
     };
     if method == "initialize" {
-        head.push_str(&format!("mcp-session-id: s{begun}\r\n"));
+        head = format!("{head}mcp-session-id: s{begun}\r\n");
     }
     let mut stream = stream;
     write!(

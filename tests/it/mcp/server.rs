@@ -40,6 +40,12 @@ pub(super) fn answer(kind: &str, message: &Value) -> Option<Value> {
 }
 
 /// Lives as a program until its standard input ends; `stubborn`: longer, with a process of its own.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::zombie_processes,
+    reason = "it is a program of its own, and leaves a process behind on purpose"
+)]
 pub(super) fn live(kind: &str) {
     // The test runner has begun a line.
     println!();

@@ -16,6 +16,10 @@ pub(super) struct Asked {
 }
 
 /// How a wait ended.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, matched where it arrives"
+)]
 pub(super) enum Waited {
     Replied(Result<ServerResult, ServiceError>),
     /// No answer can come any more; the ledger says why.

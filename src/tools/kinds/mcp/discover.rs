@@ -28,14 +28,14 @@ pub(super) fn definitions(link: &Arc<Link>, tools: Vec<Tool>) -> Vec<Arc<Definit
     tools
         .into_iter()
         .map(|tool| {
-            let made = definition(link, tool, &known);
+            let made = definition(link, &tool, &known);
             known.push(made.decl.name.clone());
             Arc::new(made)
         })
         .collect()
 }
 
-fn definition(link: &Arc<Link>, tool: Tool, known: &[String]) -> Definition {
+fn definition(link: &Arc<Link>, tool: &Tool, known: &[String]) -> Definition {
     let remote = tool.name.to_string();
     let mut why = Vec::new();
     let (name, fault) = named(&link.settings.prefix, &remote);
@@ -57,7 +57,7 @@ fn definition(link: &Arc<Link>, tool: Tool, known: &[String]) -> Definition {
     };
     let decl = ToolDecl {
         name,
-        description: description(&tool),
+        description: description(tool),
         schema,
     };
     let read_only = tool.annotations.as_ref().and_then(|a| a.read_only_hint);

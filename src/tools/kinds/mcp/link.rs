@@ -250,14 +250,11 @@ impl Link {
     async fn list(&self, clock: &Arc<dyn Clock>) -> Result<Vec<Tool>, Failure> {
         let open = self.opened(clock).await?;
         let limit = self.settings.start;
-        match within(&**clock, limit, self.pages(&open)).await {
-            Some(listed) => listed,
-            None => {
-                let why =
-                    format!("no list of tools after {limit} (`startTimeout` gives it longer)");
-                Err(Failure::transient(why).and(&open.notes(false).await))
-            }
+        if let Some(listed) = within(&**clock, limit, self.pages(&open)).await {
+            return listed;
         }
+        let why = format!("no list of tools after {limit} (`startTimeout` gives it longer)");
+        Err(Failure::transient(why).and(&open.notes(false).await))
     }
 
     async fn pages(&self, open: &Open) -> Result<Vec<Tool>, Failure> {
