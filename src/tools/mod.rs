@@ -4,7 +4,7 @@
 //! evidence store and the gate (both in `judge`), so that frozen answers, retries and breakpoints serve every tool.
 //! Refuses to know models, verdicts or runs.
 //!
-//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in [`resolve`] and [`available`].
+//! **Adding a tool**: one file with a type that implements [`Tool`], and a case in `resolve` and [`available`].
 //! Whatever it opens on the network it opens through [`crate::net::Guard`].
 
 mod auth;
