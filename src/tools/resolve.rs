@@ -15,7 +15,7 @@ use super::kinds::Source;
 use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
 use crate::diag::nearest;
-use crate::event::CallCx;
+use crate::event::{CallCx, Kind};
 use crate::model::ToolUse;
 use crate::net::{Overrides, Resolver, SystemResolver};
 
@@ -132,6 +132,9 @@ async fn opened(
         };
         match source.discover(cx).await {
             Ok(tools) => match allowed(name, tools, allow.as_deref()) {
+                Ok(tools) if allow.is_none() && strictness == Strictness::Judge => {
+                    found.push((usable(name, tools, cx).await, source.badge()));
+                }
                 Ok(tools) => found.push((tools, source.badge())),
                 Err(why) => problems.push(why),
             },
@@ -153,6 +156,21 @@ async fn opened(
     }
     let claims = claims(&all, &deps.toolbox, &resolver(deps), cx).await;
     Ok(assembled(chosen, &found, &claims, &deps.toolbox))
+}
+
+/// Of all tools of a source those that can be called: one that nobody asked for by name must not keep the others away.
+async fn usable(source: &str, tools: Vec<Arc<Definition>>, cx: &CallCx) -> Vec<Arc<Definition>> {
+    let (well, broken): (Vec<_>, Vec<_>) =
+        tools.into_iter().partition(|tool| tool.broken.is_empty());
+    for tool in broken {
+        let text = format!(
+            "source `{source}`: its tool `{}` is left out: {}",
+            tool.decl.name,
+            tool.broken.join("; ")
+        );
+        cx.out.send(Kind::Note { cell: None, text }).await;
+    }
+    well
 }
 
 /// What looks names up.

@@ -1,7 +1,7 @@
 //! Patterns in RE2's syntax, as Go's `regexp` has it, run by the `regex` crate.
 //!
 //! The two differ in small things that would change what a list admits: `\d` is ASCII in RE2, `a++` an error, `[[a]` a
-//! class of two, `{` without a number itself. [`translate`] makes up for them. What does not compile is refused.
+//! class of two, `{` without a number itself. [`translate`] makes up for them. What does not compile is no pattern.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};

@@ -442,20 +442,19 @@ fn entry(value: &Value, of: &Type, anchored: bool) -> Result<(Entry, Option<Stri
             "an entry is a whole list here; rules on each element stand under items",
         )),
         (Node::Text(_), Type::Map(_)) => Err(never("an entry is a whole map here")),
-        (Node::Text(text), _) => Pattern::read(text, anchored)
-            .map(|pattern| (Entry::Pattern(pattern), None))
-            .map_err(|why| {
-                let meant = if why.contains("look-around") {
-                    String::new()
-                } else {
-                    // The toolbox would compare it as it stands, and a slip of the pen would exclude nothing.
-                    format!(
-                        "; to mean the text itself, write `^{}$`",
-                        regex::escape(text)
-                    )
-                };
-                format!("{} does not compile: {why}{meant}", shown(&node))
-            }),
+        (Node::Text(text), of) => match Pattern::read(text, anchored) {
+            Ok(pattern) => Ok((Entry::Pattern(pattern), None)),
+            // As in the toolbox; but a slip of the pen must not exclude nothing unseen.
+            Err(why) if matches!(of, Type::Text) && !why.contains("look-around") => {
+                let told = format!(
+                    "{} is no pattern ({why}), and is compared as it stands; if that is meant, write `^{}$`",
+                    shown(&node),
+                    regex::escape(text)
+                );
+                Ok((Entry::Same(node), Some(told)))
+            }
+            Err(why) => Err(format!("{} does not compile: {why}", shown(&node))),
+        },
         (Node::Plain(plain), Type::Text) => {
             let printed = super::rules::go_number(plain);
             let why = format!(

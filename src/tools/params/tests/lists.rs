@@ -44,7 +44,7 @@ fn surprise_2_look_around_is_an_error_with_the_reason() {
     assert_eq!(
         told,
         [
-            r#"error list-entry: "[a" does not compile: a class `[` without `]`; to mean the text itself, write `^\[a$`"#
+            r#"warning list-entry: "[a" is no pattern (a class `[` without `]`), and is compared as it stands; if that is meant, write `^\[a$`"#
         ]
     );
 }
@@ -170,8 +170,23 @@ fn patterns_have_re2s_syntax() {
         let pattern = serde_json::json!(bad);
         let told = told_of(&format!("type: string, excludedValues: [{pattern}]"));
         assert!(
-            told.len() == 1 && told[0].contains("does not compile: "),
+            told.len() == 1 && told[0].contains(" is no pattern ("),
             "{bad}: {told:?}"
+        );
+        // As in the toolbox: it stands for itself.
+        let (own, other) = (serde_json::json!(bad), serde_json::json!("other"));
+        assert!(
+            !fits(
+                &format!("type: string, excludedValues: [{pattern}]"),
+                &own.to_string()
+            ) && fits(
+                &format!("type: string, excludedValues: [{pattern}]"),
+                &other.to_string()
+            ) && fits(
+                &format!("type: string, allowedValues: [{pattern}]"),
+                &own.to_string()
+            ),
+            "{bad}"
         );
     }
 }
