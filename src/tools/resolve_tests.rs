@@ -13,6 +13,7 @@ sources:
   served: {kind: echo, own: [read_file, write_file]}
   dead: {kind: echo, own: [x], down: true}
   twin: {kind: echo, own: [one]}
+  odd: {kind: echo, own: [add.two, add]}
 authServices:
   google: {kind: google, clientId: me}
 tools:
@@ -162,6 +163,14 @@ async fn what_only_a_server_knows_is_said_when_it_was_asked() {
         );
         assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
     }
+}
+
+#[tokio::test]
+async fn a_servers_tool_that_cannot_be_called_keeps_the_others_from_nobody() {
+    assert_eq!(names_of(&["odd"]).await, Ok(vec!["add".to_owned()]));
+    assert_eq!(names_of(&["odd:add"]).await, Ok(vec!["add".to_owned()]));
+    let why = names_of(&["odd:add.two"]).await.unwrap_err().join("\n");
+    assert!(why.contains("`add.two` is no name for a tool"), "{why}");
 }
 
 #[tokio::test]

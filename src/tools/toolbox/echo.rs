@@ -77,6 +77,12 @@ impl Source for Echo {
                     schema: serde_json::json!({"type": "object"}),
                 },
                 work: Some(Arc::new(Says(name.clone()))),
+                // As an MCP server's tool whose name no model can call.
+                broken: name
+                    .contains('.')
+                    .then(|| format!("`{name}` is no name for a tool"))
+                    .into_iter()
+                    .collect(),
                 ..Definition::default()
             })
         });

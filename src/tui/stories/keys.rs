@@ -4,9 +4,10 @@ use super::server::{Say, Server};
 use super::{demo, go_to, judged, runs_in, told, workbench};
 use crate::model::Outcome;
 use crate::tui::effect::Effect;
-use crate::tui::model::Typing;
+use crate::tui::model::cells::RowId;
 use crate::tui::model::overlay::Overlay;
 use crate::tui::model::pane::Pane;
+use crate::tui::model::{Model, Typing};
 use crate::tui::msg::Msg;
 use crate::tui::testing::Driven;
 
@@ -40,8 +41,7 @@ pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> Dr
 fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
     let mut app = Driven::watched(120, 40);
     app.settle();
-    app.keys("R")
-        .settle_until(|model| model.runs().live().any(|(_, run)| run.traces() > 3));
+    app.keys("R").settle_until(|model| begun(model).is_some());
     let words = ["streaming", "waiting", "fetch_url…"];
     // One of them is gone to, and is followed in the strip.
     go_to_live(&mut app);
@@ -83,28 +83,25 @@ fn what_a_check_found_is_one_key_away() {
     assert_eq!(&doc.text_of(&doc.pieces[piece])[range], "REFUND");
 }
 
-fn go_to_live(app: &mut Driven) {
-    let cells = &app.app.model.live.cells;
-    let ids = (0..)
-        .map(crate::tui::model::cells::RowId)
-        .take(cells.rows.len());
-    let live: Vec<_> = ids
-        .filter(|row| {
-            cells
-                .row(*row)
-                .is_some_and(crate::tui::model::cells::Row::is_live)
-        })
-        .collect();
-    let begun = live.into_iter().find(|row| {
-        let row = cells.row(*row);
-        let at = row.and_then(|row| row.slots.first()?.at);
-        let run = app.app.model.live.runs.map.values().last();
+/// A row whose judge is at work and has something to show.
+fn begun(model: &Model) -> Option<RowId> {
+    let cells = &model.live.cells;
+    let mut ids = (0..).map(RowId).take(cells.rows.len());
+    ids.find(|row| {
+        let Some(row) = cells.row(*row).filter(|row| row.is_live()) else {
+            return false;
+        };
+        let at = row.slots.first().and_then(|slot| slot.at);
+        let run = model.live.runs.map.values().last();
         at.zip(run).is_some_and(|((_, cell), run)| {
             let cell = run.state.cells.get(cell.index());
             cell.is_some_and(|cell| !cell.trace.is_empty())
         })
-    });
-    let row = begun.expect("a judge is at work");
+    })
+}
+
+fn go_to_live(app: &mut Driven) {
+    let row = begun(&app.app.model).expect("a judge is at work");
     assert!(app.app.model.live.cells.select(row));
     app.tell(Msg::TimePassed);
 }
