@@ -100,7 +100,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         (
             &["fetch_ulr", "one", "tow", "quite_another"][..],
             "unknown tools: `fetch_ulr` (did you mean `fetch_url`?), `tow` (did you mean `two`?), `quite_another`; \
-             available: any, both, broken, dead, fetch_url, gone, half, later, list_messages, one, one_again, private, read, \
+             available: any, both, broken, dead, fetch_url, gone, half, later, list_messages, odd, one, one_again, private, read, \
              read_message, search_transcript, served, theirs, twin, two",
         ),
         (&["one", "one"], "tool `one` is listed twice"),
@@ -122,7 +122,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         ),
         (
             &["broken"],
-            "tool `broken` is broken: t.yaml:14:51: unknown key `sais`; did you mean `says`?",
+            "tool `broken` is broken: t.yaml:15:51: unknown key `sais`; did you mean `says`?",
         ),
     ] {
         let found = check(&uses(written), &deps());
@@ -196,7 +196,7 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
         (why.rule.as_str(), why.text.as_str()),
         (
             "broken",
-            "Error: `broken` cannot be used: t.yaml:14:51: unknown key `sais`; did you mean `says`?"
+            "Error: `broken` cannot be used: t.yaml:15:51: unknown key `sais`; did you mean `says`?"
         )
     );
     let why = tried("private")
