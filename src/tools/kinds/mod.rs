@@ -3,6 +3,7 @@
 //! **Adding a kind**: one file with a type that implements [`Source`], whose tools implement [`Work`], and a row in
 //! [`KINDS`]; `docs/tools.md` shows one (`recipe.rs`). Whatever it opens on the network it opens through [`crate::net`].
 
+mod duration;
 mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -43,11 +44,11 @@ pub trait Source: Send + Sync {
     fn secrets(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Reads what one of its tools does from the tool's own keys; the common ones (`name`, `description`, `parameters` …)
-    /// are taken already. `kind` is the tool's. `None` once a problem was told.
+    /// Reads what one of its tools does from the tool's own keys; the common ones (`kind`, `description`, `parameters` …)
+    /// are taken already. `name` is the tool's. `None` once a problem was told.
     fn tool(
         self: Arc<Self>,
-        kind: &str,
+        name: &str,
         fields: &mut Fields<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>>;
@@ -99,8 +100,6 @@ pub trait Work: Send + Sync {
     fn refuses(&self, _values: &RawJson) -> Option<String> {
         None
     }
-    /// Told once, before anything else: what the tool is called.
-    fn named(&self, _tool: &str) {}
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
     /// again is [`Answer::transient`].
     fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;

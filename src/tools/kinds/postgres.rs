@@ -15,7 +15,7 @@ mod statement;
 
 use std::sync::Arc;
 
-use super::sql::{Failure, Query, Tools, name_of, probed};
+use super::sql::{Failure, Query, Tools, probed};
 use super::{Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
@@ -69,11 +69,10 @@ impl Source for Postgres {
 
     fn tool(
         self: Arc<Self>,
-        _kind: &str,
+        name: &str,
         fields: &mut Fields<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>> {
-        let name = name_of(fields);
         let query = Query::read(fields, input)?;
         let refused = query
             .fixed()
@@ -82,7 +81,7 @@ impl Source for Postgres {
             fields.error("statement", "value", why);
             return None;
         }
-        self.tools.add(name, Arc::downgrade(&query));
+        self.tools.add(name.to_owned(), Arc::downgrade(&query));
         Some(Arc::new(PostgresSql {
             source: self,
             query,
@@ -111,10 +110,6 @@ impl Work for PostgresSql {
 
     fn read_only(&self) -> bool {
         !self.source.is_writable()
-    }
-
-    fn named(&self, tool: &str) {
-        self.query.named(tool);
     }
 
     fn call<'a>(

@@ -39,7 +39,7 @@ impl Source for Calendar {
     }
     fn tool(
         self: Arc<Self>,
-        _kind: &str,
+        _name: &str,
         fields: &mut Fields<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {

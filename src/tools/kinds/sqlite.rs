@@ -13,7 +13,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::sql::{Failure, Query, Tools, name_of, probed, timeout};
+use super::sql::{Failure, Query, Tools, probed, timeout};
 use super::{Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
@@ -78,13 +78,12 @@ impl Source for Sqlite {
 
     fn tool(
         self: Arc<Self>,
-        _kind: &str,
+        name: &str,
         fields: &mut Fields<'_>,
         input: &Input,
     ) -> Option<Arc<dyn Work>> {
-        let name = name_of(fields);
         let query = Query::read(fields, input)?;
-        self.tools.add(name, Arc::downgrade(&query));
+        self.tools.add(name.to_owned(), Arc::downgrade(&query));
         Some(Arc::new(SqliteSql {
             source: self,
             query,
@@ -136,10 +135,6 @@ impl Work for SqliteSql {
 
     fn read_only(&self) -> bool {
         !self.source.writable
-    }
-
-    fn named(&self, tool: &str) {
-        self.query.named(tool);
     }
 
     fn call<'a>(

@@ -155,11 +155,8 @@ impl Reading<'_> {
             ..Definition::default()
         };
         self.unsupported();
-        if let (Some(kind), Some(source)) = (&kind, source) {
-            definition.work = source.tool(kind, &mut self.fields, &input);
-            if let Some(work) = &definition.work {
-                work.named(name);
-            }
+        if let Some(source) = source {
+            definition.work = source.tool(name, &mut self.fields, &input);
             self.is_whole = true;
         }
         definition.input = input;

@@ -56,7 +56,7 @@ impl Source for Echo {
     }
     fn tool(
         self: Arc<Self>,
-        _kind: &str,
+        _name: &str,
         fields: &mut Fields<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {

@@ -93,7 +93,7 @@ pub(super) fn tool(
     let problems = Problems::of(&doc);
     let mut fields = Fields::of(&doc, "", &problems);
     let input = Input::Schema(Compiled::compile(&schema).expect("a schema"));
-    let tool = Arc::clone(source).tool("postgres-sql", &mut fields, &input);
+    let tool = Arc::clone(source).tool("t", &mut fields, &input);
     let told = problems.into_sorted();
     tool.ok_or_else(|| told.iter().map(ToString::to_string).collect())
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use url::Url;
 
+use super::duration::duration;
 use super::{SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::{Fields, describe};
@@ -158,32 +159,6 @@ fn read_timeout(fields: &Fields<'_>, value: &Value) -> Option<Millis> {
         fields.error("timeout", "value", message);
     }
     fits
-}
-
-/// A duration as Go writes it: `30s`, `1m30s`, `1.5h`.
-fn duration(text: &str) -> Option<Millis> {
-    let mut rest = text.trim();
-    let mut secs = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let end = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
-        let unit = match &rest[..end] {
-            "ns" => 1e-9,
-            "us" | "µs" | "μs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        secs += number * unit;
-        rest = &rest[end..];
-    }
-    (!text.trim().is_empty()).then(|| Millis::from_secs_f64(secs))
 }
 
 /// Texts by name; numbers and booleans count as their text. `None` once a problem was told.

@@ -398,19 +398,3 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
         ["queryParams and inputSchema exclude each other: the schema declares all there is"]
     );
 }
-
-#[test]
-fn durations_read_as_go_writes_them() {
-    for (text, millis) in [
-        ("30s", 30_000),
-        ("1m30s", 90_000),
-        ("1.5h", 5_400_000),
-        ("500ms", 500),
-        ("1m0.5s", 60_500),
-    ] {
-        assert_eq!(duration(text), Some(Millis(millis)), "{text}");
-    }
-    for bad in ["", "30", "s", "1d", "1s2", "-1s", "1..5s"] {
-        assert_eq!(duration(bad), None, "{bad}");
-    }
-}

@@ -110,7 +110,7 @@ impl Source for Mcp {
 
     fn tool(
         self: Arc<Self>,
-        _kind: &str,
+        _name: &str,
         fields: &mut Fields<'_>,
         _input: &Input,
     ) -> Option<Arc<dyn Work>> {

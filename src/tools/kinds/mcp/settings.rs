@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use url::Url;
 
+use super::super::duration::duration;
 use crate::diag::nearest;
 use crate::diag::yaml::{Fields, describe};
 use crate::model::Millis;
@@ -184,8 +185,8 @@ pub(super) fn read(keys: &mut dyn Keys, folder: &Path) -> Option<Settings> {
             endpoint(keys, &url).map(Place::Endpoint)
         }
     };
-    let timeout = duration(keys, "timeout", TIMEOUT);
-    let start = duration(keys, "startTimeout", START);
+    let timeout = time(keys, "timeout", TIMEOUT);
+    let start = time(keys, "startTimeout", START);
     let allow = keys.value("allow").map(|list| {
         let names = texts(keys, "allow", &list);
         if names.is_empty() {
@@ -360,13 +361,16 @@ fn endpoint(keys: &mut dyn Keys, url: &Value) -> Option<Endpoint> {
 }
 
 /// A number of seconds, or `30s`, `500ms`, `2m`.
-fn duration(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
+fn time(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
     let Some(value) = keys.value(key) else {
         return usual;
     };
     let seconds = match &value {
         Value::Number(n) => n.as_f64(),
-        Value::String(text) => in_seconds(text.trim()),
+        Value::String(text) => {
+            let bare = text.trim().parse().ok();
+            bare.or_else(|| duration(text).map(|millis| millis.0 as f64 / 1000.0))
+        }
         _ => None,
     };
     if let Some(seconds) = seconds.filter(|s| *s > 0.0 && *s <= LONGEST) {
@@ -378,15 +382,6 @@ fn duration(keys: &mut dyn Keys, key: &'static str, usual: Millis) -> Millis {
         format!("{key} must be a time like 30s, 500ms or 2m, at most 1h (got {got})"),
     );
     usual
-}
-
-fn in_seconds(text: &str) -> Option<f64> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(unit, of)| Some((text.strip_suffix(unit)?, *of)))
-        .unwrap_or((text, 1.0));
-    Some(number.trim().parse::<f64>().ok()? * unit)
 }
 
 fn texts(keys: &mut dyn Keys, key: &'static str, list: &Value) -> Vec<String> {

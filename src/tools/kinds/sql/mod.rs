@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 
+use super::duration::duration;
 use crate::diag::yaml::{Fields, describe};
 use crate::model::{Answer, Millis};
 
@@ -76,23 +77,10 @@ impl Tools {
     pub(super) fn fixed(&self) -> Vec<(String, std::sync::Arc<Query>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
-            .filter_map(|(name, query)| Some((name, query.upgrade()?)))
-            .map(|(name, query)| match query.tool() {
-                "" => (name.clone(), query),
-                tool => (tool.to_owned(), query),
-            })
+            .filter_map(|(name, query)| Some((name.clone(), query.upgrade()?)))
             .filter(|(_, query)| query.fixed().is_some())
             .collect()
     }
-}
-
-/// The name of the tool whose keys these are: written in it (flat form) or the key it stands at.
-pub(super) fn name_of(fields: &mut Fields<'_>) -> String {
-    if let Some(Value::String(name)) = fields.value("name") {
-        return name.clone();
-    }
-    let step = fields.own_pointer().rsplit('/').next().unwrap_or_default();
-    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// A source's `timeout`: seconds, or a duration as the toolbox writes them (`30s`, `1m30s`).
@@ -102,10 +90,7 @@ pub(super) fn timeout(fields: &mut Fields<'_>) -> Option<Millis> {
     };
     let millis = match written {
         Value::Number(seconds) => seconds.as_f64().map(|seconds| seconds * 1000.0),
-        Value::String(text) => text
-            .parse::<jiff::SignedDuration>()
-            .ok()
-            .map(|duration| duration.as_secs_f64() * 1000.0),
+        Value::String(text) => duration(text).map(|millis| millis.0 as f64),
         _ => None,
     };
     match millis {

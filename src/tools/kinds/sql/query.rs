@@ -1,6 +1,6 @@
 //! A tool's statement, and which value goes to which of its parameters.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -28,7 +28,6 @@ pub(in super::super) struct Query {
     template: Option<Template>,
     /// At most so many rows are read.
     pub(in super::super) max_rows: usize,
-    tool: OnceLock<String>,
 }
 
 /// A call's values as JSON, by name; numbers as written.
@@ -77,7 +76,6 @@ impl Query {
             max_rows: max_rows
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(MAX_ROWS),
-            tool: OnceLock::new(),
         }))
     }
 
@@ -100,15 +98,6 @@ impl Query {
             return Err(Failure::plain("the statement must not hold a NUL"));
         }
         Ok((text, Values(values)))
-    }
-
-    /// Whose statement it is.
-    pub(in super::super) fn tool(&self) -> &str {
-        self.tool.get().map_or("", String::as_str)
-    }
-
-    pub(in super::super) fn named(&self, tool: &str) {
-        self.tool.get_or_init(|| tool.to_owned());
     }
 
     /// Digest of what it asks, on a source described by `of`.

@@ -72,9 +72,7 @@ fn tool_of(source: Arc<dyn Source>, statement: &str, names: &[&str]) -> Arc<dyn 
     let problems = Problems::of(&doc);
     let mut fields = Fields::of(&doc, "", &problems);
     let input = Input::Schema(Compiled::compile(&schema).unwrap());
-    source
-        .tool("sqlite-sql", &mut fields, &input)
-        .expect("a good tool")
+    source.tool("t", &mut fields, &input).expect("a good tool")
 }
 
 impl World {
