@@ -19,7 +19,7 @@ use crate::record::{Board, RunStore};
 use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
-use crate::transcript::{TranscriptFile, parse};
+use crate::transcript::TranscriptFile;
 use crate::workspace::lint::{self, EvalTally, Observer, Tried};
 use crate::workspace::{self, Workspace};
 
@@ -339,12 +339,8 @@ fn read(
     let mut file = TranscriptFile::open(path)?;
     let (mut good, mut bad) = (0, Vec::new());
     while let Some(block) = file.next_block()? {
-        for span in &block.spans {
-            match parse(
-                block.record(*span),
-                span.number,
-                &file.default_id(span.number),
-            ) {
+        for (record, bytes) in block.records() {
+            match record.parse(bytes, &file.default_id(record.span.number)) {
                 Ok(transcript) => {
                     good += 1;
                     each(&transcript);

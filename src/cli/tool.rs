@@ -21,7 +21,7 @@ use crate::tools::{
     self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, names, open_one,
     parse_arguments, ready, unknown_tool,
 };
-use crate::transcript::{TranscriptFile, parse};
+use crate::transcript::TranscriptFile;
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
 #[derive(Debug, Serialize)]
@@ -296,9 +296,9 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
     let mut file = TranscriptFile::open(path).map_err(trouble)?;
     let mut ids = Vec::new();
     while let Some(block) = file.next_block().map_err(trouble)? {
-        for span in &block.spans {
-            let default = file.default_id(span.number);
-            let Ok(transcript) = parse(block.record(*span), span.number, &default) else {
+        for (record, bytes) in block.records() {
+            let default = file.default_id(record.span.number);
+            let Ok(transcript) = record.parse(bytes, &default) else {
                 continue;
             };
             if id.is_none_or(|id| *transcript.id == *id) {

@@ -53,6 +53,7 @@ impl Story {
         });
         let planned = Kind::CellsPlanned {
             transcript: TranscriptRef {
+                part: 0,
                 id: "t".into(),
                 path: "t.jsonl".into(),
                 digest: Digest::of(b"t"),

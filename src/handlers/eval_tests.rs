@@ -43,6 +43,7 @@ fn eval(body: &str) -> Eval {
 )]
 fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
     Transcript {
+        verdicts: Vec::new(),
         id: "t".into(),
         messages: vec![Message {
             role: Role::Assistant,

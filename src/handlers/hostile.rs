@@ -54,6 +54,7 @@ fn answers(id: &str, content: impl Into<String>) -> Message<'static> {
 
 fn of(messages: Vec<Message<'static>>) -> Transcript<'static> {
     Transcript {
+        verdicts: Vec::new(),
         id: Text::from("t"),
         messages,
         // What types that need data need, so that they come to work.

@@ -23,6 +23,7 @@ fn ask(messages: Vec<Message<'static>>) -> JudgeRequest {
         cell: CellIx(0),
         end: messages.len(),
         transcript: Arc::new(Transcript {
+            verdicts: Vec::new(),
             id: "t".into(),
             messages,
             metadata: Some(JsonText::of(&serde_json::json!({"label": "fail"}))),

@@ -21,6 +21,7 @@ fn summarised(messages: Vec<Message<'static>>) -> Prompt {
         cell: CellIx(0),
         end: messages.len(),
         transcript: Arc::new(Transcript {
+            verdicts: Vec::new(),
             id: "t".into(),
             messages,
             metadata: None,

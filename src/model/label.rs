@@ -1,5 +1,7 @@
 //! What a person said of a transcript.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::WallTime;
@@ -29,4 +31,73 @@ pub struct Label {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Labels, found by what they are about.
+#[derive(Debug, Clone, Default)]
+pub struct Labels {
+    /// By transcript and eval.
+    all: HashMap<(String, String), Vec<Label>>,
+}
+
+impl Labels {
+    /// Of several labels of the same decision the last one counts: a file of labels grows at its end.
+    pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
+        let mut all: HashMap<(String, String), Vec<Label>> = HashMap::new();
+        for label in labels {
+            let of = (label.transcript.clone(), label.eval.clone());
+            all.entry(of).or_default().push(label);
+        }
+        Self { all }
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The label of a decision: one that names the rubric counts before one that names none.
+    pub fn of(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
+        let of = (transcript.to_owned(), eval.to_owned());
+        let found = self.all.get(&of)?.iter();
+        found
+            .filter(|label| label.rubric.as_ref().is_none_or(|own| own == rubric))
+            .max_by_key(|label| label.rubric.is_some())
+    }
+}
+
+/// Verdicts counted against labels. Decisions without a verdict, or without a label, are in none of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Against {
+    /// Passed, and the label says pass.
+    pub true_pass: u64,
+    /// Passed, and the label says fail.
+    pub false_pass: u64,
+    /// Failed, and the label says fail.
+    pub true_fail: u64,
+    /// Failed, and the label says pass.
+    pub false_fail: u64,
+}
+
+impl Against {
+    /// Counts one decision.
+    pub fn add(&mut self, passed: bool, label: bool) {
+        let count = match (passed, label) {
+            (true, true) => &mut self.true_pass,
+            (true, false) => &mut self.false_pass,
+            (false, false) => &mut self.true_fail,
+            (false, true) => &mut self.false_fail,
+        };
+        *count += 1;
+    }
+
+    /// Labelled decisions with a verdict.
+    pub fn n(&self) -> u64 {
+        self.true_pass + self.false_pass + self.true_fail + self.false_fail
+    }
+
+    /// Those where verdict and label differ.
+    pub fn disagreements(&self) -> u64 {
+        self.false_pass + self.false_fail
+    }
 }

@@ -27,7 +27,7 @@ pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
     is_loopback_url,
 };
-pub use label::Label;
+pub use label::{Against, Label, Labels};
 pub use money::{Bill, Budgets, Caps, Pricing};
 pub use panel::{
     Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms, Undecided, probability,
@@ -38,5 +38,7 @@ pub use secret::looks_secret;
 pub use text::{JsonText, RawJson, Text, counted, pointer_step};
 pub(crate) use tool::none_hidden;
 pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};
-pub use transcript::{Message, Part, Role, ToolCall, ToolResult, Transcript, TranscriptRef};
+pub use transcript::{
+    Message, Part, Role, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptRef,
+};
 pub use visible::{count_invisible, is_invisible, visible};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, JsonText, Text};
+use super::{Digest, JsonText, RawJson, Text};
 
 /// One recorded conversation. `'a` is the bytes it was read from; [`Transcript::into_owned`] frees it of them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +17,32 @@ pub struct Transcript<'a> {
     pub metadata: Option<JsonText<'a>>,
     /// For `applies_to`.
     pub tags: Vec<Text<'a>>,
+    /// What others decided of it, where its file says so. Never shown to a judge.
+    pub verdicts: Vec<SourceVerdict>,
+}
+
+/// A verdict that came with a transcript: another tool's scorer or grader, read and never changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SourceVerdict {
+    /// Who decided, as dicta names the tool: `inspect`, `promptfoo`, `evalbench` …
+    pub judge: String,
+    /// What was decided: the scorer's, assertion's or metric's name.
+    pub eval: String,
+    /// Pass or fail, where the source says one of them. Never derived from a score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<bool>,
+    /// From 0 to 1, where the source's value is such a number or stands for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The value as the source writes it (`C`, `4`, `{…}`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<RawJson>,
+    /// Why, in the source's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Why there is no verdict: the source's grader failed. Then neither `passed` nor `score` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Who speaks.
@@ -102,8 +128,16 @@ pub struct TranscriptRef {
     pub offset: u64,
     /// Length of the record in bytes.
     pub len: u64,
-    /// BLAKE3 of the record's bytes.
+    /// Which of the transcripts that this place holds, from 0: a session may have branches and sub-agents.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub part: u32,
+    /// BLAKE3 of the transcript's bytes in the native form.
     pub digest: Digest,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_first(part: &u32) -> bool {
+    *part == 0
 }
 
 impl Role<'_> {
@@ -192,6 +226,7 @@ impl Transcript<'_> {
             messages: self.messages.into_iter().map(Message::into_owned).collect(),
             metadata: self.metadata.map(JsonText::into_owned),
             tags: self.tags.into_iter().map(Text::into_owned).collect(),
+            verdicts: self.verdicts,
         }
     }
 }

@@ -48,6 +48,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
 fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
     let digest = Digest::of(id.as_bytes());
     let transcript = TranscriptRef {
+        part: 0,
         id: id.to_owned(),
         path: "t.jsonl".into(),
         offset: 0,

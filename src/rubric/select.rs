@@ -169,6 +169,7 @@ mod tests {
 
     fn transcript() -> Transcript<'static> {
         Transcript {
+            verdicts: Vec::new(),
             id: "refund-03".into(),
             messages: vec![Message {
                 role: Role::Assistant,

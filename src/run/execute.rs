@@ -213,6 +213,7 @@ impl Merge<'_> {
             path: chunk.path.to_path_buf(),
             offset: item.offset,
             len: item.len,
+            part: item.part,
             digest: item.digest,
         };
         let keys: Vec<CellKey> = item.cells.iter().map(|(key, _)| *key).collect();

@@ -12,7 +12,6 @@ use crate::clock::Clock;
 use crate::event::{CellKey, Kind};
 use crate::handlers::Registry;
 use crate::model::{CellIx, Digest, TranscriptRef};
-use crate::transcript;
 use crate::workspace::{Env, Workspace};
 
 /// Transcripts told at once; the first few are told as soon as they are read.
@@ -71,9 +70,9 @@ fn one(
     chunk: &Chunk,
     record: &Record,
 ) -> Option<(TranscriptRef, Vec<CellKey>)> {
-    let bytes = &chunk.bytes[record.at.clone()];
+    let bytes = &chunk.bytes[record.found.at.clone()];
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let parsed = transcript::parse(bytes, record.span.number, &record.default_id).ok()?;
+        let parsed = record.parse(bytes).ok()?;
         Some((parsed.id.to_string(), keys(plan, &plan.tasks(&parsed))))
     }));
     // A record that cannot be read is told by the run that skips it.
@@ -85,8 +84,9 @@ fn one(
     let transcript = TranscriptRef {
         id,
         path: chunk.path.to_path_buf(),
-        offset: record.span.offset,
-        len: record.span.len,
+        offset: record.found.span.offset,
+        len: record.found.span.len,
+        part: record.found.span.part,
         digest: Digest::of(bytes),
     };
     Some((transcript, keys))

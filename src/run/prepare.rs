@@ -14,7 +14,7 @@ use super::replay::Names;
 use super::resume::{Left, ResumeFeed};
 use super::sample::{Sample, SampledFeed};
 use super::snapshot::{Compilation, compile, plan_spec, snapshots};
-use super::source::{Feed, FileFeed, Reached};
+use super::source::{Feed, FileFeed, Files, Reached};
 use super::{CachePolicy, RunError, RunOptions, evidence, past};
 use crate::clock::Clock;
 use crate::event::{FORMAT, FrozenPlan, Parent, ParentCause, Redactor, RunHeader};
@@ -331,14 +331,13 @@ fn feed(
     compilation: &Compilation,
     left: Option<Left>,
 ) -> Box<dyn Feed> {
-    let root = workspace.root.as_path();
     let after = left.as_ref().and_then(Left::reached);
     let rest = || files(workspace, options.sample, &compilation.plan, after);
     match left {
         None => rest(),
         Some(left) => {
             let rest = (!left.complete).then(rest);
-            Box::new(ResumeFeed::new(root.to_owned(), left, rest))
+            Box::new(ResumeFeed::new(Files::of(workspace), left, rest))
         }
     }
 }
@@ -350,12 +349,12 @@ fn files(
     plan: &Arc<Plan>,
     after: Option<Reached>,
 ) -> Box<dyn Feed> {
-    let (root, files) = (workspace.root.as_path(), workspace.transcripts.clone());
+    let files = Files::of(workspace);
     match sample {
-        None => Box::new(FileFeed::new(root, files, None).after(after)),
+        None => Box::new(FileFeed::new(files, None).after(after)),
         Some(sample) => {
             let plan = Arc::clone(plan);
-            Box::new(SampledFeed::new(sample, plan, root, files, after))
+            Box::new(SampledFeed::new(sample, plan, files, after))
         }
     }
 }

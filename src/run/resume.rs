@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::bench::{Bench, Judged, Post, State};
 use super::plan::{How, Plan, Task};
 use super::snapshot::Compilation;
-use super::source::{Chunk, Feed, Reached, Record};
+use super::source::{Chunk, Feed, Files, Reached, Record};
 use super::{Filter, RunError, RunOptions, Sample};
 use crate::diag::yaml;
 use crate::event::{BlobSource, CellKey, Kind, REDACTED, RunHeader};
@@ -21,7 +21,7 @@ use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
 use crate::rubric::{self, Files as _, KeptFiles, Rubric};
-use crate::transcript::{Span, TranscriptFile};
+use crate::transcript::{self, Span, TranscriptFile};
 use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
@@ -344,11 +344,11 @@ impl Left {
         let (last, _) = self.transcripts.last()?;
         Some(Reached {
             path: last.path.clone(),
-            offset: last.offset,
+            offset: (last.offset, last.part),
             planned: self
                 .transcripts
                 .iter()
-                .map(|(planned, _)| (planned.path.clone(), planned.offset))
+                .map(|(planned, _)| (planned.path.clone(), (planned.offset, planned.part)))
                 .collect(),
         })
     }
@@ -376,7 +376,7 @@ fn carry(
 
 /// Hands out what an old run reached, then what it did not.
 pub(super) struct ResumeFeed {
-    root: PathBuf,
+    files: Files,
     old: std::vec::IntoIter<Old>,
     blobs: Arc<dyn BlobSource>,
     file: Option<(PathBuf, TranscriptFile)>,
@@ -385,9 +385,9 @@ pub(super) struct ResumeFeed {
 
 impl ResumeFeed {
     /// `rest` hands out what `left` did not reach.
-    pub(super) fn new(root: PathBuf, left: Left, rest: Option<Box<dyn Feed>>) -> Self {
+    pub(super) fn new(files: Files, left: Left, rest: Option<Box<dyn Feed>>) -> Self {
         Self {
-            root,
+            files,
             old: left.transcripts.into_iter(),
             blobs: left.blobs,
             file: None,
@@ -410,15 +410,16 @@ impl ResumeFeed {
     }
 
     fn in_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
-        let path = self.root.join(&of.path);
+        let path = self.files.root.join(&of.path);
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
-            let file = TranscriptFile::open(&path).ok()?;
+            let file = self.files.maps.open(&path).ok()?;
             self.file = Some((path, file));
         }
         let (_, file) = self.file.as_ref()?;
         let span = Span {
             offset: of.offset,
             len: of.len,
+            part: of.part,
             number: 0,
         };
         file.read(span).ok()
@@ -438,12 +439,16 @@ impl Feed for ResumeFeed {
             Err(why) => (Vec::new(), Some(why)),
         };
         let record = Record {
-            span: Span {
-                offset: reference.offset,
-                len: reference.len,
-                number: 0,
+            found: transcript::Record {
+                span: Span {
+                    offset: reference.offset,
+                    len: reference.len,
+                    part: reference.part,
+                    number: 0,
+                },
+                at: 0..bytes.len(),
+                fault: None,
             },
-            at: 0..bytes.len(),
             default_id: reference.id.clone(),
             id: Some(reference.id),
             carried: Some(Arc::new(Carried {

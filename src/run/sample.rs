@@ -4,13 +4,11 @@
 //! Takes one pass over all records, keeping N of them and a hash of each id.
 
 use std::collections::BinaryHeap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ids::Ids;
 use super::plan::Plan;
-use super::source::{Chunk, Feed, FileFeed, Picked, Reached};
-use crate::transcript;
+use super::source::{Chunk, Feed, FileFeed, Files, Picked, Reached};
 
 /// How many transcripts, and which ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +40,8 @@ impl Sample {
             for record in records {
                 let at = number;
                 number += 1;
-                let bytes = &bytes[record.at];
-                let Ok(transcript) =
-                    transcript::parse(bytes, record.span.number, &record.default_id)
-                else {
+                let bytes = &bytes[record.found.at.clone()];
+                let Ok(transcript) = record.parse(bytes) else {
                     continue;
                 };
                 let (id, _) = ids.unique(transcript.id.to_string());
@@ -69,8 +65,7 @@ impl Sample {
 pub(super) struct SampledFeed {
     sample: Sample,
     plan: Arc<Plan>,
-    root: PathBuf,
-    files: Vec<PathBuf>,
+    files: Files,
     after: Option<Reached>,
     chosen: Option<FileFeed>,
 }
@@ -80,14 +75,12 @@ impl SampledFeed {
     pub(super) fn new(
         sample: Sample,
         plan: Arc<Plan>,
-        root: &Path,
-        files: Vec<PathBuf>,
+        files: Files,
         after: Option<Reached>,
     ) -> Self {
         Self {
             sample,
             plan,
-            root: root.to_owned(),
             files,
             after,
             chosen: None,
@@ -100,10 +93,10 @@ impl Feed for SampledFeed {
         let feed = match &mut self.chosen {
             Some(feed) => feed,
             chosen @ None => {
-                let all = FileFeed::new(&self.root, self.files.clone(), None);
+                let all = FileFeed::new(self.files.clone(), None);
                 let picked = self.sample.choose(&self.plan, all)?;
                 let files = std::mem::take(&mut self.files);
-                let feed = FileFeed::new(&self.root, files, Some(picked));
+                let feed = FileFeed::new(files, Some(picked));
                 chosen.insert(feed.after(self.after.take()))
             }
         };

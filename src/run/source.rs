@@ -1,12 +1,13 @@
 //! Where a run's records come from: transcript files, walked once, block by block.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::resume::Carried;
-use crate::transcript::{Span, TranscriptFile};
+use crate::model::Transcript;
+use crate::transcript::{self, BadRecord, Maps, TranscriptFile};
+use crate::workspace::Workspace;
 
 /// Records a worker takes at once, at most.
 const CHUNK: usize = 32;
@@ -23,10 +24,8 @@ pub(super) struct Chunk {
 
 /// One record of a [`Chunk`].
 pub(super) struct Record {
-    /// Where it stands in its file.
-    pub(super) span: Span,
-    /// Where it stands in the chunk's bytes.
-    pub(super) at: Range<usize>,
+    /// Its place in its file and in the chunk's bytes.
+    pub(super) found: transcript::Record,
     /// What it is called if it has no id of its own.
     pub(super) default_id: String,
     /// Its unique id, where an earlier pass found it.
@@ -37,15 +36,22 @@ pub(super) struct Record {
     pub(super) passed: bool,
 }
 
+impl Record {
+    /// The record as a transcript; `bytes` are its own.
+    pub(super) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Transcript<'b>, BadRecord> {
+        self.found.parse(bytes, &self.default_id)
+    }
+}
+
 /// How far an earlier run came.
 #[derive(Debug, Clone)]
 pub(super) struct Reached {
     /// The file of the last record it planned, as events name it.
     pub(super) path: PathBuf,
-    /// Where that record begins.
-    pub(super) offset: u64,
+    /// Where that record begins, and which of the transcripts there it is.
+    pub(super) offset: (u64, u32),
     /// The records it planned, up to that one; they are handed out by another feed.
-    pub(super) planned: HashSet<(PathBuf, u64)>,
+    pub(super) planned: HashSet<(PathBuf, (u64, u32))>,
 }
 
 /// Hands out chunks until there are no more. Errors are sentences; nothing follows one.
@@ -57,9 +63,30 @@ pub(super) trait Feed: Send {
 /// Chosen records: number from 0 over all files, and unique id. Sorted.
 pub(super) type Picked = Arc<[(u64, String)]>;
 
+/// Files of transcripts, in the order listed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    /// The workspace's folder: files are named relative to it where they lie inside.
+    pub(super) root: PathBuf,
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) maps: Maps,
+}
+
+impl Files {
+    /// Those of a workspace.
+    pub(super) fn of(workspace: &Workspace) -> Self {
+        Self {
+            root: workspace.root.clone(),
+            paths: workspace.transcripts.clone(),
+            maps: workspace.maps.clone(),
+        }
+    }
+}
+
 /// Walks files in the order listed.
 pub(super) struct FileFeed {
     root: PathBuf,
+    maps: Maps,
     files: std::vec::IntoIter<PathBuf>,
     open: Option<(Arc<Path>, TranscriptFile)>,
     /// Chunks cut from the last block, last first.
@@ -73,11 +100,12 @@ pub(super) struct FileFeed {
 }
 
 impl FileFeed {
-    /// A feed of `files`, named relative to `root` where they lie inside it.
-    pub(super) fn new(root: &Path, files: Vec<PathBuf>, picked: Option<Picked>) -> Self {
+    /// A feed of `files`; of chosen records only, where given.
+    pub(super) fn new(files: Files, picked: Option<Picked>) -> Self {
         Self {
-            root: root.to_owned(),
-            files: files.into_iter(),
+            root: files.root,
+            maps: files.maps,
+            files: files.paths.into_iter(),
             open: None,
             ready: Vec::new(),
             seen: 0,
@@ -115,7 +143,7 @@ impl Feed for FileFeed {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
                 };
-                let file = TranscriptFile::open(&next).map_err(|error| error.to_string())?;
+                let file = self.maps.open(&next).map_err(|error| error.to_string())?;
                 self.open = Some((shown(&self.root, &next).into(), file));
                 continue;
             };
@@ -130,14 +158,15 @@ impl Feed for FileFeed {
                 self.open = None;
                 continue;
             };
-            let mut records = Vec::with_capacity(block.spans.len());
-            for span in &block.spans {
+            let mut records = Vec::with_capacity(block.records.len());
+            for found in block.records {
+                let place = (found.span.offset, found.span.part);
                 let number = self.seen;
                 self.seen += 1;
                 let mut passed = false;
                 if let Some(reached) = &self.after {
-                    if *reached.path != **path || span.offset <= reached.offset {
-                        let at = (path.to_path_buf(), span.offset);
+                    if *reached.path != **path || place <= reached.offset {
+                        let at = (path.to_path_buf(), place);
                         // Chosen records have their ids already.
                         if self.picked.is_some() || reached.planned.contains(&at) {
                             continue;
@@ -155,9 +184,8 @@ impl Feed for FileFeed {
                     },
                 };
                 records.push(Record {
-                    span: *span,
-                    at: within(*span, block.offset),
-                    default_id: file.default_id(span.number),
+                    default_id: file.default_id(found.span.number),
+                    found,
                     id,
                     carried: None,
                     passed,
@@ -175,10 +203,4 @@ impl Feed for FileFeed {
             self.ready.reverse();
         }
     }
-}
-
-fn within(span: Span, offset: u64) -> Range<usize> {
-    let start = usize::try_from(span.offset - offset).expect("a block fits in memory");
-    let len = usize::try_from(span.len).expect("a record fits in memory");
-    start..start + len
 }

@@ -14,7 +14,7 @@ use super::source::{Chunk, Record};
 use crate::event::CellKey;
 use crate::handlers::{Check, Nature, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
-use crate::transcript::{self, BadRecord};
+use crate::transcript::BadRecord;
 
 /// A record, worked on.
 pub(super) enum Worked {
@@ -32,6 +32,8 @@ pub(super) struct Item {
     pub(super) offset: u64,
     /// Length in bytes.
     pub(super) len: u64,
+    /// Which of the transcripts at this place.
+    pub(super) part: u32,
     /// Digest of its bytes.
     pub(super) digest: Digest,
     /// Where it stands in its chunk's bytes.
@@ -55,7 +57,7 @@ pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
         .map(|record| {
             catch_unwind(AssertUnwindSafe(|| one(bench, chunk, record))).unwrap_or_else(|panic| {
                 Worked::Bad(BadRecord {
-                    number: record.span.number,
+                    number: record.found.span.number,
                     why: format!("reading it failed inside dicta: {}", said(&*panic)),
                 })
             })
@@ -64,13 +66,14 @@ pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
 }
 
 fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
-    let bytes = &chunk.bytes[record.at.clone()];
+    let bytes = &chunk.bytes[record.found.at.clone()];
     let mut item = Item {
         id: String::new(),
-        offset: record.span.offset,
-        len: record.span.len,
+        offset: record.found.span.offset,
+        len: record.found.span.len,
+        part: record.found.span.part,
         digest: Digest(String::new()),
-        at: record.at.clone(),
+        at: record.found.at.clone(),
         cells: Vec::new(),
         judged: Vec::new(),
         transcript: None,
@@ -86,8 +89,7 @@ fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
         item.judged = judged(&bench.plan, &item.cells);
         return Worked::Item(Box::new(item));
     }
-    let parsed = transcript::parse(bytes, record.span.number, &record.default_id);
-    let transcript = match parsed {
+    let transcript = match record.parse(bytes) {
         Ok(transcript) => transcript,
         Err(bad) => return Worked::Bad(bad),
     };

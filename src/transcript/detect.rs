@@ -1,11 +1,13 @@
 //! Which format a file is in, from its first bytes alone; names and endings count for nothing.
 //!
-//! A file is native if one of its first records holds `messages`, whatever else is in it. A format that is recognised
-//! but not read yet is named; anything else is described.
+//! The formats and their signs are one table, `formats::FORMATS`; the first whose sign a file bears is its format. One that
+//! is recognised but not read yet is named; anything else is described.
 
-use super::native;
+use super::formats::{self, Open};
+use super::map::FieldMap;
 use super::scan::ValueScan;
-use super::sniff::{self, Sniff};
+use super::sniff::Sniff;
+use super::walk::Walk;
 
 /// How records stand in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +24,53 @@ pub(super) enum Form {
 }
 
 /// What was recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Detected {
+#[derive(Debug)]
+pub(super) struct Detected<'h> {
+    /// The format's name.
+    pub(super) name: &'static str,
+    /// Makes its reader.
+    pub(super) open: Open,
+    /// What it was recognised by.
+    pub(super) look: Look<'h>,
+}
+
+/// The beginning of a file, as far as it is looked at.
+#[derive(Debug)]
+pub(super) struct Look<'h> {
+    /// The first bytes, as they are.
+    pub(super) head: &'h [u8],
+    /// How records stand in it.
     pub(super) form: Form,
-    /// Where records begin: after a byte order mark, white space, an opening bracket.
+    /// Where they begin: after a byte order mark, white space, an opening bracket.
     pub(super) start: usize,
+    /// The first records, with the keys of their top level. The last one may be torn.
+    pub(super) records: Vec<Seen<'h>>,
+}
+
+/// A record that was looked at.
+#[derive(Debug)]
+pub(super) struct Seen<'h> {
+    /// As it stands.
+    pub(super) bytes: &'h [u8],
+    /// What it tells of itself.
+    pub(super) sniff: Sniff,
+}
+
+impl Look<'_> {
+    /// A walk over the records, as they were recognised.
+    pub(super) fn walk(&self) -> Walk {
+        Walk::new(self.form, self.start as u64)
+    }
+
+    /// Whether the first record looks so.
+    pub(super) fn first(&self, is: impl FnOnce(&Sniff) -> bool) -> bool {
+        self.records.first().is_some_and(|seen| is(&seen.sniff))
+    }
+
+    /// Whether one of the first records looks so.
+    pub(super) fn any(&self, is: impl Fn(&Sniff) -> bool) -> bool {
+        self.records.iter().any(|seen| is(&seen.sniff))
+    }
 }
 
 /// Why a file is not read.
@@ -39,23 +83,50 @@ pub(super) enum Refusal {
 /// How many records are looked at before a file is called foreign.
 const LOOK_AT: usize = 64;
 
-const MAGIC: [(&[u8], &str); 6] = [
-    (
-        b"PK\x03\x04",
-        "a zip archive (Inspect's .eval logs are such)",
-    ),
-    (b"\x1f\x8b", "a gzip file"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file"),
-    (b"SQLite format 3\0", "an SQLite database"),
-    (b"PAR1", "a Parquet file"),
-    (b"ObjAvro", "an Avro file"),
-];
-
 /// Recognises a file from `head`, its first bytes.
-pub(super) fn detect(head: &[u8]) -> Result<Detected, Refusal> {
-    if let Some((_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return Err(Refusal::Unsupported(format));
+pub(super) fn detect(head: &[u8]) -> Result<Detected<'_>, Refusal> {
+    if let Some(found) = formats::MAGIC
+        .iter()
+        .find(|found| head.starts_with(found.bytes))
+    {
+        let look = Look {
+            head,
+            form: Form::Done,
+            start: 0,
+            records: Vec::new(),
+        };
+        return opened(found.name, found.open, look);
     }
+    let look = look(head)?;
+    if let Some(format) = formats::FORMATS.iter().find(|format| (format.is)(&look)) {
+        return opened(format.name, format.open, look);
+    }
+    match look.records.first() {
+        Some(seen) => Err(Refusal::Unknown(seen.sniff.describe(seen.bytes))),
+        // An empty array: no transcripts, and nothing wrong.
+        None => opened(formats::NATIVE.name, formats::NATIVE.open, look),
+    }
+}
+
+/// A file whose fields are named by a map, whatever it looks like.
+pub(super) fn mapped<'h>(head: &'h [u8], map: &FieldMap) -> Result<Detected<'h>, Refusal> {
+    let _ = map;
+    detect(head)
+}
+
+fn opened<'h>(
+    name: &'static str,
+    open: Option<Open>,
+    look: Look<'h>,
+) -> Result<Detected<'h>, Refusal> {
+    match open {
+        Some(open) => Ok(Detected { name, open, look }),
+        None => Err(Refusal::Unsupported(name)),
+    }
+}
+
+/// How records stand in a file, and the first of them.
+fn look(head: &[u8]) -> Result<Look<'_>, Refusal> {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(Refusal::Unknown(
             "it is UTF-16 text; save it as UTF-8".to_owned(),
@@ -69,35 +140,37 @@ pub(super) fn detect(head: &[u8]) -> Result<Detected, Refusal> {
     let blank = head[bom..].len() - head[bom..].trim_ascii_start().len();
     let start = bom + blank;
     let body = &head[start..];
-    match body.first() {
-        None => Err(Refusal::Unknown("it holds only white space".to_owned())),
-        Some(b'[') => {
-            let found = Detected {
-                form: Form::Values { array: true },
-                start: start + 1,
-            };
-            recognise(values(body[1..].trim_ascii_start()), found)
-        }
-        Some(b'{') if spans_lines(body) => {
-            let found = Detected {
-                form: Form::Values { array: false },
-                start,
-            };
-            recognise(values(body), found)
-        }
+    let seen = |bytes| Seen {
+        bytes,
+        sniff: Sniff::of(bytes),
+    };
+    let (form, start, records) = match body.first() {
+        None => return Err(Refusal::Unknown("it holds only white space".to_owned())),
+        Some(b'[') => (
+            Form::Values { array: true },
+            start + 1,
+            values(body[1..].trim_ascii_start())
+                .take(LOOK_AT)
+                .map(seen)
+                .collect(),
+        ),
+        Some(b'{') if spans_lines(body) => (
+            Form::Values { array: false },
+            start,
+            values(body).take(LOOK_AT).map(seen).collect(),
+        ),
         Some(_) => {
-            let lines = body
-                .split(|b| *b == b'\n')
-                .filter(|line| !line.trim_ascii().is_empty());
-            recognise(
-                lines,
-                Detected {
-                    form: Form::Lines,
-                    start,
-                },
-            )
+            let lines = body.split(|b| *b == b'\n');
+            let lines = lines.filter(|line| !line.trim_ascii().is_empty());
+            (Form::Lines, start, lines.take(LOOK_AT).map(seen).collect())
         }
-    }
+    };
+    Ok(Look {
+        head,
+        form,
+        start,
+        records,
+    })
 }
 
 /// Whether the object at the beginning goes over several lines, rather than being one of the lines of JSONL.
@@ -138,33 +211,6 @@ fn values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = after;
         Some(value)
     })
-}
-
-fn recognise<'a>(
-    records: impl Iterator<Item = &'a [u8]>,
-    found: Detected,
-) -> Result<Detected, Refusal> {
-    let mut first = None;
-    for record in records.take(LOOK_AT) {
-        let sniff = Sniff::of(record);
-        if sniff.has("messages") {
-            return match native::foreign_shape(record) {
-                Some(format) => Err(Refusal::Unsupported(format)),
-                None => Ok(found),
-            };
-        }
-        first.get_or_insert((record, sniff));
-    }
-    let Some((record, sniff)) = first else {
-        return Ok(found); // An empty array: no transcripts, and nothing wrong.
-    };
-    if let Some(format) = sniff.format() {
-        return Err(Refusal::Unsupported(format));
-    }
-    Err(sniff::csv(record).map_or_else(
-        || Refusal::Unknown(sniff.describe(record)),
-        Refusal::Unsupported,
-    ))
 }
 
 #[cfg(test)]

@@ -1,28 +1,46 @@
 //! Readers: any supported file as transcripts, lazily; one file per format.
 //!
-//! Owns detection by content, the index of records by byte offset, and the mapping to [`crate::model::Transcript`]. Keeps offsets, not
+//! Owns detection by content, the walk over a file, and the mapping to [`crate::model::Transcript`]. Keeps places, not
 //! copies; reads with positioned reads (no mmap: `unsafe_code` is forbidden). Refuses to know rubrics or runs.
 //!
-//! The native form is one JSON object a line, `{"id"?, "messages": [...], "metadata"?, "tags"?}` in OpenAI chat shapes
-//! (the mapping is told in `native.rs`); the same objects in a JSON array, or one after another over
-//! several lines, are read too. A record's number counts the records of its file from 1; lines that hold only white
-//! space are none. A byte order mark, CRLF and a torn last line are accepted; a bad record is counted with its reason
-//! and never refuses the file.
+//! **Everything downstream knows one form.** The native form is one JSON object a line, `{"id"?, "messages": [...],
+//! "metadata"?, "tags"?, "verdicts"?}` in OpenAI chat shapes (`native.rs` reads it, `write.rs` writes it). A native file is
+//! handed on as its own bytes; a reader of another format (`formats/`, one file each) turns what it finds into model
+//! transcripts, and those are written in the native form. So a run's copy of a transcript can be shown without the format
+//! it came from, and `dicta import` prints what every other command sees. What the source had, byte for byte, is
+//! [`TranscriptFile::raw`].
+//!
+//! A record's number counts the records of its file from 1; lines that hold only white space are none. A byte order mark,
+//! CRLF and a torn last line are accepted; a bad record is counted with its reason and never refuses the file; what a
+//! reader did not understand is counted by kind ([`Tally`]).
 
 mod content;
 mod detect;
 mod file;
+mod formats;
+mod map;
+mod meta;
 mod native;
+mod reader;
 mod scan;
 mod sniff;
+mod source;
 mod unix;
+mod walk;
+mod write;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::model::{SourceVerdict, Transcript};
+
 pub use file::TranscriptFile;
+pub use map::{FieldMap, Maps};
 pub use native::parse;
+pub use write::to_native;
 
 /// Records of this many bytes or more are bad: reading one must not fill the memory.
 pub const MAX_RECORD: usize = 128 * 1024 * 1024;
@@ -71,7 +89,10 @@ pub struct Span {
     pub offset: u64,
     /// In bytes, line end excluded; [`MAX_RECORD`] for a record that is longer still.
     pub len: u64,
-    /// The record's number in its file, from 1 (what ids are made of). Blank lines are no records.
+    /// Which of the transcripts at this place, from 0.
+    pub part: u32,
+    /// The number in its file, from 1 (what ids are made of): of a native record among the records, else of the
+    /// transcript among those handed out. Blank lines are no records.
     pub number: u64,
 }
 
@@ -84,27 +105,77 @@ pub struct BadRecord {
     pub why: String,
 }
 
-/// A run of whole records, as bytes and spans.
-#[derive(Debug, PartialEq, Eq)]
+/// A run of transcripts in the native form.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The bytes of all records of the block.
+    /// The bytes of all of them.
     pub bytes: Vec<u8>,
-    /// Where `bytes` begins in the file.
-    pub offset: u64,
-    /// The records in it.
-    pub spans: Vec<Span>,
+    /// In the file's order.
+    pub records: Vec<Record>,
+}
+
+/// One transcript, or what should have been one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Where it stands in its file.
+    pub span: Span,
+    /// Where its native form stands in the block's bytes.
+    pub at: Range<usize>,
+    /// Why there is none, as far as its reader could tell: a sentence.
+    pub fault: Option<String>,
 }
 
 impl Block {
-    /// The bytes of one of the block's own records.
-    pub fn record(&self, span: Span) -> &[u8] {
-        let start = usize::try_from(span.offset - self.offset).unwrap_or(usize::MAX);
-        let len = usize::try_from(span.len).unwrap_or(usize::MAX);
-        &self.bytes[start..start + len]
+    /// Every record with its bytes, in order.
+    pub fn records(&self) -> impl Iterator<Item = (&Record, &[u8])> {
+        self.records
+            .iter()
+            .map(|record| (record, &self.bytes[record.at.clone()]))
     }
+}
 
-    /// Every record with its span, in order.
-    pub fn records(&self) -> impl Iterator<Item = (Span, &[u8])> {
-        self.spans.iter().map(|span| (*span, self.record(*span)))
+impl Record {
+    /// The record as a transcript. `bytes` are its own; `default_id` names it if it has no id.
+    pub fn parse<'b>(
+        &self,
+        bytes: &'b [u8],
+        default_id: &str,
+    ) -> Result<Transcript<'b>, BadRecord> {
+        match &self.fault {
+            None => parse(bytes, self.span.number, default_id),
+            Some(why) => Err(BadRecord {
+                number: self.span.number,
+                why: why.clone(),
+            }),
+        }
     }
+}
+
+/// How a reader fared with a file of another format than the native one, so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Records as the format counts them: lines of a session, samples, spans.
+    pub records: u64,
+    /// Those that were passed over, by what they are; kept where they are, reachable as raw.
+    pub unknown: BTreeMap<String, u64>,
+    /// Transcripts and faults handed out: where their numbers come from.
+    handed: u64,
+}
+
+impl Tally {
+    /// How many were passed over.
+    pub fn not_understood(&self) -> u64 {
+        self.unknown.values().sum()
+    }
+}
+
+/// A transcript as a format's own directory tells of it, without its content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Where it is.
+    pub span: Span,
+    /// Its id.
+    pub id: String,
+    /// What the source decided.
+    pub verdicts: Vec<SourceVerdict>,
 }

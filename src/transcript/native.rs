@@ -6,6 +6,8 @@
 //! | `role` (case ignored) `developer`; `function` | system; tool |
 //! | `content` text; null or absent | a text part; none |
 //! | parts `text`, `refusal`; `thinking`, `reasoning` | text; reasoning |
+//! | parts `tool_call` (id, name, arguments); `tool_result` with a `tool_call_id` | calls and answers between texts, as written by `write.rs` |
+//! | `verdicts` | what another tool decided: see [`SourceVerdict`] |
 //! | parts `image_url`, `input_audio`, `file` … ; any other | media; kept as written |
 //! | message `refusal`; `reasoning_content`, `reasoning` | text; reasoning, before the text |
 //! | `tool_calls`; legacy `function_call` | calls; `arguments` as text, an object as its own text |
@@ -21,7 +23,9 @@ use serde_json::value::RawValue;
 
 use super::content::{Content, Object};
 use super::{BadRecord, MAX_RECORD};
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult, Transcript};
+use crate::model::{
+    JsonText, Message, Part, Role, SourceVerdict, Text, ToolCall, ToolResult, Transcript,
+};
 
 /// Parses one record. `default_id` names it if it has no id of its own; ids are made unique by the caller.
 pub fn parse<'a>(
@@ -38,13 +42,10 @@ pub fn parse<'a>(
     })
 }
 
-/// The format's name if a record with `messages` is in another shape than OpenAI's.
-pub(super) fn foreign_shape(record: &[u8]) -> Option<&'static str> {
-    memchr::memmem::find(record, b"\"tool_")?;
-    match read(record, "") {
-        Err(Fault::Foreign(format)) => Some(format),
-        _ => None,
-    }
+/// Whether a record with `messages` is in another shape than OpenAI's.
+pub(super) fn foreign_shape(record: &[u8]) -> bool {
+    memchr::memmem::find(record, b"\"tool_").is_some()
+        && matches!(read(record, ""), Err(Fault::Foreign(_)))
 }
 
 enum Fault {
@@ -64,6 +65,8 @@ struct RawRecord<'a> {
     metadata: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     tags: Option<&'a RawValue>,
+    #[serde(default)]
+    verdicts: Option<Vec<Object<SourceVerdict>>>,
 }
 
 #[derive(Deserialize)]
@@ -118,6 +121,20 @@ struct RawPart<'a> {
     thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
     reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    duration_ms: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -157,6 +174,12 @@ fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault>
             .collect::<Result<_, _>>()?,
         metadata: raw.metadata.and_then(object),
         tags: raw.tags.map(tags).unwrap_or_default(),
+        verdicts: raw
+            .verdicts
+            .into_iter()
+            .flatten()
+            .map(|Object(verdict)| verdict)
+            .collect(),
     })
 }
 
@@ -194,8 +217,8 @@ impl<'a> RawMessage<'a> {
             parts.push(Part::ToolResult(ToolResult {
                 call_id: self.tool_call_id.map(as_text).unwrap_or_default(),
                 content,
-                is_error: meta.and_then(|m| serde_json::from_str(m.is_error?.get()).ok()),
-                duration_ms: meta.and_then(|m| serde_json::from_str(m.duration_ms?.get()).ok()),
+                is_error: meta.and_then(|m| of(m.is_error)),
+                duration_ms: meta.and_then(|m| of(m.duration_ms)),
             }));
             parts.extend(media);
         } else {
@@ -287,6 +310,17 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
             .or(fields.text)
             .and_then(string)
             .map(Part::Reasoning),
+        "tool_call" if fields.name.is_some() => Some(Part::ToolCall(ToolCall {
+            id: fields.id.map(as_text).unwrap_or_default(),
+            name: fields.name.clone().unwrap_or_default(),
+            arguments: fields.arguments.map(as_text).unwrap_or_default(),
+        })),
+        "tool_result" if fields.tool_call_id.is_some() => Some(Part::ToolResult(ToolResult {
+            call_id: fields.tool_call_id.map(as_text).unwrap_or_default(),
+            content: fields.content.map(as_text).unwrap_or_default(),
+            is_error: of(fields.is_error),
+            duration_ms: of(fields.duration_ms),
+        })),
         "tool_use" | "tool_result" | "server_tool_use" | "web_search_tool_result" => {
             return Err(Fault::Foreign("Anthropic messages (content blocks)"));
         }
@@ -323,6 +357,11 @@ fn result_content(content: Option<Content<'_>>) -> Result<(Text<'_>, Vec<Part<'_
             Ok((all.unwrap_or_default(), rest))
         }
     }
+}
+
+/// A value of the kind that is wanted; anything else is none.
+fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
 }
 
 /// The text of a JSON string; `None` for anything else.

@@ -1,4 +1,4 @@
-//! The foreign formats we can name, and what a record tells about itself: the keys of its top level.
+//! What a record tells about itself before it is read: the keys of its top level.
 
 use std::fmt;
 
@@ -7,96 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::model::Text;
 
-/// A table's name, if the line is the header of one.
-pub(super) fn csv(line: &[u8]) -> Option<&'static str> {
+/// The columns of a table, if the line is the header of one: names alone, since a sentence with a comma is no header.
+pub(super) fn columns(line: &[u8]) -> Option<Vec<&str>> {
     let header = std::str::from_utf8(line).ok()?.trim();
     let columns: Vec<&str> = header.split(',').map(|c| c.trim_matches('"')).collect();
-    // Names alone: a sentence with a comma is no header.
     let is_name = |c: &&str| {
         !c.is_empty()
             && c.bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
     };
-    if columns.len() < 2 || !columns.iter().all(is_name) {
-        return None;
-    }
-    let evalbench = [
-        "job_id",
-        "eval_id",
-        "scenario_id",
-        "generated_sql",
-        "run_time",
-    ];
-    Some(if columns.iter().any(|c| evalbench.contains(c)) {
-        "an evalbench result table (CSV)"
-    } else {
-        "a CSV table"
-    })
+    (columns.len() >= 2 && columns.iter().all(is_name)).then_some(columns)
 }
-
-type Sign = (&'static str, fn(&Sniff) -> bool);
-
-/// Formats by the keys of their first record.
-const SIGNS: [Sign; 17] = [
-    ("a Codex rollout", |s| {
-        s.has("payload") && s.has("timestamp") && s.has("type")
-    }),
-    ("the output of `codex exec --json`", |s| {
-        s.kind_begins(&["thread.", "turn.", "item."])
-    }),
-    ("a Claude Code session", |s| {
-        (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
-            || (s.has("leafUuid") && s.has("summary"))
-            || s.kind_begins(&[
-                "file-history-snapshot",
-                "queue-operation",
-                "permission-mode",
-            ])
-    }),
-    ("promptfoo results", |s| {
-        (s.has("evalId") && (s.has("results") || s.has("config")))
-            || (s.has("promptIdx") && s.has("testIdx"))
-    }),
-    ("OpenTelemetry spans (OTLP JSON)", |s| {
-        s.has("resourceSpans") || s.has("resourceLogs")
-    }),
-    ("Gemini contents", |s| {
-        s.has("contents") || s.has("candidates")
-    }),
-    ("an Anthropic message", |s| {
-        s.has("role") && s.has("content") && s.kind_begins(&["message"])
-    }),
-    (
-        "a bare list of messages (each record is to be an object with `messages`)",
-        |s| s.has("role"),
-    ),
-    ("an Inspect log", |s| {
-        s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples"))
-    }),
-    ("a Harbor trajectory (ATIF)", |s| {
-        s.has("schema_version") && (s.has("steps") || s.has("agent"))
-    }),
-    ("a LangSmith run", |s| {
-        s.has("run_type") && (s.has("inputs") || s.has("dotted_order"))
-    }),
-    ("a Langfuse export", |s| {
-        s.has("observations") || s.has("trace_id") || s.has("traceId")
-    }),
-    ("a DeepEval test run", |s| {
-        s.has("testCases") || s.has("testRunData")
-    }),
-    ("OpenAI batch output", |s| {
-        s.has("custom_id") && s.has("response")
-    }),
-    ("request and response pairs", |s| {
-        s.has("request") && s.has("response")
-    }),
-    ("OpenAI Responses items", |s| {
-        (s.has("object") && s.has("output"))
-            || s.kind_begins(&["function_call", "message", "reasoning"])
-    }),
-    ("a dicta run's event log", |s| s.has("seq") && s.has("kind")),
-];
 
 /// The keys of a record's top level, as far as it can be read.
 #[derive(Debug, Default)]
@@ -120,12 +41,8 @@ impl Sniff {
         self.keys.iter().any(|k| k == key)
     }
 
-    /// The format this record is in, if it is one of those we know by name.
-    pub(super) fn format(&self) -> Option<&'static str> {
-        SIGNS.iter().find(|(_, is)| is(self)).map(|(name, _)| *name)
-    }
-
-    fn kind_begins(&self, with: &[&str]) -> bool {
+    /// Whether `type` begins with one of these.
+    pub(super) fn kind_begins(&self, with: &[&str]) -> bool {
         with.iter().any(|w| self.kind.starts_with(w))
     }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::model::{Digest, TranscriptRef};
-use crate::transcript::{Span, TranscriptFile, parse};
+use crate::transcript::{Record, TranscriptFile};
 
 /// So many records are listed at a time.
 pub(crate) const PAGE: u64 = 2000;
@@ -69,10 +69,11 @@ fn walk(
     let mut file = TranscriptFile::open(&path).map_err(|error| error.to_string())?;
     let mut told = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
-        for (span, bytes) in block.records() {
+        for (record, bytes) in block.records() {
+            let span = record.span;
             found.counted = span.number;
             if span.number > after && span.number <= after.saturating_add(PAGE) {
-                take(found, &file, span, bytes);
+                take(found, &file, record, bytes);
             }
             let page = span.number == after.saturating_add(PAGE);
             if page || found.refs.len() == BATCH || span.number - told >= TOLD {
@@ -92,13 +93,15 @@ fn walk(
     Ok(Goes::On)
 }
 
-fn take(found: &mut Listed, file: &TranscriptFile, span: Span, bytes: &[u8]) {
-    match parse(bytes, span.number, &file.default_id(span.number)) {
+fn take(found: &mut Listed, file: &TranscriptFile, record: &Record, bytes: &[u8]) {
+    let span = record.span;
+    match record.parse(bytes, &file.default_id(span.number)) {
         Ok(transcript) => found.refs.push(TranscriptRef {
             id: transcript.id.to_string(),
             path: file.path().to_owned(),
             offset: span.offset,
             len: span.len,
+            part: span.part,
             digest: Digest::of(bytes),
         }),
         Err(bad) => {

@@ -243,6 +243,7 @@ fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
     let span = Span {
         offset: transcript.offset,
         len: transcript.len,
+        part: transcript.part,
         number: 1,
     };
     let bytes = file.read(span).map_err(|error| error.to_string())?;

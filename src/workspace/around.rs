@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::files;
 use crate::model::{Part, Role, Transcript};
-use crate::transcript::{TranscriptFile, parse};
+use crate::transcript::TranscriptFile;
 
 /// So many records are looked at to see what the file holds.
 const LOOKED_AT: u64 = 500;
@@ -91,11 +91,11 @@ fn look(path: &Path) -> Result<Held, String> {
     let mut held = Held::default();
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
-        for (span, bytes) in block.records() {
-            if span.number > LOOKED_AT {
+        for (record, bytes) in block.records() {
+            if record.span.number > LOOKED_AT {
                 return Ok(held);
             }
-            if let Ok(transcript) = parse(bytes, span.number, "") {
+            if let Ok(transcript) = record.parse(bytes, "") {
                 held.see(&transcript, &mut at);
             }
         }

@@ -19,6 +19,7 @@ use crate::model::{JudgeConfig, Label, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
 use crate::tools::toolbox::Toolbox;
+use crate::transcript::Maps;
 
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
@@ -174,6 +175,7 @@ impl Loader<'_> {
             name: runs::name(self.root),
             demo: demo.is_some(),
             transcripts,
+            maps: Maps::default(),
             rubrics,
             judges,
             tools: self.toolbox.take(),

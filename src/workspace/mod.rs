@@ -36,6 +36,7 @@ use crate::diag::Diagnostic;
 use crate::model::{Budgets, JudgeConfig, Label};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
+use crate::transcript::Maps;
 
 pub use beside::Beside;
 pub use describe::{event_schema, json_schema, transcript_schema};
@@ -86,6 +87,8 @@ pub struct Workspace {
     pub demo: bool,
     /// Transcript files, globs expanded, in the order listed (within a glob sorted by path).
     pub transcripts: Vec<PathBuf>,
+    /// How those of them are read whose fields dicta.yaml names.
+    pub maps: Maps,
     /// Sorted by path.
     pub rubrics: Vec<Arc<Rubric>>,
     /// In file order; `rules` is always there.

@@ -169,6 +169,7 @@ pub(super) fn key() -> impl Strategy<Value = CellKey> {
 
 pub(super) fn transcript() -> impl Strategy<Value = TranscriptRef> {
     (text(), digest(), any::<(u64, u64)>()).prop_map(|(id, digest, (offset, len))| TranscriptRef {
+        part: 0,
         id,
         path: PathBuf::from("t.jsonl"),
         offset,

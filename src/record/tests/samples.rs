@@ -70,6 +70,7 @@ pub(super) fn planned(t: &str, first: u32) -> Kind {
     };
     Kind::CellsPlanned {
         transcript: TranscriptRef {
+            part: 0,
             id: t.to_owned(),
             path: "t.jsonl".into(),
             offset: 0,

@@ -9,7 +9,7 @@ use super::texts::HOLLOW;
 use crate::handlers::Registry;
 use crate::model::counted;
 use crate::rubric::{self, Catalog as _, Eval, Rubric};
-use crate::transcript::{self, TranscriptFile};
+
 use crate::workspace::Workspace;
 
 /// Answers of known truth to plain questions; `rules` can read what is asked.
@@ -134,12 +134,14 @@ pub(super) fn of_workspace(
     let whole = rubric.applies_to.matcher();
     let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.matcher()).collect();
     for path in &workspace.transcripts {
-        let mut file = TranscriptFile::open(path).map_err(|error| error.to_string())?;
+        let mut file = workspace
+            .maps
+            .open(path)
+            .map_err(|error| error.to_string())?;
         while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
-            for span in &block.spans {
-                let bytes = block.record(*span);
-                let Ok(read) = transcript::parse(bytes, span.number, &file.default_id(span.number))
-                else {
+            for (record, bytes) in block.records() {
+                let span = record.span;
+                let Ok(read) = record.parse(bytes, &file.default_id(span.number)) else {
                     continue;
                 };
                 if !whole.matches(&read) {

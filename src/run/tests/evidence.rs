@@ -130,6 +130,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
     for kind in [
         Kind::CellsPlanned {
             transcript: TranscriptRef {
+                part: 0,
                 id: "t".into(),
                 path: "t.jsonl".into(),
                 offset: 0,

@@ -27,7 +27,7 @@ use crate::run::start::drive;
 use crate::run::tally::Tally;
 use crate::run::window::Window;
 use crate::run::{CachePolicy, RunError, RunOptions};
-use crate::transcript::Span;
+use crate::transcript::{Record as Found, Span};
 use crate::workspace::{Env, Limits, Workspace};
 
 /// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
@@ -49,6 +49,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     let judges = ["one", "two", "three"]
         .map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
     Workspace {
+        maps: crate::transcript::Maps::default(),
         root: root.to_owned(),
         name: "test".into(),
         demo: false,
@@ -95,12 +96,16 @@ impl Feed for List {
             let at = bytes.len()..bytes.len() + text.len();
             bytes.extend_from_slice(text.as_bytes());
             records.push(Record {
-                span: Span {
-                    offset: at.start as u64,
-                    len: text.len() as u64,
-                    number: 1,
+                found: Found {
+                    span: Span {
+                        offset: at.start as u64,
+                        len: text.len() as u64,
+                        part: 0,
+                        number: 1,
+                    },
+                    at,
+                    fault: None,
                 },
-                at,
                 default_id: "list:1".into(),
                 id: None,
                 carried: None,

@@ -1,22 +1,23 @@
 use super::*;
 
-fn lines(start: usize) -> Detected {
-    Detected {
-        form: Form::Lines,
-        start,
-    }
+/// The format's name, how records stand, and from where.
+type Found = (&'static str, Form, usize);
+
+fn found(head: &[u8]) -> Result<Found, Refusal> {
+    detect(head).map(|found| (found.name, found.look.form, found.look.start))
 }
 
-fn values_from(array: bool, start: usize) -> Detected {
-    Detected {
-        form: Form::Values { array },
-        start,
-    }
+fn lines(start: usize) -> Found {
+    ("native", Form::Lines, start)
+}
+
+fn values_from(array: bool, start: usize) -> Found {
+    ("native", Form::Values { array }, start)
 }
 
 #[test]
 fn a_file_with_messages_is_native_in_every_layout() {
-    let cases: [(&str, Detected); 12] = [
+    let cases: [(&str, Found); 12] = [
         ("{\"messages\":[]}\n", lines(0)),
         ("\u{feff}{\"messages\":[]}", lines(3)),
         ("\r\n\r\n {\"id\":1,\"messages\":[]}\r\n", lines(5)),
@@ -40,16 +41,16 @@ fn a_file_with_messages_is_native_in_every_layout() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(detect(text.as_bytes()), Ok(expected), "{text:?}");
+        assert_eq!(found(text.as_bytes()), Ok(expected), "{text:?}");
     }
 }
 
 #[test]
 fn a_large_object_is_told_from_a_broken_first_line() {
     let large = "{\n  \"messages\": [\n    {\"role\": \"user\", \"content\": \"";
-    assert_eq!(detect(large.as_bytes()), Ok(values_from(false, 0)));
+    assert_eq!(found(large.as_bytes()), Ok(values_from(false, 0)));
     let broken = "{\"messages\": [\n{\"messages\":[]}\n{\"messages\":[]}\n";
-    assert_eq!(detect(broken.as_bytes()), Ok(lines(0)));
+    assert_eq!(found(broken.as_bytes()), Ok(lines(0)));
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn foreign_formats_are_named() {
     ];
     for (text, format) in cases {
         assert_eq!(
-            detect(text.as_bytes()),
+            found(text.as_bytes()),
             Err(Refusal::Unsupported(format)),
             "{text}"
         );
@@ -135,10 +136,10 @@ fn what_is_nothing_known_is_described() {
     ];
     for (text, why) in cases {
         assert_eq!(
-            detect(text.as_bytes()),
+            found(text.as_bytes()),
             Err(Refusal::Unknown(why.to_owned())),
             "{text}"
         );
     }
-    assert!(matches!(detect(b"\xff\xfe{\0"), Err(Refusal::Unknown(_))));
+    assert!(matches!(found(b"\xff\xfe{\0"), Err(Refusal::Unknown(_))));
 }

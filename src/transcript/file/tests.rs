@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::super::parse;
+use super::super::{MAX_RECORD, parse};
 use super::*;
 
 fn file(name: &str, bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -17,10 +17,13 @@ fn records(path: &Path) -> Vec<(u64, String)> {
     let mut open = TranscriptFile::open(path).expect("a file of transcripts");
     let mut all = Vec::new();
     while let Some(block) = open.next_block().expect("a block") {
-        assert!(!block.spans.is_empty());
-        for (span, record) in block.records() {
-            assert_eq!(open.read(span).expect("read again"), record);
-            all.push((span.number, String::from_utf8_lossy(record).into_owned()));
+        assert!(!block.records.is_empty());
+        for (found, record) in block.records() {
+            assert_eq!(open.read(found.span).expect("read again"), record);
+            all.push((
+                found.span.number,
+                String::from_utf8_lossy(record).into_owned(),
+            ));
         }
     }
     assert_eq!(
@@ -139,8 +142,8 @@ fn a_file_that_became_shorter_is_an_error_not_other_bytes() {
     let mut open = TranscriptFile::open(&path).expect("open");
     let block = open.next_block().expect("a block").expect("records");
     std::fs::write(&path, good).expect("rewritten");
-    assert!(open.read(block.spans[0]).is_ok());
-    let gone = open.read(block.spans[1]).expect_err("gone").to_string();
+    assert!(open.read(block.records[0].span).is_ok());
+    let gone = open.read(block.records[1].span).expect_err("gone").to_string();
     assert!(
         gone.ends_with("record 2 is gone: the file became shorter"),
         "{gone}"
@@ -159,7 +162,7 @@ fn a_growing_file_is_read_to_its_end() {
     write!(more, "{good}\n{good}").expect("written");
     let mut count = 0;
     while let Some(block) = open.next_block().expect("a block") {
-        count += block.spans.len();
+        count += block.records.len();
     }
     assert_eq!(count, 3);
 }
@@ -207,7 +210,7 @@ proptest::proptest! {
         if let Ok(mut open) = TranscriptFile::open(&path) {
             while let Some(block) = open.next_block().expect("a block") {
                 for (span, record) in block.records() {
-                    let _any = parse(record, span.number, "t");
+                    let _any = parse(record, span.span.number, "t");
                 }
             }
         }
@@ -239,7 +242,7 @@ fn a_record_that_would_fill_the_memory_is_bad_and_the_next_one_is_not() {
         while let Some(block) = open.next_block().expect("a block") {
             for (span, record) in block.records() {
                 why.push(
-                    parse(record, span.number, "t")
+                    parse(record, span.span.number, "t")
                         .err()
                         .map(|bad| (bad.number, bad.why)),
                 );

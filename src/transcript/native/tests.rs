@@ -58,6 +58,7 @@ fn a_whole_record_is_read_in_its_order() {
     assert_eq!(
         parse(record.as_bytes(), 1, "t").expect("a good record"),
         Transcript {
+            verdicts: Vec::new(),
             id: "a-1".into(),
             messages: vec![
                 say(Role::System, vec![text("Be kind")]),

@@ -68,6 +68,7 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
     let bare = Opened::Bare(PathBuf::from("long.jsonl"));
     let mut model = Model::new(bare, Size::new(120, 40), theme);
     model.live.document.of = Some(TranscriptRef {
+        part: 0,
         id: "long".to_owned(),
         path: PathBuf::from("long.jsonl"),
         offset: 0,

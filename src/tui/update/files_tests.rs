@@ -13,6 +13,7 @@ fn model(place: Place) -> Model {
 
 fn found(id: &str) -> TranscriptRef {
     TranscriptRef {
+        part: 0,
         id: id.to_owned(),
         path: "/t.jsonl".into(),
         offset: 0,

@@ -68,6 +68,7 @@ fn planned(n: u32) -> Kind {
     };
     Kind::CellsPlanned {
         transcript: TranscriptRef {
+            part: 0,
             digest: Digest::of(id.as_bytes()),
             id,
             path: "t.jsonl".into(),

@@ -301,6 +301,7 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
     let mut model = model(workspace(&[&judged("")], COSTS));
     with_row(&mut model, SlotState::Never);
     model.live.cells.transcripts = vec![crate::model::TranscriptRef {
+        part: 0,
         id: "t".into(),
         path: "t.jsonl".into(),
         offset: 0,

@@ -257,6 +257,7 @@ fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transc
         })
     };
     Transcript {
+        verdicts: Vec::new(),
         id: Text::from(id.to_owned()),
         messages: vec![Message {
             role: Role::Assistant,

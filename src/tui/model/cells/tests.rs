@@ -59,6 +59,7 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
 
 pub(crate) fn transcript(id: &str) -> TranscriptRef {
     TranscriptRef {
+        part: 0,
         id: id.into(),
         path: "t.jsonl".into(),
         offset: 0,

@@ -24,6 +24,7 @@ fn row(model: &Model, width: u16) -> String {
 
 fn demo() -> Model {
     let workspace = crate::workspace::Workspace {
+        maps: crate::transcript::Maps::default(),
         root: "/w".into(),
         name: "beam-agents".into(),
         demo: true,

@@ -1,0 +1,116 @@
+//! Metadata that a reader puts together: the standard keys that evals read, and the source's own beside them.
+//!
+//! | key | of a message | of a transcript |
+//! |---|---|---|
+//! | `timestamp` | when, as the source writes it | when it began |
+//! | `latency_ms` | how long the model took | how long all took |
+//! | `usage` | `{input, output, total, cached, thinking}` in tokens, those that are known | summed by the source |
+//! | `cost_usd` | what it cost | summed by the source |
+//! | `model`, `stop_reason` | which, why it stopped | which |
+//! | `is_error`, `duration_ms` | of a tool's answer | – |
+//! | `source` | – | the format, in a word (`claude-code`, `inspect` …) |
+//! | `parent` | – | `{transcript, tool_call_id}` of a sub-agent, `{transcript}` of a branch |
+//! | `error` | – | why the agent's run ended, where it failed |
+//!
+//! Numbers are what the source says, never made up; a sum is made here only where the source counts the same reply twice
+//! and no other place says it.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::model::JsonText;
+
+/// Metadata in the making.
+#[derive(Debug, Default)]
+pub(super) struct Meta(Map<String, Value>);
+
+impl Meta {
+    /// Sets a key, unless it is null.
+    pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
+        let value = value.into();
+        if !value.is_null() {
+            self.0.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    /// Takes over the source's own object: keys that are not set yet as they are, the others below `original`.
+    pub(super) fn adopt(&mut self, own: Value) -> &mut Self {
+        let Value::Object(own) = own else { return self };
+        let mut taken = Map::new();
+        for (key, value) in own {
+            if self.0.contains_key(&key) {
+                taken.insert(key, value);
+            } else {
+                self.0.insert(key, value);
+            }
+        }
+        if !taken.is_empty() {
+            self.0.insert("original".to_owned(), Value::Object(taken));
+        }
+        self
+    }
+
+    /// The finished object; `None` where nothing was set.
+    pub(super) fn finish(self) -> Option<JsonText<'static>> {
+        (!self.0.is_empty()).then(|| JsonText::of(&Value::Object(self.0)))
+    }
+}
+
+/// Tokens as the standard key holds them: those that are known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tokens {
+    /// Read by the model, those from a cache included.
+    pub(super) input: Option<u64>,
+    /// Written by the model, thinking included.
+    pub(super) output: Option<u64>,
+    /// As the source sums them.
+    pub(super) total: Option<u64>,
+    /// Of `input`, those from a cache.
+    pub(super) cached: Option<u64>,
+    /// Of `output`, thinking.
+    pub(super) thinking: Option<u64>,
+}
+
+impl Tokens {
+    /// The standard object; null where nothing is known.
+    pub(super) fn value(self) -> Value {
+        let mut map = Map::new();
+        for (key, count) in [
+            ("input", self.input),
+            ("output", self.output),
+            ("total", self.total),
+            ("cached", self.cached),
+            ("thinking", self.thinking),
+        ] {
+            if let Some(count) = count {
+                map.insert(key.to_owned(), count.into());
+            }
+        }
+        if map.is_empty() {
+            Value::Null
+        } else {
+            Value::Object(map)
+        }
+    }
+
+    /// Both together; a number that one of them lacks is the other's.
+    pub(super) fn plus(self, more: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            input: sum(self.input, more.input),
+            output: sum(self.output, more.output),
+            total: sum(self.total, more.total),
+            cached: sum(self.cached, more.cached),
+            thinking: sum(self.thinking, more.thinking),
+        }
+    }
+}
+
+/// The JSON of a raw value, borrowed.
+pub(super) fn json(raw: &RawValue) -> JsonText<'_> {
+    serde_json::from_str(raw.get()).expect("a raw value is JSON")
+}

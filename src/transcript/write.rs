@@ -1,0 +1,229 @@
+//! A transcript in the native form, as one line: the inverse of `native.rs`.
+//!
+//! Law: what is written and read again is what was written, for every transcript that was itself read
+//! (`native(write(t)) = t` once `t` came from there). Calls that stand behind a message's text become `tool_calls`, as
+//! OpenAI chat has them; where text follows a call, both stay in order as parts (`{"type": "tool_call", "id", "name",
+//! "arguments"}`). A tool's answer is a message of role `tool`; what it says of errors and time goes into its `metadata`.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult, Transcript};
+
+/// A transcript as one line of the native form, without a line end.
+pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
+    let mut line = Vec::new();
+    write_native(transcript, &mut line);
+    line
+}
+
+/// The same, behind what `line` holds.
+pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
+    serde_json::to_writer(line, &Whole(transcript)).expect("every part of a transcript is JSON");
+}
+
+struct Whole<'t>(&'t Transcript<'t>);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let transcript = self.0;
+        let mut map = to.serialize_map(None)?;
+        if !transcript.id.is_empty() {
+            map.serialize_entry("id", &*transcript.id)?;
+        }
+        let messages: Vec<_> = transcript.messages.iter().map(One).collect();
+        map.serialize_entry("messages", &messages)?;
+        if let Some(metadata) = &transcript.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        if !transcript.tags.is_empty() {
+            let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
+            map.serialize_entry("tags", &tags)?;
+        }
+        if !transcript.verdicts.is_empty() {
+            map.serialize_entry("verdicts", &transcript.verdicts)?;
+        }
+        map.end()
+    }
+}
+
+struct One<'t>(&'t Message<'t>);
+
+impl Serialize for One<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let message = self.0;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("role", message.role.as_str())?;
+        // A tool message is one answer and what stands beside it.
+        if let (Role::Tool, [Part::ToolResult(result), rest @ ..]) =
+            (&message.role, &message.parts[..])
+        {
+            answer(&mut map, message, result, rest)?;
+            return map.end();
+        }
+        let behind = message.parts.iter().rev();
+        let calls = behind
+            .take_while(|part| matches!(part, Part::ToolCall(_)))
+            .count();
+        let (said, calls) = message.parts.split_at(message.parts.len() - calls);
+        match said {
+            [] => map.serialize_entry("content", &())?,
+            [Part::Text(text)] if !text.is_empty() => map.serialize_entry("content", &**text)?,
+            parts => map.serialize_entry("content", &Parts(parts))?,
+        }
+        if !calls.is_empty() {
+            map.serialize_entry("tool_calls", &Calls(calls))?;
+        }
+        if let Some(metadata) = &message.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        map.end()
+    }
+}
+
+fn answer<M: SerializeMap>(
+    map: &mut M,
+    message: &Message<'_>,
+    result: &ToolResult<'_>,
+    rest: &[Part<'_>],
+) -> Result<(), M::Error> {
+    if !result.call_id.is_empty() {
+        map.serialize_entry("tool_call_id", &*result.call_id)?;
+    }
+    if rest.is_empty() {
+        map.serialize_entry("content", &*result.content)?;
+    } else {
+        map.serialize_entry("content", &AnswerParts(&result.content, rest))?;
+    }
+    let told = AnswerMeta {
+        own: message.metadata.as_ref(),
+        result,
+    };
+    if told.own.is_some() || result.is_error.is_some() || result.duration_ms.is_some() {
+        map.serialize_entry("metadata", &told)?;
+    }
+    Ok(())
+}
+
+/// A tool message's metadata, with what is said of the answer in it.
+struct AnswerMeta<'t> {
+    own: Option<&'t JsonText<'t>>,
+    result: &'t ToolResult<'t>,
+}
+
+impl Serialize for AnswerMeta<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut own: serde_json::Map<String, serde_json::Value> = self
+            .own
+            .and_then(|own| serde_json::from_str(own.get()).ok())
+            .unwrap_or_default();
+        let result = self.result;
+        if let (Some(is_error), false) = (result.is_error, own.contains_key("is_error")) {
+            own.insert("is_error".to_owned(), is_error.into());
+        }
+        if let (Some(ms), false) = (result.duration_ms, own.contains_key("duration_ms")) {
+            own.insert("duration_ms".to_owned(), ms.into());
+        }
+        own.serialize(to)
+    }
+}
+
+struct AnswerParts<'t>(&'t str, &'t [Part<'t>]);
+
+impl Serialize for AnswerParts<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut seq = to.serialize_seq(None)?;
+        seq.serialize_element(&Typed("text", "text", self.0))?;
+        for part in self.1 {
+            seq.serialize_element(&Piece(part))?;
+        }
+        seq.end()
+    }
+}
+
+struct Parts<'t>(&'t [Part<'t>]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(Piece))
+    }
+}
+
+struct Piece<'t>(&'t Part<'t>);
+
+impl Serialize for Piece<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Part::Text(text) => Typed("text", "text", text).serialize(to),
+            Part::Reasoning(text) => Typed("reasoning", "reasoning", text).serialize(to),
+            Part::ToolCall(call) => {
+                let mut map = to.serialize_map(None)?;
+                map.serialize_entry("type", "tool_call")?;
+                map.serialize_entry("id", &*call.id)?;
+                map.serialize_entry("name", &*call.name)?;
+                map.serialize_entry("arguments", &*call.arguments)?;
+                map.end()
+            }
+            Part::ToolResult(result) => {
+                let mut map = to.serialize_map(None)?;
+                map.serialize_entry("type", "tool_result")?;
+                map.serialize_entry("tool_call_id", &*result.call_id)?;
+                map.serialize_entry("content", &*result.content)?;
+                if let Some(is_error) = result.is_error {
+                    map.serialize_entry("is_error", &is_error)?;
+                }
+                if let Some(ms) = result.duration_ms {
+                    map.serialize_entry("duration_ms", &ms)?;
+                }
+                map.end()
+            }
+            Part::Media { raw, .. } | Part::Other(raw) => raw.serialize(to),
+        }
+    }
+}
+
+/// `{"type": …, key: text}`.
+struct Typed<'t>(&'static str, &'static str, &'t str);
+
+impl Serialize for Typed<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(2))?;
+        map.serialize_entry("type", self.0)?;
+        map.serialize_entry(self.1, self.2)?;
+        map.end()
+    }
+}
+
+struct Calls<'t>(&'t [Part<'t>]);
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let calls = self.0.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(Call(call)),
+            _ => None,
+        });
+        to.collect_seq(calls)
+    }
+}
+
+struct Call<'t>(&'t ToolCall<'t>);
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Function<'t> {
+            name: &'t str,
+            arguments: &'t str,
+        }
+        let mut map = to.serialize_map(None)?;
+        if !self.0.id.is_empty() {
+            map.serialize_entry("id", &*self.0.id)?;
+        }
+        map.serialize_entry("type", "function")?;
+        let function = Function {
+            name: &self.0.name,
+            arguments: &self.0.arguments,
+        };
+        map.serialize_entry("function", &function)?;
+        map.end()
+    }
+}
