@@ -19,6 +19,8 @@ pub(super) enum Form {
         /// Whether an array is open.
         array: bool,
     },
+    /// The same as elements of an array that stands in something else: what is behind its end is passed over.
+    Elements,
     /// All have been read.
     Done,
 }

@@ -18,6 +18,7 @@ mod content;
 mod detect;
 mod file;
 mod formats;
+mod lenient;
 mod map;
 mod meta;
 mod native;

@@ -59,7 +59,7 @@ impl Walk {
             let block = match self.form {
                 Form::Done => return Ok(None),
                 Form::Lines => self.next_lines(source)?,
-                Form::Values { .. } => self.next_values(source)?,
+                Form::Values { .. } | Form::Elements => self.next_values(source)?,
             };
             if !block.spans.is_empty() {
                 return Ok(Some(block));
@@ -209,7 +209,11 @@ impl Walk {
     fn skip_separators(&mut self, bytes: &[u8], mut at: usize) -> usize {
         while let Some(byte) = bytes.get(at) {
             match (byte, self.form) {
-                (b',', Form::Values { array: true }) => {}
+                (b',', Form::Values { array: true } | Form::Elements) => {}
+                (b']', Form::Elements) => {
+                    self.form = Form::Done;
+                    return bytes.len();
+                }
                 (b']', Form::Values { array: true }) => self.form = Form::Values { array: false },
                 (byte, _) if byte.is_ascii_whitespace() => {}
                 _ => break,

@@ -3,6 +3,8 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+mod inspect;
+
 use super::TranscriptError;
 use super::detect::Look;
 use super::reader::{Native, Reader};
@@ -35,8 +37,8 @@ pub(super) struct Magic {
 pub(super) const MAGIC: [Magic; 6] = [
     Magic {
         bytes: b"PK\x03\x04",
-        name: "a zip archive (Inspect's .eval logs are such)",
-        open: None,
+        name: "an Inspect log (.eval)",
+        open: Some(inspect::open_eval),
     },
     Magic {
         bytes: b"\x1f\x8b",
@@ -144,7 +146,7 @@ pub(super) const FORMATS: [Format; 22] = [
         is: |look| {
             look.first(|s| s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples")))
         },
-        open: None,
+        open: Some(inspect::open_json),
     },
     Format {
         name: "a Harbor trajectory (ATIF)",

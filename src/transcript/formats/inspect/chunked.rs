@@ -1,0 +1,141 @@
+//! A sample whose parts are members of their own: `samples/<id>_epoch_<n>/sample.json` and lists beside it, cut into
+//! members that are named by the number of their first element (`messages/0.json`, `messages/1000.json` …).
+//!
+//! Inspect converts large samples to this. Owns the putting together: of the messages those that the conversation refers
+//! to, all events, attachments as they are asked for. All of it together is held to the size of one record.
+
+use serde_json::value::RawValue;
+
+use super::Log;
+use super::archive::Archive;
+use super::attachments::{Attachments, Chunks};
+use super::events::Events;
+use super::sample::{Parts, RawSample, list};
+use crate::model::Transcript;
+use crate::transcript::MAX_RECORD;
+use crate::transcript::lenient::finite;
+
+/// The parts of one sample as text, unpacked.
+pub(super) struct Unpacked {
+    shell: String,
+    metadata: Option<String>,
+    /// By the number of the first message in each.
+    messages: Vec<(u64, String)>,
+    events: Vec<String>,
+    attachments: Vec<(u64, usize)>,
+    non_finite: u64,
+}
+
+impl Unpacked {
+    /// Unpacks what stands below `prefix`; `shell` is the sample itself.
+    pub(super) fn of(archive: &Archive, prefix: &str, shell: String) -> Result<Self, String> {
+        let mut left = MAX_RECORD.saturating_sub(shell.len());
+        let mut non_finite = 0;
+        let mut text = |member: usize| {
+            let bytes = archive.bytes(member, left).map_err(|why| {
+                let limit = MAX_RECORD / (1024 * 1024);
+                format!("{why}; a sample may be {limit} MiB long, all its parts together")
+            })?;
+            left -= bytes.len();
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|why| format!("not UTF-8 at byte {}", why.valid_up_to()))?;
+            let (text, count) = finite(text);
+            non_finite += count;
+            Ok::<_, String>(text.into_owned())
+        };
+        let metadata = archive.find(&format!("{prefix}/metadata.json"));
+        let metadata = metadata.map(&mut text).transpose()?;
+        let mut messages = Vec::new();
+        for (start, member) in sequence(archive, prefix, "messages") {
+            messages.push((start, text(member)?));
+        }
+        let mut events = Vec::new();
+        for (_, member) in sequence(archive, prefix, "events") {
+            events.push(text(member)?);
+        }
+        Ok(Self {
+            shell,
+            metadata,
+            messages,
+            events,
+            attachments: sequence(archive, prefix, "attachments"),
+            non_finite,
+        })
+    }
+
+    /// The sample as a transcript; `non_finite` numbers of its shell were made null.
+    pub(super) fn read<'a>(
+        &'a self,
+        archive: &Archive,
+        log: &Log,
+        non_finite: u64,
+    ) -> Result<Transcript<'a>, String> {
+        let mut sample = RawSample::parse(&self.shell)?;
+        if let Some(own) = &self.metadata {
+            sample.metadata = serde_json::from_str(own).ok();
+        }
+        let attachments =
+            Attachments::chunks(Chunks::new(archive.clone(), self.attachments.clone()));
+        let mut events = Events::default();
+        for all in &self.events {
+            if let Ok(all) = serde_json::from_str::<&RawValue>(all) {
+                events.take(all, &attachments);
+            }
+        }
+        let parts = Parts {
+            messages: self.conversation(&sample)?,
+            attachments,
+            events,
+            non_finite: self.non_finite + non_finite,
+        };
+        sample.transcript(log, &parts)
+    }
+
+    /// The messages that the sample refers to, in its order.
+    fn conversation<'a>(&'a self, sample: &RawSample<'a>) -> Result<Vec<&'a RawValue>, String> {
+        let mut pool = Vec::with_capacity(self.messages.len());
+        for (start, text) in &self.messages {
+            let all = serde_json::from_str::<&RawValue>(text)
+                .map_err(|why| format!("its messages from {start} on cannot be read: {why}"))?;
+            pool.push((*start, list(Some(all))?));
+        }
+        let refs: Vec<(u64, u64)> = match sample.message_refs {
+            None => Vec::new(),
+            Some(refs) => serde_json::from_str(refs.get())
+                .map_err(|why| format!("its `message_refs` cannot be read: {why}"))?,
+        };
+        let mut messages = Vec::new();
+        for (from, to) in refs {
+            for number in from..to {
+                let after = pool.partition_point(|(start, _)| *start <= number);
+                let found = after.checked_sub(1).and_then(|at| {
+                    let (start, texts) = &pool[at];
+                    texts.get(usize::try_from(number - start).ok()?)
+                });
+                let missing = || {
+                    format!("its message {number} is missing: it is in no member below `messages/`")
+                };
+                messages.push(*found.ok_or_else(missing)?);
+                // A range may be written a thousand times over.
+                if messages.len() > MAX_RECORD / 64 {
+                    return Err("it refers to more messages than a sample can hold".to_owned());
+                }
+            }
+        }
+        Ok(messages)
+    }
+}
+
+/// The members of a list, by the number of their first element.
+fn sequence(archive: &Archive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
+    let below = format!("{prefix}/{name}/");
+    let mut all: Vec<(u64, usize)> = archive
+        .names()
+        .filter_map(|(member, name)| {
+            let start = name.strip_prefix(&below)?.strip_suffix(".json")?;
+            Some((start.parse().ok()?, member))
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}

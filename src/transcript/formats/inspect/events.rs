@@ -1,0 +1,224 @@
+//! What a sample's events tell of its messages: when, how long, how many tokens, what it cost, whether a tool failed.
+//!
+//! A model call is found by the id of the message it gave (by its text and calls in logs before messages had ids), a tool
+//! run by the id of the call. Events of other kinds, and those of sub-agents and graders whose messages are not the
+//! sample's, say nothing here; they are reachable as raw.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::message::RawMessage;
+use super::{Attachments, string};
+use crate::transcript::content::Object;
+use crate::transcript::meta::{Meta, Tokens};
+
+/// What is known of the calls to models and tools.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    models: HashMap<String, ModelCall>,
+    tools: HashMap<String, ToolRun>,
+}
+
+/// One reply of a model.
+#[derive(Debug, Default)]
+struct ModelCall {
+    timestamp: Option<String>,
+    latency_ms: Option<f64>,
+    usage: Tokens,
+    cost_usd: Option<f64>,
+    model: Option<String>,
+    stop_reason: Option<String>,
+}
+
+/// One run of a tool.
+#[derive(Debug, Default)]
+pub(super) struct ToolRun {
+    pub(super) timestamp: Option<String>,
+    pub(super) duration_ms: Option<f64>,
+    pub(super) failed: bool,
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(borrow, default)]
+    event: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    completed: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    working_time: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pending: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    failed: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RawOutput<'a> {
+    #[serde(borrow, default)]
+    pub(super) choices: Vec<Object<RawChoice<'a>>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    time: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RawChoice<'a> {
+    #[serde(borrow, default)]
+    pub(super) message: Option<Object<RawMessage<'a>>>,
+    #[serde(borrow, default)]
+    stop_reason: Option<&'a RawValue>,
+}
+
+impl Events {
+    /// Takes in a list of events. Those that cannot be read say nothing.
+    pub(super) fn take(&mut self, events: &RawValue, attachments: &Attachments<'_>) {
+        let events: Vec<&RawValue> = serde_json::from_str(events.get()).unwrap_or_default();
+        for event in events {
+            let Ok(Object(event)) = serde_json::from_str::<Object<RawEvent<'_>>>(event.get())
+            else {
+                continue;
+            };
+            if event.pending.is_some_and(|pending| pending.get() == "true") {
+                continue;
+            }
+            match event.event.map_or("", RawValue::get) {
+                r#""model""# => self.model(&event, attachments),
+                r#""tool""# => self.tool(&event),
+                _ => {}
+            }
+        }
+    }
+
+    fn model(&mut self, event: &RawEvent<'_>, attachments: &Attachments<'_>) {
+        let output = event
+            .output
+            .map(|output| serde_json::from_str::<RawOutput<'_>>(output.get()));
+        let Some(Ok(output)) = output else { return };
+        let Some(Object(choice)) = output.choices.first() else {
+            return;
+        };
+        let Some(Object(message)) = &choice.message else {
+            return;
+        };
+        let usage = output.usage.map(value).unwrap_or_default();
+        let call = ModelCall {
+            timestamp: event.completed.or(event.timestamp).and_then(text),
+            latency_ms: output.time.and_then(milliseconds).or_else(|| event.took()),
+            usage: tokens(&usage),
+            cost_usd: usage["total_cost"].as_f64(),
+            model: event.model.and_then(text),
+            stop_reason: choice.stop_reason.and_then(text),
+        };
+        self.models.insert(key(message, attachments), call);
+    }
+
+    fn tool(&mut self, event: &RawEvent<'_>) {
+        let Some(id) = event.id.and_then(text) else {
+            return;
+        };
+        let run = ToolRun {
+            timestamp: event.completed.or(event.timestamp).and_then(text),
+            duration_ms: event.took(),
+            failed: said(event.error) || event.failed.is_some_and(|failed| failed.get() == "true"),
+        };
+        self.tools.insert(id, run);
+    }
+
+    /// What is known of an assistant's message.
+    pub(super) fn tell(
+        &self,
+        message: &RawMessage<'_>,
+        attachments: &Attachments<'_>,
+        meta: &mut Meta,
+    ) {
+        let Some(call) = self.models.get(&key(message, attachments)) else {
+            return;
+        };
+        meta.set("timestamp", call.timestamp.clone())
+            .set("latency_ms", call.latency_ms)
+            .set("usage", call.usage.value())
+            .set("cost_usd", call.cost_usd)
+            .set("model", call.model.clone())
+            .set("stop_reason", call.stop_reason.clone());
+    }
+
+    /// The run of the tool that was called so.
+    pub(super) fn run(&self, call_id: &str) -> Option<&ToolRun> {
+        self.tools.get(call_id)
+    }
+}
+
+impl RawEvent<'_> {
+    /// How long it took: as it says, waiting excluded, else between its times.
+    fn took(&self) -> Option<f64> {
+        let between = || {
+            let from: jiff::Timestamp = text(self.timestamp?)?.parse().ok()?;
+            let to: jiff::Timestamp = text(self.completed?)?.parse().ok()?;
+            let took = to.duration_since(from).as_secs_f64() * 1000.0;
+            (took >= 0.0).then_some(took)
+        };
+        self.working_time.and_then(milliseconds).or_else(between)
+    }
+}
+
+/// Seconds as milliseconds, to the microsecond: what is finer is the arithmetic's.
+pub(super) fn milliseconds(seconds: &RawValue) -> Option<f64> {
+    let seconds: f64 = serde_json::from_str(seconds.get()).ok()?;
+    (seconds >= 0.0).then(|| (seconds * 1e6).round() / 1e3)
+}
+
+/// Tokens as the standard key has them. Inspect leaves those from a cache out of `input_tokens` today and did not always;
+/// `total_tokens` holds all of them, so what is not output was read.
+pub(super) fn tokens(usage: &Value) -> Tokens {
+    let count = |key: &str| usage[key].as_u64();
+    let (output, total) = (count("output_tokens"), count("total_tokens"));
+    let input = count("input_tokens").map(|input| {
+        let read = total
+            .zip(output)
+            .and_then(|(total, output)| total.checked_sub(output));
+        read.unwrap_or_default().max(input)
+    });
+    Tokens {
+        input,
+        output,
+        total,
+        cached: count("input_tokens_cache_read"),
+        thinking: count("reasoning_tokens"),
+    }
+}
+
+/// Whether something stands there that is not null.
+pub(super) fn said(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| raw.get() != "null")
+}
+
+/// Any JSON; what is nested deeper than is read is kept as its own text.
+pub(super) fn value(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
+}
+
+fn text(raw: &RawValue) -> Option<String> {
+    string(raw).map(|text| text.0.into_owned())
+}
+
+/// What a reply is found by.
+fn key(message: &RawMessage<'_>, attachments: &Attachments<'_>) -> String {
+    match message.id.and_then(text) {
+        Some(id) => format!("id {id}"),
+        None => format!("said {}", message.said(attachments)),
+    }
+}

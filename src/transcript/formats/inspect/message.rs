@@ -1,0 +1,310 @@
+//! Inspect's chat messages.
+//!
+//! | there | here |
+//! |---|---|
+//! | parts `text`; `reasoning` | text; reasoning (of redacted thinking its summary) |
+//! | parts `image`, `audio`, `video`, `document` | media, its attachment put back |
+//! | a part `tool_use` (a tool the provider ran) | the call and its answer |
+//! | `tool_calls`, arguments that did not parse | calls; `tool_call_errors` in the message's metadata |
+//! | a tool message's `error` | `is_error`; its text is the answer where there is none, as the model saw it; `error` in the metadata |
+//! | a tool message without `error` | `is_error: false` where Inspect itself ran the tool (there is an event of it); else nothing is said: a message that came with the sample, or from an agent in a sandbox, has no such field to fill |
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::events::{Events, said, value};
+use super::{Attachments, string};
+use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::transcript::content::{Content, Object};
+use crate::transcript::meta::{Meta, json};
+
+#[derive(Deserialize)]
+pub(super) struct RawMessage<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    role: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    content: Option<Content<'a>>,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Object<RawCall<'a>>>>,
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    function: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    /// As logs of 2024 have it: text.
+    #[serde(borrow, default)]
+    tool_error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawCall<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    function: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    parse_error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawPart<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    summary: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    redacted: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// What messages are read with.
+#[derive(Clone, Copy)]
+pub(super) struct MessageCx<'c, 'a> {
+    pub(super) attachments: &'c Attachments<'a>,
+    pub(super) events: &'c Events,
+}
+
+impl<'a> RawMessage<'a> {
+    /// The message. The error is a sentence.
+    pub(super) fn read(self, cx: MessageCx<'_, 'a>) -> Result<Message<'a>, String> {
+        let mut meta = Meta::default();
+        let role = match self.role.as_deref() {
+            None => return Err("it has no `role`".to_owned()),
+            Some("system" | "developer") => Role::System,
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("tool") => Role::Tool,
+            Some(other) => Role::Other(Text::from(other.to_owned())),
+        };
+        if role == Role::Assistant {
+            cx.events.tell(&self, cx.attachments, &mut meta);
+            if let Some(model) = self.model.and_then(string) {
+                meta.set("model", &*model);
+            }
+        }
+        let mut parts = Vec::new();
+        match self.content {
+            None => {}
+            Some(Content::Text(text)) if text.is_empty() => {}
+            Some(Content::Text(text)) => parts.push(Part::Text(cx.attachments.resolve(text))),
+            Some(Content::Object(_)) => return Err("its `content` is an object".to_owned()),
+            Some(Content::Parts(raw)) => {
+                for one in raw {
+                    part(one, cx.attachments, &mut parts)?;
+                }
+            }
+        }
+        if role == Role::Tool {
+            let told = Told {
+                call_id: self.tool_call_id,
+                function: self.function,
+                error: self.error.or(self.tool_error),
+            };
+            parts = vec_of_answer(&told, parts, cx, &mut meta);
+        }
+        let mut unparsed = Map::new();
+        for Object(call) in self.tool_calls.into_iter().flatten() {
+            let id = call.id.map(as_text).unwrap_or_default();
+            if let Some(why) = call.parse_error.filter(|why| said(Some(why))) {
+                unparsed.insert(id.to_string(), value(why));
+            }
+            parts.push(Part::ToolCall(ToolCall {
+                id,
+                name: call.function.map(as_text).unwrap_or_default(),
+                arguments: call.arguments.map(as_text).unwrap_or_default(),
+            }));
+        }
+        if !unparsed.is_empty() {
+            meta.set("tool_call_errors", Value::Object(unparsed));
+        }
+        if let Some(own) = self.metadata {
+            meta.adopt(value(own));
+        }
+        Ok(Message {
+            role,
+            parts,
+            metadata: meta.finish(),
+        })
+    }
+
+    /// Its text and the ids of its calls: what a reply without an id is known by.
+    pub(super) fn said(&self, attachments: &Attachments<'_>) -> String {
+        let mut said = match &self.content {
+            Some(Content::Text(text)) => attachments.resolve(Text::from(&**text)).to_string(),
+            Some(Content::Parts(parts)) => {
+                let texts = parts.iter().filter_map(|part| {
+                    let Object(part) =
+                        serde_json::from_str::<Object<RawPart<'_>>>(part.get()).ok()?;
+                    Some(attachments.resolve(part.text.and_then(string)?).to_string())
+                });
+                texts.collect()
+            }
+            _ => String::new(),
+        };
+        for Object(call) in self.tool_calls.iter().flatten() {
+            said.push('\n');
+            said.push_str(call.id.map_or("", RawValue::get));
+        }
+        said
+    }
+}
+
+/// What a tool message says beside its content.
+struct Told<'a> {
+    call_id: Option<&'a RawValue>,
+    function: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+/// A tool's answer as one result, and what is not text behind it.
+fn vec_of_answer<'a>(
+    told: &Told<'a>,
+    parts: Vec<Part<'a>>,
+    cx: MessageCx<'_, 'a>,
+    meta: &mut Meta,
+) -> Vec<Part<'a>> {
+    let call_id = told.call_id.map(as_text).unwrap_or_default();
+    let run = cx.events.run(&call_id);
+    let error = told.error.filter(|error| said(Some(error)));
+    let (mut texts, mut rest) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(text),
+            other => rest.push(other),
+        }
+    }
+    let mut content = match <[Text<'a>; 1]>::try_from(texts) {
+        Ok([only]) => only,
+        Err(texts) => Text::from(
+            texts
+                .iter()
+                .map(|text| &**text)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
+    };
+    if let Some(error) = error {
+        let error = value(error);
+        let message = error["message"].as_str().or(error.as_str());
+        if let (true, Some(message)) = (content.is_empty(), message) {
+            content = Text::from(message.to_owned());
+        }
+        meta.set("error", error);
+    }
+    if let Some(name) = told.function.and_then(string) {
+        meta.set("function", &*name);
+    }
+    meta.set("timestamp", run.and_then(|run| run.timestamp.clone()));
+    let is_error = match (error, run) {
+        (Some(_), _) => Some(true),
+        (None, Some(run)) => Some(run.failed),
+        (None, None) => None,
+    };
+    let result = ToolResult {
+        call_id,
+        content,
+        is_error,
+        duration_ms: run.and_then(|run| run.duration_ms),
+    };
+    std::iter::once(Part::ToolResult(result))
+        .chain(rest)
+        .collect()
+}
+
+fn part<'a>(
+    raw: &'a RawValue,
+    attachments: &Attachments<'a>,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), String> {
+    if let Some(text) = string(raw) {
+        parts.push(Part::Text(attachments.resolve(text)));
+        return Ok(());
+    }
+    let Ok(Object(fields)) = serde_json::from_str::<Object<RawPart<'a>>>(raw.get()) else {
+        return Err(
+            "a part of its `content` is neither text nor an object with a text as `type`"
+                .to_owned(),
+        );
+    };
+    let text =
+        |raw: Option<&'a RawValue>| raw.and_then(string).map(|text| attachments.resolve(text));
+    let kind = fields.kind.clone().unwrap_or_default();
+    match &*kind {
+        "text" => match text(fields.text) {
+            Some(text) => parts.push(Part::Text(text)),
+            None => return Err("a part of type \"text\" has no text".to_owned()),
+        },
+        "reasoning" => {
+            let redacted = fields
+                .redacted
+                .is_some_and(|redacted| redacted.get() == "true");
+            let thought = if redacted {
+                fields.summary
+            } else {
+                fields.reasoning
+            };
+            match text(thought).filter(|text| !text.is_empty()) {
+                Some(text) => parts.push(Part::Reasoning(text)),
+                // What is encrypted is nobody's to read; that there was something is.
+                None if redacted => {
+                    let left = serde_json::json!({ "type": "redacted_reasoning" });
+                    parts.push(Part::Other(JsonText::of(&left)));
+                }
+                None => {}
+            }
+        }
+        "image" | "audio" | "video" | "document" => {
+            let raw = attachments.media(raw).unwrap_or_else(|| json(raw));
+            parts.push(Part::Media { kind, raw });
+        }
+        "tool_use" => {
+            let id = fields.id.map(as_text).unwrap_or_default();
+            let error = fields.error.filter(|error| said(Some(error)));
+            let answer = text(fields.result).filter(|text| !text.is_empty());
+            parts.push(Part::ToolCall(ToolCall {
+                id: id.clone(),
+                name: fields.name.map(as_text).unwrap_or_default(),
+                arguments: text(fields.arguments).unwrap_or_default(),
+            }));
+            parts.push(Part::ToolResult(ToolResult {
+                call_id: id,
+                content: answer.or_else(|| text(error)).unwrap_or_default(),
+                is_error: Some(error.is_some()),
+                duration_ms: None,
+            }));
+        }
+        _ => parts.push(Part::Other(json(raw))),
+    }
+    Ok(())
+}
+
+/// The text of a JSON string; anything else as written, null as nothing.
+fn as_text(raw: &RawValue) -> Text<'_> {
+    match raw.get() {
+        "null" => Text::default(),
+        written => string(raw).unwrap_or_else(|| Text::from(written)),
+    }
+}

@@ -1,0 +1,318 @@
+//! One sample as a transcript.
+//!
+//! | in the sample | becomes |
+//! |---|---|
+//! | `id`, `epoch` | the id: [`Log::id`] |
+//! | `messages`; where there are none, `input` and the message of `output` | the messages |
+//! | `scores`; `score` (2024) | verdicts of the judge `inspect`: `scores.rs` |
+//! | `metadata` | metadata, beside what is set here; keys that are taken stand below `original` |
+//! | `target`, `choices`, `input` (a text), `store`, `epoch`, `uuid`, `limit`, `working_time`, `completed_at`, `model_usage`, `role_usage` | metadata of that name |
+//! | `started_at`, `total_time` | `timestamp`, `latency_ms` |
+//! | `model_usage` of the evaluated model, or of the only one | `usage`, `cost_usd`: other models' use is their own (a grader's) |
+//! | `error.message` | `error` |
+//! | `events`; `transcript.events` (2024) | times, tokens and costs of messages: `events.rs` |
+//! | the log's `task`, `model`, `tags` | metadata `task`, `model`; tags |
+//!
+//! `non_finite_numbers` in the metadata counts bare `NaN` and `Infinity` of the sample: they were read as null.
+//! `missing_attachments` counts references that lead nowhere; they stand as they are.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::events::{Events, RawOutput, milliseconds, said, tokens, value};
+use super::message::{MessageCx, RawMessage};
+use super::{Attachments, Log, scores, string};
+use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::transcript::content::Object;
+use crate::transcript::meta::Meta;
+
+/// A sample as it stands.
+#[derive(Deserialize)]
+pub(super) struct RawSample<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    epoch: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    choices: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    target: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) messages: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    scores: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    score: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    store: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    events: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    transcript: Option<Object<RawTranscript<'a>>>,
+    #[serde(borrow, default)]
+    model_usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    role_usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    started_at: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    completed_at: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    total_time: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    working_time: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uuid: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    limit: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    attachments: Option<&'a RawValue>,
+    /// Where a sample's parts are members of their own: which of the pool's messages are its conversation.
+    #[serde(borrow, default)]
+    pub(super) message_refs: Option<&'a RawValue>,
+}
+
+/// `transcript` of 2024: what are `events` and `attachments` today.
+#[derive(Deserialize)]
+struct RawTranscript<'a> {
+    #[serde(borrow, default)]
+    events: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'a> RawSample<'a> {
+    /// Reads a sample's JSON.
+    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
+        let read = serde_json::from_str::<Object<Self>>(text);
+        let Object(sample) = read.map_err(|why| format!("the sample cannot be read: {why}"))?;
+        if sample.id.is_none() {
+            return Err("the sample has no `id`".to_owned());
+        }
+        Ok(sample)
+    }
+
+    /// A sample that holds all of itself, as a transcript. `non_finite` numbers were made null.
+    pub(super) fn read(&self, log: &Log, non_finite: u64) -> Result<Transcript<'a>, String> {
+        let old = self.transcript.as_ref().map(|Object(old)| old);
+        let attachments = Attachments::inline(self.attachments.or(old.and_then(|old| old.content)));
+        let mut events = Events::default();
+        if let Some(all) = self.events.or(old.and_then(|old| old.events)) {
+            events.take(all, &attachments);
+        }
+        let messages = list(self.messages)?;
+        self.transcript(
+            log,
+            &Parts {
+                attachments,
+                events,
+                messages,
+                non_finite,
+            },
+        )
+    }
+
+    /// The same of a sample whose parts were found elsewhere.
+    pub(super) fn transcript(
+        &self,
+        log: &Log,
+        parts: &Parts<'a>,
+    ) -> Result<Transcript<'a>, String> {
+        let cx = MessageCx {
+            attachments: &parts.attachments,
+            events: &parts.events,
+        };
+        let messages = self.messages(&parts.messages, cx)?;
+        let verdicts = self.verdicts(log, &parts.attachments)?;
+        let mut meta = Meta::default();
+        self.tell(log, &mut meta);
+        if let Some(input) = self.input.and_then(string) {
+            meta.set("input", &*parts.attachments.resolve(input));
+        }
+        if parts.non_finite > 0 {
+            meta.set("non_finite_numbers", parts.non_finite);
+        }
+        if parts.attachments.missing() > 0 {
+            meta.set("missing_attachments", parts.attachments.missing());
+        }
+        if let Some(own) = self.metadata {
+            meta.adopt(value(own));
+        }
+        Ok(Transcript {
+            id: Text::from(log.id(self.id.map_or("", RawValue::get), self.epoch())),
+            messages,
+            metadata: meta.finish(),
+            tags: log.tags.iter().cloned().map(Text::from).collect(),
+            verdicts,
+        })
+    }
+
+    fn epoch(&self) -> u64 {
+        let epoch = self.epoch.and_then(|epoch| epoch.get().parse().ok());
+        epoch.unwrap_or(1)
+    }
+
+    fn messages(
+        &self,
+        raw: &[&'a RawValue],
+        cx: MessageCx<'_, 'a>,
+    ) -> Result<Vec<Message<'a>>, String> {
+        let read = |(at, raw): (usize, &&'a RawValue)| {
+            let Object(message) = serde_json::from_str::<Object<RawMessage<'a>>>(raw.get())
+                .map_err(|why| format!("message {at}: {why}"))?;
+            message
+                .read(cx)
+                .map_err(|why| format!("message {at}: {why}"))
+        };
+        if !raw.is_empty() {
+            return raw.iter().enumerate().map(read).collect();
+        }
+        // It ended before there was a conversation, or comes from a tool that only keeps both ends.
+        let mut messages: Vec<Message<'a>> = match self.input.map(|input| (input, string(input))) {
+            None => Vec::new(),
+            Some((_, Some(text))) => vec![Message {
+                role: Role::User,
+                parts: vec![Part::Text(cx.attachments.resolve(text))],
+                metadata: None,
+            }],
+            Some((input, None)) => {
+                let input = list(Some(input))?;
+                input
+                    .iter()
+                    .enumerate()
+                    .map(read)
+                    .collect::<Result<_, _>>()?
+            }
+        };
+        let output = self
+            .output
+            .map(|output| serde_json::from_str::<RawOutput<'a>>(output.get()));
+        if let Some(Ok(output)) = output {
+            let first = output.choices.into_iter().next();
+            if let Some(Object(said)) = first.and_then(|Object(choice)| choice.message) {
+                messages.push(said.read(cx)?);
+            }
+        }
+        Ok(messages)
+    }
+
+    fn verdicts(
+        &self,
+        log: &Log,
+        attachments: &Attachments<'_>,
+    ) -> Result<Vec<crate::model::SourceVerdict>, String> {
+        match (self.scores, self.score) {
+            (Some(all), _) => scores::verdicts(all, attachments),
+            (None, Some(one)) => scores::only_verdict(&log.scorer, one, attachments),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    fn tell(&self, log: &Log, meta: &mut Meta) {
+        let usage = self.model_usage.map(value).unwrap_or_default();
+        let usage = evaluated(&usage, log.model.as_deref());
+        let error = self.error.map(value).unwrap_or_default();
+        let error = error["message"].as_str().map_or(error.clone(), Value::from);
+        meta.set("source", "inspect")
+            .set("task", log.task.clone())
+            .set("model", log.model.clone())
+            .set("sample_id", self.id.map(value))
+            .set("epoch", self.epoch())
+            .set("timestamp", self.started_at.map(value))
+            .set("latency_ms", self.total_time.and_then(milliseconds))
+            .set("usage", usage.map(|usage| tokens(usage).value()))
+            .set(
+                "cost_usd",
+                usage.and_then(|usage| usage["total_cost"].as_f64()),
+            )
+            .set("error", error);
+        for (key, raw) in [
+            ("target", self.target),
+            ("choices", self.choices),
+            ("store", self.store),
+            ("uuid", self.uuid),
+            ("limit", self.limit),
+            ("working_time", self.working_time),
+            ("completed_at", self.completed_at),
+            ("model_usage", self.model_usage),
+            ("role_usage", self.role_usage),
+        ] {
+            let raw = raw.filter(|raw| said(Some(raw)) && raw.get() != "{}");
+            meta.set(key, raw.map(value));
+        }
+    }
+}
+
+/// What a sample is put together from.
+pub(super) struct Parts<'a> {
+    pub(super) attachments: Attachments<'a>,
+    pub(super) events: Events,
+    pub(super) messages: Vec<&'a RawValue>,
+    pub(super) non_finite: u64,
+}
+
+/// The use of the evaluated model, or of the only one there is.
+fn evaluated<'u>(usage: &'u Value, model: Option<&str>) -> Option<&'u Value> {
+    let all = usage.as_object()?;
+    let own = model.and_then(|model| all.get(model));
+    own.or_else(|| all.values().next().filter(|_| all.len() == 1))
+}
+
+/// The elements of a list; none where nothing or null stands.
+pub(super) fn list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
+    let list: Option<Vec<&RawValue>> = match raw {
+        None => None,
+        Some(raw) => serde_json::from_str(raw.get())
+            .map_err(|why| format!("its `messages` cannot be read: {why}"))?,
+    };
+    Ok(list.unwrap_or_default())
+}
+
+/// A summary of a sample, as the log's own list of them has it.
+#[derive(Deserialize)]
+pub(super) struct Summary<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    epoch: Option<u64>,
+    #[serde(borrow, default)]
+    scores: Option<&'a RawValue>,
+}
+
+impl Summary<'_> {
+    /// The name of the member that holds the sample, without its ending.
+    pub(super) fn member(&self) -> Option<String> {
+        Some(format!(
+            "samples/{}_epoch_{}",
+            self.plain_id()?,
+            self.epoch.unwrap_or(1)
+        ))
+    }
+
+    /// Its id as the transcript has it.
+    pub(super) fn id(&self, log: &Log) -> Option<String> {
+        Some(log.id(self.id?.get(), self.epoch.unwrap_or(1)))
+    }
+
+    /// What was decided; a score that cannot be read is found when the sample is.
+    pub(super) fn verdicts(&self) -> Vec<crate::model::SourceVerdict> {
+        let read = self
+            .scores
+            .map(|all| scores::verdicts(all, &Attachments::none()));
+        read.and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn plain_id(&self) -> Option<String> {
+        let id = self.id?;
+        Some(string(id).map_or_else(|| id.get().to_owned(), |id| id.0.into_owned()))
+    }
+}

@@ -1,0 +1,238 @@
+//! A sample's scores as verdicts.
+//!
+//! | `value` | `passed` | `score` |
+//! |---|---|---|
+//! | `C`, `I` | true, false | 1, 0 |
+//! | `P`, `N` (partial credit, no answer) | – | 0.5, 0 |
+//! | true, false | true, false | 1, 0 |
+//! | a number from 0 to 1 | – | it |
+//! | `yes`, `true`, `no`, `false`, a number as text, as Inspect's own metrics read them | – | 1, 1, 0, 0, it |
+//! | an object | one verdict for each key, `scorer/key` | |
+//! | null, `NaN`; or `reason` says that the grader or the scorer failed | `error` | – |
+//! | anything else (a list, 4, `B`) | – | – |
+//!
+//! The value is kept as written. A score's `history` is how it came to be; its value is the last one.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Attachments, string};
+use crate::model::{RawJson, SourceVerdict, Text};
+
+#[derive(Deserialize)]
+struct RawScore<'a> {
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    explanation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reason: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+}
+
+/// Before `reason` was a field.
+#[derive(Deserialize)]
+struct OldReason<'a> {
+    #[serde(borrow, default)]
+    unscored_reason: Option<&'a RawValue>,
+}
+
+/// The verdicts of `scores`, in the order of the file.
+pub(super) fn verdicts(
+    scores: &RawValue,
+    attachments: &Attachments<'_>,
+) -> Result<Vec<SourceVerdict>, String> {
+    let scores: Option<IndexMap<Text<'_>, RawScore<'_>>> = serde_json::from_str(scores.get())
+        .map_err(|why| format!("its scores cannot be read: {why}"))?;
+    let mut all = Vec::new();
+    for (scorer, score) in scores.into_iter().flatten() {
+        verdicts_of(&scorer, &score, attachments, &mut all);
+    }
+    Ok(all)
+}
+
+/// The verdict of `score`, as logs of 2024 have it.
+pub(super) fn only_verdict(
+    scorer: &str,
+    score: &RawValue,
+    attachments: &Attachments<'_>,
+) -> Result<Vec<SourceVerdict>, String> {
+    let score: Option<RawScore<'_>> = serde_json::from_str(score.get())
+        .map_err(|why| format!("its score cannot be read: {why}"))?;
+    let mut all = Vec::new();
+    if let Some(score) = score {
+        verdicts_of(scorer, &score, attachments, &mut all);
+    }
+    Ok(all)
+}
+
+fn verdicts_of(
+    scorer: &str,
+    score: &RawScore<'_>,
+    attachments: &Attachments<'_>,
+    all: &mut Vec<SourceVerdict>,
+) {
+    let told = |raw: Option<&RawValue>| {
+        let text = attachments.resolve(raw.and_then(string)?);
+        (!text.is_empty()).then(|| text.0.into_owned())
+    };
+    let old = score
+        .metadata
+        .and_then(|metadata| serde_json::from_str::<OldReason<'_>>(metadata.get()).ok());
+    let reason = told(score.reason).or_else(|| told(old?.unscored_reason));
+    let reasoning = told(score.explanation);
+    let one = |eval: String, value: Option<&RawValue>| {
+        let meaning = Meaning::of(value.map_or("null", RawValue::get), reason.as_deref());
+        SourceVerdict {
+            judge: "inspect".to_owned(),
+            eval,
+            passed: meaning.passed,
+            score: meaning.score,
+            value: value.and_then(|value| RawJson::parse(value.get()).ok()),
+            reasoning: reasoning.clone(),
+            error: meaning.error,
+        }
+    };
+    let fields = score.value.filter(|value| value.get().starts_with('{'));
+    match fields
+        .and_then(|value| serde_json::from_str::<IndexMap<Text<'_>, &RawValue>>(value.get()).ok())
+    {
+        Some(fields) => {
+            all.extend(
+                fields
+                    .iter()
+                    .map(|(key, value)| one(format!("{scorer}/{key}"), Some(value))),
+            );
+        }
+        None => all.push(one(scorer.to_owned(), score.value)),
+    }
+}
+
+/// What a value says.
+#[derive(Default)]
+struct Meaning {
+    passed: Option<bool>,
+    score: Option<f64>,
+    error: Option<String>,
+}
+
+impl Meaning {
+    fn of(value: &str, reason: Option<&str>) -> Self {
+        // These say that the instrument failed, whatever value stands beside them; the other reasons are about the agent.
+        let failed = reason.filter(|reason| matches!(*reason, "grader_failed" | "scoring_failed"));
+        if let Some(reason) = failed {
+            return Self::failed(format!("not scored: {reason}"));
+        }
+        if value == "null" {
+            let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            return Self::failed(format!("not scored{why} (the value is no number)"));
+        }
+        let passed = |passed: bool| Self {
+            passed: Some(passed),
+            score: Some(f64::from(u8::from(passed))),
+            error: None,
+        };
+        let scored = |score: f64| Self {
+            score: (0.0..=1.0).contains(&score).then_some(score),
+            ..Self::default()
+        };
+        if let Ok(text) = serde_json::from_str::<String>(value) {
+            return match text.as_str() {
+                "C" => passed(true),
+                "I" => passed(false),
+                "P" => scored(0.5),
+                "N" => scored(0.0),
+                text => match text.to_lowercase().as_str() {
+                    "yes" | "true" => scored(1.0),
+                    "no" | "false" => scored(0.0),
+                    number => number.parse().map_or_else(|_| Self::default(), scored),
+                },
+            };
+        }
+        match value {
+            "true" => passed(true),
+            "false" => passed(false),
+            number => number.parse().map_or_else(|_| Self::default(), scored),
+        }
+    }
+
+    fn failed(why: String) -> Self {
+        Self {
+            error: Some(why),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Vec<(String, Option<bool>, Option<f64>, Option<String>)> {
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let all = verdicts(raw, &Attachments::none()).expect("scores");
+        let row = |v: SourceVerdict| (v.eval, v.passed, v.score, v.error);
+        all.into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn what_inspect_calls_correct_passes_and_a_number_only_scores() {
+        for (value, passed, score) in [
+            (r#""C""#, Some(true), Some(1.0)),
+            (r#""I""#, Some(false), Some(0.0)),
+            (r#""P""#, None, Some(0.5)),
+            (r#""N""#, None, Some(0.0)),
+            ("true", Some(true), Some(1.0)),
+            ("false", Some(false), Some(0.0)),
+            ("0.375", None, Some(0.375)),
+            ("1", None, Some(1.0)),
+            ("4", None, None),
+            ("-0.1", None, None),
+            (r#""Yes""#, None, Some(1.0)),
+            (r#""0.25""#, None, Some(0.25)),
+            (r#""nan""#, None, None),
+            (r#""B""#, None, None),
+            ("[1,0]", None, None),
+        ] {
+            let found = read(&format!(r#"{{"s":{{"value":{value}}}}}"#));
+            assert_eq!(found, [("s".to_owned(), passed, score, None)], "{value}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_a_verdict_for_each_key_in_its_order() {
+        let found = read(r#"{"ten":{"value":{"b":"C","a":0.5,"n":null}}}"#);
+        let none = || Some("not scored (the value is no number)".to_owned());
+        assert_eq!(found[0], ("ten/b".to_owned(), Some(true), Some(1.0), None));
+        assert_eq!(found[1], ("ten/a".to_owned(), None, Some(0.5), None));
+        assert_eq!(found[2], ("ten/n".to_owned(), None, None, none()));
+        assert!(read("null").is_empty(), "not scored at all");
+    }
+
+    #[test]
+    fn a_grader_that_failed_is_an_error_and_neither_passed_nor_scored() {
+        for score in [
+            r#"{"value":null,"reason":"grader_failed"}"#,
+            r#"{"value":null,"metadata":{"unscored_reason":"grader_failed"}}"#,
+            r#"{"value":"I","reason":"grader_failed"}"#,
+        ] {
+            let found = read(&format!(r#"{{"g":{score}}}"#));
+            let (_, passed, scored, error) = &found[0];
+            assert_eq!((passed, scored), (&None, &None), "{score}");
+            assert!(
+                error
+                    .as_deref()
+                    .is_some_and(|why| why.contains("grader_failed")),
+                "{score}"
+            );
+        }
+        let refused = read(r#"{"g":{"value":"I","reason":"refusal"}}"#);
+        assert_eq!(
+            refused[0].1,
+            Some(false),
+            "the agent's own failure is a verdict"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! JSON as writers write it: with numbers that JSON does not have (`NaN`, `Infinity`, `-Infinity`), and over many lines.
+//!
+//! Owns the replacement of the first by null, outside of strings only, and the count of them (a reader says how many there
+//! were), and the taking out of line breaks. Python's `json` writes them, so logs of scores hold them.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+/// The text with every bare `NaN` and `Infinity` made null, and how many there were. Nothing is copied where there is none.
+pub(super) fn finite(text: &str) -> (Cow<'_, str>, u64) {
+    let bytes = text.as_bytes();
+    let any = memmem::find(bytes, b"NaN").is_some() || memmem::find(bytes, b"Infinity").is_some();
+    if !any {
+        return (Cow::Borrowed(text), 0);
+    }
+    let mut made = String::new();
+    let mut count = 0;
+    // Up to where the text was copied.
+    let mut copied = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = after_string(bytes, at + 1),
+            b'N' | b'I' | b'-' => match word(&bytes[at..]) {
+                Some(len) => {
+                    made.push_str(&text[copied..at]);
+                    made.push_str("null");
+                    at += len;
+                    copied = at;
+                    count += 1;
+                }
+                None => at += 1,
+            },
+            _ => at += 1,
+        }
+    }
+    if count == 0 {
+        return (Cow::Borrowed(text), 0);
+    }
+    made.push_str(&text[copied..]);
+    (Cow::Owned(made), count)
+}
+
+/// The text without line breaks between its tokens (a raw line break stands in no string), so that any piece of it can
+/// stand on one line. Nothing is copied where there is none.
+pub(super) fn compact(text: &str) -> Cow<'_, str> {
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut made = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let from = at;
+        if bytes[at] == b'"' {
+            at = after_string(bytes, at + 1);
+        } else if bytes[at].is_ascii_whitespace() {
+            at += 1;
+            continue;
+        } else {
+            let rest = &bytes[at..];
+            let token = rest
+                .iter()
+                .position(|byte| *byte == b'"' || byte.is_ascii_whitespace());
+            at += token.unwrap_or(rest.len());
+        }
+        made.push_str(&text[from..at]);
+    }
+    Cow::Owned(made)
+}
+
+/// How long the number without a value is that stands at the beginning.
+fn word(bytes: &[u8]) -> Option<usize> {
+    let words: [&[u8]; 4] = [b"NaN", b"Infinity", b"-Infinity", b"-NaN"];
+    let found = words.into_iter().find(|word| bytes.starts_with(word))?;
+    let ends = bytes
+        .get(found.len())
+        .is_none_or(|next| !next.is_ascii_alphanumeric());
+    ends.then_some(found.len())
+}
+
+/// Where the string ends whose content begins at `at`.
+fn after_string(bytes: &[u8], mut at: usize) -> usize {
+    loop {
+        match memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+            None => return bytes.len(),
+            Some(hit) if bytes[at + hit] == b'"' => return at + hit + 1,
+            Some(hit) => at += hit + 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_between_tokens_goes_and_what_is_in_strings_stays() {
+        let text = "{\n  \"a b\": [1,\r\n 2.50, \"x \\\" \\n y\"],\n\t\"c\": true }\n";
+        assert_eq!(compact(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
+        assert!(
+            matches!(compact("{ \"a\": 1 }"), Cow::Borrowed(_)),
+            "on one line already"
+        );
+    }
+
+    #[test]
+    fn numbers_that_are_none_become_null_and_are_counted() {
+        for (text, wanted, count) in [
+            (r#"{"a":1}"#, r#"{"a":1}"#, 0),
+            (
+                r#"{"a":NaN,"b":[Infinity,-Infinity]}"#,
+                r#"{"a":null,"b":[null,null]}"#,
+                3,
+            ),
+            (r#"{"NaN":"NaN \" NaN"}"#, r#"{"NaN":"NaN \" NaN"}"#, 0),
+            (r#"["\\",NaN]"#, r#"["\\",null]"#, 1),
+            (r#"["é",-NaN,-1]"#, r#"["é",null,-1]"#, 1),
+            // Words that are longer are no numbers: the parser says what is wrong.
+            ("[NaNo]", "[NaNo]", 0),
+            ("NaN", "null", 1),
+            (r#"["NaN\"#, r#"["NaN\"#, 0),
+        ] {
+            assert_eq!(finite(text), (Cow::Borrowed(wanted), count), "{text}");
+        }
+    }
+}
