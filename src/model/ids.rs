@@ -116,6 +116,16 @@ impl Digest {
         Self(blake3::hash(bytes).to_hex().to_string())
     }
 
+    /// Of bytes that nobody has read yet: a list of what is there does without them.
+    pub const fn unread() -> Self {
+        Self(String::new())
+    }
+
+    /// See [`Digest::unread`].
+    pub fn is_unread(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The digest of a sequence of parts, each preceded by its length, so that parts cannot run into each other.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();

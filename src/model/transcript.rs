@@ -131,7 +131,7 @@ pub struct TranscriptRef {
     /// Which of the transcripts that this place holds, from 0: a session may have branches and sub-agents.
     #[serde(default, skip_serializing_if = "is_first")]
     pub part: u32,
-    /// BLAKE3 of the transcript's bytes in the native form.
+    /// BLAKE3 of the transcript's bytes in the native form; [`Digest::unread`] where it was only listed.
     pub digest: Digest,
 }
 

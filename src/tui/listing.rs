@@ -1,13 +1,13 @@
 //! The transcripts of a bare file, page by page, for rows that no rubric is about.
 //!
 //! Owns the walk: the first page's worth of records is parsed for ids and digests, all further ones are only counted, so
-//! that a file of a million records is shown at once and costs a row only where somebody looks. Blocks; for a thread
-//! of its own. Refuses to keep a transcript.
+//! that a file of a million records is shown at once and costs a row only where somebody looks. A file with a directory
+//! of its own (an Inspect log) is listed by it, and no transcript is read. Blocks; for a thread of its own. Refuses to keep a transcript.
 
 use std::path::Path;
 
 use crate::model::{Digest, TranscriptRef};
-use crate::transcript::{Record, TranscriptFile};
+use crate::transcript::{Entry, Record, TranscriptFile};
 
 /// So many records are listed at a time.
 pub(crate) const PAGE: u64 = 2000;
@@ -67,6 +67,9 @@ fn walk(
 ) -> Result<Goes, String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut file = TranscriptFile::open(&path).map_err(|error| error.to_string())?;
+    if let Some(entries) = file.entries().map_err(|error| error.to_string())? {
+        return Ok(by_directory(&file, &entries, after, found, tell));
+    }
     let mut told = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
         for (record, bytes) in block.records() {
@@ -91,6 +94,39 @@ fn walk(
         }
     }
     Ok(Goes::On)
+}
+
+/// A page of what the file's own directory lists: all of them are counted, and none is read.
+fn by_directory(
+    file: &TranscriptFile,
+    entries: &[Entry],
+    after: u64,
+    found: &mut Listed,
+    tell: &mut dyn FnMut(Listed) -> bool,
+) -> Goes {
+    found.counted = entries.len() as u64;
+    let after = usize::try_from(after).unwrap_or(usize::MAX);
+    let page = entries.iter().skip(after).take(PAGE as usize);
+    for entry in page {
+        found.refs.push(TranscriptRef {
+            id: entry.id.clone(),
+            path: file.path().to_owned(),
+            offset: entry.span.offset,
+            len: entry.span.len,
+            part: entry.span.part,
+            digest: Digest::unread(),
+        });
+        if found.refs.len() == BATCH {
+            let next = Listed {
+                counted: found.counted,
+                ..Listed::default()
+            };
+            if !tell(std::mem::replace(found, next)) {
+                return Goes::Stopped;
+            }
+        }
+    }
+    Goes::On
 }
 
 fn take(found: &mut Listed, file: &TranscriptFile, record: &Record, bytes: &[u8]) {

@@ -247,7 +247,8 @@ fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
         number: 1,
     };
     let bytes = file.read(span).map_err(|error| error.to_string())?;
-    if crate::model::Digest::of(&bytes) == transcript.digest {
+    // What was only listed was judged by nobody: whatever the file holds there is it.
+    if transcript.digest.is_unread() || crate::model::Digest::of(&bytes) == transcript.digest {
         Ok(bytes)
     } else {
         let path = transcript.path.display();

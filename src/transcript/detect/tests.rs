@@ -57,10 +57,6 @@ fn a_large_object_is_told_from_a_broken_first_line() {
 fn foreign_formats_are_named() {
     let cases = [
         (
-            "PK\u{3}\u{4}rest",
-            "a zip archive (Inspect's .eval logs are such)",
-        ),
-        (
             r#"{"type":"user","message":{"role":"user"},"uuid":"u","sessionId":"s"}"#,
             "a Claude Code session",
         ),
@@ -95,10 +91,6 @@ fn foreign_formats_are_named() {
             "an evalbench result table (CSV)",
         ),
         ("a,b\n1,2\n", "a CSV table"),
-        (
-            r#"{"version":2,"status":"success","eval":{}}"#,
-            "an Inspect log",
-        ),
         (
             r#"{"schema_version":"ATIF-v1.4","steps":[]}"#,
             "a Harbor trajectory (ATIF)",

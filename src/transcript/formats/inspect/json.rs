@@ -64,6 +64,13 @@ pub(in crate::transcript::formats) fn open(
             _ => drop(object.value(0)?),
         }
     }
+    let mut first = Fields {
+        source,
+        pos: samples.unwrap_or_default(),
+        bytes: Vec::new(),
+        at: 0,
+    };
+    let samples = samples.filter(|_| !matches!(first.peek(), Ok(Some(b']'))));
     let Some(samples) = samples else {
         return Err(source.unknown(
             "it is an Inspect log without samples: it was written without them, or is the header of one only",

@@ -1,0 +1,185 @@
+//! Logs that are torn, lie, or are something else.
+
+use super::*;
+
+#[test]
+fn a_torn_zip_file_says_so_and_what_to_do() {
+    let whole = log_of(SAMPLE);
+    for len in [whole.len() - 1, whole.len() - 60, whole.len() / 2, 30, 4] {
+        let why = refusal("a.eval", &whole[..len]);
+        assert!(
+            why.contains("torn") && why.contains("inspect log recover"),
+            "{len}: {why}"
+        );
+    }
+    let mut damaged = whole.clone();
+    let directory = damaged
+        .windows(4)
+        .position(|b| b == b"PK\x01\x02")
+        .expect("a directory");
+    damaged[directory + 46] = b'P';
+    damaged[directory..directory + 4].fill(0);
+    assert!(refusal("a.eval", damaged).contains("damaged"));
+}
+
+#[test]
+fn a_zip_file_of_something_else_is_named() {
+    let zip = Zip::default().add("word/document.xml", "<x/>", Method::Deflate);
+    let why = refusal("a.docx", zip.finish());
+    assert!(why.contains("no Inspect log"), "{why}");
+    let zip = Zip::default().add("header.json", HEADER, Method::Stored);
+    let why = refusal("a.eval", zip.finish());
+    assert!(why.contains("without samples"), "{why}");
+    for log in [
+        r#"{"version":2,"status":"success","eval":{}}"#,
+        r#"{"version":2,"status":"error","eval":{},"samples":[ ]}"#,
+        r#"{"eval":{},"status":"x","samples":null}"#,
+    ] {
+        assert!(
+            refusal("log.json", log).contains("without samples"),
+            "{log}"
+        );
+    }
+}
+
+#[test]
+fn a_bomb_is_a_bad_record_and_the_others_are_read() {
+    let bomb = vec![b' '; MAX_RECORD + 10];
+    let good = r#"{"id":"ok","epoch":1,"messages":[]}"#;
+    let zip = Zip::default()
+        .add("samples/bomb_epoch_1.json", &bomb, Method::Zstd(1))
+        .add("samples/ok_epoch_1.json", good, Method::Stored);
+    let zip = zip.finish();
+    assert!(zip.len() < 200_000, "small when packed");
+    let (_dir, path) = written("a.eval", zip);
+    let read = all(&path);
+    let why = read[0].as_ref().expect_err("too large");
+    assert!(why.contains("128 MiB or longer when unpacked"), "{why}");
+    assert_eq!(&*read[1].as_ref().expect("read").id, "ok");
+}
+
+#[test]
+fn members_that_lie_or_cannot_be_read_are_bad_records() {
+    let text = r#"{"id":"a","epoch":1,"messages":[]}"#;
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    for (what, member, why) in [
+        (
+            "another checksum",
+            (0, 7, text.len(), text.as_bytes().to_vec()),
+            "cannot be unpacked",
+        ),
+        (
+            "no deflate",
+            (8, 0, 9, b"\xff\xffgarbage".to_vec()),
+            "cannot be unpacked",
+        ),
+        (
+            "a method nobody knows",
+            (77, 0, 9, b"x".to_vec()),
+            "cannot be unpacked",
+        ),
+    ] {
+        let (method, crc, size, packed) = member;
+        let zip = Zip::default()
+            .add_packed("samples/a_epoch_1.json", method, crc, size, &packed)
+            .add("header.json", HEADER, Method::Stored);
+        let (_dir, path) = written("a.eval", zip.finish());
+        let read = all(&path);
+        let found = read[0].as_ref().expect_err(what);
+        assert!(
+            found.contains("a_epoch_1") && found.contains(why),
+            "{what}: {found}"
+        );
+    }
+    for (text, why) in [
+        ("{\"id\":\"a\",\"messages\":[", "cannot be read"),
+        ("[]", "cannot be read"),
+        ("{}", "no `id`"),
+        (r#"{"id":"a","messages":3}"#, "messages"),
+        (
+            r#"{"id":"a","messages":[{"content":"x"}]}"#,
+            "message 0: it has no `role`",
+        ),
+        (
+            r#"{"id":"a","messages":[{"role":"user","content":3}]}"#,
+            "message 0",
+        ),
+        (r#"{"id":"a","scores":[1]}"#, "its scores cannot be read"),
+        ("\u{feff}{}", "cannot be read"),
+    ] {
+        let (_dir, path) = written("a.eval", log_of(text));
+        let read = all(&path);
+        let found = read[0].as_ref().expect_err(text);
+        assert!(found.contains(why), "{text}: {found}");
+    }
+    let latin = b"{\"id\":\"caf\xe9\"}";
+    let zip = Zip::default().add("samples/a_epoch_1.json", latin, Method::Stored);
+    let (_dir, path) = written("a.eval", zip.finish());
+    assert!(all(&path)[0].as_ref().expect_err("bad").contains("UTF-8"));
+    // Nested a hundred and a thousand deep, a number of a hundred digits: kept, however deep one reads.
+    for depth in [100, 1000] {
+        let huge = "9".repeat(100);
+        let text = format!(
+            r#"{{"id":{huge},"epoch":1,"messages":[{{"role":"assistant","tool_calls":[{{"id":1,"function":"f","arguments":{}}}],"metadata":{{"d":{}}}}}],"metadata":{{"m":{}}}}}"#,
+            deep(depth),
+            deep(depth),
+            deep(depth)
+        );
+        let (_dir, path) = written("a.eval", log_of(&text));
+        let read = only(&path);
+        assert_eq!(&*read.id, format!("{huge}_epoch_1"));
+        assert!(
+            matches!(&read.messages[0].parts[0], Part::ToolCall(call) if call.arguments.len() == 2 * depth)
+        );
+    }
+}
+
+#[test]
+fn a_torn_log_of_one_object_has_the_samples_before_the_tear() {
+    let cut = LOG.find(r#""2 + 2?""#).expect("the second sample");
+    let (_dir, path) = written("log.json", &LOG[..cut]);
+    let read = all(&path);
+    assert_eq!(read.len(), 2);
+    assert_eq!(&*read[0].as_ref().expect("whole").id, "one");
+    assert!(
+        read[1]
+            .as_ref()
+            .expect_err("torn")
+            .contains("cannot be read")
+    );
+}
+
+#[test]
+fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
+    for summaries in ["{ \"no\": \"list\" }", "[{\"id\":", "NaN", "[[[["] {
+        let zip = Zip::default()
+            .add(
+                "samples/a b_epoch_3.json",
+                r#"{"id":"a b","epoch":3}"#,
+                Method::Stored,
+            )
+            .add("summaries.json", summaries, Method::Stored)
+            .add("header.json", "{ not JSON", Method::Stored);
+        let (_dir, path) = written("a.eval", zip.finish());
+        let mut file = TranscriptFile::open(&path).expect("a log");
+        let listed = file.entries().expect("read").expect("a directory");
+        assert_eq!(listed[0].id, "a b_epoch_3");
+        let unknown = file.tally().map(|tally| tally.not_understood());
+        assert!(unknown.is_some_and(|count| count >= 1), "{summaries}");
+    }
+}
+
+#[test]
+fn a_message_range_written_over_and_over_ends() {
+    let shell = r#"{"id":"big","message_refs":[[0,18446744073709551615]]}"#;
+    let zip = Zip::default()
+        .add("samples/big_epoch_1/sample.json", shell, Method::Stored)
+        .add(
+            "samples/big_epoch_1/messages/0.json",
+            "[{\"role\":\"user\"}]",
+            Method::Stored,
+        );
+    let (_dir, path) = written("a.eval", zip.finish());
+    let why = all(&path)[0].as_ref().expect_err("too many").clone();
+    assert!(why.contains("message 1 is missing"), "{why}");
+}
