@@ -140,6 +140,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("crossterm", &["tui"]),
     ("syntect", &["theme/code"]),
     ("notify", &["workspace/watch"]),
+    ("zip", &["transcript"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

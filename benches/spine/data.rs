@@ -78,7 +78,8 @@ fn prose(rng: &mut fastrand::Rng, words: usize) -> String {
     text
 }
 
-fn transcript(rng: &mut fastrand::Rng, i: usize) -> Value {
+/// One of them.
+pub(crate) fn transcript(rng: &mut fastrand::Rng, i: usize) -> Value {
     let order = format!("ORD-{}", rng.u32(1000..999_999));
     let mut messages = vec![
         json!({"role": "system", "content": prose(rng, 130)}),

@@ -4,6 +4,7 @@
 //! cargo bench --bench spine -- deterministic     10,000 transcripts × 10 checks       promise: at most 0.5 CPU s
 //! cargo bench --bench spine -- mixed             the same with ten other types        promise: the same
 //! cargo bench --bench spine -- opening           a 1 GB transcript file               promise: first result within 1 s, memory bounded
+//! cargo bench --bench spine -- inspect           10,000 samples of a 100 MB Inspect log   promise: listed in 0.5 s
 //! cargo bench --bench spine -- judging           1,000 judge cells at 100 ms a call   promise: within 3 % of the ideal 20 at once, 10 % 200 at once;
 //!                                                without and with one tool round               0.5 and 0.8 CPU s
 //! cargo bench --bench spine -- recording         200,000 events through the recorder
@@ -15,6 +16,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
 
 mod data;
+mod inspect;
 mod judging;
 mod measure;
 mod recording;
@@ -32,10 +34,11 @@ fn main() {
         .filter(|a| !a.starts_with("--"))
         .collect();
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let benches: [Bench; 6] = [
+    let benches: [Bench; 7] = [
         ("deterministic", deterministic),
         ("mixed", mixed),
         ("opening", opening),
+        ("inspect", inspect::inspect),
         ("judging", judging::judging),
         ("recording", recording::recording),
         ("startup", startup),

@@ -73,6 +73,11 @@ fn peak(status_file: &str) -> u64 {
         / 1024
 }
 
+/// The most memory that this process had so far, in MiB.
+pub(crate) fn own_peak() -> u64 {
+    peak("/proc/self/status")
+}
+
 /// CPU time of all children that ended: fields 16 and 17 of /proc/self/stat, in hundredths of a second.
 fn children_cpu() -> Duration {
     ticks(&[15, 16])

@@ -209,6 +209,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_a_directory_is_listed_by_it_and_read_when_one_looks() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("three.eval");
+        let log = include_bytes!("../../tests/fixtures/inspect/three.eval");
+        std::fs::write(&path, log).expect("written");
+        let all = listed(&path, 0);
+        assert_eq!(ids(&all), ["one", "two", "three"]);
+        let last = all.last().expect("an end");
+        assert_eq!((last.counted, last.page, last.whole), (3, true, true));
+        assert_eq!(ids(&listed(&path, 2)), ["three"], "a further page");
+        let refs: Vec<_> = all.iter().flat_map(|listed| &listed.refs).collect();
+        assert!(refs.iter().all(|found| found.digest.is_unread()));
+        let shown = crate::tui::reads::read_document(refs[2], None).expect("read now");
+        assert_eq!((&*shown.id, shown.messages.len()), ("three", 2));
+        let why = crate::tui::reads::read_document(refs[1], None).expect_err("torn");
+        assert!(why.contains("two_epoch_1"), "{why}");
+    }
+
+    #[test]
     fn what_holds_no_transcripts_says_so() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("empty.jsonl");

@@ -1,6 +1,7 @@
 //! Stories of whole runs: scripted judges, records from a list, a fake clock, and the log that comes out.
 
 mod evidence;
+mod inspect;
 mod judged;
 mod outline;
 mod panels;

@@ -1,5 +1,7 @@
 //! Logs that are torn, lie, or are something else.
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -44,10 +46,12 @@ fn a_zip_file_of_something_else_is_named() {
 
 #[test]
 fn a_bomb_is_a_bad_record_and_the_others_are_read() {
-    let bomb = vec![b' '; MAX_RECORD + 10];
+    // A mebibyte of nothing, written over and over, which says that it is ten bytes.
+    let frame = packed::frame(&vec![b' '; 1024 * 1024]);
+    let bomb = frame.repeat(MAX_RECORD / (1024 * 1024) + 1);
     let good = r#"{"id":"ok","epoch":1,"messages":[]}"#;
     let zip = Zip::default()
-        .add("samples/bomb_epoch_1.json", &bomb, Method::Zstd(1))
+        .add_packed("samples/bomb_epoch_1.json", 93, 0, 10, &bomb)
         .add("samples/ok_epoch_1.json", good, Method::Stored);
     let zip = zip.finish();
     assert!(zip.len() < 200_000, "small when packed");
@@ -182,4 +186,42 @@ fn a_message_range_written_over_and_over_ends() {
     let (_dir, path) = written("a.eval", zip.finish());
     let why = all(&path)[0].as_ref().expect_err("too many").clone();
     assert!(why.contains("message 1 is missing"), "{why}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_bytes_make_it_panic(at in 0usize..2000, byte: u8, cut in 0usize..3000, json: bool) {
+        let mut bytes = if json {
+            LOG.as_bytes().to_vec()
+        } else {
+            let sample = r#"{"id":"a","epoch":1,"messages":[{"role":"user","content":"x"}],"scores":{"s":{"value":NaN}}}"#;
+            Zip::default()
+                .add("samples/a_epoch_1.json", sample, Method::Stored)
+                .add("samples/b_epoch_1/sample.json", sample, Method::Deflate)
+                .add("samples/b_epoch_1/messages/0.json", "[]", Method::Zstd(2))
+                .add("summaries.json", r#"[{"id":"a","epoch":1}]"#, Method::Stored)
+                .add("header.json", HEADER, Method::Deflate)
+                .finish()
+        };
+        let len = bytes.len();
+        bytes[at % len] = byte;
+        bytes.truncate(cut.max(1));
+        let (_dir, path) = written("a.eval", bytes);
+        if let Ok(mut file) = TranscriptFile::open(&path) {
+            let listed = file.entries();
+            while let Ok(Some(block)) = file.next_block() {
+                for (record, bytes) in block.records() {
+                    let _either = record.parse(bytes, "x");
+                    let _either = file.read(record.span);
+                }
+            }
+            if let Ok(Some(listed)) = listed {
+                for entry in listed {
+                    let _either = file.raw(entry.span);
+                }
+            }
+        }
+    }
 }

@@ -117,7 +117,7 @@ impl Zip {
 }
 
 /// One Zstandard frame, as the crate packs it.
-fn frame(text: &[u8]) -> Vec<u8> {
+pub(super) fn frame(text: &[u8]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let how =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Zstd);
