@@ -19,6 +19,11 @@ pub(super) enum Form {
         /// Whether an array is open.
         array: bool,
     },
+    /// The elements of an array within a larger value: what follows its end is not read. Where the file ends before the
+    /// array does, an empty record stands for the rest.
+    Elements,
+    /// Rows of a table in CSV: a quoted cell may hold line ends.
+    Rows,
     /// All have been read.
     Done,
 }

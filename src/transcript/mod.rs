@@ -21,6 +21,7 @@ mod formats;
 mod map;
 mod meta;
 mod native;
+mod nested;
 mod reader;
 mod scan;
 mod sniff;
