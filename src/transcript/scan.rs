@@ -155,7 +155,7 @@ mod tests {
         for (text, len) in [
             ("a,b\nc", 4),
             ("\n", 1),
-            ("\"a\nb\",c\r\nd", 10),
+            ("\"a\nb\",c\r\nd", 9),
             ("\"a\"\"\n\",c\nd", 9),
             // A quote within a plain cell opens nothing.
             ("5\" pipe,x\ny", 10),
