@@ -119,9 +119,12 @@ impl Found {
                 self.all.push(one.verdict(name));
                 continue;
             }
-            // Those of a set stand beside it once more.
-            let beside = |raw: &&RawValue| list.iter().any(|other| other.get() == raw.get());
-            if !within.iter().all(|raw| beside(raw)) {
+            // Those of a set stand beside it once more, indented otherwise.
+            let beside = |raw: &&RawValue| {
+                let wanted = value(raw);
+                wanted.is_some() && list.iter().any(|other| value(other) == wanted)
+            };
+            if !within.iter().all(beside) {
                 self.components(one.components, deep - 1);
             }
         }
@@ -135,6 +138,10 @@ impl Found {
             n => format!("{name}~{n}"),
         }
     }
+}
+
+fn value(raw: &RawValue) -> Option<serde_json::Value> {
+    serde_json::from_str(raw.get()).ok()
 }
 
 fn read(raw: &RawValue) -> Option<Grading<'_>> {
