@@ -19,8 +19,11 @@ pub(super) enum Form {
         /// Whether an array is open.
         array: bool,
     },
-    /// The same as elements of an array that stands in something else: what is behind its end is passed over.
+    /// The elements of an array within a larger value: what follows its end is not read. Where the file ends before the
+    /// array does, an empty record stands for the rest.
     Elements,
+    /// Rows of a table in CSV: a quoted cell may hold line ends.
+    Rows,
     /// All have been read.
     Done,
 }

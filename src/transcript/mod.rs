@@ -22,6 +22,7 @@ mod lenient;
 mod map;
 mod meta;
 mod native;
+mod nested;
 mod reader;
 mod scan;
 mod sniff;
@@ -39,6 +40,7 @@ use thiserror::Error;
 use crate::model::{SourceVerdict, Transcript};
 
 pub use file::TranscriptFile;
+pub use formats::promptfoo_id::promptfoo_id;
 pub use map::{FieldMap, Maps};
 pub use native::parse;
 pub use write::to_native;

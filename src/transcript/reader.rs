@@ -210,6 +210,11 @@ impl<S: Shape> ByRecord<S> {
 
     fn one(&self, bytes: &[u8], span: Span, source: &Source, out: &mut Out) {
         out.begin(span);
+        if bytes.is_empty() {
+            // See `Form::Elements`.
+            out.fault("the file ends before its list of records does: what came after is lost");
+            return;
+        }
         let read = text_of(bytes)
             .and_then(|record| self.shape.read(record, RecordCx { source, span }, out));
         if let Err(why) = read {

@@ -1,4 +1,4 @@
-//! Where JSON values begin and end, found without parsing them: brackets and strings only.
+//! Where JSON values begin and end, found without parsing them: brackets and strings only; and where rows of CSV end.
 //!
 //! Owns the one scanner behind JSON arrays and objects that span lines. It checks no grammar: what is between the ends is
 //! the parser's business, and a broken value is a bad record, not a lost file.
@@ -83,6 +83,45 @@ impl ValueScan {
     }
 }
 
+/// A scanner over one row of a CSV table, fed in pieces: where its line ends, quoted line ends aside.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RowScan {
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// A quote here opens a quoted cell.
+    #[default]
+    CellStart,
+    Plain,
+    Quoted,
+    /// Behind a quote within a quoted cell: its end, or half of a doubled one.
+    QuoteSeen,
+}
+
+impl RowScan {
+    /// Reads on through `bytes`. Returns how many of them belong to the row, its line end included, once that is found.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.place == Place::Quoted {
+                at += memchr::memchr(b'"', &bytes[at..])? + 1;
+                self.place = Place::QuoteSeen;
+                continue;
+            }
+            match bytes[at] {
+                b'\n' => return Some(at + 1),
+                b',' => self.place = Place::CellStart,
+                b'"' if self.place != Place::Plain => self.place = Place::Quoted,
+                _ => self.place = Place::Plain,
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +148,32 @@ mod tests {
         for text in ["", "{", "\"", r#"{"a":"}"#, "12", r#""\"#] {
             assert_eq!(end(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_row_ends_at_a_line_end_outside_quotes() {
+        for (text, len) in [
+            ("a,b\nc", 4),
+            ("\n", 1),
+            ("\"a\nb\",c\r\nd", 9),
+            ("\"a\"\"\n\",c\nd", 9),
+            // A quote within a plain cell opens nothing.
+            ("5\" pipe,x\ny", 10),
+            ("\"\",\"\"\n", 6),
+        ] {
+            assert_eq!(
+                RowScan::default().feed(text.as_bytes()),
+                Some(len),
+                "{text:?}"
+            );
+            for cut in 0..len {
+                let mut scan = RowScan::default();
+                assert_eq!(scan.feed(&text.as_bytes()[..cut]), None, "{text:?}");
+                let rest = scan.feed(&text.as_bytes()[cut..]);
+                assert_eq!(rest, Some(len - cut), "{text:?}");
+            }
+        }
+        assert_eq!(RowScan::default().feed(b"\"a\nb"), None);
     }
 
     proptest! {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::detect::Form;
-use super::scan::ValueScan;
+use super::scan::{RowScan, ValueScan};
 use super::source::Source;
 use super::{MAX_RECORD, Span, TranscriptError};
 
@@ -59,6 +59,7 @@ impl Walk {
             let block = match self.form {
                 Form::Done => return Ok(None),
                 Form::Lines => self.next_lines(source)?,
+                Form::Rows => self.next_rows(source)?,
                 Form::Values { .. } | Form::Elements => self.next_values(source)?,
             };
             if !block.spans.is_empty() {
@@ -121,6 +122,49 @@ impl Walk {
         Ok(self.block(bytes, end, spans))
     }
 
+    fn next_rows(&mut self, source: &Source) -> Result<Raw, TranscriptError> {
+        let mut bytes = Vec::new();
+        let mut want = BLOCK;
+        let mut spans = Vec::new();
+        let (mut start, mut at) = (0, 0);
+        let mut scan = RowScan::default();
+        loop {
+            let ended = source.fill(self.pos, &mut bytes, want)?;
+            while let Some(len) = scan.feed(&bytes[at..]) {
+                at += len;
+                self.row(&bytes, start, at, &mut spans);
+                start = at;
+                scan = RowScan::default();
+            }
+            at = bytes.len();
+            if ended {
+                self.form = Form::Done;
+                self.row(&bytes, start, at, &mut spans);
+                return Ok(self.block(bytes, at, spans));
+            }
+            if !spans.is_empty() {
+                return Ok(self.block(bytes, start, spans));
+            }
+            if bytes.len() - start >= MAX_RECORD {
+                let head = self.span(start, start + MAX_RECORD);
+                let block = self.block(bytes, at, vec![head]);
+                self.pass_over(source, |piece| scan.feed(piece))?;
+                return Ok(block);
+            }
+            want = (bytes.len() * 2).clamp(BLOCK, start + MAX_RECORD);
+        }
+    }
+
+    /// Notes a row, unless it is blank.
+    fn row(&mut self, bytes: &[u8], start: usize, end: usize, spans: &mut Vec<Span>) {
+        let row = &bytes[start..end];
+        if !row.trim_ascii_start().is_empty() {
+            let row = row.strip_suffix(b"\n").unwrap_or(row);
+            let row = row.strip_suffix(b"\r").unwrap_or(row);
+            spans.push(self.span(start, start + row.len()));
+        }
+    }
+
     /// A line of [`MAX_RECORD`] bytes or more: its head stands for it, the rest is passed over.
     fn overlong_line(&mut self, source: &Source, bytes: Vec<u8>) -> Result<Raw, TranscriptError> {
         let span = self.span(0, MAX_RECORD);
@@ -174,7 +218,7 @@ impl Walk {
                     open = None;
                 } else {
                     at = self.skip_separators(&bytes, at);
-                    if at == bytes.len() {
+                    if at == bytes.len() || self.form == Form::Done {
                         break;
                     }
                     open = Some((at, ValueScan::default()));
@@ -182,6 +226,9 @@ impl Walk {
             }
             let Some((start, mut scan)) = open else {
                 if ended {
+                    if self.form == Form::Elements {
+                        spans.push(self.span(at, at));
+                    }
                     self.form = Form::Done;
                 }
                 return Ok(self.block(bytes, at, spans));
@@ -212,7 +259,7 @@ impl Walk {
                 (b',', Form::Values { array: true } | Form::Elements) => {}
                 (b']', Form::Elements) => {
                     self.form = Form::Done;
-                    return bytes.len();
+                    break;
                 }
                 (b']', Form::Values { array: true }) => self.form = Form::Values { array: false },
                 (byte, _) if byte.is_ascii_whitespace() => {}

@@ -78,6 +78,8 @@ pub(crate) enum Effect {
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
     },
+    /// Read what the file itself has of a transcript.
+    ReadSource(TranscriptRef),
     /// Have the check decide again, for the places its finding rests on.
     FindMarks {
         key: MarksKey,

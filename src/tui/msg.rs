@@ -13,11 +13,12 @@ use super::model::overlay::AtHand;
 use super::model::pane::Pane;
 use super::model::request::{Request, RequestKey};
 use super::model::runs::Ticket;
+use super::model::source::RawRecord;
 use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
 use crate::event::{Kind, RunEvent};
 use crate::handlers::Mark;
-use crate::model::{Blob, RunId};
+use crate::model::{Blob, RunId, TranscriptRef};
 use crate::record::Board;
 use crate::run::Preview;
 use crate::theme::Role;
@@ -128,6 +129,11 @@ pub(crate) enum Msg {
     DocumentRead {
         id: String,
         doc: Result<Arc<Doc>, String>,
+    },
+    /// What a file has of a transcript was read.
+    SourceRead {
+        of: TranscriptRef,
+        record: Result<Arc<RawRecord>, String>,
     },
     /// A check decided again: where its finding stands. Nothing, if it says something else now.
     MarksFound { key: MarksKey, marks: Vec<Mark> },

@@ -3,6 +3,7 @@
 //! Blocking I/O: the runtime calls these off the screen's thread. Errors are sentences.
 
 mod hex;
+mod record;
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,6 +21,8 @@ use crate::record::{FolderBlobs, Run};
 use crate::theme::Role;
 use crate::tools::unshown_in;
 use crate::transcript::{Span, TranscriptFile, parse};
+
+pub(crate) use record::read_record;
 
 /// Events between two looks at whether anybody still waits.
 const STRETCH: usize = 512;

@@ -68,11 +68,6 @@ fn foreign_formats_are_named() {
             r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
             "a Codex rollout",
         ),
-        (
-            "{\n \"evalId\": \"e\",\n \"results\": {\"version\": 3",
-            "promptfoo results",
-        ),
-        (r#"{"promptIdx":0,"testIdx":1}"#, "promptfoo results"),
         (r#"{"resourceSpans":[]}"#, "OpenTelemetry spans (OTLP JSON)"),
         (
             r#"{"contents":[{"role":"user","parts":[]}]}"#,
@@ -85,10 +80,6 @@ fn foreign_formats_are_named() {
         (
             "[{\"role\":\"user\",\"content\":\"x\"}]",
             "a bare list of messages (each record is to be an object with `messages`)",
-        ),
-        (
-            "job_id,eval_id,score\n1,2,3\n",
-            "an evalbench result table (CSV)",
         ),
         ("a,b\n1,2\n", "a CSV table"),
         (

@@ -4,6 +4,9 @@
 //! something else.
 
 mod inspect;
+mod evalbench;
+mod promptfoo;
+pub(super) mod promptfoo_id;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -113,13 +116,8 @@ pub(super) const FORMATS: [Format; 22] = [
     },
     Format {
         name: "promptfoo results",
-        is: |look| {
-            look.first(|s| {
-                (s.has("evalId") && (s.has("results") || s.has("config")))
-                    || (s.has("promptIdx") && s.has("testIdx"))
-            })
-        },
-        open: None,
+        is: promptfoo::is,
+        open: Some(promptfoo::open),
     },
     Format {
         name: "OpenTelemetry spans (OTLP JSON)",
@@ -195,22 +193,13 @@ pub(super) const FORMATS: [Format; 22] = [
     },
     Format {
         name: "an evalbench evalset",
-        is: |look| look.first(|s| s.has("scenarios")),
-        open: None,
+        is: evalbench::is_set,
+        open: Some(evalbench::open_set),
     },
     Format {
         name: "an evalbench result table (CSV)",
-        is: |look| {
-            let evalbench = [
-                "job_id",
-                "eval_id",
-                "scenario_id",
-                "generated_sql",
-                "run_time",
-            ];
-            columns(look).is_some_and(|columns| columns.iter().any(|c| evalbench.contains(c)))
-        },
-        open: None,
+        is: evalbench::is_table,
+        open: Some(evalbench::open_table),
     },
     Format {
         name: "a CSV table",

@@ -97,7 +97,12 @@ impl<'a> DocSource<'a> {
         let head = usize::from(piece.head);
         let mut spans = Vec::new();
         if head > 0 {
-            spans.push((0..head, speaker(piece.kind)));
+            let who = self.doc.whole(piece)[..head].find(" · ").unwrap_or(head);
+            spans.push((0..who, speaker(piece.kind)));
+            // What it took.
+            if who < head {
+                spans.push((who..head, Role::Muted));
+            }
         }
         if let Some((args, from)) = arguments(self.doc, piece) {
             let key = look_key(Lang::Json, Named::Text(args));
@@ -175,7 +180,7 @@ fn speaker(kind: PieceKind) -> Role {
         PieceKind::Reasoning => Role::Reasoning,
         PieceKind::Call | PieceKind::Result { error: false, .. } => Role::Tool,
         PieceKind::Result { error: true, .. } => Role::Error,
-        PieceKind::Other | PieceKind::Media => Role::Muted,
+        PieceKind::Other | PieceKind::Media | PieceKind::About => Role::Muted,
     }
 }
 
@@ -183,7 +188,7 @@ fn speaker(kind: PieceKind) -> Role {
 fn body(kind: PieceKind) -> Role {
     match kind {
         PieceKind::Reasoning => Role::Reasoning,
-        PieceKind::Media => Role::Muted,
+        PieceKind::Media | PieceKind::About => Role::Muted,
         _ => Role::Text,
     }
 }

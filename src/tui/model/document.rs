@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::marks::Marks;
+use super::told;
 use crate::model::{Message, Part, Role, Transcript, TranscriptRef};
 use crate::tui::widget::flow::Scroll;
 
@@ -54,6 +55,8 @@ pub(crate) enum PieceKind {
         joined: bool,
     },
     Media,
+    /// What is told of the transcript as a whole, above its first message.
+    About,
 }
 
 /// The transcript pane.
@@ -103,8 +106,8 @@ impl Document {
     }
 }
 
-/// Bytes of a heading, at most: a role is a word.
-const HEAD: usize = 48;
+/// Bytes of a heading, at most: a role is a word, and what it took a few.
+const HEAD: usize = 96;
 
 impl Doc {
     /// A transcript as a document; `Doc::id` is its own id until the reader knows a unique one.
@@ -114,6 +117,10 @@ impl Doc {
             messages: vec![0; transcript.messages.len()],
             ..Self::default()
         };
+        for head in told::heads(transcript) {
+            // Of no message: judges do not see it, and nothing can be cited there.
+            doc.push((usize::MAX, 0), PieceKind::About, "", &head);
+        }
         let joined = Joined::of(&transcript.messages);
         for (at, message) in transcript.messages.iter().enumerate() {
             doc.message(at, message, &transcript.messages, &joined);
@@ -172,7 +179,12 @@ impl Doc {
                 own += 1;
                 continue;
             }
-            self.part((at, number), &message.role, part, own == 0);
+            let figures = if own == 0 {
+                told::figures(message.metadata.as_ref())
+            } else {
+                String::new()
+            };
+            self.part((at, number), &message.role, part, (own == 0, &figures));
             own += 1;
             if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
                 && let Some(Part::ToolResult(result)) =
@@ -184,7 +196,8 @@ impl Doc {
                     error,
                     joined: true,
                 };
-                let piece = self.push((from, result_at), kind, head, &result.content);
+                let head = timed(head, result.duration_ms);
+                let piece = self.push((from, result_at), kind, &head, &result.content);
                 if let Some(first) = self.messages.get_mut(from)
                     && *first == 0
                 {
@@ -199,7 +212,7 @@ impl Doc {
         }
     }
 
-    fn part(&mut self, at: At, role: &Role<'_>, part: &Part<'_>, first: bool) {
+    fn part(&mut self, at: At, role: &Role<'_>, part: &Part<'_>, (first, figures): (bool, &str)) {
         let who = role.as_str();
         let (kind, head, text) = match part {
             Part::Text(text) => (kind_of(role), heading(who, "", first), text.to_string()),
@@ -220,7 +233,8 @@ impl Doc {
                     joined: false,
                 };
                 let what = if error { "error" } else { "result" };
-                (kind, heading(who, what, first), result.content.to_string())
+                let head = timed(&heading(who, what, first), result.duration_ms);
+                (kind, head, result.content.to_string())
             }
             Part::Media { kind, .. } => (
                 PieceKind::Media,
@@ -232,6 +246,11 @@ impl Doc {
                 heading(who, "a part of another kind", first),
                 raw.get().to_owned(),
             ),
+        };
+        let head = if figures.is_empty() {
+            head
+        } else {
+            format!("{head} · {figures}")
         };
         let piece = self.push(at, kind, &head, &text);
         if first {
@@ -262,6 +281,14 @@ impl Doc {
         });
         at
     }
+}
+
+/// `result · 420 ms`.
+fn timed(head: &str, ms: Option<f64>) -> String {
+    ms.map_or_else(
+        || head.to_owned(),
+        |ms| format!("{head} · {}", told::took(ms)),
+    )
 }
 
 /// `assistant calls`, or `calls` where the speaker stands above.

@@ -15,8 +15,10 @@ pub(crate) mod replay;
 pub(crate) mod request;
 pub(crate) mod runs;
 pub(crate) mod saves;
+pub(crate) mod source;
 pub(crate) mod statistics;
 pub(crate) mod texts;
+mod told;
 pub(crate) mod tour;
 pub(crate) mod trace;
 

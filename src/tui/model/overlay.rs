@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Model;
 use super::cells::RowId;
 use super::notices::Level;
+use super::source::SourceView;
 use crate::model::{JudgeConfig, counted};
 use crate::run::Preview;
 use crate::theme::{Role, Theme};
@@ -22,6 +23,8 @@ pub(crate) enum Overlay {
     Log { scroll: Scroll },
     /// What the run's judges and tools did.
     Statistics { scroll: Scroll },
+    /// What the file has of the shown transcript.
+    Source(SourceView),
     /// Themes; moving shows them at once, esc goes back to `before`.
     Themes { selected: usize, before: Arc<Theme> },
     /// Judges at hand for a cell. `None`: being looked for.

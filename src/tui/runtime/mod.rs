@@ -334,6 +334,19 @@ impl Runtime {
                     },
                 );
             }
+            Effect::ReadSource(of) => {
+                let failed = of.clone();
+                self.ask(
+                    move || Msg::SourceRead {
+                        record: reads::read_record(&of).map(Arc::new),
+                        of,
+                    },
+                    move |why| Msg::SourceRead {
+                        of: failed,
+                        record: Err(why),
+                    },
+                );
+            }
             Effect::FindMarks {
                 key,
                 eval,

@@ -12,6 +12,7 @@ mod looks;
 mod pages;
 mod panels;
 mod server;
+mod source;
 
 use std::path::Path;
 

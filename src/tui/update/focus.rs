@@ -19,8 +19,10 @@ use crate::tui::model::Model;
 use crate::tui::model::cells::RowId;
 use crate::tui::model::desk::Desk;
 use crate::tui::model::document::{Doc, Document, Shown as Read};
+use crate::tui::model::overlay::Overlay;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::request::{Request, RequestKey};
+use crate::tui::model::source::{RawRecord, SourceView};
 use crate::tui::model::trace::{
     Asked, Loaded, Recorded, Seen, StepAt, Whereabouts, Which, call_at, forming, shown, turn_at,
     whereabouts,
@@ -139,6 +141,32 @@ fn ask_transcript(model: &mut Model) -> Option<Effect> {
         transcript: placed,
         run_dir,
     })
+}
+
+/// What the file itself has of the shown transcript, in an overlay.
+pub(super) fn show_source(model: &mut Model) -> Vec<Effect> {
+    let Some(of) = model.desk().document.of.clone() else {
+        return Vec::new();
+    };
+    let (placed, _) = where_read(model, &of);
+    let view = SourceView::reading(placed.clone());
+    model.overlays.push(Overlay::Source(view));
+    vec![Effect::ReadSource(placed)]
+}
+
+/// It was read: whoever still looks at it sees it.
+pub(super) fn source_read(
+    model: &mut Model,
+    of: &TranscriptRef,
+    record: &Result<Arc<RawRecord>, String>,
+) {
+    for overlay in &mut model.overlays {
+        if let Overlay::Source(view) = overlay
+            && view.of == *of
+        {
+            view.read = Some(record.clone());
+        }
+    }
 }
 
 /// A transcript with its whole path, and the folder of the run that may hold a copy.

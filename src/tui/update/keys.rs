@@ -117,6 +117,7 @@ fn obey(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::NextMessage => focus::message_by(model, 1),
         Command::PreviousMessage => focus::message_by(model, -1),
         Command::Raw => focus::toggle_raw(model),
+        Command::Source => focus::show_source(model),
         Command::CopyValue => copy::value(model),
         Command::CopyMessage => copy::message(model),
         Command::CopyName => copy::name(model),

@@ -92,6 +92,10 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Highlighted { key, spans } => focus::highlighted(model, key, spans),
         Msg::MarksFound { key, marks } => focus::marks_found(model, &key, &marks),
         Msg::DocumentRead { id, doc } => focus::document_read(model, &id, doc),
+        Msg::SourceRead { of, record } => {
+            focus::source_read(model, &of, &record);
+            Vec::new()
+        }
         Msg::ReplayRead {
             run,
             dir,

@@ -15,6 +15,7 @@ use crate::tui::model::cells::RowId;
 use crate::tui::model::notices::Level;
 use crate::tui::model::overlay::{self, AtHand, Overlay};
 use crate::tui::model::runs::Ticket;
+use crate::tui::model::source::SourceView;
 use crate::tui::model::{Model, statistics};
 use crate::tui::widget::flow::Scroll;
 use crate::tui::widget::input::Input;
@@ -173,7 +174,9 @@ pub(super) fn pressed(model: &mut Model, chord: Chord) -> Vec<Effect> {
         Overlay::SeekTo(input) => {
             input.key(chord);
         }
-        Overlay::Log { scroll } | Overlay::Statistics { scroll } => match key.as_str() {
+        Overlay::Log { scroll }
+        | Overlay::Statistics { scroll }
+        | Overlay::Source(SourceView { scroll, .. }) => match key.as_str() {
             "home" | "g" => scroll.home(),
             "end" | "G" => scroll.end(),
             _ => {}
@@ -223,7 +226,10 @@ pub(super) fn clicked(model: &mut Model, line: usize) -> Vec<Effect> {
         }
         Overlay::Money { .. } | Overlay::QuitWhileRunning if line == 0 => return yes(model, top),
         Overlay::Money { .. } | Overlay::QuitWhileRunning => return Vec::new(),
-        Overlay::Log { .. } | Overlay::Statistics { .. } | Overlay::SeekTo(_) => {}
+        Overlay::Log { .. }
+        | Overlay::Statistics { .. }
+        | Overlay::Source(_)
+        | Overlay::SeekTo(_) => {}
     }
     model.overlays.push(top);
     Vec::new()
@@ -268,6 +274,12 @@ fn go(model: &mut Model, top: &mut Overlay, steps: i64) {
         Overlay::Statistics { scroll } => {
             let area = log_area(model.ui.size);
             scroll.by(&statistics::statistics(model), area, steps);
+        }
+        Overlay::Source(view) => {
+            let area = log_area(model.ui.size);
+            let mut scroll = view.scroll.clone();
+            scroll.by(&view.blocks(), area, steps);
+            view.scroll = scroll;
         }
         Overlay::Money { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
     }
@@ -354,7 +366,8 @@ fn enter(model: &mut Model, top: Overlay) -> Vec<Effect> {
         Overlay::Money { .. }
         | Overlay::QuitWhileRunning
         | Overlay::Log { .. }
-        | Overlay::Statistics { .. } => Vec::new(),
+        | Overlay::Statistics { .. }
+        | Overlay::Source(_) => Vec::new(),
     }
 }
 

@@ -27,6 +27,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, model: &Model) {
                 let told = statistics::statistics(model);
                 log(canvas, "run statistics", &told, scroll);
             }
+            Overlay::Source(view) => {
+                let title = format!("source  {}", view.of.id);
+                text(canvas, &title, &view.blocks(), &view.scroll, usize::MAX);
+            }
             Overlay::Themes { selected, .. } => themes(canvas, *selected),
             Overlay::Judges {
                 found, selected, ..
@@ -247,10 +251,20 @@ fn help_row(spec: &'static CommandSpec, model: &Model, narrow: bool) -> Row<'sta
 }
 
 fn log(canvas: &mut Canvas<'_>, title: &str, told: &dyn flow::Source, scroll: &flow::Scroll) {
+    // A message takes a row or two: no more room than that is taken from what lies under it.
+    text(canvas, title, told, scroll, (told.len() * 2).max(4));
+}
+
+fn text(
+    canvas: &mut Canvas<'_>,
+    title: &str,
+    told: &dyn flow::Source,
+    scroll: &flow::Scroll,
+    rows: usize,
+) {
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(6).min(120));
-    // A message takes a row or two: no more room than that is taken from what lies under it.
-    let height = usize::from(screen.height.saturating_sub(6)).min((told.len() * 2).max(4));
+    let height = usize::from(screen.height.saturating_sub(6)).min(rows);
     let inside = framed(
         canvas,
         width,

@@ -1,0 +1,258 @@
+//! One run of an agent, from `conversation_history`: what the user said, what the agent called, what it answered.
+//!
+//! A turn is `{"user", "agent"}`. The agent's side is text, or the JSON that evalbench makes of a CLI's output:
+//! `{"response", "tool_calls": [{"tool_id", "tool_name", "parameters", "status", "response"}], "session_id", "stats"}`. A
+//! turn with calls is a message that calls, the answers, and a message with the response. Older runs have no list of calls
+//! but `stats.tools.byName`: then the calls are those, a name at a time, and `calls_from` says so. Tokens, cost and latency
+//! are of a turn; they are summed for the transcript where every turn has them, as evalbench's own scorers do.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::transcript::meta::{Meta, Tokens};
+
+/// A conversation, and what is told of it as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    pub(super) messages: Vec<Message<'static>>,
+    /// What the agent wrote last, as it stands.
+    pub(super) last: String,
+    usage: Option<Tokens>,
+    cost: Option<f64>,
+    latency: Option<f64>,
+    turns: u32,
+}
+
+#[derive(Deserialize)]
+struct Turn {
+    #[serde(default)]
+    user: Value,
+    #[serde(default)]
+    agent: Value,
+}
+
+/// Numbers of one turn, over the models it used.
+#[derive(Debug, Default, Clone, Copy)]
+struct Numbers {
+    usage: Option<Tokens>,
+    cost: Option<f64>,
+    latency: Option<f64>,
+}
+
+impl Talk {
+    /// Reads the column. The error is a sentence.
+    pub(super) fn of(history: &str) -> Result<Self, String> {
+        let turns: Vec<Turn> = serde_json::from_str(history)
+            .map_err(|why| format!("its `conversation_history` is no JSON list of turns: {why}"))?;
+        let mut talk = Self::default();
+        for turn in turns {
+            talk.user(text(&turn.user));
+            talk.agent(&turn.agent);
+        }
+        Ok(talk)
+    }
+
+    /// What the user said.
+    pub(super) fn user(&mut self, text: String) {
+        self.say(Role::User, vec![Part::Text(text.into())], Meta::default());
+    }
+
+    /// What the agent said: text, or the JSON of a CLI.
+    pub(super) fn agent(&mut self, said: &Value) {
+        let written = text(said);
+        let object = match said {
+            Value::Object(object) => Some(object.clone()),
+            _ => serde_json::from_str::<Map<String, Value>>(&written).ok(),
+        };
+        let known = |object: &Map<String, Value>| {
+            ["response", "tool_calls", "stats"]
+                .iter()
+                .any(|key| object.contains_key(*key))
+        };
+        match object.filter(known) {
+            Some(object) => self.turn(&object),
+            None => {
+                self.count(Numbers::default());
+                if !written.is_empty() {
+                    let parts = vec![Part::Text(written.clone().into())];
+                    self.say(Role::Assistant, parts, Meta::default());
+                }
+            }
+        }
+        self.last = written;
+    }
+
+    fn turn(&mut self, turn: &Map<String, Value>) {
+        let stats = turn.get("stats").unwrap_or(&Value::Null);
+        let numbers = Numbers::of(stats);
+        self.count(numbers);
+        let mut meta = Meta::default();
+        if let Some(usage) = numbers.usage {
+            meta.set("usage", usage.value());
+        }
+        meta.set("cost_usd", numbers.cost);
+        meta.set("latency_ms", numbers.latency);
+        let by_name = &stats["tools"]["byName"];
+        match turn.get("tool_calls").and_then(Value::as_array) {
+            Some(calls) => self.calls(calls, by_name),
+            None => self.calls_by_name(by_name),
+        }
+        let response = text(turn.get("response").unwrap_or(&Value::Null));
+        meta.set("session_id", turn.get("session_id").cloned());
+        let parts = vec![Part::Text(response.into())];
+        self.say(Role::Assistant, parts, meta);
+    }
+
+    fn calls(&mut self, calls: &[Value], by_name: &Value) {
+        if calls.is_empty() {
+            return;
+        }
+        let name = |call: &Value| {
+            text(
+                call.get("tool_name")
+                    .or(call.get("name"))
+                    .unwrap_or(&Value::Null),
+            )
+        };
+        let turn = self.turns;
+        let id = |at: usize, call: &Value| match text(&call["tool_id"]) {
+            own if own.is_empty() => format!("turn_{turn}_call_{}", at + 1),
+            own => own,
+        };
+        let parts = calls.iter().enumerate().map(|(at, call)| {
+            let parameters = match &call["parameters"] {
+                Value::String(text) => text.clone(),
+                Value::Null => "{}".to_owned(),
+                other => other.to_string(),
+            };
+            Part::ToolCall(ToolCall {
+                id: id(at, call).into(),
+                name: name(call).into(),
+                arguments: parameters.into(),
+            })
+        });
+        let parts = parts.collect();
+        self.say(Role::Assistant, parts, Meta::default());
+        for (at, call) in calls.iter().enumerate() {
+            let is_error = match call["status"].as_str() {
+                Some("success") => Some(false),
+                Some("error" | "failure" | "failed") => Some(true),
+                _ => None,
+            };
+            if call["response"].is_null() && is_error.is_none() {
+                continue;
+            }
+            // evalbench times a tool by its name: a single call of it took that long.
+            let of_tool = &by_name[&name(call)];
+            let once = of_tool["count"].as_u64() == Some(1);
+            let took = of_tool["durationMs"]
+                .as_f64()
+                .filter(|ms| once && *ms > 0.0);
+            let result = ToolResult {
+                call_id: id(at, call).into(),
+                content: text(&call["response"]).into(),
+                is_error,
+                duration_ms: took,
+            };
+            self.say(Role::Tool, vec![Part::ToolResult(result)], Meta::default());
+        }
+    }
+
+    fn calls_by_name(&mut self, by_name: &Value) {
+        let mut parts = Vec::new();
+        for (name, of_tool) in by_name.as_object().into_iter().flatten() {
+            let parameters = of_tool["parameters"].as_array();
+            for parameters in parameters.into_iter().flatten() {
+                parts.push(Part::ToolCall(ToolCall {
+                    id: Text::default(),
+                    name: name.clone().into(),
+                    arguments: parameters.to_string().into(),
+                }));
+            }
+        }
+        if !parts.is_empty() {
+            let mut meta = Meta::default();
+            meta.set("calls_from", "stats.tools.byName");
+            self.say(Role::Assistant, parts, meta);
+        }
+    }
+
+    fn say(&mut self, role: Role<'static>, parts: Vec<Part<'static>>, meta: Meta) {
+        self.messages.push(Message {
+            role,
+            parts,
+            metadata: meta.finish(),
+        });
+    }
+
+    /// Adds a turn's numbers; a sum without one of them is none.
+    fn count(&mut self, numbers: Numbers) {
+        let first = self.turns == 0;
+        self.turns += 1;
+        let sum = |all: Option<f64>, one: Option<f64>| match (first, all, one) {
+            (true, _, one) => one,
+            (false, Some(all), Some(one)) => Some(all + one),
+            _ => None,
+        };
+        self.cost = sum(self.cost, numbers.cost);
+        self.latency = sum(self.latency, numbers.latency);
+        self.usage = match (first, self.usage, numbers.usage) {
+            (true, _, one) => one,
+            (false, Some(all), Some(one)) => Some(all.plus(one)),
+            _ => None,
+        };
+    }
+
+    /// Tells the sums.
+    pub(super) fn told(&self, meta: &mut Meta) {
+        if let Some(usage) = self.usage {
+            meta.set("usage", usage.value());
+        }
+        meta.set("cost_usd", self.cost);
+        meta.set("latency_ms", self.latency);
+    }
+}
+
+impl Numbers {
+    fn of(stats: &Value) -> Self {
+        let mut all = Self::default();
+        let models = stats["models"].as_object();
+        for model in models.into_iter().flatten().map(|(_, model)| model) {
+            let tokens = &model["tokens"];
+            let count = |key: &str| tokens[key].as_u64();
+            // An input or output that counts nothing was not counted.
+            let some = |key: &str| count(key).filter(|count| *count > 0);
+            let usage = Tokens {
+                input: count("prompt").or(count("input")),
+                output: count("candidates"),
+                total: count("total"),
+                cached: some("cached"),
+                thinking: some("thoughts"),
+            };
+            if usage != Tokens::default() {
+                all.usage = Some(all.usage.unwrap_or_default().plus(usage));
+            }
+            let plus = |sum: &mut Option<f64>, one: Option<f64>| {
+                if let Some(one) = one {
+                    *sum = Some(sum.unwrap_or_default() + one);
+                }
+            };
+            // A run without prices has a cost of 0.
+            let cost = model["cost_usd"].as_f64().filter(|cost| *cost > 0.0);
+            plus(&mut all.cost, cost);
+            let latency = model["api"]["totalLatencyMs"].as_f64();
+            plus(&mut all.latency, latency);
+        }
+        all
+    }
+}
+
+/// A value as text: a string's own, null as nothing, anything else as its JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

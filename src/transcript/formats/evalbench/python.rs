@@ -1,0 +1,216 @@
+//! Python's literals as it prints them (`{'id': 'a', 'tags': [], 'ok': True, 'x': None}`), read as JSON values.
+//!
+//! evalbench's tables hold some columns so. Anything that is no literal (`datetime(…)`, `<object …>`) makes the whole text
+//! none: the caller keeps it as text. Tuples and sets are lists; keys become texts; a number that JSON has none of is text.
+
+use serde_json::{Map, Number, Value};
+
+/// As deep as a value may nest.
+const DEEP: u8 = 100;
+
+/// The value of a text that is one literal.
+pub(super) fn literal(text: &str) -> Option<Value> {
+    let mut reader = Reader { rest: text };
+    let value = reader.value(DEEP)?;
+    reader.blank();
+    reader.rest.is_empty().then_some(value)
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+}
+
+impl Reader<'_> {
+    fn blank(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn eat(&mut self, what: &str) -> bool {
+        self.blank();
+        match self.rest.strip_prefix(what) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn value(&mut self, deep: u8) -> Option<Value> {
+        let deep = deep.checked_sub(1)?;
+        self.blank();
+        match self.rest.chars().next()? {
+            '{' => self.braces(deep),
+            '[' => self.items("[", "]", deep),
+            '(' => self.items("(", ")", deep),
+            '\'' | '"' => self.text().map(Value::String),
+            'b' | 'r' | 'u' if self.rest[1..].starts_with(['\'', '"']) => {
+                self.rest = &self.rest[1..];
+                self.text().map(Value::String)
+            }
+            _ => self.word(),
+        }
+    }
+
+    fn items(&mut self, open: &str, close: &str, deep: u8) -> Option<Value> {
+        self.eat(open).then_some(())?;
+        let mut items = Vec::new();
+        while !self.eat(close) {
+            items.push(self.value(deep)?);
+            if !self.eat(",") {
+                self.eat(close).then_some(())?;
+                break;
+            }
+        }
+        Some(Value::Array(items))
+    }
+
+    fn braces(&mut self, deep: u8) -> Option<Value> {
+        self.eat("{").then_some(())?;
+        let mut map = Map::new();
+        let mut set = Vec::new();
+        while !self.eat("}") {
+            let first = self.value(deep)?;
+            if self.eat(":") {
+                let key = match first {
+                    Value::String(key) => key,
+                    other => other.to_string(),
+                };
+                map.insert(key, self.value(deep)?);
+            } else {
+                set.push(first);
+            }
+            if !self.eat(",") {
+                self.eat("}").then_some(())?;
+                break;
+            }
+        }
+        match (map.is_empty(), set.is_empty()) {
+            (_, true) => Some(Value::Object(map)),
+            (true, false) => Some(Value::Array(set)),
+            (false, false) => None,
+        }
+    }
+
+    fn word(&mut self) -> Option<Value> {
+        let end = self
+            .rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)))
+            .unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        match word {
+            "None" | "null" => Some(Value::Null),
+            "True" | "true" => Some(Value::Bool(true)),
+            "False" | "false" => Some(Value::Bool(false)),
+            "nan" | "inf" | "-inf" | "NaN" => Some(Value::String(word.to_owned())),
+            _ => {
+                let number = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+                let value = number.then(|| serde_json::from_str::<Number>(word).ok())?;
+                // `1.` and `1_000` are Python's, not JSON's.
+                let plain = || word.replace('_', "").parse::<f64>().ok();
+                value
+                    .or_else(|| Number::from_f64(plain()?))
+                    .map(Value::Number)
+            }
+        }
+    }
+
+    /// Texts that follow each other are one.
+    fn text(&mut self) -> Option<String> {
+        let mut text = String::new();
+        loop {
+            self.blank();
+            let quote = match self.rest.chars().next() {
+                Some(quote @ ('\'' | '"')) => quote,
+                _ => return Some(text),
+            };
+            self.rest = &self.rest[1..];
+            self.quoted(quote, &mut text)?;
+        }
+    }
+
+    fn quoted(&mut self, quote: char, text: &mut String) -> Option<()> {
+        loop {
+            let at = self.rest.find([quote, '\\'])?;
+            text.push_str(&self.rest[..at]);
+            let closed = self.rest[at..].starts_with(quote);
+            self.rest = &self.rest[at + 1..];
+            if closed {
+                return Some(());
+            }
+            let escape = self.rest.chars().next()?;
+            self.rest = &self.rest[escape.len_utf8()..];
+            match escape {
+                'n' => text.push('\n'),
+                't' => text.push('\t'),
+                'r' => text.push('\r'),
+                '\\' | '\'' | '"' => text.push(escape),
+                '\n' => {}
+                'x' => text.push(self.code(2)?),
+                'u' => text.push(self.code(4)?),
+                'U' => text.push(self.code(8)?),
+                other => text.extend(['\\', other]),
+            }
+        }
+    }
+
+    fn code(&mut self, digits: usize) -> Option<char> {
+        let hex = self.rest.get(..digits)?;
+        let code = u32::from_str_radix(hex, 16).ok()?;
+        self.rest = &self.rest[digits..];
+        Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_python_prints_is_read() {
+        for (text, value) in [
+            ("None", json!(null)),
+            ("[]", json!([])),
+            ("()", json!([])),
+            ("(1,)", json!([1])),
+            ("{}", json!({})),
+            ("{'a', 'b'}", json!(["a", "b"])),
+            ("{'a': True, 1: -2.5e3}", json!({"a": true, "1": -2500.0})),
+            (
+                r#"{'it': "it's", 'q': 'say "x"', 'e': 'a\nb\\\'\x41\u00e9'}"#,
+                json!({"it": "it's", "q": "say \"x\"", "e": "a\nb\\'Aé"}),
+            ),
+            ("[nan, 1.5, [False]]", json!(["nan", 1.5, [false]])),
+            (" [ 'a' 'b' , ] ", json!(["ab"])),
+            (r#"{"json": [true, null]}"#, json!({"json": [true, null]})),
+        ] {
+            assert_eq!(literal(text), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            "hello",
+            "[1",
+            "{'a': }",
+            "datetime.datetime(2026, 1, 1)",
+            "[<Foo object at 0x1>]",
+            "'open",
+            "{'a': 1, 'b'}",
+            "1 2",
+            "'\\x4'",
+            "b",
+        ] {
+            assert_eq!(literal(text), None, "{text}");
+        }
+        assert_eq!(literal(&"[".repeat(100_000)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in r#"[\[\]{}(),:'"\\xuU0-9a-fTNé .b-]{0,40}"#) {
+            let _read = literal(&text);
+        }
+    }
+}

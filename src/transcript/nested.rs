@@ -1,0 +1,258 @@
+//! Where a value stands deep in one large JSON value, found by its keys without holding the file.
+//!
+//! Owns the one search behind files that are a single object with their records in a list below some keys (promptfoo's
+//! `results.results`, Inspect's `samples`). Reads once from the front, a block at a time; what stands beside the path is
+//! passed over by its brackets and strings. It checks no grammar and keeps no bytes but the key it reads.
+
+use super::TranscriptError;
+use super::source::Source;
+use super::walk::BLOCK;
+
+/// Longer keys are none of ours.
+const KEY_MAX: usize = 256;
+
+/// Where the elements of the array at this path begin: behind its bracket. `start` is where the value that holds it
+/// begins (white space and a byte order mark may stand before it). `None`: there is no array at the path, or the file
+/// ends before it. A key that is given twice counts where an array stands at it.
+pub(super) fn array_at(
+    source: &Source,
+    start: u64,
+    path: &[&str],
+) -> Result<Option<u64>, TranscriptError> {
+    let mut search = Search::new(path);
+    let mut pos = start;
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        let ended = source.fill(pos, &mut piece, BLOCK)?;
+        match search.feed(&piece, b'[') {
+            Found::At(at) => return Ok(Some(pos + at as u64 + 1)),
+            Found::Never => return Ok(None),
+            Found::NotYet if ended => return Ok(None),
+            Found::NotYet => pos += piece.len() as u64,
+        }
+    }
+}
+
+/// Where the value at this path begins within `bytes`, if it is there and begins with `first` (`[`, `{`, `"`).
+pub(super) fn value_in(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
+    match Search::new(path).feed(bytes, first) {
+        Found::At(at) => Some(at),
+        Found::NotYet | Found::Never => None,
+    }
+}
+
+/// The text at this path, as far as `bytes` hold it whole.
+pub(super) fn text_in(bytes: &[u8], path: &[&str]) -> Option<String> {
+    let rest = &bytes[value_in(bytes, path, b'"')?..];
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
+    values.next()?.ok()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    At(usize),
+    NotYet,
+    Never,
+}
+
+/// What is read next in the object that the path leads through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Key,
+    Colon,
+    Value,
+    Rest,
+}
+
+#[derive(Debug)]
+struct Search<'p> {
+    path: &'p [&'p str],
+    /// How many brackets are open, and how many of them belong to the path.
+    depth: usize,
+    on: usize,
+    expect: Expect,
+    /// Whether the key before is the one that the path goes on with.
+    hit: bool,
+    in_string: bool,
+    escaped: bool,
+    /// The key that is being read, as written; `None` while another string is.
+    key: Option<Vec<u8>>,
+}
+
+impl<'p> Search<'p> {
+    fn new(path: &'p [&'p str]) -> Self {
+        Self {
+            path,
+            depth: 0,
+            on: 0,
+            expect: Expect::Value,
+            hit: true,
+            in_string: false,
+            escaped: false,
+            key: None,
+        }
+    }
+
+    /// Reads on through `bytes`. `first` is what the value at the end of the path is to begin with.
+    fn feed(&mut self, bytes: &[u8], first: u8) -> Found {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.in_string {
+                at += self.string(&bytes[at..]);
+                continue;
+            }
+            let byte = bytes[at];
+            let here = self.depth == self.on;
+            match byte {
+                b'"' | b'{' | b'[' if here && self.expect == Expect::Value && self.hit => {
+                    let last = self.on == self.path.len();
+                    if last && byte == first {
+                        return Found::At(at);
+                    }
+                    self.hit = false;
+                    self.expect = Expect::Rest;
+                    match byte {
+                        b'"' => self.in_string = true,
+                        _ => self.depth += 1,
+                    }
+                    if byte == b'{' && !last {
+                        self.on += 1;
+                        self.expect = Expect::Key;
+                    }
+                }
+                b'"' => {
+                    self.in_string = true;
+                    self.key = (here && self.expect == Expect::Key).then(Vec::new);
+                }
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    if here {
+                        self.on = self.on.saturating_sub(1);
+                        self.expect = Expect::Rest;
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.on == 0 {
+                        return Found::Never;
+                    }
+                }
+                b':' if here && self.expect == Expect::Colon => self.expect = Expect::Value,
+                b',' if here => {
+                    self.expect = Expect::Key;
+                    self.hit = false;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Found::NotYet
+    }
+
+    /// Reads within a string; returns how many bytes were read, the closing quote included.
+    fn string(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let end = if self.escaped {
+                at + 1
+            } else {
+                match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+                    None => bytes.len(),
+                    Some(0) if bytes[at] == b'"' => {
+                        self.in_string = false;
+                        self.close_key();
+                        return at + 1;
+                    }
+                    Some(0) => at + 1,
+                    Some(hit) => at + hit,
+                }
+            };
+            self.escaped = !self.escaped && bytes[at] == b'\\';
+            if let Some(key) = &mut self.key
+                && key.len() <= KEY_MAX
+            {
+                key.extend_from_slice(&bytes[at..end.min(at + KEY_MAX + 1)]);
+            }
+            at = end;
+        }
+        at
+    }
+
+    fn close_key(&mut self) {
+        let Some(key) = self.key.take() else { return };
+        self.expect = Expect::Colon;
+        let wanted = self.path[self.on - 1];
+        self.hit = key == wanted.as_bytes()
+            || (key.contains(&b'\\') && unescaped(&key).is_some_and(|key| key == wanted));
+    }
+}
+
+fn unescaped(key: &[u8]) -> Option<String> {
+    let quoted = [b"\"", key, b"\""].concat();
+    serde_json::from_slice(&quoted).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str, path: &[&str]) -> Option<usize> {
+        value_in(text.as_bytes(), path, b'[')
+    }
+
+    #[test]
+    fn the_array_at_the_path_is_found_whatever_stands_beside_it() {
+        for text in [
+            r#"{"results":{"results":[1]}}"#,
+            r#"{"a":{"results":[0],"b":"\"results\":["},"results":{"x":[[]],"results":[1]}}"#,
+            r#" { "results" : 3, "x":"results", "results" : { "results" : { }, "results" : [1] } }"#,
+            "\u{feff}{\"results\":{\"r\\u0065sults\":[1]}}",
+            r#"{"c":"\\","results":{"results":[1],"results":[2]}}"#,
+            r#"{"results":{"y":1},"results":{"results":[1]}}"#,
+        ] {
+            let found = at(text, &["results", "results"]).expect(text);
+            assert!(text[found..].starts_with("[1]"), "{text} at {found}");
+        }
+        for text in [
+            "",
+            "[]",
+            "3",
+            r#""results""#,
+            r#"{"results":[1]}"#,
+            r#"{"results":{}} {"results":{"results":[1]}}"#,
+            r#"{"x":{"results":{"results":[1]}}}"#,
+            r#"[{"results":{"results":[1]}}]"#,
+            r#"{"results":{"results"#,
+            "}}]]",
+        ] {
+            assert_eq!(at(text, &["results", "results"]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_where_it_is_whole() {
+        let text = br#"{"evalId":"eval-\u00e9","x":1"#;
+        assert_eq!(text_in(text, &["evalId"]).as_deref(), Some("eval-é"));
+        assert_eq!(text_in(br#"{"evalId":"eval-"#, &["evalId"]), None);
+        assert_eq!(text_in(br#"{"evalId":null}"#, &["evalId"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_find_the_same_place(text in r#"[{}\[\]":,ab\\]{0,40}"#, cut in 0usize..40) {
+            let whole = format!("{{\"b\":{text}}}");
+            let bytes = whole.as_bytes();
+            let cut = cut.min(bytes.len());
+            let path = ["b", "a"];
+            let mut search = Search::new(&path);
+            let pieces = match search.feed(&bytes[..cut], b'[') {
+                Found::NotYet => match search.feed(&bytes[cut..], b'[') {
+                    Found::At(at) => Found::At(at + cut),
+                    other => other,
+                },
+                found => found,
+            };
+            prop_assert_eq!(pieces, Search::new(&path).feed(bytes, b'['));
+        }
+    }
+}

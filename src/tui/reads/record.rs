@@ -1,0 +1,193 @@
+//! What a file itself has of a transcript, readable: as written, indented where it is JSON, capped.
+
+use crate::model::TranscriptRef;
+use crate::transcript::{Span, TranscriptFile};
+use crate::tui::model::source::RawRecord;
+
+/// So much of a record is shown, in bytes.
+const SHOWN: usize = 2 * 1024 * 1024;
+/// Indented it may be longer, to here.
+const INDENTED: usize = 4 * 1024 * 1024;
+/// Levels beyond this are not indented further.
+const DEEP: usize = 20;
+/// Files up to this size are walked once more, for what of them was not understood.
+const CHEAP: u64 = 4 * 1024 * 1024;
+/// Kinds of records that are named.
+const KINDS: usize = 4;
+
+/// Reads it. `transcript.path` is absolute.
+pub(crate) fn read_record(transcript: &TranscriptRef) -> Result<RawRecord, String> {
+    let mut file = TranscriptFile::open(&transcript.path).map_err(|error| error.to_string())?;
+    let span = Span {
+        offset: transcript.offset,
+        len: transcript.len,
+        part: transcript.part,
+        number: 1,
+    };
+    let bytes = file.raw(span).map_err(|error| error.to_string())?;
+    let mut notes = Vec::new();
+    let again = file
+        .read(span)
+        .map(|bytes| crate::model::Digest::of(&bytes));
+    if !matches!(again, Ok(digest) if digest == transcript.digest) {
+        notes.push("the file has changed since: this may be another record".to_owned());
+    }
+    if let Some(told) = not_understood(&mut file) {
+        notes.push(told);
+    }
+    let (text, cut) = readable(&bytes);
+    if cut {
+        let shown = SHOWN / (1024 * 1024);
+        notes.push(format!(
+            "only the beginning is shown, {shown} MiB at most, of {} bytes",
+            bytes.len()
+        ));
+    }
+    Ok(RawRecord {
+        whence: format!(
+            "{} · {} · {} bytes at byte {}",
+            file.format(),
+            transcript.path.display(),
+            bytes.len(),
+            transcript.offset
+        ),
+        notes,
+        text,
+    })
+}
+
+/// What of the whole file was passed over, where finding out costs nothing that is felt.
+fn not_understood(file: &mut TranscriptFile) -> Option<String> {
+    let size = std::fs::metadata(file.path()).ok()?.len();
+    if size > CHEAP {
+        return None;
+    }
+    file.tally()?;
+    while file.next_block().ok()?.is_some() {}
+    let tally = file.tally()?;
+    let missed = tally.not_understood();
+    if missed == 0 {
+        return None;
+    }
+    let mut kinds: Vec<String> = tally
+        .unknown
+        .iter()
+        .take(KINDS)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if tally.unknown.len() > KINDS {
+        kinds.push("others".to_owned());
+    }
+    Some(format!(
+        "of the file's {} records {missed} were not understood: {}",
+        tally.records,
+        kinds.join(", ")
+    ))
+}
+
+/// A record as text, and whether some of it is left out.
+fn readable(bytes: &[u8]) -> (String, bool) {
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    let mut cut = shown.len() < bytes.len();
+    let json = matches!(shown.trim_ascii_start().first(), Some(b'{' | b'['));
+    if !json {
+        return (String::from_utf8_lossy(shown).into_owned(), cut);
+    }
+    let (indented, all) = indented(shown);
+    cut |= !all;
+    (String::from_utf8_lossy(&indented).into_owned(), cut)
+}
+
+/// JSON with a line an entry: its own bytes, only white space between them is changed. Broken and torn JSON likewise.
+fn indented(json: &[u8]) -> (Vec<u8>, bool) {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut at = 0;
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * depth.min(DEEP), b' ');
+    };
+    while at < json.len() {
+        if out.len() > INDENTED {
+            return (out, false);
+        }
+        let byte = json[at];
+        at += 1;
+        match byte {
+            b'"' => {
+                let end = string_end(json, at);
+                out.extend_from_slice(&json[at - 1..end]);
+                at = end;
+            }
+            b'{' | b'[' => {
+                out.push(byte);
+                depth += 1;
+                let next = json[at..].trim_ascii_start();
+                if let Some(close @ (b'}' | b']')) = next.first() {
+                    out.push(*close);
+                    depth -= 1;
+                    at = json.len() - next.len() + 1;
+                } else {
+                    line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            // Between the lines of a session.
+            b'\n' if depth == 0 => out.push(b'\n'),
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            _ => out.push(byte),
+        }
+    }
+    (out, true)
+}
+
+/// Where the string that began before `at` ends.
+fn string_end(json: &[u8], mut at: usize) -> usize {
+    while let Some(hit) = memchr::memchr2(b'"', b'\\', &json[at.min(json.len())..]) {
+        at += hit + 1;
+        if json[at - 1] == b'"' {
+            return at;
+        }
+        at += 1;
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_indented_and_its_own_bytes_are_kept() {
+        let told = |text: &str| readable(text.as_bytes()).0;
+        assert_eq!(
+            told(r#"{"a":[1,{"b":"x, {\"}"}],"c":{},"n":1.50e3}"#),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x, {\\\"}\"\n    }\n  ],\n  \"c\": {},\n  \"n\": 1.50e3\n}"
+        );
+        assert_eq!(
+            told("{\"a\":1}\n{\"b\":2}"),
+            "{\n  \"a\": 1\n}\n{\n  \"b\": 2\n}"
+        );
+        assert_eq!(told("a,\"b\nc\",1"), "a,\"b\nc\",1", "a row stays a row");
+        for torn in ["{\"a\": \"x", "{\"a\\", "[[[", "}}", "{\"a\":\"\\"] {
+            assert!(!told(torn).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_long_record_is_cut_and_says_so() {
+        let (text, cut) = readable(&vec![b'x'; SHOWN + 1]);
+        assert_eq!((text.len(), cut), (SHOWN, true));
+        let (text, cut) = readable("[".repeat(SHOWN).as_bytes());
+        assert!(cut && text.len() < INDENTED + 100);
+    }
+}
