@@ -69,26 +69,14 @@ fn foreign_formats_are_named() {
             "a Claude Code session",
         ),
         (
-            r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
-            "a Codex rollout",
-        ),
-        (
             "{\n \"evalId\": \"e\",\n \"results\": {\"version\": 3",
             "promptfoo results",
         ),
         (r#"{"promptIdx":0,"testIdx":1}"#, "promptfoo results"),
         (r#"{"resourceSpans":[]}"#, "OpenTelemetry spans (OTLP JSON)"),
         (
-            r#"{"contents":[{"role":"user","parts":[]}]}"#,
-            "Gemini contents",
-        ),
-        (
             r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]}"#,
             "Anthropic messages (content blocks)",
-        ),
-        (
-            "[{\"role\":\"user\",\"content\":\"x\"}]",
-            "a bare list of messages (each record is to be an object with `messages`)",
         ),
         (
             "job_id,eval_id,score\n1,2,3\n",
@@ -142,4 +130,65 @@ fn what_is_nothing_known_is_described() {
         );
     }
     assert!(matches!(found(b"\xff\xfe{\0"), Err(Refusal::Unknown(_))));
+}
+
+#[test]
+fn formats_that_have_a_reader_are_told_apart() {
+    for (text, name) in [
+        (
+            r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
+            "a Codex rollout",
+        ),
+        (
+            r#"{"id":"x","timestamp":"t","instructions":null}"#,
+            "a Codex rollout",
+        ),
+        (
+            r#"{"type":"thread.started","thread_id":"x"}"#,
+            "the output of `codex exec --json`",
+        ),
+        (
+            r#"{"contents":[{"role":"user","parts":[]}]}"#,
+            "Gemini contents",
+        ),
+        (r#"[{"role":"user","parts":[]}]"#, "Gemini contents"),
+        (r#"{"candidates":[]}"#, "Gemini contents"),
+        (
+            r#"[{"role":"user","content":"x"}]"#,
+            "a bare list of messages",
+        ),
+        (
+            r#"{"role":"user","content":"x"}"#,
+            "a bare list of messages",
+        ),
+        (
+            r#"{"type":"message","role":"user","content":[]}"#,
+            "OpenAI Responses items",
+        ),
+        (
+            r#"{"id":"r","object":"response","output":[]}"#,
+            "OpenAI Responses",
+        ),
+        (
+            r#"{"input":"q","output":[],"model":"m"}"#,
+            "OpenAI Responses",
+        ),
+        (
+            r#"{"custom_id":"q","response":{},"error":null}"#,
+            "an OpenAI batch",
+        ),
+        (
+            r#"{"request":{},"response":{}}"#,
+            "request and response pairs",
+        ),
+        (r#"{"id":"c","choices":[]}"#, "OpenAI chat completions"),
+    ] {
+        assert_eq!(
+            found(text.as_bytes()).map(|found| found.0),
+            Ok(name),
+            "{text}"
+        );
+    }
+    let plain = found(br#"{"input":"q","output":"a"}"#);
+    assert!(matches!(plain, Err(Refusal::Unknown(_))), "of any tool");
 }

@@ -112,6 +112,8 @@ struct Rollout<'a> {
     spent: Spent,
     clock: Clock,
     error: Option<Text<'a>>,
+    /// Why the last turn did not end by itself.
+    aborted: Option<Text<'a>>,
     rolled_back: u64,
     compactions: u64,
 }
@@ -142,7 +144,7 @@ impl Clock {
     fn stop(&mut self, at: Option<i64>, stated: Option<f64>) {
         let since = self.since.take();
         let took = stated.or_else(|| match (since, at) {
-            (Some(from), Some(to)) if to >= from => Some((to - from) as f64),
+            (Some(from), Some(to)) if to > from => Some((to - from) as f64),
             _ => None,
         });
         if let Some(took) = took {
@@ -283,14 +285,11 @@ impl<'a> Rollout<'a> {
             "task_complete" | "turn_complete" | "turn_aborted" => {
                 self.clock.told = true;
                 self.clock.stop(at, event.number("duration_ms"));
-                if &*kind == "turn_aborted" {
-                    let why = event
-                        .text("reason")
-                        .unwrap_or_else(|| Text::from("aborted"));
-                    self.meta.set("stop_reason", &*why);
-                } else {
-                    self.meta.keep("stop_reason", None);
-                }
+                let aborted = &*kind == "turn_aborted";
+                let why = event
+                    .text("reason")
+                    .unwrap_or_else(|| Text::from("aborted"));
+                self.aborted = aborted.then_some(why);
                 self.talk.close();
             }
             "thread_rolled_back" => self.roll_back(event.count("num_turns").unwrap_or(0)),
@@ -420,8 +419,10 @@ impl<'a> Rollout<'a> {
                 meta.set(key, count);
             }
         }
-        if let Some(error) = &self.error {
-            meta.set("error", &**error);
+        for (key, why) in [("stop_reason", &self.aborted), ("error", &self.error)] {
+            if let Some(why) = why {
+                meta.set(key, &**why);
+            }
         }
         Some(Transcript {
             id: self.id.unwrap_or_default(),
@@ -534,3 +535,6 @@ fn millis(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(at.as_millisecond())
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::super::native::other;
 use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions, text_of};
 use super::super::source::Source;
 use super::exchange::tokens;
-use super::items::{Talk, arguments};
+use super::items::{Talk, arguments, object_text};
 use crate::model::{Part, Text, ToolCall, ToolResult, Transcript};
 
 /// The output of `codex exec --json`.
@@ -50,6 +50,8 @@ struct Thread<'a> {
     meta: Meta,
     /// Items that were begun and not ended yet, in order.
     begun: Vec<(Text<'a>, &'a RawValue)>,
+    /// The plan that was shown already.
+    plan: Option<Text<'a>>,
 }
 
 impl<'a> Thread<'a> {
@@ -59,14 +61,25 @@ impl<'a> Thread<'a> {
             "thread.started" => self.id = line.id("thread_id").unwrap_or_default(),
             "turn.started" | "item.updated" => {}
             "item.started" => {
-                let item = line.object("item").and_then(|item| item.id("id"));
-                if let (Some(id), Some(raw)) = (item, line.get("item")) {
-                    self.begun.push((id, raw));
+                let item = line.object("item");
+                if let (Some(item), Some(raw)) = (item, line.get("item"))
+                    && let Some(id) = item.id("id")
+                {
+                    if item.text("type").as_deref() == Some("todo_list") {
+                        // A plan goes along with the whole turn; it was made here.
+                        self.item(&item, raw, out);
+                        self.plan = Some(id);
+                    } else {
+                        self.begun.push((id, raw));
+                    }
                 }
             }
             "item.completed" => {
                 if let (Some(item), Some(raw)) = (line.object("item"), line.get("item")) {
                     let id = item.id("id");
+                    if id.is_some() && id == self.plan {
+                        return;
+                    }
                     self.begun.retain(|(begun, _)| Some(begun) != id.as_ref());
                     self.item(&item, raw, out);
                 }
@@ -142,8 +155,7 @@ impl<'a> Thread<'a> {
                 for key in asked {
                     all.keep(key, item.get(key));
                 }
-                let all = all.finish();
-                Text::from(all.map_or_else(|| "{}".to_owned(), |all| all.get().to_owned()))
+                Text::from(object_text(all))
             }
         };
         self.talk.assistant(vec![Part::ToolCall(ToolCall {
@@ -172,6 +184,7 @@ impl<'a> Thread<'a> {
     }
 
     fn finish(mut self, out: &mut Out) {
+        self.talk.close();
         // What was under way when the stream ended: calls without an answer.
         for (_, raw) in std::mem::take(&mut self.begun) {
             if let Some(item) = Fields::of(raw) {

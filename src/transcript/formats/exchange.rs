@@ -79,6 +79,8 @@ pub(super) struct Exchange<'a> {
     pub(super) meta: Meta,
     /// Kinds of items that are not known.
     pub(super) odd: Vec<String>,
+    /// Whose API it is, in a word.
+    pub(super) source: &'static str,
 }
 
 /// Reads both sides. The error is a sentence.
@@ -86,11 +88,15 @@ pub(super) fn read<'a>(asked: &Body<'a>, answered: &Body<'a>) -> Result<Exchange
     if let Some(why) = answered.object().and_then(api_error) {
         return Err(why);
     }
-    let mut found = Exchange::default();
+    let mut found = Exchange {
+        source: "openai",
+        ..Exchange::default()
+    };
     if let Some(asked) = asked.object() {
         found.meta.keep("model", asked.get("model"));
     }
     if asked.has(&["contents"]) || gemini::is_answer(answered) {
+        found.source = "gemini";
         gemini::exchange(asked, answered, &mut found)?;
     } else if asked.has(&["input", "instructions"]) || is_response(answered) {
         responses(asked, answered, &mut found)?;
@@ -232,7 +238,7 @@ fn chat<'a>(asked: &Body<'a>, answered: &Body<'a>, found: &mut Exchange<'a>) -> 
         let mut meta = Meta::default();
         told(answer, &mut meta);
         meta.keep("stop_reason", choice.get("finish_reason"));
-        if at == 0 {
+        if choices.len() == 1 {
             found.meta.keep("stop_reason", choice.get("finish_reason"));
         }
         let mut talk = before.clone();

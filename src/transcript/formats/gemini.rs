@@ -20,10 +20,7 @@ use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// Records in Gemini's shapes are told apart one by one, as OpenAI's are: a file may hold both.
 pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(
-        look.whole(),
-        OpenAi { source: "gemini" },
-    )))
+    Ok(Box::new(ByRecord::new(look.whole(), OpenAi)))
 }
 
 /// Whether this is a reply of Gemini's.
@@ -116,7 +113,7 @@ pub(super) fn exchange<'a>(
             };
             let why = pick(&candidate, "finishReason", "finish_reason");
             meta.keep("stop_reason", why);
-            if at == 0 {
+            if most == 1 {
                 found.meta.keep("stop_reason", why);
             }
             let content = candidate.object("content");
@@ -128,6 +125,11 @@ pub(super) fn exchange<'a>(
         }
         let before = chat.talk.turns.len();
         chat.content("model", &parts, &mut found.odd);
+        if pieces.len() > 1 {
+            for turn in &mut chat.talk.turns[before..] {
+                turn.parts = joined(std::mem::take(&mut turn.parts));
+            }
+        }
         let mut replied = chat.talk.turns[before..].iter_mut().rev();
         match replied.find(|turn| turn.role == Role::Assistant) {
             Some(turn) => turn.meta = meta,
@@ -142,6 +144,21 @@ pub(super) fn exchange<'a>(
         found.talks.push(chat.talk.finish());
     }
     Ok(())
+}
+
+/// The pieces of a streamed text are one text.
+fn joined(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
+    let mut all: Vec<Part<'_>> = Vec::new();
+    for part in parts {
+        match (all.last_mut(), part) {
+            (Some(Part::Text(so_far)), Part::Text(more))
+            | (Some(Part::Reasoning(so_far)), Part::Reasoning(more)) => {
+                so_far.0.to_mut().push_str(&more);
+            }
+            (_, part) => all.push(part),
+        }
+    }
+    all
 }
 
 fn told(answer: &Fields<'_>, meta: &mut Meta) {
@@ -390,3 +407,6 @@ fn media(raw: &RawValue) -> Option<Part<'_>> {
         raw: json(raw),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -242,8 +242,13 @@ fn own_arguments(item: &Fields<'_>) -> String {
     for key in known {
         meta.keep(key, item.get(key));
     }
+    object_text(meta)
+}
+
+/// An object that was put together, as arguments.
+pub(super) fn object_text(meta: Meta) -> String {
     let all = meta.finish();
-    all.map_or_else(|| "{}".to_owned(), |all| all.get().to_owned())
+    all.map_or_else(|| "{}".to_owned(), |all| compact(all.get()).into_owned())
 }
 
 /// An answer's text, and what is not text.

@@ -9,6 +9,8 @@ mod exchange;
 mod gemini;
 mod items;
 mod openai;
+#[cfg(test)]
+mod testing;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -90,6 +92,17 @@ pub(super) const FORMATS: [Format; 24] = [
         },
         open: None,
     },
+    // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
+    Format {
+        name: "request and response pairs",
+        is: |look| {
+            look.first(|s| {
+                (s.has("request") && s.has("response") && !s.has("messages"))
+                    || (s.has("key") && (s.has("request") || s.has("response")))
+            })
+        },
+        open: Some(openai::open),
+    },
     NATIVE,
     Format {
         name: "a Codex rollout",
@@ -143,17 +156,6 @@ pub(super) const FORMATS: [Format; 24] = [
         is: |look| {
             look.first(|s| {
                 s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
-            })
-        },
-        open: Some(openai::open),
-    },
-    // Before Gemini's, whose batches are such pairs.
-    Format {
-        name: "request and response pairs",
-        is: |look| {
-            look.first(|s| {
-                (s.has("request") && s.has("response"))
-                    || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },
         open: Some(openai::open),

@@ -28,17 +28,15 @@ use crate::model::{Message, Text, Transcript};
 
 /// Logs and replies, a record each.
 pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    let shape = OpenAi { source: "openai" };
-    Ok(Box::new(ByRecord::new(look.walk(), shape)))
+    Ok(Box::new(ByRecord::new(look.walk(), OpenAi)))
 }
 
 /// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
 pub(super) fn open_list(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    let shape = OpenAi { source: "openai" };
     Ok(match look.form {
-        Form::Values { array: true } => Box::new(ByRecord::new(look.whole(), shape)),
+        Form::Values { array: true } => Box::new(ByRecord::new(look.whole(), OpenAi)),
         Form::Lines => Box::new(BySession::new(look.walk(), Loose)),
-        Form::Values { array: false } | Form::Done => Box::new(ByRecord::new(look.walk(), shape)),
+        Form::Values { array: false } | Form::Done => Box::new(ByRecord::new(look.walk(), OpenAi)),
     })
 }
 
@@ -93,10 +91,7 @@ pub(super) fn is_list(look: &Look<'_>) -> bool {
 
 /// Records in OpenAI's shapes or in those of the APIs that logs hold beside them.
 #[derive(Debug)]
-pub(super) struct OpenAi {
-    /// What the records are, in a word.
-    pub(super) source: &'static str,
-}
+pub(super) struct OpenAi;
 
 /// Texts that were unpacked from strings, for as long as the record is read.
 #[derive(Debug, Default)]
@@ -109,7 +104,7 @@ impl Shape for OpenAi {
     fn read(&self, record: &str, cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
         let record = record.trim_start_matches('\u{feff}').trim();
         if record.starts_with('[') {
-            return self.list(record, out);
+            return one_list(record, out);
         }
         let fields = Fields::parse(record)?;
         let pair = fields.names("response") || fields.has("request");
@@ -121,65 +116,63 @@ impl Shape for OpenAi {
         let held = Unpacked::default();
         let (asked, answered) = sides(&fields, &held)?;
         let exchange = exchange::read(&asked, &answered)?;
-        self.hand_out(exchange, &fields, out);
+        hand_out(exchange, &fields, out);
         Ok(())
     }
 }
 
-impl OpenAi {
-    fn hand_out(&self, found: Exchange<'_>, record: &Fields<'_>, out: &mut Out) {
-        for kind in &found.odd {
-            out.unknown(kind);
-        }
-        let own = ["custom_id", "key", "id", "request_id"];
-        let wrapped = WRAPPED.iter().any(|key| record.names(key));
-        // A batch's `id` is the line's, and its `custom_id` the author's.
-        let id = own.iter().find_map(|key| record.id(key));
-        let id = id.or(found.id).unwrap_or_default();
-        let tags = record.get("tags").map(tags).unwrap_or_default();
-        for (at, messages) in found.talks.into_iter().enumerate() {
-            let mut meta = Meta::default();
-            meta.set("source", self.source);
-            if let Some(told) = found.meta.clone().finish()
-                && let Ok(told) = Fields::parse(told.get())
-            {
-                meta.adopt_written(&told);
-            }
-            if wrapped {
-                more(record, &mut meta);
-            }
-            let number = at + 1;
-            let id = match (at, id.is_empty()) {
-                (0, _) => id.clone(),
-                (_, true) => Text::default(),
-                _ => Text::from(format!("{}#{number}", &*id)),
-            };
-            if at > 0 {
-                meta.set("choice", number);
-            }
-            out.transcript(&Transcript {
-                id,
-                messages,
-                metadata: meta.finish(),
-                tags: tags.clone(),
-                verdicts: Vec::new(),
-            });
-        }
+fn hand_out(found: Exchange<'_>, record: &Fields<'_>, out: &mut Out) {
+    for kind in &found.odd {
+        out.unknown(kind);
     }
+    let own = ["custom_id", "key", "id", "request_id"];
+    let wrapped = WRAPPED.iter().any(|key| record.names(key));
+    // A batch's `id` is the line's, and its `custom_id` the author's.
+    let id = own.iter().find_map(|key| record.id(key));
+    let id = id.or(found.id).unwrap_or_default();
+    let tags = record.get("tags").map(tags).unwrap_or_default();
+    for (at, messages) in found.talks.into_iter().enumerate() {
+        let mut meta = Meta::default();
+        meta.set("source", found.source);
+        if let Some(told) = found.meta.clone().finish()
+            && let Ok(told) = Fields::parse(told.get())
+        {
+            meta.adopt_written(&told);
+        }
+        if wrapped {
+            more(record, &mut meta);
+        }
+        let number = at + 1;
+        let id = match (at, id.is_empty()) {
+            (0, _) => id.clone(),
+            (_, true) => Text::default(),
+            _ => Text::from(format!("{}#{number}", &*id)),
+        };
+        if at > 0 {
+            meta.set("choice", number);
+        }
+        out.transcript(&Transcript {
+            id,
+            messages,
+            metadata: meta.finish(),
+            tags: tags.clone(),
+            verdicts: Vec::new(),
+        });
+    }
+}
 
-    /// A list is one conversation; a list of lists is as many.
-    fn list(&self, record: &str, out: &mut Out) -> Result<(), String> {
-        let raw: &RawValue =
-            serde_json::from_str(record).map_err(|why| super::super::native::sentence(&why))?;
-        let all = list(raw).unwrap_or_default();
-        let mut odd = Vec::new();
-        let messages = conversation(&all, &mut odd)?;
-        for kind in &odd {
-            out.unknown(kind);
-        }
-        out.transcript(&alone(self.source, messages));
-        Ok(())
+/// A list is one conversation; a list of lists is as many.
+fn one_list(record: &str, out: &mut Out) -> Result<(), String> {
+    let raw: &RawValue =
+        serde_json::from_str(record).map_err(|why| super::super::native::sentence(&why))?;
+    let all = list(raw).unwrap_or_default();
+    let mut odd = Vec::new();
+    let transcript = conversation(&all, &mut odd)?;
+    for kind in &odd {
+        out.unknown(kind);
     }
+    out.transcript(&transcript);
+    Ok(())
 }
 
 /// Keys of a record that wraps an exchange.
@@ -261,22 +254,19 @@ fn within<'a>(side: Body<'a>, held: &'a Held) -> Result<Body<'a>, String> {
 }
 
 /// A list of messages of chat, items of Responses or contents of Gemini.
-fn conversation<'a>(
-    all: &[&'a RawValue],
-    odd: &mut Vec<String>,
-) -> Result<Vec<Message<'a>>, String> {
+fn conversation<'a>(all: &[&'a RawValue], odd: &mut Vec<String>) -> Result<Transcript<'a>, String> {
     let parts = |raw: &&RawValue| {
         Fields::of(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
     };
     if all.iter().any(parts) {
-        return gemini::contents(all, odd);
+        return Ok(alone("gemini", gemini::contents(all, odd)?));
     }
     let mut talk = Talk::default();
     items(&mut talk, all, odd)?;
     if talk.turns.is_empty() {
         return Err("the list holds no message".to_owned());
     }
-    Ok(talk.finish())
+    Ok(alone("openai", talk.finish()))
 }
 
 fn alone<'a>(source: &str, messages: Vec<Message<'a>>) -> Transcript<'a> {
@@ -311,7 +301,7 @@ impl Sessions for Loose {
         }
         let mut odd = Vec::new();
         match conversation(&all, &mut odd) {
-            Ok(messages) => out.transcript(&alone("openai", messages)),
+            Ok(transcript) => out.transcript(&transcript),
             Err(why) => out.fault(why),
         }
         for kind in &odd {
@@ -319,3 +309,6 @@ impl Sessions for Loose {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
