@@ -67,6 +67,30 @@ impl Look<'_> {
         Walk::new(self.form, self.start as u64)
     }
 
+    /// The same, where a list is one record: the file's only one, one on each line, or one in a list of lists.
+    pub(super) fn whole(&self) -> Walk {
+        let inner = self
+            .records
+            .first()
+            .is_some_and(|seen| seen.bytes.starts_with(b"["));
+        if self.form != (Form::Values { array: true }) || inner {
+            return self.walk();
+        }
+        // `start` is behind the bracket.
+        let start = self.start - 1;
+        let body = &self.head[start..];
+        let line = memchr::memchr(b'\n', body).unwrap_or(body.len());
+        let ends = ValueScan::default()
+            .feed(body)
+            .is_some_and(|end| end <= line);
+        let form = if ends && !body[line..].trim_ascii().is_empty() {
+            Form::Lines
+        } else {
+            Form::Values { array: false }
+        };
+        Walk::new(form, start as u64)
+    }
+
     /// Whether the first record looks so.
     pub(super) fn first(&self, is: impl FnOnce(&Sniff) -> bool) -> bool {
         self.records.first().is_some_and(|seen| is(&seen.sniff))

@@ -18,43 +18,97 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::fields::Fields;
+use super::native::owned_json;
 use crate::model::JsonText;
 
-/// Metadata in the making.
-#[derive(Debug, Default)]
-pub(super) struct Meta(Map<String, Value>);
+/// Metadata in the making: keys in the order in which they were set, values as JSON texts, so that the source's own
+/// numbers stay as written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Meta(Vec<(String, String)>);
 
 impl Meta {
     /// Sets a key, unless it is null.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
         let value = value.into();
         if !value.is_null() {
-            self.0.insert(key.to_owned(), value);
+            self.put(key, value.to_string());
         }
         self
+    }
+
+    /// Sets a key to the source's own value as it is written, unless that is null or absent.
+    pub(super) fn keep(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
+        if let Some(value) = value.filter(|value| value.get() != "null") {
+            self.put(key, value.get().to_owned());
+        }
+        self
+    }
+
+    /// Whether a key is set.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == key)
     }
 
     /// Takes over the source's own object: keys that are not set yet as they are, the others below `original`.
     pub(super) fn adopt(&mut self, own: Value) -> &mut Self {
         let Value::Object(own) = own else { return self };
-        let mut taken = Map::new();
-        for (key, value) in own {
-            if self.0.contains_key(&key) {
-                taken.insert(key, value);
-            } else {
-                self.0.insert(key, value);
-            }
-        }
-        if !taken.is_empty() {
-            self.0.insert("original".to_owned(), Value::Object(taken));
-        }
-        self
+        let own = own.into_iter().map(|(key, value)| (key, value.to_string()));
+        self.take_over(own.collect())
+    }
+
+    /// The same, with every value as it is written.
+    pub(super) fn adopt_written(&mut self, own: &Fields<'_>) -> &mut Self {
+        let own = own
+            .iter()
+            .map(|(key, value)| (key.to_owned(), value.get().to_owned()));
+        self.take_over(own.collect())
     }
 
     /// The finished object; `None` where nothing was set.
     pub(super) fn finish(self) -> Option<JsonText<'static>> {
-        (!self.0.is_empty()).then(|| JsonText::of(&Value::Object(self.0)))
+        if self.0.is_empty() {
+            return None;
+        }
+        owned_json(&object_of(&self.0))
     }
+
+    fn put(&mut self, key: &str, value: String) {
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    fn take_over(&mut self, own: Vec<(String, String)>) -> &mut Self {
+        let mut taken = Self::default();
+        for (key, value) in own {
+            if self.has(&key) {
+                taken.put(&key, value);
+            } else {
+                self.0.push((key, value));
+            }
+        }
+        if !taken.0.is_empty() {
+            self.put("original", object_of(&taken.0));
+        }
+        self
+    }
+}
+
+/// The object of these entries, whose values are JSON.
+fn object_of(entries: &[(String, String)]) -> String {
+    let mut text = String::from("{");
+    for (key, value) in entries {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(key.as_str()).to_string());
+        text.push(':');
+        text.push_str(value);
+    }
+    text.push('}');
+    text
 }
 
 /// Tokens as the standard key holds them: those that are known.

@@ -16,6 +16,7 @@
 
 mod content;
 mod detect;
+mod fields;
 mod file;
 mod formats;
 mod lenient;

@@ -8,6 +8,7 @@
 //! | parts `text`, `refusal`; `thinking`, `reasoning` | text; reasoning |
 //! | parts `tool_call` (id, name, arguments); `tool_result` with a `tool_call_id` | calls and answers between texts, as written by `write.rs` |
 //! | `verdicts` | what another tool decided: see [`SourceVerdict`] |
+//! | parts `verbatim` (raw), `media` (kind, raw), likewise from `write.rs` | what stands in `raw`, kept as written |
 //! | parts `image_url`, `input_audio`, `file` … ; any other | media; kept as written |
 //! | message `refusal`; `reasoning_content`, `reasoning` | text; reasoning, before the text |
 //! | `tool_calls`; legacy `function_call` | calls; `arguments` as text, an object as its own text |
@@ -46,6 +47,21 @@ pub fn parse<'a>(
 pub(super) fn foreign_shape(record: &[u8]) -> bool {
     memchr::memmem::find(record, b"\"tool_").is_some()
         && matches!(read(record, ""), Err(Fault::Foreign(_)))
+}
+
+/// One message in OpenAI's shapes. The error is a sentence.
+pub(super) fn message(raw: &RawValue) -> Result<Message<'_>, String> {
+    let Object(message) =
+        serde_json::from_str::<Object<RawMessage<'_>>>(raw.get()).map_err(|why| sentence(&why))?;
+    message.read().map_err(|fault| match fault {
+        Fault::Bad(why) => why,
+        Fault::Foreign(format) => format!("it is one of {format}"),
+    })
+}
+
+/// One part of a message's content; `None` for what cannot be one.
+pub(super) fn part_of(raw: &RawValue) -> Option<Part<'_>> {
+    part(raw).ok()
 }
 
 enum Fault {
@@ -135,6 +151,11 @@ struct RawPart<'a> {
     is_error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     duration_ms: Option<&'a RawValue>,
+    /// Of what `write.rs` wraps.
+    #[serde(borrow, default)]
+    raw: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "kind")]
+    media: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -184,7 +205,7 @@ fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault>
 }
 
 /// What serde says, with the place in bytes where the record is one line.
-fn sentence(why: &serde_json::Error) -> String {
+pub(super) fn sentence(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
         // Column 0 is the record as a whole.
@@ -208,7 +229,7 @@ impl<'a> RawMessage<'a> {
         for thought in self.reasoning_content.into_iter().chain(second) {
             parts.push(string(thought).map_or_else(|| other(thought), Part::Reasoning));
         }
-        if role == Role::Tool {
+        if role == Role::Tool && !answers_in(self.content.as_ref()) {
             let (content, media) = result_content(self.content)?;
             let meta = metadata
                 .as_ref()
@@ -321,6 +342,12 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
             is_error: of(fields.is_error),
             duration_ms: of(fields.duration_ms),
         })),
+        "verbatim" if fields.raw.is_some() => fields.raw.map(other),
+        "media" if fields.raw.is_some() && fields.media.is_some() => {
+            let kind = fields.media.map(as_text).unwrap_or_default();
+            let raw = fields.raw.and_then(json);
+            raw.map(|raw| Part::Media { kind, raw })
+        }
         "tool_use" | "tool_result" | "server_tool_use" | "web_search_tool_result" => {
             return Err(Fault::Foreign("Anthropic messages (content blocks)"));
         }
@@ -332,6 +359,18 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
         _ => return Ok(other(raw)),
     };
     known.ok_or_else(|| Fault::Bad(format!("a part of type {:?} has no text", &*kind)))
+}
+
+/// Whether the answers stand among the parts, each with the call's id, as `write.rs` has it where one message holds more
+/// than one answer and what is not text.
+fn answers_in(content: Option<&Content<'_>>) -> bool {
+    let Some(Content::Parts(parts)) = content else {
+        return false;
+    };
+    // Most parts are no answers: their text tells it without a look.
+    parts.iter().any(|raw| {
+        raw.get().contains("tool_result") && matches!(part(raw), Ok(Part::ToolResult(_)))
+    })
 }
 
 /// A tool's answer as one text, and what is not text.
@@ -365,21 +404,21 @@ fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
 }
 
 /// The text of a JSON string; `None` for anything else.
-fn string(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn string(raw: &RawValue) -> Option<Text<'_>> {
     raw.get()
         .starts_with('"')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// The text of a JSON string; anything else as written, null as nothing.
-fn as_text(raw: &RawValue) -> Text<'_> {
+pub(super) fn as_text(raw: &RawValue) -> Text<'_> {
     match raw.get() {
         "null" => Text::default(),
         written => string(raw).unwrap_or(Text(Cow::Borrowed(written))),
     }
 }
 
-fn id_text(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn id_text(raw: &RawValue) -> Option<Text<'_>> {
     let written = raw.get();
     let number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let id = if number {
@@ -390,9 +429,13 @@ fn id_text(raw: &RawValue) -> Option<Text<'_>> {
     id.filter(|id| !id.is_empty())
 }
 
-fn tags(raw: &RawValue) -> Vec<Text<'_>> {
+pub(super) fn tags(raw: &RawValue) -> Vec<Text<'_>> {
     if let Some(one) = string(raw) {
-        return vec![one];
+        return if one.is_empty() {
+            Vec::new()
+        } else {
+            vec![one]
+        };
     }
     let all: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
     all.into_iter().filter_map(id_text).collect()
@@ -402,7 +445,7 @@ fn json(raw: &RawValue) -> Option<JsonText<'_>> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn owned_json(text: &str) -> Option<JsonText<'static>> {
+pub(super) fn owned_json(text: &str) -> Option<JsonText<'static>> {
     serde_json::from_str::<JsonText<'_>>(text)
         .ok()
         .map(JsonText::into_owned)
@@ -413,7 +456,7 @@ fn object(json: JsonText<'_>) -> Option<JsonText<'_>> {
 }
 
 /// A part of a kind we do not know.
-fn other(raw: &RawValue) -> Part<'_> {
+pub(super) fn other(raw: &RawValue) -> Part<'_> {
     Part::Other(json(raw).expect("a raw value is JSON"))
 }
 

@@ -4,9 +4,14 @@
 //! (`native(write(t)) = t` once `t` came from there). Calls that stand behind a message's text become `tool_calls`, as
 //! OpenAI chat has them; where text follows a call, both stay in order as parts (`{"type": "tool_call", "id", "name",
 //! "arguments"}`). A tool's answer is a message of role `tool`; what it says of errors and time goes into its `metadata`.
+//! JSON that a part or metadata holds is written as it stands, and only its line breaks go, since lines stay lines. Where
+//! it would be read as something else it is wrapped: `{"type": "verbatim", "raw"}`, `{"type": "media", "kind", "raw"}`.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
+use super::fields::{Fields, compact};
+use super::meta::Meta;
+use super::native::part_of;
 use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult, Transcript};
 
 /// A transcript as one line of the native form, without a line end.
@@ -18,7 +23,15 @@ pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
 
 /// The same, behind what `line` holds.
 pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
-    serde_json::to_writer(line, &Whole(transcript)).expect("every part of a transcript is JSON");
+    let start = line.len();
+    serde_json::to_writer(&mut *line, &Whole(transcript))
+        .expect("every part of a transcript is JSON");
+    if memchr::memchr(b'\n', &line[start..]).is_some() {
+        let written = std::str::from_utf8(&line[start..]).expect("JSON is UTF-8");
+        let tight = compact(written).into_owned();
+        line.truncate(start);
+        line.extend_from_slice(tight.as_bytes());
+    }
 }
 
 struct Whole<'t>(&'t Transcript<'t>);
@@ -56,14 +69,19 @@ impl Serialize for One<'_> {
         // A tool message is one answer and what stands beside it.
         if let (Role::Tool, [Part::ToolResult(result), rest @ ..]) =
             (&message.role, &message.parts[..])
+            && !rest
+                .iter()
+                .any(|part| matches!(part, Part::Text(_) | Part::ToolResult(_)))
         {
             answer(&mut map, message, result, rest)?;
             return map.end();
         }
         let behind = message.parts.iter().rev();
         let calls = behind
-            .take_while(|part| matches!(part, Part::ToolCall(_)))
+            .take_while(|part| matches!(part, Part::ToolCall(call) if !call.name.is_empty()))
             .count();
+        // Beside a tool's answers calls are parts like the others.
+        let calls = if message.role == Role::Tool { 0 } else { calls };
         let (said, calls) = message.parts.split_at(message.parts.len() - calls);
         match said {
             [] => map.serialize_entry("content", &())?,
@@ -112,18 +130,28 @@ struct AnswerMeta<'t> {
 
 impl Serialize for AnswerMeta<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut own: serde_json::Map<String, serde_json::Value> = self
-            .own
-            .and_then(|own| serde_json::from_str(own.get()).ok())
-            .unwrap_or_default();
+        let own = self.own.map_or("{}", JsonText::get);
+        let fields = Fields::parse(own).unwrap_or_default();
         let result = self.result;
-        if let (Some(is_error), false) = (result.is_error, own.contains_key("is_error")) {
-            own.insert("is_error".to_owned(), is_error.into());
+        let (error, took) = (result.is_error, result.duration_ms);
+        let added = [
+            ("is_error", error.map(serde_json::Value::from)),
+            ("duration_ms", took.map(serde_json::Value::from)),
+        ];
+        let mut told = Meta::default();
+        told.adopt_written(&fields);
+        let mut new = false;
+        for (key, value) in added {
+            if let Some(value) = value.filter(|_| !fields.names(key)) {
+                told.set(key, value);
+                new = true;
+            }
         }
-        if let (Some(ms), false) = (result.duration_ms, own.contains_key("duration_ms")) {
-            own.insert("duration_ms".to_owned(), ms.into());
+        match self.own {
+            Some(own) if !new => own.serialize(to),
+            // Numbers as written: nothing here goes through a number of ours.
+            _ => told.finish().serialize(to),
         }
-        own.serialize(to)
     }
 }
 
@@ -176,9 +204,32 @@ impl Serialize for Piece<'_> {
                 }
                 map.end()
             }
-            Part::Media { raw, .. } | Part::Other(raw) => raw.serialize(to),
+            Part::Media { kind, raw } => {
+                if reads_as(raw, self.0) {
+                    return raw.serialize(to);
+                }
+                let mut map = to.serialize_map(Some(3))?;
+                map.serialize_entry("type", "media")?;
+                map.serialize_entry("kind", &**kind)?;
+                map.serialize_entry("raw", raw)?;
+                map.end()
+            }
+            Part::Other(raw) => {
+                if reads_as(raw, self.0) {
+                    return raw.serialize(to);
+                }
+                let mut map = to.serialize_map(Some(2))?;
+                map.serialize_entry("type", "verbatim")?;
+                map.serialize_entry("raw", raw)?;
+                map.end()
+            }
         }
     }
+}
+
+/// Whether a part that is written as this JSON is that part when it is read.
+fn reads_as(raw: &JsonText<'_>, part: &Part<'_>) -> bool {
+    serde_json::from_str(raw.get()).is_ok_and(|raw| part_of(raw).as_ref() == Some(part))
 }
 
 /// `{"type": …, key: text}`.
@@ -227,3 +278,6 @@ impl Serialize for Call<'_> {
         map.end()
     }
 }
+
+#[cfg(test)]
+mod tests;

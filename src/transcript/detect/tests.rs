@@ -55,7 +55,16 @@ fn a_large_object_is_told_from_a_broken_first_line() {
 
 #[test]
 fn foreign_formats_are_named() {
+    // Read or not, a format has a name.
+    let named = |head: &[u8]| match found(head) {
+        Ok((name, _, _)) | Err(Refusal::Unsupported(name)) => name.to_owned(),
+        Err(Refusal::Unknown(why)) => why,
+    };
     let cases = [
+        (
+            "PK\u{3}\u{4}rest",
+            "a zip archive (Inspect's .eval logs are such)",
+        ),
         (
             r#"{"type":"user","message":{"role":"user"},"uuid":"u","sessionId":"s"}"#,
             "a Claude Code session",
@@ -68,6 +77,11 @@ fn foreign_formats_are_named() {
             r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
             "a Codex rollout",
         ),
+        (
+            "{\n \"evalId\": \"e\",\n \"results\": {\"version\": 3",
+            "promptfoo results",
+        ),
+        (r#"{"promptIdx":0,"testIdx":1}"#, "promptfoo results"),
         (r#"{"resourceSpans":[]}"#, "OpenTelemetry spans (OTLP JSON)"),
         (
             r#"{"contents":[{"role":"user","parts":[]}]}"#,
@@ -81,19 +95,27 @@ fn foreign_formats_are_named() {
             "[{\"role\":\"user\",\"content\":\"x\"}]",
             "a bare list of messages (each record is to be an object with `messages`)",
         ),
+        (
+            "job_id,eval_id,score\n1,2,3\n",
+            "an evalbench result table (CSV)",
+        ),
         ("a,b\n1,2\n", "a CSV table"),
+        (
+            r#"{"version":2,"status":"success","eval":{}}"#,
+            "an Inspect log",
+        ),
         (
             r#"{"schema_version":"ATIF-v1.4","steps":[]}"#,
             "a Harbor trajectory (ATIF)",
         ),
     ];
     for (text, format) in cases {
-        assert_eq!(
-            found(text.as_bytes()),
-            Err(Refusal::Unsupported(format)),
-            "{text}"
-        );
+        assert_eq!(named(text.as_bytes()), format, "{text}");
     }
+    assert_eq!(
+        found(br#"{"run_type":"llm","inputs":{}}"#),
+        Err(Refusal::Unsupported("a LangSmith run"))
+    );
 }
 
 #[test]
@@ -125,4 +147,65 @@ fn what_is_nothing_known_is_described() {
         );
     }
     assert!(matches!(found(b"\xff\xfe{\0"), Err(Refusal::Unknown(_))));
+}
+
+#[test]
+fn formats_that_have_a_reader_are_told_apart() {
+    for (text, name) in [
+        (
+            r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
+            "a Codex rollout",
+        ),
+        (
+            r#"{"id":"x","timestamp":"t","instructions":null}"#,
+            "a Codex rollout",
+        ),
+        (
+            r#"{"type":"thread.started","thread_id":"x"}"#,
+            "the output of `codex exec --json`",
+        ),
+        (
+            r#"{"contents":[{"role":"user","parts":[]}]}"#,
+            "Gemini contents",
+        ),
+        (r#"[{"role":"user","parts":[]}]"#, "Gemini contents"),
+        (r#"{"candidates":[]}"#, "Gemini contents"),
+        (
+            r#"[{"role":"user","content":"x"}]"#,
+            "a bare list of messages",
+        ),
+        (
+            r#"{"role":"user","content":"x"}"#,
+            "a bare list of messages",
+        ),
+        (
+            r#"{"type":"message","role":"user","content":[]}"#,
+            "OpenAI Responses items",
+        ),
+        (
+            r#"{"id":"r","object":"response","output":[]}"#,
+            "OpenAI Responses",
+        ),
+        (
+            r#"{"input":"q","output":[],"model":"m"}"#,
+            "OpenAI Responses",
+        ),
+        (
+            r#"{"custom_id":"q","response":{},"error":null}"#,
+            "an OpenAI batch",
+        ),
+        (
+            r#"{"request":{},"response":{}}"#,
+            "request and response pairs",
+        ),
+        (r#"{"id":"c","choices":[]}"#, "OpenAI chat completions"),
+    ] {
+        assert_eq!(
+            found(text.as_bytes()).map(|found| found.0),
+            Ok(name),
+            "{text}"
+        );
+    }
+    let plain = found(br#"{"input":"q","output":"a"}"#);
+    assert!(matches!(plain, Err(Refusal::Unknown(_))), "of any tool");
 }

@@ -7,6 +7,14 @@ mod inspect;
 mod evalbench;
 mod promptfoo;
 pub(super) mod promptfoo_id;
+mod codex;
+mod codex_exec;
+mod exchange;
+mod gemini;
+mod items;
+mod openai;
+#[cfg(test)]
+mod testing;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -79,7 +87,7 @@ pub(super) const NATIVE: Format = Format {
 
 /// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
 /// hold `messages` of another kind stand before it.
-pub(super) const FORMATS: [Format; 22] = [
+pub(super) const FORMATS: [Format; 24] = [
     Format {
         name: "Anthropic messages (content blocks)",
         is: |look| {
@@ -88,16 +96,34 @@ pub(super) const FORMATS: [Format; 22] = [
         },
         open: None,
     },
+    // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
+    Format {
+        name: "request and response pairs",
+        is: |look| {
+            look.first(|s| {
+                (s.has("request") && s.has("response") && !s.has("messages"))
+                    || (s.has("key") && (s.has("request") || s.has("response")))
+            })
+        },
+        open: Some(openai::open),
+    },
     NATIVE,
     Format {
         name: "a Codex rollout",
-        is: |look| look.first(|s| s.has("payload") && s.has("timestamp") && s.has("type")),
-        open: None,
+        is: |look| {
+            look.first(|s| {
+                // Very old files begin with a bare head.
+                let head = s.has("id") && s.has("timestamp") && !s.has("type");
+                (s.has("payload") && s.has("timestamp") && s.has("type"))
+                    || (head && s.has("instructions") && !s.has("input"))
+            }) || look.any(|s| s.has("record_type"))
+        },
+        open: Some(codex::open),
     },
     Format {
         name: "the output of `codex exec --json`",
         is: |look| look.first(|s| s.kind_begins(&["thread.", "turn.", "item."])),
-        open: None,
+        open: Some(codex_exec::open),
     },
     Format {
         name: "a Claude Code session",
@@ -125,9 +151,38 @@ pub(super) const FORMATS: [Format; 22] = [
         open: None,
     },
     Format {
+        name: "an OpenAI batch",
+        is: |look| {
+            look.first(|s| {
+                s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
+            })
+        },
+        open: Some(openai::open),
+    },
+    Format {
+        name: "OpenAI chat completions",
+        is: |look| look.first(|s| s.has("choices")),
+        open: Some(openai::open),
+    },
+    Format {
         name: "Gemini contents",
-        is: |look| look.first(|s| s.has("contents") || s.has("candidates")),
-        open: None,
+        is: |look| {
+            look.first(|s| {
+                s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
+            })
+        },
+        open: Some(gemini::open),
+    },
+    // Before Anthropic's messages, which have their type and role in common with items.
+    Format {
+        name: "OpenAI Responses items",
+        is: openai::is_items,
+        open: Some(openai::open_list),
+    },
+    Format {
+        name: "OpenAI Responses",
+        is: openai::is_responses,
+        open: Some(openai::open),
     },
     Format {
         name: "an Anthropic message",
@@ -135,9 +190,9 @@ pub(super) const FORMATS: [Format; 22] = [
         open: None,
     },
     Format {
-        name: "a bare list of messages (each record is to be an object with `messages`)",
-        is: |look| look.first(|s| s.has("role")),
-        open: None,
+        name: "a bare list of messages",
+        is: openai::is_list,
+        open: Some(openai::open_list),
     },
     Format {
         name: "an Inspect log",
@@ -164,26 +219,6 @@ pub(super) const FORMATS: [Format; 22] = [
     Format {
         name: "a DeepEval test run",
         is: |look| look.first(|s| s.has("testCases") || s.has("testRunData")),
-        open: None,
-    },
-    Format {
-        name: "OpenAI batch output",
-        is: |look| look.first(|s| s.has("custom_id") && s.has("response")),
-        open: None,
-    },
-    Format {
-        name: "request and response pairs",
-        is: |look| look.first(|s| s.has("request") && s.has("response")),
-        open: None,
-    },
-    Format {
-        name: "OpenAI Responses items",
-        is: |look| {
-            look.first(|s| {
-                (s.has("object") && s.has("output"))
-                    || s.kind_begins(&["function_call", "message", "reasoning"])
-            })
-        },
         open: None,
     },
     Format {

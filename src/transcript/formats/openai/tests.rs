@@ -1,0 +1,125 @@
+//! OpenAI's shapes, each as its fixture has it, and odd files.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::super::testing::{Got, as_expected, read, survives};
+
+const FILES: [&str; 12] = [
+    "openai/batch_input.jsonl",
+    "openai/batch_output.jsonl",
+    "openai/completion.json",
+    "openai/fine_tuning.jsonl",
+    "openai/in_out.jsonl",
+    "openai/items.json",
+    "openai/items.jsonl",
+    "openai/list.json",
+    "openai/lists.jsonl",
+    "openai/pairs.jsonl",
+    "openai/response.json",
+    "gemini/batch.jsonl",
+];
+
+#[test]
+fn every_shape_is_read_as_it_is_expected() {
+    for name in FILES {
+        as_expected(name);
+    }
+}
+
+fn of(text: impl AsRef<[u8]>) -> Vec<Got> {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.jsonl");
+    std::fs::write(&path, text).expect("written");
+    read(Path::new(&path)).1
+}
+
+#[test]
+fn odd_pairs_say_what_is_wrong_with_them() {
+    let good = r#"{"request":{"messages":[{"role":"user","content":"q"}]},"response":{"choices":[{"message":{"role":"assistant","content":"a"}}]}}"#;
+    for (odd, why) in [
+        (
+            r#"{"request":{"messages":[{"role":"user"},5]},"response":"a"}"#,
+            "message 1: invalid type: integer `5`, expected an object at byte 1",
+        ),
+        (
+            r#"{"request":{"messages":[]},"response":{"choices":[{}]}}"#,
+            "choice 0 has no `message`",
+        ),
+        (
+            r#"{"request":{},"response":{"model":"m"}}"#,
+            "its answer has no `choices` (it has \"model\")",
+        ),
+        (
+            r#"{"request":{"messages":[]},"response":null}"#,
+            "it holds no message",
+        ),
+        (
+            r#"{"request":{"messages":[]},"response":{"error":"down"}}"#,
+            "the API answered with an error: down",
+        ),
+        (
+            r#"{"request":{"messages":[]},"response":{"status_code":503,"body":"busy"}}"#,
+            "the API answered with an error: busy (status 503)",
+        ),
+        (
+            r#"{"request":{"input":5},"response":{"output":[]}}"#,
+            "its `input` is neither text nor a list",
+        ),
+        (
+            "5",
+            "invalid type: integer `5`, expected an object at byte 1",
+        ),
+    ] {
+        let all = of(format!("{good}\r\n{odd}\n\n{good}"));
+        assert_eq!(all.len(), 3, "{odd}");
+        assert!(
+            all[0].is_ok() && all[2].is_ok(),
+            "it costs nothing but itself"
+        );
+        assert_eq!(all[1], Err(why.to_owned()), "{odd}");
+    }
+    let invalid = [good.as_bytes(), b"\n{\"request\":\"\xff\",\"response\":1}"].concat();
+    let all = of(invalid);
+    assert_eq!(all[1], Err("not UTF-8 at byte 12".to_owned()));
+}
+
+#[test]
+fn huge_numbers_and_deep_values_are_kept_as_they_are() {
+    let deep = "[".repeat(2000) + &"]".repeat(2000);
+    let record = format!(
+        r#"{{"id":123456789012345678901234567890,"request":"q","response":"a","cost":1e400,"deep":{deep}}}"#
+    );
+    let all = of(format!("\u{feff}{record}\n"));
+    let transcript = all[0].as_ref().expect("a transcript");
+    assert_eq!(&*transcript.id, "123456789012345678901234567890");
+    let metadata = transcript.metadata.as_ref().expect("metadata");
+    let told = format!(r#"{{"source":"openai","cost":1e400,"deep":{deep}}}"#);
+    assert_eq!(metadata.get(), told);
+}
+
+#[test]
+fn a_list_of_lists_is_as_many_conversations() {
+    let one = r#"[{"role":"user","content":"q"}]"#;
+    let items = r#"[{"type":"reasoning","summary":[]},{"role":"user","content":"q"}]"#;
+    for (text, count) in [
+        (format!("[{one},\n{one}]"), 2),
+        (format!("{one}\n{one}\nnot json\n{one}"), 4),
+        (one.to_owned(), 1),
+        (items.to_owned(), 1),
+        ("{\"role\":\"user\",\"content\":\"q\"}\n{\"role\":\"assistant\",\"content\":\"a\"}\n{\"role".to_owned(), 1),
+    ] {
+        let all = of(&text);
+        assert_eq!(all.len(), count, "{text}");
+        assert!(all[0].is_ok(), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_bytes_make_it_panic(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
+        survives(FILES[ix], cut, at, byte);
+    }
+}

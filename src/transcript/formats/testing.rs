@@ -1,0 +1,131 @@
+//! For the tests of formats: files as they are read, told line by line, each transcript also found again by its place.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::super::TranscriptFile;
+use crate::model::{Part, Transcript};
+
+/// A fixture's path, from `tests/fixtures`.
+pub(super) fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+/// What became of a record: a transcript, or why there is none.
+pub(super) type Got = Result<Transcript<'static>, String>;
+
+/// All of a file, with its format and the kinds that were not understood.
+pub(super) fn read(path: &Path) -> (String, Vec<Got>, Vec<(String, u64)>) {
+    let mut open = TranscriptFile::open(path).unwrap_or_else(|why| panic!("{why}"));
+    let mut all = Vec::new();
+    while let Some(block) = open.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            let id = open.default_id(record.span.number);
+            let got = record.parse(bytes, &id).map(Transcript::into_owned);
+            assert!(!bytes.contains(&b'\n'), "lines stay lines");
+            if record.fault.is_none() {
+                assert_eq!(open.read(record.span).expect("again"), bytes, "found again");
+            }
+            let own = open.raw(record.span).expect("what the file has");
+            assert!(!own.is_empty());
+            all.push(got.map_err(|bad| bad.why));
+        }
+    }
+    let tally = open
+        .tally()
+        .map(|tally| tally.unknown.clone())
+        .unwrap_or_default();
+    (open.format().to_owned(), all, tally.into_iter().collect())
+}
+
+/// A file as a text, to be held against what is expected.
+pub(super) fn told(name: &str) -> String {
+    let (format, all, unknown) = read(&fixture(name));
+    let mut text = format!("{format}\n");
+    for got in all {
+        let _ = match got {
+            Ok(transcript) => write!(text, "{}", one(&transcript)),
+            Err(why) => writeln!(text, "! {why}"),
+        };
+    }
+    for (kind, count) in unknown {
+        let _ = writeln!(text, "? {count} {kind}");
+    }
+    text
+}
+
+fn one(transcript: &Transcript<'_>) -> String {
+    let mut text = format!("# {}", &*transcript.id);
+    let metadata = |of: &Option<crate::model::JsonText<'_>>| {
+        of.as_ref()
+            .map(|of| format!(" {}", of.get()))
+            .unwrap_or_default()
+    };
+    text.push_str(&metadata(&transcript.metadata));
+    if !transcript.tags.is_empty() {
+        let _ = write!(text, " tags {:?}", transcript.tags);
+    }
+    text.push('\n');
+    for message in &transcript.messages {
+        let _ = write!(text, "{}:", message.role.as_str());
+        for part in &message.parts {
+            let _ = match part {
+                Part::Text(said) => write!(text, " {:?}", &**said),
+                Part::Reasoning(thought) => write!(text, " thinks {:?}", &**thought),
+                Part::ToolCall(call) => {
+                    write!(text, " {}={}({})", &*call.id, &*call.name, &*call.arguments)
+                }
+                Part::ToolResult(result) => write!(
+                    text,
+                    " {} answers {:?} error {:?} took {:?}",
+                    &*result.call_id, &*result.content, result.is_error, result.duration_ms
+                ),
+                Part::Media { kind, raw } => write!(text, " {}:{}", &**kind, raw.get()),
+                Part::Other(raw) => write!(text, " other {}", raw.get()),
+            };
+        }
+        text.push_str(&metadata(&message.metadata));
+        text.push('\n');
+    }
+    text
+}
+
+/// Holds a file against what is expected, which stands beside it. `DICTA_BLESS` in the environment writes it anew: read
+/// the difference before it is committed.
+pub(super) fn as_expected(name: &str) {
+    let expected = fixture(&format!("{name}.told"));
+    let told = told(name);
+    if std::env::var_os("DICTA_BLESS").is_some() {
+        std::fs::write(&expected, &told).expect("written");
+    }
+    let expected = std::fs::read_to_string(&expected).expect("what is expected");
+    assert_eq!(told, expected, "{name}");
+}
+
+/// A fixture cut, with a byte changed or a piece twice: read to its end, whatever comes of it.
+pub(super) fn survives(name: &str, cut: usize, at: usize, byte: u8) {
+    let whole = std::fs::read(fixture(name)).expect("a fixture");
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("odd.jsonl");
+    let cut = cut % (whole.len() + 1);
+    let mut bytes = whole[..cut].to_vec();
+    bytes.extend_from_slice(&whole[cut.saturating_sub(at % 64)..]);
+    let at = at % bytes.len();
+    bytes[at] = byte;
+    for bytes in [&bytes[..], &whole[..cut]] {
+        std::fs::write(&path, bytes).expect("written");
+        let Ok(mut open) = TranscriptFile::open(&path) else {
+            continue;
+        };
+        while let Some(block) = open.next_block().expect("a block") {
+            for (record, bytes) in block.records() {
+                let parsed = record.parse(bytes, "t");
+                if open.format() != "native" && record.fault.is_none() {
+                    parsed.expect("what a reader hands out is read");
+                }
+            }
+        }
+    }
+}
