@@ -209,7 +209,7 @@ impl<'a> Meter<'a> {
 
 /// Whether a judge's calls count against a budget: a built-in judge makes none.
 pub(super) fn is_limited(config: &JudgeConfig) -> bool {
-    !matches!(config.provider, ProviderKind::Rules | ProviderKind::Replay)
+    config.provider.is_model()
 }
 
 fn add(a: Took, b: Took) -> Took {

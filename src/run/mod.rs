@@ -56,6 +56,7 @@ mod snapshot;
 mod source;
 mod start;
 mod tally;
+mod verdicts;
 mod window;
 mod work;
 

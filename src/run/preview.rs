@@ -106,8 +106,7 @@ pub async fn preview(
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
-    let paid =
-        |judge: &JudgeConfig| !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay);
+    let paid = |judge: &JudgeConfig| judge.provider.is_model();
     let past = if configs.iter().any(|judge| paid(judge)) {
         Experience::of(&prepared.store, &prepared.workspace)
     } else {

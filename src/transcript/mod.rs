@@ -38,6 +38,7 @@ use thiserror::Error;
 use crate::model::{SourceVerdict, Transcript};
 
 pub use file::TranscriptFile;
+pub use formats::promptfoo_id;
 pub use map::{FieldMap, Maps};
 pub use native::parse;
 pub use write::to_native;

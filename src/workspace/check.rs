@@ -91,6 +91,20 @@ pub(super) fn judges_of_rubrics(
     }
 }
 
+/// The judges that rubrics and evals name.
+pub(super) fn judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
+    let mut names = Vec::new();
+    for rubric in rubrics {
+        let own = named(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        names.extend(own.into_iter().map(|(name, _)| name));
+        for eval in &rubric.evals {
+            let own = named(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            names.extend(own.into_iter().map(|(name, _)| name));
+        }
+    }
+    names
+}
+
 /// The judges that a rubric or an eval at a pointer names, each with its place.
 fn named<'r>(
     judge: Option<&'r String>,

@@ -131,6 +131,8 @@ fn judge() -> Value {
             "context_window": {"type": "integer", "minimum": 1, "description": "Tokens of prompt and reply together; a table knows some models."},
             "transcript": {"enum": ["auto", "whole", "tools"], "default": "auto", "description": "How the transcript is shown: whole, or a summary and tools that read the rest."},
             "run": text("For replay: the run whose recorded traces answer."),
+            "of": text("For source: whose verdicts count (inspect, promptfoo, evalbench, arena, otel); anyone's by default."),
+            "scorer": text("For source: which of the verdicts answers; the one called as the eval, or the only one, by default."),
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
             "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
             "location": text("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
@@ -147,6 +149,8 @@ fn judge() -> Value {
             of(&judges::providers(|kind| !kind.is_model()), &none(judges::MODEL_KEYS)),
             of(&json!(["replay"]), &json!({"required": ["run"]})),
             of(&judges::providers(|kind| kind != ProviderKind::Replay), &none(&["run"])),
+            of(&judges::providers(|kind| kind != ProviderKind::Source), &none(judges::source::OWN)),
+            of(&json!(["source"]), &none(judges::source::NOT_TAKEN)),
             of(
                 &judges::providers(|kind| kind != ProviderKind::Vertex),
                 &none(&["project", "location", "credentials_file"]),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
-    judges, keys, labels, lint, paths, runs, scripts, tools,
+    judges, keys, labels, lint, paths, runs, scripts, sources, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors, masked};
@@ -125,7 +125,7 @@ impl Loader<'_> {
         }
         self.problems.extend(tools.problems);
         *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
-        let labels_file = fields.text("labels");
+        let labels_written = fields.text("labels");
         let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
@@ -135,13 +135,22 @@ impl Loader<'_> {
             .mapping("limits")
             .map_or_else(Limits::default, Limits::read);
         fields.finish();
+        sources::of(judge.iter(), &mut judges);
         if let Some(judge) = &judge {
             check::known_judge(judge, &judges, doc.span("/judge"), &problems);
         }
         let labels_error = |why: String| {
             problems.error(doc.span("/labels"), "io", why);
         };
-        let labels_text = labels_file.and_then(|written| {
+        let written = labels_written
+            .as_deref()
+            .filter(|path| path.ends_with(".jsonl"));
+        let labels_file = Some(paths::resolve(
+            self.root,
+            written.unwrap_or("labels.jsonl"),
+            self.env,
+        ));
+        let labels_text = labels_written.and_then(|written| {
             let path = paths::resolve(self.root, &written, self.env);
             match files::read_text(&path, MAX_LABELS) {
                 Ok(text) => Some((path, text)),
@@ -152,6 +161,7 @@ impl Loader<'_> {
             }
         });
         let mut rubrics = self.rubrics(rubric_files, &problems, doc, &mut judges);
+        sources::of(check::judge_names(&rubrics), &mut judges);
         let scripts = scripts::settle(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
         for (path, text) in scripts.files {
@@ -181,6 +191,7 @@ impl Loader<'_> {
             tools: self.toolbox.take(),
             judge,
             labels,
+            labels_file,
             runs,
             also_runs: demo.into_iter().collect(),
             frozen,

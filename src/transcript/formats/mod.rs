@@ -3,11 +3,15 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+mod promptfoo_id;
+
 use super::TranscriptError;
 use super::detect::Look;
 use super::reader::{Native, Reader};
 use super::sniff;
 use super::source::Source;
+
+pub use promptfoo_id::promptfoo_id;
 
 /// Makes the reader of a file that was recognised.
 pub(super) type Open = fn(&Source, &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError>;
