@@ -24,8 +24,8 @@ use crate::event::{
 };
 use crate::handlers::Registry;
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, ProviderKind, RawJson,
-    Rejection, ToolDecl, Transcript, TurnIx, VerdictMode,
+    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDecl,
+    Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
 use crate::tools::{Prepared, Seen, Tool, ToolDeps};

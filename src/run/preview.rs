@@ -17,7 +17,7 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, counted};
+use crate::model::{JudgeConfig, Millis, Outcome, counted};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
@@ -317,7 +317,7 @@ mod tests {
     use crate::model::Prices;
 
     fn judge() -> JudgeConfig {
-        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Openai);
         config.model = "m".into();
         config.max_output_tokens = Some(1000);
         config.prices = Some(Prices {

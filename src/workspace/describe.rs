@@ -34,7 +34,14 @@ pub fn json_schema() -> Value {
                     {"type": "array", "items": {"type": "string", "minLength": 1}},
                 ],
             },
-            "labels": text("Human verdicts, one JSON object a line; never shown to a judge."),
+            "labels": {
+                "description": "Human verdicts: files or globs, labels.jsonl by default; never shown to a judge.",
+                "anyOf": [
+                    {"type": "null"},
+                    labels(),
+                    {"type": "array", "items": labels()},
+                ],
+            },
             "runs": text("Where runs are recorded; the data directory by default."),
             "frozen": text("Answer judges' tool calls from this run's evidence."),
             "allow_scripts": {
@@ -158,6 +165,24 @@ fn judge() -> Value {
             of(&judges::providers(ProviderKind::is_decisions), &nothing(judges::of_decisions())),
         ],
     })
+}
+
+/// A file of labels.
+fn labels() -> Value {
+    json!({"anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": {
+                "path": text("A file or glob."),
+                "eval": text("What labels are about that name no eval."),
+                "rubric": text("Which rubric's, where they name none."),
+                "by": text("Who said so, where they do not say."),
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        },
+    ]})
 }
 
 /// What holds for judges of these providers.

@@ -45,6 +45,7 @@ pub use evalbench::{Opened, model_configs};
 pub use google::{google_credentials, google_source};
 pub use init::init;
 pub use keys::resolve_key;
+pub use labels::{LabelPlace, strays};
 pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
@@ -100,6 +101,8 @@ pub struct Workspace {
     pub judge: Option<String>,
     /// Human verdicts.
     pub labels: Vec<Label>,
+    /// Where each of them stands.
+    pub label_places: Vec<LabelPlace>,
     /// Where new ones are written: the first `.jsonl` file of `labels:`, else `labels.jsonl` beside dicta.yaml, which may
     /// not be there yet.
     pub labels_file: Option<PathBuf>,
