@@ -3,7 +3,6 @@
 //!
 //! A decision of several cells is decided by their vote at each threshold, as a run would.
 
-
 use indexmap::IndexMap;
 
 use crate::event::RunHeader;

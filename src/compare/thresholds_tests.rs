@@ -163,7 +163,11 @@ fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
         "contains",
         &check,
     );
-    assert!(scores.sweeps(&Labels::default(), &by(None, None)).is_empty());
+    assert!(
+        scores
+            .sweeps(&Labels::default(), &by(None, None))
+            .is_empty()
+    );
 }
 
 proptest! {
