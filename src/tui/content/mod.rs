@@ -25,8 +25,8 @@ use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
 use super::model::trace::{Shown, Wait};
 use super::model::{Model, Place};
 use super::widget::flow::{Block, Scroll, Source};
-use crate::event::Piece;
-use crate::model::{Blob, Outcome};
+use crate::event::{JudgeSpec, Piece};
+use crate::model::{Blob, Outcome, ProviderKind};
 use crate::theme::{Glyphs, Lang, Role};
 
 /// A pane's text. Cheap: made anew for every frame and key.
