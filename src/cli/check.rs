@@ -134,12 +134,13 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut records = 0_u64;
     let mut bad = Vec::new();
-    let mut ids = HashSet::new();
+    let (mut ids, mut named, mut all) = (HashSet::new(), run::Ids::default(), HashSet::new());
     let mut observer = Observer::new(&workspace.rubrics);
     for file in &workspace.transcripts {
         let mut taken = Vec::new();
         let (good, faults) = read(file, &mut |transcript| {
             observer.see(transcript);
+            all.insert(named.unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(taken_id(file, &transcript.id));
             }
@@ -157,6 +158,8 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     } else {
         0
     };
+    let strays = workspace::strays(workspace, &all);
+    cx.streams.diagnose(&strays);
     let mut lints = observer.finish();
     lints.extend(lint::same_verdict(&workspace.rubrics, &on_board(workspace)));
     cx.streams.diagnose(&tried.problems);
@@ -187,8 +190,15 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     }
     out.push_str(&examples(&tried));
     let warnings = workspace.warnings.len() + bad.len() + lints.len() + tried.problems.len();
-    out.push_str(&last(warnings));
+    if strays.is_empty() {
+        out.push_str(&last(warnings));
+    } else {
+        let _infallible = writeln!(out, "{}", counted(strays.len(), "error"));
+    }
     cx.streams.print(&out);
+    if !strays.is_empty() {
+        return Ok(USAGE);
+    }
     match code(warnings, strict) {
         0 if undecided > 0 => Ok(exam::UNDECIDED),
         code => Ok(code),

@@ -60,7 +60,7 @@ fn tried(
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
         Some(name) => {
-            let found = workspace.judges.get(name);
+            let found = workspace.judge_named(name);
             let found = found.ok_or_else(|| {
                 let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
                 let names = names.join(", ");

@@ -9,7 +9,7 @@ use super::args::{Place, SchemaOf};
 use super::trouble::Trouble;
 use super::workspace::open;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, KeySource};
+use crate::model::{JudgeConfig, KeySource, ProviderKind, SOURCES};
 use crate::rubric;
 use crate::workspace;
 
@@ -38,6 +38,10 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
         if let Some(file) = configs.iter().find(|opened| opened.judge == *name) {
             let _infallible = writeln!(out, "    opened from {}", file.path.display());
         }
+        if judge.provider == ProviderKind::Source {
+            let _infallible = writeln!(out, "    {}\n", recorded(judge));
+            continue;
+        }
         let key = match &judge.key {
             KeySource::None => "no key".to_owned(),
             KeySource::Env(var) if cx.env.get(var).is_some() => {
@@ -65,8 +69,32 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             judge.max_turns
         );
     }
+    let more: Vec<&str> = SOURCES
+        .into_iter()
+        .filter(|name| !workspace.judges.contains_key(*name))
+        .collect();
+    if !more.is_empty() {
+        let _infallible = writeln!(
+            out,
+            "{}\n    there once named: the verdicts that transcripts of these tools carry",
+            more.join(", ")
+        );
+    }
     cx.streams.print(&out);
     Ok(0)
+}
+
+/// Whose recorded verdicts a judge gives.
+fn recorded(judge: &JudgeConfig) -> String {
+    let whose = match &judge.of {
+        Some(of) => format!("the verdicts that {of} recorded"),
+        None => "the verdicts that came".to_owned(),
+    };
+    let which = match &judge.scorer {
+        Some(scorer) => format!("; `{scorer}` of them"),
+        None => String::new(),
+    };
+    format!("{whose} with the transcripts{which}; asks nobody · free")
 }
 
 /// What a million tokens cost, and who says so.

@@ -1,5 +1,6 @@
 //! `dicta run`: judge, record, print.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,19 +11,20 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{Miss, OutFormat, RunArgs};
-use super::trouble::Trouble;
+use super::trouble::{Trouble, USAGE};
 use super::workspace::{Opened, open};
 use super::{Cx, runtime};
-use crate::diag::Diagnostic;
-use crate::event::RunEvent;
+use crate::diag::{Diagnostic, has_errors};
+use crate::event::{Kind, RunEvent};
 use crate::handlers::Registry;
 use crate::judge::MissPolicy;
-use crate::model::{Millis, counted};
+use crate::model::{Labels, Millis, counted};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
 };
 use crate::tools::kinds::Handled;
+use crate::workspace;
 use crate::workspace::lint::{EvalTally, same_verdict};
 
 const NOTHING: &str =
@@ -59,7 +61,11 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
         }
         return Ok(0);
     }
-    let printer = Printer::new(args, cx)?;
+    let labels = Labels::new(opened.workspace.labels.iter().cloned());
+    let mut printer = Printer::new(args, labels, cx)?;
+    if is_whole(args) {
+        printer.seen = Some(HashSet::new());
+    }
     let runtime = runtime()?;
     let human = args.format == OutFormat::Human && !args.quiet;
     let end = runtime.block_on(drive(&opened, &registry, options, printer, human, cx));
@@ -152,6 +158,7 @@ async fn drive(
     }
     printer.hush();
     let ended = join.await;
+    let seen = printer.seen.take();
     let (summary, written) = printer.finish();
     match ended {
         Ok(Ok(_)) => {}
@@ -169,7 +176,39 @@ async fn drive(
     if summary.cells == 0 {
         return Err(Trouble::usage(NOTHING));
     }
-    Ok(summary.exit_code())
+    let code = summary.exit_code();
+    match seen {
+        Some(seen) if !summary.interrupted => {
+            let strays = stray_labels(opened, seen);
+            cx.streams.diagnose(&strays);
+            // What failed says more than a label that counts nowhere.
+            Ok(if code != 1 && has_errors(&strays) {
+                USAGE
+            } else {
+                code
+            })
+        }
+        _ => Ok(code),
+    }
+}
+
+/// Whether a run is over all transcripts, so that a label of none of them is of nothing.
+fn is_whole(args: &RunArgs) -> bool {
+    args.filter.is_none() && args.limit.is_none() && args.sample.is_none() && args.resume.is_none()
+}
+
+/// Labels of transcripts that are not here. Those without any cell are read once more, if a label is for none of the
+/// others.
+fn stray_labels(opened: &Opened, seen: HashSet<String>) -> Vec<Diagnostic> {
+    let labels = &opened.workspace.labels;
+    if labels.iter().all(|label| seen.contains(&label.transcript)) {
+        return Vec::new();
+    }
+    match run::transcript_ids(&opened.workspace) {
+        Ok(ids) => workspace::strays(&opened.workspace, &ids),
+        // The run read them; what changed since is no label's fault.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Evals of the run that have the same verdict everywhere.
@@ -258,6 +297,8 @@ fn judge_plan(name: &str, judge: &JudgePreview) -> String {
 /// Everything that shows a run: results on standard output and in files, turns on standard error.
 struct Printer {
     rows: Rows,
+    /// The transcripts that cells were planned for, where all are to be seen.
+    seen: Option<HashSet<String>>,
     outputs: Vec<Output>,
     narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
 }
@@ -271,7 +312,7 @@ struct Output {
 }
 
 impl Printer {
-    fn new(args: &RunArgs, cx: &Cx) -> Result<Self, Trouble> {
+    fn new(args: &RunArgs, labels: Labels, cx: &Cx) -> Result<Self, Trouble> {
         let format = FormatName::from(args.format);
         let style = Style {
             told: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
@@ -306,19 +347,24 @@ impl Printer {
             )
         });
         Ok(Self {
-            rows: Rows::default(),
+            rows: Rows::with_labels(labels),
             outputs,
             narrator,
+            seen: None,
         })
     }
 
     fn events(&mut self, events: &[RunEvent]) {
         let Self {
             rows,
+            seen,
             outputs,
             narrator,
         } = self;
         for event in events {
+            if let (Some(seen), Kind::CellsPlanned { transcript, .. }) = (&mut *seen, &event.kind) {
+                seen.insert(transcript.id.clone());
+            }
             if let Some(teller) = narrator
                 && teller.on(event).is_err()
             {

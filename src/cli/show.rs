@@ -8,12 +8,13 @@ use std::io;
 use super::Cx;
 use super::args::{OutFormat, Place};
 use super::trouble::Trouble;
-use super::workspace::store;
+use super::workspace::{store, store_and_workspace};
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
-use crate::model::{CellIx, CellPattern, Millis, Outcome, counted, visible};
+use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, counted, visible};
 use crate::record::{Ending, RecordError, Run};
 use crate::report::{FormatName, Row, Rows, trace, wrap};
+use crate::workspace::Workspace;
 
 impl From<OutFormat> for FormatName {
     fn from(format: OutFormat) -> Self {
@@ -121,7 +122,10 @@ pub(super) fn show(
     place: &Place,
     cx: &Cx,
 ) -> Result<u8, Trouble> {
-    let run = store(place.workspace.as_deref(), cx)?.resolve(run)?;
+    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
+    let run = store.resolve(run)?;
+    let labels = labels_of(workspace.as_deref(), &[&run])?;
+    let labelled = !labels.is_empty();
     let selected = match cell {
         None => None,
         Some(pattern) => {
@@ -142,7 +146,7 @@ pub(super) fn show(
         }
     };
     let mut writer = FormatName::from(format).writer(Box::new(io::stdout()), cx.streams.out);
-    let mut rows = Rows::default();
+    let mut rows = Rows::with_labels(labels);
     let mut emit = |row: &Row<'_>| match (&selected, row) {
         (Some(names), Row::Result(result)) if !names.contains(&result.name.to_string()) => Ok(()),
         (Some(_), Row::Decision(_) | Row::Rubric(_) | Row::Stats(_) | Row::Summary(_)) => Ok(()),
@@ -159,6 +163,10 @@ pub(super) fn show(
     let printed = printed
         .and_then(|()| rows.finish(&mut emit).map(|_| ()))
         .and_then(|()| writer.finish());
+    if labelled && printed.is_ok() {
+        cx.streams
+            .tell("note: labels are those of the workspace as it is today");
+    }
     for warning in events.warnings() {
         cx.streams.tell(&format!("note: {warning}"));
     }
@@ -179,6 +187,21 @@ pub(super) fn show(
         // A reader that went away wants no more; a full disk is another matter.
         Err(error) => Trouble::output("standard output", &error).map_or(Ok(0), Err),
     }
+}
+
+/// Today's labels of the workspace, where the runs are of it; none where it does not load.
+fn labels_of(workspace: Option<&Workspace>, runs: &[&Run]) -> Result<Labels, Trouble> {
+    let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
+        return Ok(Labels::default());
+    };
+    for run in runs {
+        let header = run.header()?;
+        // The demo is unpacked where there is room, its recordings were made elsewhere.
+        if header.workspace != workspace.root && !(header.demo && workspace.demo) {
+            return Ok(Labels::default());
+        }
+    }
+    Ok(Labels::new(workspace.labels.iter().cloned()))
 }
 
 /// The cells a person means, with their names.
@@ -208,14 +231,15 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
 
 /// Compares two runs.
 pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
-    let store = store(place.workspace.as_deref(), cx)?;
+    let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
     let (old, new) = (store.resolve(before)?, store.resolve(after)?);
+    let labels = labels_of(workspace.as_deref(), &[&old, &new])?;
     let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
     let found = compare::compare((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
     let mut out = format!("{} → {}\n", old.id, new.id);
     let width = cx.streams.out.width;
-    moves(&mut out, "flips", &found.flips, width);
-    moves(&mut out, "other changes", &found.changes, width);
+    moves(&mut out, "flips", &found.flips, &labels, width);
+    moves(&mut out, "other changes", &found.changes, &labels, width);
     for (title, names) in [("new", &found.new), ("gone", &found.gone)] {
         if !names.is_empty() {
             let _infallible = writeln!(out, "\n{title}: {}", names.len());
@@ -267,8 +291,22 @@ fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
     Ok(RunState::fold(&log.events))
 }
 
+/// Where a flip went, as far as a label says.
+fn whither(change: &Move, labels: &Labels) -> &'static str {
+    let name = &change.name;
+    let label = labels.of(&name.transcript, &name.rubric, &name.eval);
+    let (old, new) = (&change.before.decision, &change.after.decision);
+    match (label, new.outcome.passed()) {
+        // A label is about a whole transcript.
+        _ if name.message.is_some() || !old.outcome.is_verdict() => "",
+        (Some(label), Some(passed)) if label.passed == passed => "  towards the label",
+        (Some(_), Some(_)) => "  away from the label",
+        _ => "",
+    }
+}
+
 /// `width`: columns of the terminal, 0 without one.
-fn moves(out: &mut String, title: &str, moves: &[Move], width: usize) {
+fn moves(out: &mut String, title: &str, moves: &[Move], labels: &Labels, width: usize) {
     if moves.is_empty() {
         return;
     }
@@ -277,10 +315,11 @@ fn moves(out: &mut String, title: &str, moves: &[Move], width: usize) {
         let (old, new) = (&change.before, &change.after);
         let _infallible = writeln!(
             out,
-            "  {} → {}  {}",
+            "  {} → {}  {}{}",
             old.decision.outcome.mark(),
             new.decision.outcome.mark(),
-            change.name
+            change.name,
+            whither(change, labels)
         );
         for (word, side) in [("was", old), ("now", new)] {
             let score = side

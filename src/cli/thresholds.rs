@@ -13,7 +13,7 @@ use super::workspace::store_and_workspace;
 use crate::compare::{Counts, Point, Scores, Sweep};
 use crate::diag::nearest;
 use crate::event::RunHeader;
-use crate::model::{Bounds, counted, visible};
+use crate::model::{Bounds, Labels, counted, visible};
 use crate::record::{Deciding, Run};
 use crate::report::{Row, Rows};
 use crate::workspace::Workspace;
@@ -43,7 +43,8 @@ pub(super) fn thresholds(
     let (header, scores) = read(&run)?;
     let workspace = workspace.as_deref();
     let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
-    let mut sweeps = scores.sweeps(labels, &|rubric, eval| {
+    let labels = Labels::new(labels.iter().cloned());
+    let mut sweeps = scores.sweeps(&labels, &|rubric, eval| {
         deciding(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();

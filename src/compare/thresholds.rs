@@ -3,13 +3,11 @@
 //!
 //! A decision of several cells is decided by their vote at each threshold, as a run would.
 
-use std::collections::HashMap;
-
 use indexmap::IndexMap;
 
 use crate::event::RunHeader;
 use crate::model::{
-    Bounds, Cast, CellNameRef, CellResult, Doubt, Label, Outcome, Rule, Said, Stated, Terms,
+    Bounds, Cast, CellNameRef, CellResult, Doubt, Labels, Outcome, Rule, Said, Stated, Terms,
     probability,
 };
 use crate::record::{Court, Deciding};
@@ -227,31 +225,13 @@ impl Scores {
     }
 
     /// The thresholds of every eval that has scores, in the order they came. `deciding` says what decides an eval now.
-    pub fn sweeps(
-        &self,
-        labels: &[Label],
-        deciding: &dyn Fn(&str, &str) -> Deciding,
-    ) -> Vec<Sweep> {
-        let mut by_transcript: HashMap<&str, Vec<&Label>> = HashMap::new();
-        for label in labels {
-            by_transcript
-                .entry(&label.transcript)
-                .or_default()
-                .push(label);
-        }
+    pub fn sweeps(&self, labels: &Labels, deciding: &dyn Fn(&str, &str) -> Deciding) -> Vec<Sweep> {
         let evals = self.evals.iter();
         let all = evals.filter_map(|((rubric, eval), of)| {
             let label = |transcript: &str, message: Option<u32>| {
                 // A label is about the whole transcript.
-                let of = by_transcript
-                    .get(transcript)
-                    .filter(|_| message.is_none())?;
-                let of = of.iter().filter(|label| {
-                    label.eval == *eval && label.rubric.as_ref().is_none_or(|r| r == rubric)
-                });
-                // One that names the rubric says more than one that does not.
-                of.max_by_key(|label| label.rubric.is_some())
-                    .map(|label| label.passed)
+                let of = labels.of(transcript, rubric, eval);
+                of.filter(|_| message.is_none()).map(|label| label.passed)
             };
             of.sweep((rubric, eval), deciding(rubric, eval), &label)
         });

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::Verdict;
+use crate::model::{Label, Verdict};
 
 fn name(transcript: &str, repeat: Option<u32>) -> CellNameRef<'_> {
     CellNameRef {
@@ -47,7 +47,7 @@ fn by(min: Option<f64>, max: Option<f64>) -> impl Fn(&str, &str) -> Deciding {
 }
 
 fn sweep(scores: &Scores, labels: &[Label], min: Option<f64>, max: Option<f64>) -> Sweep {
-    let mut all = scores.sweeps(labels, &by(min, max));
+    let mut all = scores.sweeps(&Labels::new(labels.iter().cloned()), &by(min, max));
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -163,7 +163,11 @@ fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
         "contains",
         &check,
     );
-    assert!(scores.sweeps(&[], &by(None, None)).is_empty());
+    assert!(
+        scores
+            .sweeps(&Labels::default(), &by(None, None))
+            .is_empty()
+    );
 }
 
 proptest! {

@@ -45,7 +45,7 @@ use crate::model::{
 };
 
 /// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
-pub const FORMAT: Format = Format { major: 1, minor: 2 };
+pub const FORMAT: Format = Format { major: 1, minor: 3 };
 
 /// One fact, numbered and timed by the one sequencer, which is also the recorder.
 #[derive(Debug, Clone, PartialEq)]

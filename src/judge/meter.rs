@@ -10,7 +10,7 @@ use super::budget::{Budget, Call, CellTook, Reached, Reservation, Took};
 use super::deadline::Deadline;
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Bill, CellIx, JudgeConfig, Millis, Pricing, ProviderKind, Usage};
+use crate::model::{Bill, CellIx, JudgeConfig, Millis, Pricing, Usage};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
 
 /// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
@@ -209,7 +209,7 @@ impl<'a> Meter<'a> {
 
 /// Whether a judge's calls count against a budget: a built-in judge makes none.
 pub(super) fn is_limited(config: &JudgeConfig) -> bool {
-    !matches!(config.provider, ProviderKind::Rules | ProviderKind::Replay)
+    config.provider.is_model()
 }
 
 fn add(a: Took, b: Took) -> Took {

@@ -57,6 +57,7 @@ pub(super) fn shows(config: &JudgeConfig, model: &str) -> Shows {
         config.provider,
         ProviderKind::Rules
             | ProviderKind::Replay
+            | ProviderKind::Source
             | ProviderKind::OpenaiDecisions
             | ProviderKind::GeminiDecisions
     ) && matches!(config.verdict, VerdictMode::Auto | VerdictMode::Call)

@@ -1,6 +1,7 @@
 //! A judge's configuration, resolved: a named model configuration that may have tools.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub enum ProviderKind {
     Rules,
     /// A recorded run's traces.
     Replay,
+    /// The verdicts that came with the transcripts, as another tool recorded them; asks nobody.
+    Source,
 }
 
 impl ProviderKind {
@@ -45,12 +48,13 @@ impl ProviderKind {
             Self::GeminiDecisions => "gemini-decisions",
             Self::Rules => "rules",
             Self::Replay => "replay",
+            Self::Source => "source",
         }
     }
 
     /// Whether a model is asked, at a server.
     pub const fn is_model(self) -> bool {
-        !matches!(self, Self::Rules | Self::Replay)
+        !matches!(self, Self::Rules | Self::Replay | Self::Source)
     }
 
     /// Whether it answers with probabilities, and writes nothing.
@@ -174,6 +178,12 @@ pub struct JudgeConfig {
     /// How the transcript is shown.
     #[serde(default)]
     pub transcript: TranscriptMode,
+    /// `source`: whose verdicts count (`inspect`, `promptfoo` …); anyone's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// `source`: which of its verdicts answers, whatever the eval is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scorer: Option<String>,
 }
 
 /// How a judge gets to see a transcript.
@@ -219,17 +229,34 @@ impl JudgeConfig {
             max_attempts: None,
             context_window: None,
             transcript: TranscriptMode::Auto,
+            of: None,
+            scorer: None,
         }
     }
 
-    /// Whether a call costs nothing: `rules`, `replay`, prices of 0, or a loopback `base_url` without prices.
+    /// Whether a call costs nothing: `rules`, `replay`, `source`, prices of 0, or a loopback `base_url` without prices.
     pub fn is_free(&self) -> bool {
         match (self.provider, self.prices) {
-            (ProviderKind::Rules | ProviderKind::Replay, _) => true,
+            (provider, _) if !provider.is_model() => true,
             (_, Some(prices)) => prices.input == 0.0 && prices.output == 0.0,
             (_, None) => self.base_url.as_deref().is_some_and(is_loopback_url),
         }
     }
+}
+
+/// Tools whose verdicts transcripts may carry, as readers call them. A judge of each name is there without being configured.
+pub const SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "arena", "otel"];
+
+/// The judge that gives the verdicts which another tool recorded, by the tool's name.
+pub fn source_judge(name: &str) -> Option<&'static JudgeConfig> {
+    static ALL: LazyLock<Vec<JudgeConfig>> = LazyLock::new(|| {
+        let of = |name: &str| JudgeConfig {
+            of: Some(name.to_owned()),
+            ..JudgeConfig::new(name, ProviderKind::Source)
+        };
+        SOURCES.into_iter().map(of).collect()
+    });
+    ALL.iter().find(|judge| judge.name == name)
 }
 
 /// Whether a URL names this machine.

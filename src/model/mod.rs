@@ -24,8 +24,8 @@ pub use calibrated::{Calibrated, ValueOdds};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{
-    JudgeConfig, KeySource, Prices, ProviderKind, ToolUse, TranscriptMode, VerdictMode,
-    is_loopback_url,
+    JudgeConfig, KeySource, Prices, ProviderKind, SOURCES, ToolUse, TranscriptMode, VerdictMode,
+    is_loopback_url, source_judge,
 };
 pub use label::{Against, Label, Labels};
 pub use money::{Bill, Budgets, Caps, Pricing};

@@ -104,7 +104,8 @@ pub fn declarations(kind: ProviderKind, tools: &[ToolDecl]) -> Option<String> {
         ProviderKind::OpenaiDecisions
         | ProviderKind::GeminiDecisions
         | ProviderKind::Rules
-        | ProviderKind::Replay => return None,
+        | ProviderKind::Replay
+        | ProviderKind::Source => return None,
     };
     Some(render(tools))
 }
@@ -327,7 +328,7 @@ fn client(
         ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
             Box::new(decisions::Decisions::new(config)?)
         }
-        kind @ (ProviderKind::Rules | ProviderKind::Replay) => {
+        kind @ (ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source) => {
             return Err(ProviderError::Request(format!(
                 "provider `{}` is built in and sends no requests",
                 kind.as_str()

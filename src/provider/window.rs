@@ -33,7 +33,7 @@ const TABLE: &[(&str, u64)] = &[
 
 /// The window of a model, where it is known; a vendor before `/` is left out.
 pub fn window(provider: ProviderKind, model: &str) -> Option<u64> {
-    if matches!(provider, ProviderKind::Rules | ProviderKind::Replay) {
+    if !provider.is_model() {
         return None;
     }
     let name = model.rsplit('/').next().unwrap_or_default();

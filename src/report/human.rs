@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::flags::flags;
+use super::labelled::{beside, label_lines};
 use super::stats::{stat_lines, tokens};
 use super::wrap::wrap;
 use super::{DecisionRow, Format, ResultRow, Row, Style, Summary, ruled};
@@ -85,6 +86,9 @@ impl<'w> Human<'w> {
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
+        // One of several cells decides nothing alone.
+        let alone = row.name.repeat.is_none() && !row.seated;
+        write!(self.out, "{}", beside(row.label.filter(|_| alone)))?;
         writeln!(self.out)?;
         if row.name.repeat.is_none() && !row.seated {
             self.note(result.outcome, &name);
@@ -173,6 +177,10 @@ impl<'w> Human<'w> {
         }
         if let Some(agreed) = agreed(summary) {
             text.push_str(&agreed);
+            text.push('\n');
+        }
+        for line in label_lines(summary) {
+            text.push_str(&visible(&line, false));
             text.push('\n');
         }
         let _infallible = write!(
@@ -312,9 +320,10 @@ impl Format for Human<'_> {
                 let head = format!("{} {}", outcome.mark(), words(outcome));
                 let name = row.name.to_string();
                 self.note(outcome, &name);
+                let label = beside(row.label);
                 writeln!(
                     self.out,
-                    "{}  {}  {}",
+                    "{}  {}  {}{label}",
                     self.paint(outcome, &format!("{head:<HEAD$}")),
                     visible(&name, false),
                     visible(&decided(row), false),
@@ -390,6 +399,7 @@ mod tests {
             kind: "llm_judge",
             bounds: Bounds::default(),
             seated: false,
+            label: None,
             result,
         })
     }

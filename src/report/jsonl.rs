@@ -1,10 +1,12 @@
 //! `--format jsonl`: one JSON object a line (design.md 4). All keys are always there; fields may be added, never renamed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 
+use super::labelled::{self, LabelsLine};
 use super::stats::{JudgeLine, ToolLine};
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
 use crate::model::{
@@ -117,6 +119,7 @@ struct ResultLine<'a> {
     duration_ms: u64,
     cached: bool,
     cached_from: Option<&'a str>,
+    label: Option<bool>,
 }
 
 impl<'a> ResultLine<'a> {
@@ -154,6 +157,7 @@ impl<'a> ResultLine<'a> {
             duration_ms: result.duration_ms.0,
             cached: result.cached.is_some(),
             cached_from: result.cached.as_ref().map(|run| run.0.as_str()),
+            label: row.label,
         }
     }
 }
@@ -211,6 +215,7 @@ struct DecisionLine<'a> {
     by: &'static str,
     members: Vec<MemberLine<'a>>,
     decided_by: Option<&'a str>,
+    label: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -253,6 +258,7 @@ impl<'a> DecisionLine<'a> {
             decided_by: ruling
                 .and_then(|ruling| row.judges.get(ruling.stands?))
                 .map(String::as_str),
+            label: row.label,
         }
     }
 }
@@ -315,6 +321,8 @@ struct SummaryLine<'a> {
     frozen: Option<&'a [RunId]>,
     frozen_answers: Option<u64>,
     frozen_misses: Option<u64>,
+    /// By `rubric/eval`, where decisions have labels.
+    labels: BTreeMap<String, LabelsLine>,
 }
 
 #[derive(Serialize)]
@@ -373,6 +381,7 @@ impl<'a> SummaryLine<'a> {
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
             frozen_answers: frozen.map(|_| summary.frozen_answers),
             frozen_misses: frozen.map(|_| summary.frozen_misses),
+            labels: labelled::in_json(summary),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::flags::flagged;
 use super::human::words;
+use super::labelled::label_lines;
 use super::stats::stat_lines;
 use super::{Format, Row, ruled};
 use crate::model::{Outcome, visible};
@@ -146,6 +147,10 @@ impl Format for Markdown<'_> {
                         self.out,
                         "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
                     )?;
+                }
+                for (at, line) in label_lines(summary).iter().enumerate() {
+                    let gap = if at == 0 { "\nAgainst labels:\n\n" } else { "" };
+                    writeln!(self.out, "{gap}- {}", cell(line))?;
                 }
                 for (at, line) in self.stats.iter().enumerate() {
                     let gap = if at == 0 { "\n" } else { "" };

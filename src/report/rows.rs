@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 
+use super::labelled::{EvalVerdicts, by_human, label};
+use super::ruling::judges;
 use super::score::RubricScore;
 use crate::event::{
     BudgetStop, CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, Stats, ToolFact,
 };
 use crate::model::{
-    Bill, Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Outcome,
+    Bill, Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Labels, Outcome,
     TranscriptRef, TurnIx, Usage,
 };
 
@@ -44,6 +46,8 @@ pub struct ResultRow<'a> {
     pub bounds: Bounds,
     /// Its judge is one of several: alone it decides nothing.
     pub seated: bool,
+    /// What a person says of its decision.
+    pub label: Option<bool>,
     /// The result.
     pub result: &'a CellResult,
 }
@@ -57,6 +61,8 @@ pub struct DecisionRow {
     pub kind: String,
     /// What was decided.
     pub decision: Decision,
+    /// What a person says of it.
+    pub label: Option<bool>,
     /// The judges' names, in the order of the ruling's members.
     pub judges: Vec<String>,
 }
@@ -123,19 +129,6 @@ pub struct Summary {
     pub escalated: u64,
 }
 
-/// How an eval's decisions ended that have a verdict.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EvalVerdicts {
-    /// The rubric's id.
-    pub rubric: String,
-    /// The eval's id.
-    pub eval: String,
-    /// Decisions that passed.
-    pub pass: u64,
-    /// Decisions that failed.
-    pub fail: u64,
-}
-
 impl Summary {
     /// How many decisions ended so.
     pub fn count(&self, outcome: Outcome) -> u64 {
@@ -199,6 +192,7 @@ pub struct Rows {
     calls: HashMap<(CellIx, TurnIx, CallIx), String>,
     stats: Stats,
     asked: bool,
+    labels: Labels,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -215,6 +209,14 @@ struct Open {
 }
 
 impl Rows {
+    /// Rows that say what people said, too.
+    pub fn with_labels(labels: Labels) -> Self {
+        Self {
+            labels,
+            ..Self::default()
+        }
+    }
+
     /// Takes an event and passes on the rows that are complete.
     pub fn on<E>(
         &mut self,
@@ -389,7 +391,7 @@ impl Rows {
             open.cells
                 .sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
             self.ranges.retain(|_, range| range.place != place);
-            outcome = open.rows(&header, emit);
+            outcome = open.rows(&header, &self.labels, emit);
             if outcome.is_err() {
                 break;
             }
@@ -411,14 +413,23 @@ impl Rows {
             };
             let score = scores.entry(eval.rubric).or_default();
             score.weighted |= eval.weighted;
-            if group.iter().any(|(_, result)| result.is_none()) {
+            let name = header.cell_name(&open.source, &key);
+            let of = name.map(|name| (name.transcript, name.rubric, name.eval));
+            let said = of.and_then(|of| label(&self.labels, of, key.message));
+            let results = || group.iter().map(|(_, result)| result.as_ref());
+            let decision = if results().all(|result| result.is_some()) {
+                eval.decide(group.iter().map(|(key, result)| (key, result.as_ref())))
+            } else {
                 score.undecided |= eval.required;
-                continue;
-            }
-            let cells = group.iter().map(|(key, result)| (key, result.as_ref()));
-            let Some(decision) = eval.decide(cells) else {
-                continue;
+                None
             };
+            if let Some(said) = said.filter(|_| !by_human(results()))
+                && let Some(of) = self.summary.evals.get_mut(key.eval as usize)
+            {
+                let outcome = decision.as_ref().map(|decision| decision.outcome);
+                of.label(outcome.and_then(Outcome::passed), said);
+            }
+            let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
             self.summary.count_votes(&decision);
             if let Some(of) = self.summary.evals.get_mut(key.eval as usize) {
@@ -428,12 +439,13 @@ impl Rows {
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
             // Several judges of which one was enough are told too.
             if (group.len() > 1 || decision.ruling.is_some())
-                && let Some(name) = header.cell_name(&open.source, &key)
+                && let Some(name) = name
             {
                 self.decisions.push(DecisionRow {
                     name: name.to_owned().decision(),
                     kind: eval.kind.clone(),
                     judges: judges(header, &decision),
+                    label: said,
                     decision,
                 });
             }
@@ -455,19 +467,11 @@ impl Rows {
     }
 }
 
-fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
-    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
-    let name = |judge: u32| {
-        let spec = header.judges.get(judge as usize);
-        spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
-    };
-    members.map(|member| name(member.judge)).collect()
-}
-
 impl Open {
     fn rows<E>(
         &self,
         header: &RunHeader,
+        labels: &Labels,
         emit: &mut impl FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         for (key, result) in &self.cells {
@@ -483,6 +487,11 @@ impl Open {
                 kind: &eval.kind,
                 bounds: Bounds::of(&eval.decides),
                 seated: eval.panel.is_some(),
+                label: label(
+                    labels,
+                    (name.transcript, name.rubric, name.eval),
+                    key.message,
+                ),
                 result,
             }))?;
         }

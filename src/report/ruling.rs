@@ -1,7 +1,8 @@
 //! How several judges came to a decision, in words: for lines, tables and screens.
 
 use super::human::words;
-use crate::model::{Doubt, Member, Outcome, Rule, Ruling, Undecided};
+use crate::event::RunHeader;
+use crate::model::{Decision, Doubt, Member, Outcome, Rule, Ruling, Undecided};
 
 /// What each judge of a panel said and whose word stands. `names` are the members', in their order.
 ///
@@ -121,6 +122,16 @@ pub fn unsure(member: &Member, margin: f64) -> String {
         Some(Doubt::Contradiction) => "its reason contradicts its verdict".to_owned(),
         Some(Doubt::Citation) => "a quote of it was not found".to_owned(),
     }
+}
+
+/// The names of who decided, in the order of the ruling's members.
+pub(super) fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
+    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
+    let name = |judge: u32| {
+        let spec = header.judges.get(judge as usize);
+        spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
+    };
+    members.map(|member| name(member.judge)).collect()
 }
 
 #[cfg(test)]

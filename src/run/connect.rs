@@ -24,8 +24,8 @@ use crate::event::{
 };
 use crate::handlers::Registry;
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, ProviderKind, RawJson,
-    Rejection, ToolDecl, Transcript, TurnIx, VerdictMode,
+    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDecl,
+    Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
 use crate::tools::{Prepared, Seen, Tool, ToolDeps};
@@ -87,7 +87,7 @@ pub struct Contact {
 
 /// Whether a judge asks no server.
 pub fn is_built_in(judge: &JudgeConfig) -> bool {
-    matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay)
+    !judge.provider.is_model()
 }
 
 /// Tries these judges at once, each with its own deadline. Built-in ones are passed over.

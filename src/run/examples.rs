@@ -64,7 +64,8 @@ impl Exam {
             }
             match judges_of(eval, rubric, workspace, &options) {
                 Ok(by) => by.configs.iter().all(|judge| {
-                    judge.provider != ProviderKind::Replay && examined(rubric, eval, Some(judge))
+                    !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
+                        && examined(rubric, eval, Some(judge))
                 }),
                 Err(why) => {
                     if examined(rubric, eval, None) {

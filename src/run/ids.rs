@@ -3,8 +3,11 @@
 //! Keeps 64-bit hashes, not ids: a million transcripts take 16 MB. Two ids that share a hash would at worst give one of
 //! them a suffix it does not need.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
+
+use super::source::{Feed as _, FileFeed, Files};
+use crate::workspace::Workspace;
 
 /// The ids given out so far.
 #[derive(Debug, Default)]
@@ -40,6 +43,20 @@ impl Ids {
         let hash = self.hasher.hash_one(id);
         *self.given.entry(hash).or_default() += 1;
     }
+}
+
+/// The ids of all transcripts of a workspace, as a run would call them. The error is a sentence.
+pub fn transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
+    let (mut ids, mut all) = (Ids::default(), HashSet::new());
+    let mut feed = FileFeed::new(Files::of(workspace), None);
+    while let Some(chunk) = feed.next()? {
+        for record in &chunk.records {
+            if let Ok(transcript) = record.parse(&chunk.bytes[record.found.at.clone()]) {
+                all.insert(ids.unique(transcript.id.to_string()).0);
+            }
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::opened;
 use super::pace::{Paced, Paces};
 use super::replay::{Names, Replay, ReplayJudge};
 use super::snapshot::{Compilation, judge_digest};
+use super::verdicts::SourceJudge;
 use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec, Listed};
 use crate::handlers::JudgeProvider;
@@ -148,14 +149,11 @@ fn seat<'m>(
                 replay: Arc::new(replay_of(config, parts)?),
                 names: Arc::clone(parts.names),
             };
-            let seat = Seat {
-                judge: Arc::new(judge),
-                key: Box::new(|_| None),
-                size: Box::new(|_| None),
-                engine: None,
-                free,
-            };
-            Ok((seat, Vec::new()))
+            Ok((told(Arc::new(judge), free), Vec::new()))
+        }
+        ProviderKind::Source => {
+            let judge = SourceJudge::new(config, parts.names);
+            Ok((told(Arc::new(judge), free), Vec::new()))
         }
         ProviderKind::Rules => {
             let pace = parts.pace;
@@ -171,6 +169,17 @@ fn seat<'m>(
             let (engine, dropped) = engine(config, models, tools, parts)?;
             Ok((asking(engine, free), dropped))
         }
+    }
+}
+
+/// The seat of a judge that tells what was recorded: no key, and nothing is sent.
+fn told(judge: Arc<dyn JudgeProvider>, free: bool) -> Seat {
+    Seat {
+        judge,
+        key: Box::new(|_| None),
+        size: Box::new(|_| None),
+        engine: None,
+        free,
     }
 }
 

@@ -56,6 +56,7 @@ mod snapshot;
 mod source;
 mod start;
 mod tally;
+mod verdicts;
 mod window;
 mod work;
 
@@ -70,6 +71,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use ids::Ids;
+pub use ids::transcript_ids;
 
 pub use anew::{courts, deciding};
 pub use connect::{Connection, Contact, connect, is_built_in};

@@ -17,7 +17,7 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, Outcome, ProviderKind, counted};
+use crate::model::{JudgeConfig, Millis, Outcome, counted};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
@@ -106,8 +106,7 @@ pub async fn preview(
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
-    let paid =
-        |judge: &JudgeConfig| !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay);
+    let paid = |judge: &JudgeConfig| judge.provider.is_model();
     let past = if configs.iter().any(|judge| paid(judge)) {
         Experience::of(&prepared.store, &prepared.workspace)
     } else {
@@ -318,7 +317,7 @@ mod tests {
     use crate::model::Prices;
 
     fn judge() -> JudgeConfig {
-        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Openai);
         config.model = "m".into();
         config.max_output_tokens = Some(1000);
         config.prices = Some(Prices {

@@ -9,7 +9,7 @@ use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{CellName, CellPattern, Digest};
+use crate::model::{CellName, CellPattern, Digest, ProviderKind};
 use crate::provider::Body;
 use crate::workspace::{Env, Workspace};
 
@@ -135,6 +135,15 @@ fn prompted(
         .and_then(|judge| prepared.bench.seat(judge))
         .and_then(|seat| seat.engine.as_ref());
     let (Some(transcript), Some(engine)) = (&item.transcript, engine) else {
+        if let Some(judge) = key.judge
+            && let Some(spec) = prepared.header.judges.get(judge as usize)
+            && spec.config.provider == ProviderKind::Source
+        {
+            return Err(format!(
+                "the judge `{}` is sent no request: it gives the verdict that another tool recorded with the transcript",
+                spec.config.name
+            ));
+        }
         return Ok(None);
     };
     let ask = prepared

@@ -187,7 +187,8 @@ impl Names {
         names.remove(&cell);
     }
 
-    fn get(&self, cell: CellIx) -> Option<CellName> {
+    /// What a live cell is called.
+    pub(super) fn get(&self, cell: CellIx) -> Option<CellName> {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.get(&cell).cloned()
     }

@@ -38,7 +38,7 @@ pub(super) fn compile(
 ) -> Result<Compilation, RunError> {
     let mut problems = Vec::new();
     if let Some(name) = &options.judge
-        && !workspace.judges.contains_key(name)
+        && workspace.judge_named(name).is_none()
     {
         return Err(RunError::Usage(no_judge(name, workspace)));
     }
@@ -175,8 +175,8 @@ pub(super) fn judges_of<'w>(
     options: &RunOptions,
 ) -> Result<By<'w>, String> {
     let config = |name: &str| {
-        let judges = &workspace.judges;
-        judges.get(name).ok_or_else(|| no_judge(name, workspace))
+        let judge = workspace.judge_named(name);
+        judge.ok_or_else(|| no_judge(name, workspace))
     };
     if let Some(name) = &options.judge {
         return Ok(By {

@@ -83,8 +83,8 @@ async fn find_on(
     let workspace = &order.workspace;
     let mut found = Vec::new();
     for judge in workspace.judges.values() {
-        // Neither what only checks nor what plays a recording is a judge that can be asked something.
-        if !matches!(judge.provider, ProviderKind::Rules | ProviderKind::Replay) {
+        // Neither what only checks nor what gives recorded verdicts is a judge that can be asked something.
+        if judge.provider.is_model() {
             found.push(of_workspace(judge, env));
         }
     }

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::diag::yaml::{self, Doc, Problems};
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::model::{JudgeConfig, Label, Rule};
+use crate::model::{JudgeConfig, Rule};
 use crate::rubric::{Catalog, Eval, NamedPanel, Rubric};
 
 fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
@@ -91,6 +91,20 @@ pub(super) fn judges_of_rubrics(
     }
 }
 
+/// The judges that rubrics and evals name.
+pub(super) fn judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
+    let mut names = Vec::new();
+    for rubric in rubrics {
+        let own = named(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        names.extend(own.into_iter().map(|(name, _)| name));
+        for eval in &rubric.evals {
+            let own = named(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            names.extend(own.into_iter().map(|(name, _)| name));
+        }
+    }
+    names
+}
+
 /// The judges that a rubric or an eval at a pointer names, each with its place.
 fn named<'r>(
     judge: Option<&'r String>,
@@ -121,55 +135,5 @@ pub(super) fn duplicate_rubric(rubric: &Rubric, other: &Path) -> Diagnostic {
     match yaml::read(&rubric.source, &rubric.path) {
         Ok(doc) => problem.at(doc.span("/id"), &rubric.source),
         Err(_) => problem,
-    }
-}
-
-/// Labels for evals that no rubric has: worth knowing, since they count nowhere.
-pub(super) fn labels(
-    labels: &[(Label, Span)],
-    rubrics: &[Arc<Rubric>],
-    path: &Path,
-    text: &Arc<str>,
-) -> Vec<Diagnostic> {
-    let mut problems = Vec::new();
-    for (label, span) in labels {
-        let of_rubric: Vec<&Arc<Rubric>> = rubrics
-            .iter()
-            .filter(|rubric| label.rubric.as_ref().is_none_or(|id| *id == rubric.id))
-            .collect();
-        let message = if let (Some(id), true) = (&label.rubric, of_rubric.is_empty()) {
-            let known = rubrics.iter().map(|rubric| rubric.id.as_str());
-            with_nearest(
-                format!("a label for the rubric `{id}`, which is not here"),
-                id,
-                known,
-            )
-        } else {
-            let mut evals = of_rubric
-                .iter()
-                .flat_map(|rubric| &rubric.evals)
-                .map(|eval| eval.id.as_str());
-            if evals.clone().any(|id| id == label.eval) {
-                continue;
-            }
-            with_nearest(
-                format!("a label for the eval `{}`, which is not here", label.eval),
-                &label.eval,
-                &mut evals,
-            )
-        };
-        problems.push(Diagnostic::warning("label", path, message).at(span.clone(), text));
-    }
-    problems
-}
-
-fn with_nearest<'k>(
-    message: String,
-    written: &str,
-    known: impl IntoIterator<Item = &'k str>,
-) -> String {
-    match nearest(written, known) {
-        Some(near) => format!("{message}; did you mean `{near}`?"),
-        None => message,
     }
 }

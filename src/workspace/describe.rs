@@ -34,7 +34,14 @@ pub fn json_schema() -> Value {
                     {"type": "array", "items": {"type": "string", "minLength": 1}},
                 ],
             },
-            "labels": text("Human verdicts, one JSON object a line; never shown to a judge."),
+            "labels": {
+                "description": "Human verdicts: files or globs, labels.jsonl by default; never shown to a judge.",
+                "anyOf": [
+                    {"type": "null"},
+                    labels(),
+                    {"type": "array", "items": labels()},
+                ],
+            },
             "runs": text("Where runs are recorded; the data directory by default."),
             "frozen": text("Answer judges' tool calls from this run's evidence."),
             "allow_scripts": {
@@ -131,6 +138,8 @@ fn judge() -> Value {
             "context_window": {"type": "integer", "minimum": 1, "description": "Tokens of prompt and reply together; a table knows some models."},
             "transcript": {"enum": ["auto", "whole", "tools"], "default": "auto", "description": "How the transcript is shown: whole, or a summary and tools that read the rest."},
             "run": text("For replay: the run whose recorded traces answer."),
+            "of": text("For source: whose verdicts count (inspect, promptfoo, evalbench, arena, otel); anyone's by default."),
+            "scorer": text("For source: which of the verdicts answers; the one called as the eval, or the only one, by default."),
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
             "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
             "location": text("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
@@ -147,6 +156,8 @@ fn judge() -> Value {
             of(&judges::providers(|kind| !kind.is_model()), &none(judges::MODEL_KEYS)),
             of(&json!(["replay"]), &json!({"required": ["run"]})),
             of(&judges::providers(|kind| kind != ProviderKind::Replay), &none(&["run"])),
+            of(&judges::providers(|kind| kind != ProviderKind::Source), &none(judges::source::OWN)),
+            of(&json!(["source"]), &none(judges::source::NOT_TAKEN)),
             of(
                 &judges::providers(|kind| kind != ProviderKind::Vertex),
                 &none(&["project", "location", "credentials_file"]),
@@ -154,6 +165,24 @@ fn judge() -> Value {
             of(&judges::providers(ProviderKind::is_decisions), &nothing(judges::of_decisions())),
         ],
     })
+}
+
+/// A file of labels.
+fn labels() -> Value {
+    json!({"anyOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "properties": {
+                "path": text("A file or glob."),
+                "eval": text("What labels are about that name no eval."),
+                "rubric": text("Which rubric's, where they name none."),
+                "by": text("Who said so, where they do not say."),
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        },
+    ]})
 }
 
 /// What holds for judges of these providers.

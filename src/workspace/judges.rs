@@ -2,6 +2,7 @@
 
 mod decisions;
 mod more;
+pub(super) mod source;
 pub(super) mod tools;
 
 use std::cell::RefCell;
@@ -29,6 +30,7 @@ const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("gemini-decisions", ProviderKind::GeminiDecisions),
     ("rules", ProviderKind::Rules),
     ("replay", ProviderKind::Replay),
+    ("source", ProviderKind::Source),
 ];
 
 const VERDICTS: &[(&str, VerdictMode)] = &[
@@ -120,6 +122,7 @@ pub(super) fn read(
                 "the recorded traces hold what was sent",
             );
         }
+        Some(ProviderKind::Source) => source::read(&mut fields),
         _ => {
             model(&mut fields, &mut judge, provider, cx);
             decisions::settle(&mut fields, &mut judge);
@@ -139,6 +142,7 @@ pub(super) fn read(
         }
         Some(_) => {}
     }
+    source::settle(&mut fields, &mut judge, provider);
     more::reading(&mut fields, &judge, provider);
     fields.finish();
     judge
@@ -280,7 +284,10 @@ fn default_variable(provider: ProviderKind) -> Option<&'static str> {
             Some("OPENAI_API_KEY")
         }
         ProviderKind::Anthropic => Some("ANTHROPIC_API_KEY"),
-        ProviderKind::Vertex | ProviderKind::Rules | ProviderKind::Replay => None,
+        ProviderKind::Vertex
+        | ProviderKind::Rules
+        | ProviderKind::Replay
+        | ProviderKind::Source => None,
     }
 }
 

@@ -11,18 +11,15 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::{
     Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
-    judges, keys, labels, lint, paths, runs, scripts, tools,
+    judges, keys, labels, lint, paths, runs, scripts, sources, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors, masked};
-use crate::model::{JudgeConfig, Label, ProviderKind};
+use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::Maps;
-
-/// The largest labels file that is read, in bytes.
-const MAX_LABELS: u64 = 64 << 20;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
@@ -125,7 +122,7 @@ impl Loader<'_> {
         }
         self.problems.extend(tools.problems);
         *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
-        let labels_file = fields.text("labels");
+        let mut found = labels::read(&mut fields, doc, self.root, self.env, &problems);
         let runs = self.runs(&mut fields);
         let frozen = fields.text("frozen").map(|run| self.run_name(run));
         let judge = fields.text("judge");
@@ -135,23 +132,12 @@ impl Loader<'_> {
             .mapping("limits")
             .map_or_else(Limits::default, Limits::read);
         fields.finish();
+        sources::of(judge.iter(), &mut judges);
         if let Some(judge) = &judge {
             check::known_judge(judge, &judges, doc.span("/judge"), &problems);
         }
-        let labels_error = |why: String| {
-            problems.error(doc.span("/labels"), "io", why);
-        };
-        let labels_text = labels_file.and_then(|written| {
-            let path = paths::resolve(self.root, &written, self.env);
-            match files::read_text(&path, MAX_LABELS) {
-                Ok(text) => Some((path, text)),
-                Err(why) => {
-                    labels_error(format!("`{written}` {why}"));
-                    None
-                }
-            }
-        });
         let mut rubrics = self.rubrics(rubric_files, &problems, doc, &mut judges);
+        sources::of(check::judge_names(&rubrics), &mut judges);
         let scripts = scripts::settle(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
         for (path, text) in scripts.files {
@@ -167,8 +153,14 @@ impl Loader<'_> {
             let found = lint::of_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
             self.problems.extend(found);
         }
-        let labels =
-            labels_text.map_or_else(Vec::new, |(path, text)| self.labels(&path, text, &rubrics));
+        self.problems.append(&mut found.problems);
+        if !has_errors(&self.problems) {
+            let about = self.about(&found, &rubrics);
+            self.problems.extend(about);
+        }
+        for (path, text) in found.files {
+            self.keep(path, text);
+        }
         let demo = demo::is_demo(self.root);
         Workspace {
             root: self.root.to_owned(),
@@ -180,7 +172,9 @@ impl Loader<'_> {
             judges,
             tools: self.toolbox.take(),
             judge,
-            labels,
+            labels: found.labels,
+            label_places: found.places,
+            labels_file: found.file,
             runs,
             also_runs: demo.into_iter().collect(),
             frozen,
@@ -438,16 +432,14 @@ impl Loader<'_> {
         rubrics
     }
 
-    fn labels(&mut self, path: &Path, text: Arc<str>, rubrics: &[Arc<Rubric>]) -> Vec<Label> {
-        let shown = paths::shown(self.root, path);
-        let (labels, found) = labels::read(&text, &shown);
-        self.problems.extend(found);
-        if !has_errors(&self.problems) {
-            self.problems
-                .extend(check::labels(&labels, rubrics, &shown, &text));
-        }
-        self.files.push((shown, text));
-        labels.into_iter().map(|(label, _)| label).collect()
+    /// What is wrong with what labels are about.
+    fn about(&self, found: &labels::Read, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+        let text = |path: &Path| {
+            let mut files = found.files.iter();
+            let of = files.find(|(known, _)| *known == path);
+            of.map(|(_, text)| Arc::clone(text))
+        };
+        labels::of_rubrics(&found.labels, &found.places, rubrics, &text)
     }
 }
 

@@ -23,6 +23,7 @@ mod named;
 pub mod paths;
 mod runs;
 mod scripts;
+mod sources;
 mod tools;
 pub mod watch;
 
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::diag::Diagnostic;
-use crate::model::{Budgets, JudgeConfig, Label};
+use crate::model::{Budgets, JudgeConfig, Label, source_judge};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::Maps;
@@ -44,6 +45,7 @@ pub use evalbench::{Opened, model_configs};
 pub use google::{google_credentials, google_source};
 pub use init::init;
 pub use keys::resolve_key;
+pub use labels::{LabelPlace, strays};
 pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
@@ -99,6 +101,11 @@ pub struct Workspace {
     pub judge: Option<String>,
     /// Human verdicts.
     pub labels: Vec<Label>,
+    /// Where each of them stands.
+    pub label_places: Vec<LabelPlace>,
+    /// Where new ones are written: the first `.jsonl` file of `labels:`, else `labels.jsonl` beside dicta.yaml, which may
+    /// not be there yet.
+    pub labels_file: Option<PathBuf>,
     /// Where runs are recorded.
     pub runs: PathBuf,
     /// Further folders with runs to read (the demo's recordings).
@@ -116,6 +123,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// The judge of that name: a configured one, or the one of a tool whose verdicts transcripts may carry.
+    pub fn judge_named(&self, name: &str) -> Option<&JudgeConfig> {
+        self.judges.get(name).or_else(|| source_judge(name))
+    }
+
     /// The eval of that name in the rubric of that name, with its position.
     pub fn eval(&self, rubric: &str, eval: &str) -> Option<(&Arc<Rubric>, usize)> {
         let rubric = self.rubrics.iter().find(|known| known.id == rubric)?;

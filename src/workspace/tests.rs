@@ -12,6 +12,7 @@ mod docs;
 mod evalbench;
 mod forms;
 mod of_judges;
+mod of_labels;
 mod of_reading;
 mod of_schema;
 mod of_tools;
@@ -349,23 +350,13 @@ fn the_problems_of_all_files_come_at_once() {
 
 #[test]
 fn what_loads_with_reservations_is_a_warning() {
-    let folder = config(
-        "labels: l.jsonl\njudges:\n  j: {provider: openai, model: m, tools: [fetch_url], max_turns: 1}\n",
-    );
-    folder.write(
-        "l.jsonl",
-        "{\"transcript\":\"t\",\"eval\":\"a\",\"passed\":true}\n{\"transcript\":\"t\",\"eval\":\"aa\",\"passed\":true}\n{\"transcript\":\"t\",\"rubric\":\"s\",\"eval\":\"a\",\"passed\":true}\n",
-    );
+    let folder =
+        config("judges:\n  j: {provider: openai, model: m, tools: [fetch_url], max_turns: 1}\n");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     assert_eq!(
         lines(&workspace.warnings),
-        [
-            "dicta.yaml:5:55: max_turns: 1 is the verdict alone, so the tools are never called",
-            "l.jsonl:2:1: a label for the eval `aa`, which is not here; did you mean `a`?",
-            "l.jsonl:3:1: a label for the rubric `s`, which is not here; did you mean `r`?",
-        ]
+        ["dicta.yaml:4:55: max_turns: 1 is the verdict alone, so the tools are never called",]
     );
-    assert_eq!(workspace.labels.len(), 3);
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub use self::card::{Card, FamilyRow};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::event::{RunHeader, RunState};
 use crate::handlers::Registry;
-use crate::model::{CellIx, CellName, CellResult, RunId, Usage};
+use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, Usage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::workspace::{Env, Workspace, data_dir};
 
@@ -119,6 +119,14 @@ impl SelfTest {
         wanted: &Wanted,
     ) -> Result<Self, RunError> {
         let usage = RunError::Usage;
+        if let Some(judge) = workspace.judge_named(&wanted.judge)
+            && judge.provider == ProviderKind::Source
+        {
+            return Err(usage(format!(
+                "the judge `{}` gives verdicts that another tool recorded: it reads no answer, so that none could turn it",
+                wanted.judge
+            )));
+        }
         let bases = match &wanted.rubric {
             None => bases::built_in(registry),
             Some(name) => {

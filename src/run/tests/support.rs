@@ -58,6 +58,8 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         judges: IndexMap::from(judges),
         judge: Some("one".into()),
         labels: Vec::new(),
+        label_places: Vec::new(),
+        labels_file: None,
         runs: root.join("runs"),
         tools: std::sync::Arc::default(),
         also_runs: Vec::new(),

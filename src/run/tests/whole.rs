@@ -1,6 +1,7 @@
 //! Whole runs on disk, judged by `rules`: recorded, recalled, filtered by the board, taken up again.
 
 mod cached;
+mod sources;
 
 use std::fs;
 use std::path::{Path, PathBuf};

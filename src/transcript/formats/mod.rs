@@ -22,6 +22,8 @@ use super::reader::{Native, Reader};
 use super::sniff;
 use super::source::Source;
 
+pub use promptfoo_id::promptfoo_id;
+
 /// Makes the reader of a file that was recognised.
 pub(super) type Open = fn(&Source, &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError>;
 

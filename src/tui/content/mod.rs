@@ -25,8 +25,8 @@ use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
 use super::model::trace::{Shown, Wait};
 use super::model::{Model, Place};
 use super::widget::flow::{Block, Scroll, Source};
-use crate::event::Piece;
-use crate::model::{Blob, Outcome};
+use crate::event::{JudgeSpec, Piece};
+use crate::model::{Blob, Outcome, ProviderKind};
 use crate::theme::{Glyphs, Lang, Role};
 
 /// A pane's text. Cheap: made anew for every frame and key.
@@ -212,6 +212,15 @@ impl<'a> Ink<'a> {
 /// What stands in a pane that only a judge fills, where code decides; `None` where a judge does.
 fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>>> {
     let eval = ink.model.desk().cells.evals.get(shown.row.eval as usize)?;
+    if shown.judge().is_some_and(of_source) {
+        return Some(vec![
+            Block::new("nobody was asked: this verdict came with the transcript", Role::Muted),
+            rich([
+                ("5", Role::Key),
+                (" has it as its source recorded it", Role::Muted),
+            ]),
+        ]);
+    }
     (!eval.judged).then(|| {
         vec![
             rich([
@@ -224,6 +233,11 @@ fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>
             ]),
         ]
     })
+}
+
+/// Whether a judge gives what others recorded.
+fn of_source(judge: &JudgeSpec) -> bool {
+    judge.config.provider == ProviderKind::Source
 }
 
 /// What stands in a pane of the trace while no cell is focused.

@@ -180,7 +180,9 @@ fn decided<'a>(
     if let Some(error) = &result.error {
         out.push(Block::new(error.as_str(), Role::Error));
     }
-    if let Some(advice) = advice(result) {
+    // Asking again would find the same.
+    let told = shown.judge().is_some_and(super::of_source);
+    if let Some(advice) = advice(result).filter(|_| !told) {
         // `r` asks the eval's own judge.
         let key = if shown.is_aside() { "J asks" } else { "r asks" };
         out.push(Block::new(advice.replace("r asks", key), Role::Muted));

@@ -48,7 +48,7 @@ pub(super) fn reading(
             fields.error("tools", "tools", format!("{}: {message}", tool.name));
         }
     }
-    if provider == Some(ProviderKind::Rules) {
+    if matches!(provider, Some(ProviderKind::Rules | ProviderKind::Source)) {
         return;
     }
     let message = match (judge.max_turns, judge.tools.is_empty(), reads) {

@@ -23,8 +23,8 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>, judges: &[&JudgeConfig]) {
     let blind = |judge: &&&JudgeConfig| {
         let opens = judge.tools.iter().any(|tool| tool.name == FETCH);
-        // A recorded judge opened what it opened.
-        !opens && judge.provider != ProviderKind::Replay
+        // A recorded judge opened what it opened, and so did another tool's.
+        !opens && !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
     };
     let blind = judges.iter().filter(blind);
     let blind: Vec<String> = blind.map(|judge| format!("`{}`", judge.name)).collect();

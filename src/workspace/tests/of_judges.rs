@@ -38,6 +38,8 @@ fn a_judge_of_two_lines_has_every_default() {
         max_attempts: None,
         context_window: None,
         transcript: TranscriptMode::Auto,
+        of: None,
+        scorer: None,
     };
     assert_eq!(
         judges["g"],

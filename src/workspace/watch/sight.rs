@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::diag::yaml;
 use crate::model::Digest;
-use crate::workspace::{CONFIG, Env, files, globs, paths, tools};
+use crate::workspace::{CONFIG, Env, files, globs, labels, paths, tools};
 
 /// The largest file that is looked at, in bytes: that of labels.
 const MAX: u64 = 64 << 20;
@@ -44,9 +44,13 @@ impl Scope {
             let Ok(doc) = yaml::read(text, Path::new(CONFIG)) else {
                 continue;
             };
-            for written in texts(doc.value.get("labels")) {
-                scope.file(&paths::resolve(root, written, env));
+            for written in labels::watched(doc.value.get("labels")) {
+                let path = paths::resolve(root, written, env);
+                scope.glob(root, &path.to_string_lossy());
+                scope.file(&path);
             }
+            // Read where no other is named, and made by the first label.
+            scope.file(&root.join(labels::DEFAULT));
             if let Some(Value::Object(judges)) = doc.value.get("judges") {
                 for written in judges.values().filter_map(Value::as_str) {
                     scope.file(&paths::resolve(root, written, env));

@@ -25,6 +25,8 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         judges: judges.into_iter().map(|j| (j.name.clone(), j)).collect(),
         judge: Some("one".into()),
         labels: Vec::new(),
+        label_places: Vec::new(),
+        labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),
         also_runs: Vec::new(),

@@ -33,6 +33,8 @@ fn demo() -> Model {
         judges: indexmap::IndexMap::new(),
         judge: Some("quick".into()),
         labels: Vec::new(),
+        label_places: Vec::new(),
+        labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),
         also_runs: Vec::new(),

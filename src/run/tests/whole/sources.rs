@@ -1,0 +1,140 @@
+//! Verdicts that came with transcripts, as a judge beside one's own; and what no judge gets to see.
+
+use super::*;
+use crate::compare;
+use crate::model::{CellResult, Label};
+
+/// `t0` and `t1` as in [`Home::new`], with what another tool decided; `t2` without.
+fn home() -> Home {
+    let home = Home::new(&["hello", "no", "hello"]);
+    let path = home.dir.path().join("t.jsonl");
+    let text = fs::read_to_string(&path).expect("written");
+    let verdicts = [
+        r#","verdicts":[{"judge":"inspect","eval":"Greets","passed":false,"score":0.0,"value":"I","reasoning":"SECRET reasons"},{"judge":"inspect","eval":"f1","score":0.4,"value":0.4}]}"#,
+        r#","verdicts":[{"judge":"inspect","eval":"greets","error":"no grade was found"}]}"#,
+        "}",
+    ];
+    let lines = text.lines().zip(verdicts);
+    let lines = lines
+        .map(|(line, more)| line.strip_suffix('}').expect("an object").to_owned() + more + "\n");
+    fs::write(&path, lines.collect::<String>()).expect("written");
+    home
+}
+
+fn results(kinds: &[Kind]) -> Vec<&CellResult> {
+    let of = |kind: &'_ Kind| matches!(kind, Kind::CellFinished { .. });
+    let finished = kinds.iter().filter(|kind| of(kind));
+    let mut all: Vec<(_, &CellResult)> = finished
+        .filter_map(|kind| match kind {
+            Kind::CellFinished { cell, result } => Some((*cell, &**result)),
+            _ => None,
+        })
+        .collect();
+    all.sort_by_key(|(cell, _)| *cell);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+#[tokio::test]
+async fn what_a_source_decided_is_a_judge_to_compare_with() {
+    let home = home();
+    let (own, _, _) = home.run(home.workspace(), RunOptions::default()).await;
+    let by = |judge: &str| RunOptions {
+        judge: Some(judge.to_owned()),
+        where_: Some(Filter::parse("eval:greets").expect("parses")),
+        ..RunOptions::default()
+    };
+    // Nobody configured it: it is there because it is named.
+    let (theirs, kinds, totals) = home.run(home.workspace(), by("inspect")).await;
+    assert_eq!(
+        outcomes(&totals),
+        [(Outcome::Fail, 1), (Outcome::JudgeError, 2)]
+    );
+    let told = results(&kinds);
+    assert_eq!(
+        told[0].explanation,
+        "as recorded by inspect: I (Greets)\nSECRET reasons"
+    );
+    assert_eq!(
+        told[1].error.as_deref(),
+        Some("inspect's own grader `greets` failed: no grade was found")
+    );
+    assert_eq!(
+        told[2].error.as_deref(),
+        Some("this transcript came without verdicts of a source")
+    );
+    assert!(
+        told.iter()
+            .all(|result| result.cached.is_none() && !result.by_human)
+    );
+    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::Turn { .. })));
+
+    let state = |run: &RunId| {
+        let run = home.find(run);
+        (run.state().expect("readable"), run.blobs())
+    };
+    let ((old, old_blobs), (new, new_blobs)) = (state(&theirs), state(&own));
+    let found = compare::compare((&old, &*old_blobs), (&new, &*new_blobs));
+    let flips: Vec<String> = found
+        .flips
+        .iter()
+        .map(|flip| flip.name.to_string())
+        .collect();
+    assert_eq!(flips, ["t0/r/greets"]);
+    assert_eq!(found.changes.len(), 2, "errors that became verdicts");
+
+    // Asked again it is told again: it is no verdict of ours that a cache could hold.
+    let (_, again, _) = home.run(home.workspace(), by("inspect")).await;
+    assert!(results(&again).iter().all(|result| result.cached.is_none()));
+
+    let mut workspace = home.workspace();
+    let was = JudgeConfig {
+        scorer: Some("f1".to_owned()),
+        ..JudgeConfig::new("was", ProviderKind::Source)
+    };
+    workspace.judges.insert("was".into(), was);
+    let (_, kinds, _) = home.run(workspace, by("was")).await;
+    assert_eq!(
+        results(&kinds)[0].error.as_deref(),
+        Some(
+            "inspect recorded 0.4 for `f1` and says neither pass nor fail: give min_score, which decides"
+        )
+    );
+    let why = home.refused(home.workspace(), by("inspekt")).await;
+    assert!(why.contains("no judge is called `inspekt`"), "{why}");
+}
+
+#[tokio::test]
+async fn no_judge_sees_a_label_or_what_others_decided() {
+    let home = home();
+    let mut workspace = home.workspace();
+    workspace.labels = vec![Label {
+        transcript: "t0".to_owned(),
+        rubric: None,
+        eval: "greets".to_owned(),
+        passed: true,
+        score: None,
+        by: Some("HIDDEN person".to_owned()),
+        at: None,
+        note: Some("HIDDEN note".to_owned()),
+    }];
+    let (env, clock) = (home.env(), home.clock());
+    let registry = Registry::builtin();
+    let workspace = Arc::new(workspace);
+    let options = RunOptions::default();
+    let shown = prompts(&workspace, &registry, &env, &clock, &options, "t0/r/greets").await;
+    let shown = shown.expect("one prompt");
+    let text = shown[0].body.text();
+    assert!(text.contains("hello"), "{text}");
+    assert!(
+        !text.contains("SECRET") && !text.contains("HIDDEN"),
+        "{text}"
+    );
+
+    let by = RunOptions {
+        judge: Some("inspect".to_owned()),
+        ..RunOptions::default()
+    };
+    let none = prompts(&workspace, &registry, &env, &clock, &by, "t0/r/greets").await;
+    let why = none.expect_err("no request").to_string();
+    assert!(why.contains("is sent no request"), "{why}");
+}

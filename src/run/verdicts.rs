@@ -1,0 +1,339 @@
+//! The `source` judge: the verdict that another tool recorded on a transcript, given as that tool's word.
+//!
+//! Nobody is asked and nothing is decided by default. Which of a transcript's verdicts answers an eval is told by the
+//! judge's `scorer`, else by the eval's own id, else it is the only one there. A verdict passes or fails where its source
+//! says so, or where the eval's `min_score` or `max_score` decides from its score; else it is `unparsed`, and a grader that
+//! failed there is a `judge_error` here. Such results have no cache key: they are never another run's as ours.
+
+use std::sync::Arc;
+
+use super::replay::Names;
+use crate::clock::Fut;
+use crate::event::CallCx;
+use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams};
+use crate::model::{
+    Bounds, CellName, CellResult, JudgeConfig, Outcome, SourceVerdict, Stated, Usage, Verdict,
+};
+
+/// Verdicts named in a sentence at most.
+const NAMED: usize = 8;
+/// A value longer than this would hide the sentence it stands in, in characters.
+const QUOTED: usize = 200;
+
+/// The judge of one tool's verdicts, told what the cells of this run are called.
+pub(super) struct SourceJudge {
+    /// Whose verdicts count; anyone's without.
+    of: Option<String>,
+    scorer: Option<String>,
+    names: Arc<Names>,
+}
+
+impl SourceJudge {
+    /// As configured.
+    pub(super) fn new(config: &JudgeConfig, names: &Arc<Names>) -> Self {
+        Self {
+            of: config.of.clone(),
+            scorer: config.scorer.clone(),
+            names: Arc::clone(names),
+        }
+    }
+
+    fn answer(&self, name: &CellName, ask: &JudgeRequest) -> CellResult {
+        let failed = |why| CellResult::failed(Outcome::JudgeError, why);
+        if name.message.is_some() {
+            return failed(format!(
+                "{} judged the transcript as a whole, and this eval judges message by message",
+                self.who()
+            ));
+        }
+        match self.pick(&ask.transcript.verdicts, &name.eval) {
+            Ok(found) => decide(found, &ask.params),
+            Err(why) => failed(why),
+        }
+    }
+
+    fn who(&self) -> &str {
+        self.of.as_deref().unwrap_or("the source")
+    }
+
+    /// The verdict that answers an eval. The error says what is there.
+    fn pick<'v>(
+        &self,
+        verdicts: &'v [SourceVerdict],
+        eval: &str,
+    ) -> Result<&'v SourceVerdict, String> {
+        let ours =
+            |verdict: &&SourceVerdict| self.of.as_ref().is_none_or(|of| verdict.judge == *of);
+        let all: Vec<&SourceVerdict> = verdicts.iter().filter(ours).collect();
+        let wanted = self.scorer.as_deref().unwrap_or(eval);
+        let named = |same: &dyn Fn(&str) -> bool| -> Vec<&'v SourceVerdict> {
+            let found = all.iter().filter(|verdict| same(&verdict.eval));
+            found.copied().collect()
+        };
+        let mut found = named(&|eval| eval == wanted);
+        if found.is_empty() {
+            let wanted = folded(wanted);
+            found = named(&|eval| folded(eval) == wanted);
+        }
+        if found.is_empty() && self.scorer.is_none() && all.len() == 1 {
+            found.clone_from(&all);
+        }
+        let who = self.who();
+        match &found[..] {
+            [one] => Ok(one),
+            [] if all.is_empty() => Err(self.nothing(verdicts)),
+            [] => Err(format!(
+                "{who} recorded no verdict called `{wanted}` on this transcript; there is {}{}",
+                listed(&all),
+                match self.scorer {
+                    Some(_) => "",
+                    None => "; name one with `scorer:` of a judge with `provider: source`",
+                }
+            )),
+            many => Err(format!(
+                "{who} recorded {} verdicts called `{wanted}` on this transcript, and which of them counts would be a guess",
+                many.len()
+            )),
+        }
+    }
+
+    fn nothing(&self, verdicts: &[SourceVerdict]) -> String {
+        let mut judges: Vec<&str> = verdicts.iter().map(|v| v.judge.as_str()).collect();
+        judges.sort_unstable();
+        judges.dedup();
+        let who = self.who();
+        if judges.is_empty() {
+            return "this transcript came without verdicts of a source".to_owned();
+        }
+        format!(
+            "this transcript has no verdict of {who}; it has some of {}",
+            judges.join(", ")
+        )
+    }
+}
+
+impl JudgeProvider for SourceJudge {
+    fn judge<'a>(&'a self, ask: &'a JudgeRequest, _cx: &'a CallCx) -> Fut<'a, CellResult> {
+        Box::pin(async move {
+            match self.names.get(ask.cell) {
+                Some(name) => self.answer(&name, ask),
+                None => CellResult::failed(Outcome::JudgeError, "this cell has no name"),
+            }
+        })
+    }
+}
+
+/// What a source's verdict amounts to.
+fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
+    let SourceVerdict { judge, eval, .. } = found;
+    if let Some(error) = &found.error {
+        let why = format!("{judge}'s own grader `{eval}` failed: {error}");
+        return CellResult::failed(Outcome::JudgeError, why);
+    }
+    let bounds = Bounds {
+        min: params.min_score,
+        max: params.max_score,
+    };
+    let stated = Stated {
+        passed: found.passed,
+        score: found.score,
+        applicable: None,
+    };
+    let value = value(found);
+    let mut reasoning = format!("as recorded by {judge}: {value} ({eval})");
+    if let Some(why) = found.reasoning.as_deref().map(str::trim)
+        && !why.is_empty()
+    {
+        reasoning = format!("{reasoning}\n{why}");
+    }
+    let mut result = match bounds.decide(stated) {
+        Ok(outcome) => CellResult::new(outcome, reasoning.clone()),
+        Err(_) => CellResult::failed(
+            Outcome::Unparsed,
+            match found.score {
+                None if !bounds.is_empty() => format!(
+                    "{judge} recorded {value} for `{eval}`, which is no score that min_score or max_score could decide from"
+                ),
+                None => format!(
+                    "{judge} recorded {value} for `{eval}`, which says neither pass nor fail and is no score"
+                ),
+                Some(_) => format!(
+                    "{judge} recorded {value} for `{eval}` and says neither pass nor fail: give min_score, which decides"
+                ),
+            },
+        ),
+    };
+    if result.outcome.is_verdict() {
+        result.score = found.score;
+    }
+    result.verdict = Some(Box::new(Verdict {
+        passed: found.passed,
+        score: found.score,
+        reasoning,
+        ..Verdict::default()
+    }));
+    result.usage = Some(Usage::default());
+    result.cost_usd = Some(0.0);
+    result
+}
+
+/// The value as the source writes it, without the quotes of JSON; what it amounts to where it writes none.
+fn value(found: &SourceVerdict) -> String {
+    let text = match (&found.value, found.score, found.passed) {
+        (Some(value), ..) => {
+            serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
+        }
+        (None, Some(score), _) => score.to_string(),
+        (None, None, Some(passed)) => Outcome::of(passed).as_str().to_owned(),
+        (None, None, None) => "nothing".to_owned(),
+    };
+    match text.char_indices().nth(QUOTED) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+fn folded(name: &str) -> String {
+    let same = |c: char| if matches!(c, '-' | ' ') { '_' } else { c };
+    name.trim().to_lowercase().chars().map(same).collect()
+}
+
+/// The verdicts that are there, by name.
+fn listed(all: &[&SourceVerdict]) -> String {
+    let mut names: Vec<String> = all.iter().map(|v| format!("`{}`", v.eval)).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let names = names.join(", ");
+    match more {
+        0 => names,
+        n => format!("{names} and {n} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RawJson;
+
+    fn verdict(eval: &str) -> SourceVerdict {
+        SourceVerdict {
+            judge: "inspect".to_owned(),
+            eval: eval.to_owned(),
+            passed: Some(true),
+            score: Some(1.0),
+            value: RawJson::parse("\"C\"").ok(),
+            reasoning: Some("it matches".to_owned()),
+            error: None,
+        }
+    }
+
+    fn judge(of: Option<&str>, scorer: Option<&str>) -> SourceJudge {
+        SourceJudge {
+            of: of.map(str::to_owned),
+            scorer: scorer.map(str::to_owned),
+            names: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_found_by_scorer_by_name_or_because_it_is_the_only_one() {
+        let pick = |judge: &SourceJudge, there: &[&str], eval: &str| {
+            let all: Vec<SourceVerdict> = there.iter().map(|name| verdict(name)).collect();
+            judge.pick(&all, eval).map(|found| found.eval.clone())
+        };
+        let any = judge(Some("inspect"), None);
+        assert_eq!(
+            pick(&any, &["match", "Model Graded-QA"], "model_graded_qa"),
+            Ok("Model Graded-QA".to_owned())
+        );
+        assert_eq!(pick(&any, &["match"], "grounded"), Ok("match".to_owned()));
+        assert_eq!(
+            pick(&any, &["match", "f1"], "grounded"),
+            Err("inspect recorded no verdict called `grounded` on this transcript; there is `match`, `f1`; name one with `scorer:` of a judge with `provider: source`".to_owned())
+        );
+        assert_eq!(
+            pick(&any, &["match", "match"], "match"),
+            Err("inspect recorded 2 verdicts called `match` on this transcript, and which of them counts would be a guess".to_owned())
+        );
+        let one = judge(None, Some("f1"));
+        assert_eq!(pick(&one, &["match", "f1"], "match"), Ok("f1".to_owned()));
+        assert_eq!(
+            pick(&one, &["match"], "match"),
+            Err(
+                "the source recorded no verdict called `f1` on this transcript; there is `match`"
+                    .to_owned()
+            )
+        );
+        let other = judge(Some("promptfoo"), None);
+        assert_eq!(
+            pick(&other, &["match"], "match"),
+            Err("this transcript has no verdict of promptfoo; it has some of inspect".to_owned())
+        );
+        assert_eq!(
+            pick(&any, &[], "match"),
+            Err("this transcript came without verdicts of a source".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_the_source_says_decides_and_nothing_passes_by_default() {
+        let plain = JudgedParams::default();
+        let bound = JudgedParams {
+            min_score: Some(0.7),
+            ..JudgedParams::default()
+        };
+        let found = decide(&verdict("match"), &plain);
+        assert_eq!(found.outcome, Outcome::Pass);
+        assert_eq!(
+            found.explanation,
+            "as recorded by inspect: C (match)\nit matches"
+        );
+        assert!(!found.by_human && found.cached.is_none());
+
+        let scored = SourceVerdict {
+            passed: None,
+            score: Some(0.5),
+            value: RawJson::parse("0.5").ok(),
+            ..verdict("f1")
+        };
+        let open = decide(&scored, &plain);
+        assert_eq!(open.outcome, Outcome::Unparsed);
+        assert_eq!(
+            open.error.as_deref(),
+            Some(
+                "inspect recorded 0.5 for `f1` and says neither pass nor fail: give min_score, which decides"
+            )
+        );
+        assert_eq!(decide(&scored, &bound).outcome, Outcome::Fail);
+        // min_score decides over what the source says.
+        let low = SourceVerdict {
+            score: Some(0.5),
+            ..verdict("f1")
+        };
+        assert_eq!(decide(&low, &bound).outcome, Outcome::Fail);
+
+        let broken = SourceVerdict {
+            passed: None,
+            score: None,
+            value: None,
+            error: Some("no grade found".to_owned()),
+            ..verdict("qa")
+        };
+        let broken = decide(&broken, &plain);
+        assert_eq!(broken.outcome, Outcome::JudgeError);
+        assert_eq!(
+            broken.error.as_deref(),
+            Some("inspect's own grader `qa` failed: no grade found")
+        );
+        let words = SourceVerdict {
+            passed: None,
+            score: None,
+            value: RawJson::parse(r#"{"a":1}"#).ok(),
+            ..verdict("dict")
+        };
+        let words = decide(&words, &bound);
+        assert_eq!(words.outcome, Outcome::Unparsed);
+        assert!(words.error.is_some_and(|why| why.contains(r#"{"a":1}"#)));
+    }
+}

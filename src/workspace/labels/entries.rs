@@ -1,0 +1,112 @@
+//! What `labels:` holds: a file, `{ path, eval, rubric, by }`, or a list of both.
+
+use serde_json::Value;
+
+use crate::diag::yaml::{Fields, describe};
+
+/// One of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Entry {
+    /// A file or a glob, as written.
+    pub(super) path: String,
+    /// What labels of the file are about that name no eval.
+    pub(super) eval: Option<String>,
+    /// Which rubric's, where they name none.
+    pub(super) rubric: Option<String>,
+    /// Who said so, where they do not say.
+    pub(super) by: Option<String>,
+}
+
+const KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
+
+/// The entries, each with the pointer to it.
+pub(super) fn read(fields: &mut Fields<'_>) -> Vec<(String, Entry)> {
+    let one = |at: &str, value: &Value, fields: &Fields<'_>| -> Option<(String, Entry)> {
+        let entry = entry(at, value, fields)?;
+        Some((fields.pointer(at), entry))
+    };
+    match fields.value("labels") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) => {
+            let items = items.iter().enumerate();
+            let read = items.filter_map(|(nth, item)| {
+                let at = format!("labels/{nth}");
+                let (_, entry) = one(&at, item, fields)?;
+                Some((format!("/{at}"), entry))
+            });
+            read.collect()
+        }
+        Some(value) => {
+            let found = one("labels", value, fields);
+            found
+                .map(|(_, entry)| ("/labels".to_owned(), entry))
+                .into_iter()
+                .collect()
+        }
+    }
+}
+
+fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
+    match value {
+        Value::String(path) if path.trim().is_empty() => {
+            fields.error_at(at, "empty", "labels must not be empty");
+            None
+        }
+        Value::String(path) => Some(Entry {
+            path: path.clone(),
+            ..Entry::default()
+        }),
+        Value::Object(map) => {
+            for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+                let near = crate::diag::nearest(key, KEYS);
+                let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+                let inside = format!("{at}/{}", crate::model::pointer_step(key));
+                fields.error_at(&inside, "unknown-key", format!("unknown key `{key}`{near}"));
+            }
+            let text = |key: &str| match map.get(key) {
+                None | Some(Value::Null) => None,
+                Some(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
+                Some(other) => {
+                    let message = format!("{key} must be text (got {})", describe(other));
+                    fields.error_at(&format!("{at}/{key}"), "type", message);
+                    None
+                }
+            };
+            let entry = Entry {
+                path: text("path").unwrap_or_default(),
+                eval: text("eval"),
+                rubric: text("rubric"),
+                by: text("by"),
+            };
+            if entry.path.is_empty() {
+                if !map.contains_key("path") {
+                    fields.error_at(at, "missing", "a file of labels needs its `path`");
+                }
+                return None;
+            }
+            Some(entry)
+        }
+        other => {
+            let message = format!(
+                "labels holds files as text, or {{ path, eval, rubric, by }} (got {})",
+                describe(other)
+            );
+            fields.error_at(at, "type", message);
+            None
+        }
+    }
+}
+
+/// The files and globs that a value of `labels:` names, however broken the rest is.
+pub(in crate::workspace) fn watched(value: Option<&Value>) -> Vec<&str> {
+    fn path(value: &Value) -> Option<&str> {
+        value
+            .as_str()
+            .or_else(|| value.get("path").and_then(Value::as_str))
+    }
+    match value {
+        Some(Value::Array(items)) => items.iter().filter_map(path).collect(),
+        Some(one) => path(one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}

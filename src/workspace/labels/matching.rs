@@ -1,0 +1,162 @@
+//! What labels are about: an eval that is here, one verdict a transcript, and a transcript that is here. One that matches
+//! nothing would count nowhere and look as if it did, so it is an error, with the name that was likely meant.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::LabelPlace;
+use crate::diag::{Diagnostic, Span, nearest};
+use crate::model::{Label, visible};
+use crate::rubric::{Rubric, Trigger};
+use crate::workspace::Workspace;
+
+/// Problems of a kind that are told one by one; a wrong column of a table has one for each row.
+const TOLD: usize = 20;
+
+/// Labels against the rubrics: what names no eval of theirs, and what contradicts itself.
+pub(in crate::workspace) fn of_rubrics(
+    labels: &[Label],
+    places: &[LabelPlace],
+    rubrics: &[Arc<Rubric>],
+    texts: &dyn Fn(&Path) -> Option<Arc<str>>,
+) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
+    let mut first: HashMap<(&str, Option<&str>, &str), (bool, &LabelPlace)> = HashMap::new();
+    // Most labels are about few evals: what is said of one of them is worked out once.
+    let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
+    for (label, place) in labels.iter().zip(places) {
+        let about = (label.rubric.as_deref(), label.eval.as_str());
+        let wrong = known
+            .entry(about)
+            .or_insert_with(|| unknown(about, rubrics));
+        if let Some(message) = wrong {
+            errors.push(at(
+                Diagnostic::error("label", &*place.0, message.as_str()),
+                &place.1,
+                texts(&place.0),
+            ));
+            continue;
+        }
+        let of = (
+            label.transcript.as_str(),
+            label.rubric.as_deref(),
+            label.eval.as_str(),
+        );
+        if let Some((passed, before)) = first.insert(of, (label.passed, place))
+            && passed != label.passed
+        {
+            let message = format!(
+                "this label of `{}` on `{}` contradicts the one in {}:{}; the last one counts",
+                label.eval,
+                label.transcript,
+                visible(&before.0.display().to_string(), false),
+                before.1.line
+            );
+            warnings.push(at(
+                Diagnostic::warning("label", &*place.0, message),
+                &place.1,
+                texts(&place.0),
+            ));
+        }
+    }
+    cap(&mut errors, "more labels like these match nothing");
+    cap(&mut warnings, "more labels contradict earlier ones");
+    errors.append(&mut warnings);
+    errors
+}
+
+fn at(problem: Diagnostic, span: &Span, text: Option<Arc<str>>) -> Diagnostic {
+    Diagnostic {
+        span: Some(span.clone()),
+        source: text,
+        ..problem
+    }
+}
+
+fn cap(problems: &mut Vec<Diagnostic>, what: &str) {
+    let more = problems.len().saturating_sub(TOLD);
+    if more == 0 {
+        return;
+    }
+    let last = problems[TOLD].clone();
+    problems.truncate(TOLD);
+    problems.push(Diagnostic {
+        message: format!("… and {more} {what}"),
+        ..last
+    });
+}
+
+/// Why no decision could have the label; `None` if one could.
+fn unknown((rubric, eval): (Option<&str>, &str), rubrics: &[Arc<Rubric>]) -> Option<String> {
+    let of_rubric: Vec<&Arc<Rubric>> = rubrics
+        .iter()
+        .filter(|known| rubric.is_none_or(|id| id == known.id))
+        .collect();
+    if let (Some(id), true) = (rubric, of_rubric.is_empty()) {
+        let known = rubrics.iter().map(|rubric| rubric.id.as_str());
+        let message = format!("a label for the rubric `{id}`, which is not here");
+        return Some(with_nearest(message, id, known));
+    }
+    let evals = || of_rubric.iter().flat_map(|rubric| &rubric.evals);
+    let mut named = evals().filter(|known| known.id == eval).peekable();
+    if named.peek().is_none() {
+        let message = format!("a label for the eval `{eval}`, which is not here");
+        let ids = evals().map(|eval| eval.id.as_str());
+        return Some(with_nearest(message, eval, ids));
+    }
+    let per_message =
+        |trigger: Trigger| matches!(trigger, Trigger::EveryTurn | Trigger::SampleTurns);
+    named.all(|eval| per_message(eval.trigger)).then(|| {
+        format!(
+            "the eval `{eval}` judges message by message, and a label is about a whole transcript: it cannot be labelled yet"
+        )
+    })
+}
+
+/// Labels of transcripts that are not here: an error each, at its place. `ids`: those of all transcripts, made unique as a
+/// run makes them.
+pub fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
+    let mut told: HashSet<&str> = HashSet::new();
+    let mut problems = Vec::new();
+    for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
+        if ids.contains(&label.transcript) || !told.insert(&label.transcript) {
+            continue;
+        }
+        // A name is looked for only as long as it is shown.
+        let near = if problems.len() < TOLD {
+            nearest(&label.transcript, ids.iter().map(String::as_str))
+        } else {
+            None
+        };
+        let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+        let message = format!(
+            "a label for the transcript `{}`, which is not here{near}",
+            label.transcript
+        );
+        let text = || {
+            let mut files = workspace.files.iter();
+            let found = files.find(|(path, _)| **path == *place.0);
+            found.map(|(_, text)| Arc::clone(text))
+        };
+        let problem = Diagnostic::error("label", &*place.0, message);
+        problems.push(at(problem, &place.1, text()));
+    }
+    cap(
+        &mut problems,
+        "more labels are for transcripts that are not here",
+    );
+    problems
+}
+
+fn with_nearest<'k>(
+    message: String,
+    written: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> String {
+    match nearest(written, known) {
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => message,
+    }
+}

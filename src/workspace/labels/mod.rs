@@ -1,0 +1,175 @@
+//! `labels:` of dicta.yaml: what people said, from files of whatever form they have it in.
+//!
+//! Owns which files are read, what form each is in (told by its content), and what a label may be about. A file that
+//! cannot be read as labels, and a label that matches nothing, are errors with their place. Refuses to write: who labels
+//! on the screen writes [`super::Workspace::labels_file`].
+
+mod entries;
+mod lines;
+mod matching;
+mod promptfoo;
+mod scout;
+mod sheet;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::entries::Entry;
+use self::sheet::Sheet;
+use super::{Env, files, globs, paths};
+use crate::diag::yaml::{Doc, Fields, Problems};
+use crate::diag::{Diagnostic, Span};
+use crate::model::Label;
+
+pub(super) use entries::watched;
+pub(super) use matching::of_rubrics;
+pub use matching::strays;
+
+/// The largest labels file that is read, in bytes.
+const MAX_LABELS: u64 = 64 << 20;
+/// Where labels are looked for and written to, beside dicta.yaml, when nothing else is said.
+pub(super) const DEFAULT: &str = "labels.jsonl";
+
+/// Where a label stands: its file, as a person would name it, and the place in it.
+pub type LabelPlace = (Arc<Path>, Span);
+
+/// All that was read.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) labels: Vec<Label>,
+    /// Where each of them stands.
+    pub(super) places: Vec<LabelPlace>,
+    /// Of files and labels, not of dicta.yaml.
+    pub(super) problems: Vec<Diagnostic>,
+    /// Files of our own form, as they are named, with their text.
+    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    /// Where new labels go.
+    pub(super) file: Option<PathBuf>,
+}
+
+/// What form a file is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `labels.jsonl`.
+    Lines,
+    /// CSV or TSV, of ours or of Inspect Scout.
+    Table,
+    /// promptfoo's results.
+    Promptfoo,
+    /// Inspect Scout's validation cases as YAML, JSON or JSON lines.
+    Scout,
+}
+
+/// Reads what `labels:` names, and `labels.jsonl` beside dicta.yaml where no other file of that form is named.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    doc: &Doc,
+    root: &Path,
+    env: &Env,
+    problems: &Problems,
+) -> Read {
+    let mut found = Read::default();
+    for (at, entry) in entries::read(fields) {
+        let written = paths::resolve(root, &entry.path, env);
+        let files = globs::expand(root, &written.to_string_lossy());
+        match files {
+            Ok(files) => {
+                for file in files.files {
+                    if let Err(why) = found.file(root, &file, &entry) {
+                        let shown = paths::shown(root, &file);
+                        let message = format!("`{}` {why}", shown.display());
+                        problems.error(doc.span(&at), "io", message);
+                    }
+                }
+            }
+            // As written: the path may have been spelled out.
+            Err(why) => {
+                let why = why.replace(&*written.to_string_lossy(), &entry.path);
+                problems.error(doc.span(&at), "io", why);
+            }
+        }
+    }
+    if found.file.is_none() {
+        let path = root.join(DEFAULT);
+        if path.is_file()
+            && let Err(why) = found.file(root, &path, &Entry::default())
+        {
+            let problem = Diagnostic::error("io", DEFAULT, format!("the file {why}"));
+            found.problems.push(problem);
+        }
+        found.file = Some(path);
+    }
+    found
+}
+
+impl Read {
+    /// One more file. The error is a sentence without its path.
+    fn file(&mut self, root: &Path, path: &Path, entry: &Entry) -> Result<(), String> {
+        let text = files::read_text(path, MAX_LABELS)?;
+        let shown = paths::shown(root, path);
+        let form = form(path, &text);
+        let mut sheet = Sheet::new(&text, &shown, entry);
+        match form {
+            Form::Lines => lines::read(&mut sheet),
+            Form::Table => table::read(&mut sheet),
+            Form::Promptfoo => promptfoo::read(&mut sheet),
+            Form::Scout => scout::read(&mut sheet),
+        }
+        let (labels, problems) = sheet.finish();
+        self.problems.extend(problems);
+        let of: Arc<Path> = Arc::from(&*shown);
+        for (label, span) in labels {
+            self.labels.push(label);
+            self.places.push((Arc::clone(&of), span));
+        }
+        if form == Form::Lines {
+            let jsonl = path.extension().is_some_and(|ending| ending == "jsonl");
+            if jsonl && self.file.is_none() {
+                self.file = Some(path.to_owned());
+            }
+            self.files.push((shown, text));
+        }
+        Ok(())
+    }
+}
+
+/// The form by what the file holds; its ending only tells YAML from a table.
+fn form(path: &Path, text: &str) -> Form {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let first = text.lines().next().unwrap_or_default();
+    if text.starts_with('{') {
+        let line: Option<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(first).ok();
+        let has = |key: &str| line.as_ref().is_some_and(|line| line.contains_key(key));
+        if has("transcript") {
+            return Form::Lines;
+        }
+        // A whole document over lines, or one on its first line.
+        let document = line.is_none() && text.len() > first.len();
+        if has("gradingResult") || has("promptIdx") || has("results") {
+            return Form::Promptfoo;
+        }
+        if document && promptfoo::is_document(text) {
+            return Form::Promptfoo;
+        }
+        if has("id") && !has("eval") {
+            return Form::Scout;
+        }
+        return Form::Lines;
+    }
+    if text.starts_with('[') {
+        return Form::Scout;
+    }
+    match ending {
+        Some("yaml" | "yml") => Form::Scout,
+        Some("jsonl" | "ndjson") => Form::Lines,
+        _ if text.is_empty() => Form::Lines,
+        _ => Form::Table,
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! The marks people set in promptfoo's viewer: a component of type `human` in a result's grading. Its transcript is called
+//! as promptfoo's reader calls it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::sheet::{Sheet, label};
+use crate::diag::Span;
+use crate::transcript::promptfoo_id;
+
+#[derive(Deserialize)]
+struct Document<'d> {
+    #[serde(rename = "evalId", default)]
+    eval_id: Option<String>,
+    #[serde(borrow)]
+    results: &'d RawValue,
+}
+
+#[derive(Deserialize)]
+struct Results<'d> {
+    #[serde(borrow)]
+    results: Vec<&'d RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    test_idx: u64,
+    #[serde(default)]
+    prompt_idx: u64,
+    #[serde(default)]
+    grading_result: Option<Grading>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Grading {
+    #[serde(default)]
+    component_results: Option<Vec<Component>>,
+    #[serde(default)]
+    comment: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    #[serde(default)]
+    pass: Option<bool>,
+    #[serde(default)]
+    score: Option<f64>,
+    #[serde(default)]
+    comment: Option<String>,
+    #[serde(default)]
+    assertion: Option<Assertion>,
+}
+
+#[derive(Deserialize)]
+struct Assertion {
+    #[serde(default)]
+    r#type: Option<String>,
+    #[serde(default)]
+    metric: Option<String>,
+}
+
+/// Whether a text over several lines is a document of results.
+pub(super) fn is_document(text: &str) -> bool {
+    serde_json::from_str::<Document<'_>>(text.trim_start_matches('\u{feff}')).is_ok()
+}
+
+/// Reads a document of results, or a result a line.
+pub(super) fn read(sheet: &mut Sheet<'_>) {
+    let text = Arc::clone(sheet.text);
+    let bare = text.trim_start_matches('\u{feff}');
+    let skip = text.len() - bare.len();
+    let mut marks = 0;
+    if let Ok(document) = serde_json::from_str::<Document<'_>>(bare) {
+        let own = document.results.get();
+        let results = if own.trim_start().starts_with('[') {
+            serde_json::from_str::<Vec<&RawValue>>(own)
+        } else {
+            serde_json::from_str::<Results<'_>>(own).map(|inner| inner.results)
+        };
+        let results = match results {
+            Ok(results) => results,
+            Err(error) => {
+                return sheet.error(sheet.line(1, 0), format!("no promptfoo results: {error}"));
+            }
+        };
+        let eval = document.eval_id.unwrap_or_else(|| sheet.stem());
+        let (mut line, mut counted) = (1, 0);
+        for result in results {
+            let start = result.get().as_ptr() as usize - bare.as_ptr() as usize;
+            line += bare[counted..start].matches('\n').count() as u64;
+            counted = start;
+            let span = sheet.line(line, skip + start);
+            marks += one(sheet, result.get(), &eval, &span);
+        }
+    } else {
+        let eval = sheet.stem();
+        let mut start = skip;
+        for (line, number) in bare.split_inclusive('\n').zip(1..) {
+            let span = sheet.line(number, start);
+            start += line.len();
+            if !line.trim().is_empty() {
+                marks += one(sheet, line.trim(), &eval, &span);
+            }
+        }
+    }
+    if marks == 0 {
+        let message = "these promptfoo results hold no marks of people: rate some in its viewer and export again";
+        sheet.warning(sheet.line(1, 0), message);
+    }
+}
+
+/// A result; how many marks it has.
+fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &Span) -> u64 {
+    let result: Outcome = match serde_json::from_str(json) {
+        Ok(result) => result,
+        Err(error) => {
+            sheet.error(span.clone(), format!("no promptfoo result: {error}"));
+            return 0;
+        }
+    };
+    let Some(grading) = result.grading_result else {
+        return 0;
+    };
+    let transcript = promptfoo_id(
+        result.id.as_deref(),
+        eval_id,
+        result.test_idx,
+        result.prompt_idx,
+    );
+    let mut marks = 0;
+    for component in grading.component_results.into_iter().flatten() {
+        let Some(assertion) = component.assertion else {
+            continue;
+        };
+        if assertion.r#type.as_deref() != Some("human") {
+            continue;
+        }
+        marks += 1;
+        let Some(passed) = component.pass else {
+            let message = format!("the mark on `{transcript}` says neither pass nor fail");
+            sheet.error(span.clone(), message);
+            continue;
+        };
+        let Some(eval) = assertion.metric.or_else(|| sheet.entry.eval.clone()) else {
+            sheet.error(
+                span.clone(),
+                "promptfoo's marks are about a whole result: say in dicta.yaml which eval they stand for, `labels: { path: …, eval: … }`",
+            );
+            return marks;
+        };
+        let mut found = label(&transcript, &eval, passed);
+        found.score = component.score.filter(|score| (0.0..=1.0).contains(score));
+        found.note = component.comment.or_else(|| grading.comment.clone());
+        sheet.push(found, span.clone());
+    }
+    marks
+}

@@ -1,0 +1,199 @@
+//! Inspect Scout's validation cases: `id` and `target` (or `target_x`, `label_x` for several), as CSV, YAML, JSON or JSON
+//! lines. A target that says true is a pass of the eval called as its field, or as dicta.yaml says.
+//!
+//! Scout compares its targets by predicates with values of any kind; only equality with true or false is a label. The rest
+//! is an error, never a guess.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::sheet::{Sheet, label, no_verdict, verdict, verdict_of};
+use super::table::{Row, fits};
+use crate::diag::{Span, yaml};
+
+/// What is neither a target nor a label.
+const ASIDE: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
+
+/// Whether the first line of a table without a header is a case: an id and a verdict.
+pub(super) fn is_headerless(cells: &[String]) -> bool {
+    matches!(cells, [_, target] if verdict(target).is_some())
+}
+
+/// Reads a table with a header, or one of cases alone.
+pub(super) fn table(sheet: &mut Sheet<'_>, names: Vec<String>, header: Span, mut rows: Vec<Row>) {
+    let names = if names.iter().any(|name| name == "id") {
+        names
+    } else {
+        rows.insert(
+            0,
+            Row {
+                cells: names,
+                span: header.clone(),
+            },
+        );
+        vec!["id".to_owned(), "target".to_owned()]
+    };
+    let (mut some, mut single) = (false, false);
+    for name in &names {
+        match eval_of(name) {
+            Some(own) => {
+                some = true;
+                single |= own.is_empty();
+            }
+            None if ASIDE.contains(&name.as_str()) => {}
+            None => sheet.warning(header.clone(), format!("the column `{name}` is not read")),
+        }
+    }
+    if !some {
+        return sheet.error(
+            header,
+            "no column is called `target`, `target_…` or `label_…`",
+        );
+    }
+    if single && sheet.entry.eval.is_none() {
+        return needs_eval(sheet, header);
+    }
+    for row in rows {
+        if !fits(sheet, &row, names.len()) {
+            continue;
+        }
+        let cells = names.iter().zip(&row.cells);
+        let case = cells
+            .filter(|(_, cell)| !cell.trim().is_empty())
+            .map(|(name, cell)| (name.clone(), Value::from(cell.trim())));
+        one(sheet, &case.collect(), &row.span);
+    }
+}
+
+/// Reads YAML, JSON or JSON lines.
+pub(super) fn read(sheet: &mut Sheet<'_>) {
+    let text = Arc::clone(sheet.text);
+    let bare = text.trim_start_matches('\u{feff}');
+    if bare.trim_start().starts_with('{') {
+        let mut start = text.len() - bare.len();
+        for (line, number) in bare.split_inclusive('\n').zip(1..) {
+            let span = sheet.line(number, start);
+            start += line.len();
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str::<Value>(line.trim()) {
+                Ok(case) => cases(sheet, &case, &|_| span.clone(), ""),
+                Err(error) => sheet.error(span.clone(), format!("no case: {error}")),
+            }
+        }
+        return;
+    }
+    match yaml::read(&text, sheet.path) {
+        Ok(doc) => cases(sheet, &doc.value, &|at| doc.span(at), ""),
+        Err(problems) => problems.into_iter().for_each(|problem| sheet.told(problem)),
+    }
+}
+
+/// A list of cases, a case, or a `split` with cases in it.
+fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> Span, at: &str) {
+    match value {
+        Value::Array(items) => {
+            for (nth, item) in items.iter().enumerate() {
+                cases(sheet, item, place, &format!("{at}/{nth}"));
+            }
+        }
+        Value::Object(map) if map.contains_key("cases") => {
+            cases(sheet, &map["cases"], place, &format!("{at}/cases"));
+        }
+        Value::Object(map) => one(sheet, map, &place(&format!("{at}/id"))),
+        other => {
+            let message = format!(
+                "a case has an `id` and a `target` (got {})",
+                yaml::describe(other)
+            );
+            sheet.error(place(at), message);
+        }
+    }
+}
+
+fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &Span) {
+    let id = match case.get("id") {
+        Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
+            return sheet.error(
+                span.clone(),
+                format!("a case of several transcripts ({id}) is no label of one"),
+            );
+        }
+        Some(Value::String(id)) if !id.is_empty() => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        Some(ids @ Value::Array(_)) => {
+            return sheet.error(
+                span.clone(),
+                format!("a case of several transcripts ({ids}) is no label of one"),
+            );
+        }
+        _ => return sheet.error(span.clone(), "this case names no transcript (`id`)"),
+    };
+    match case.get("predicate") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(word)) if word == "eq" => {}
+        Some(other) => {
+            let message =
+                format!("a target that is compared by {other} says neither pass nor fail");
+            return sheet.error(span.clone(), message);
+        }
+    }
+    let mut targets: Vec<(String, &Value)> = Vec::new();
+    for (key, value) in case {
+        let Some(eval) = eval_of(key) else { continue };
+        match value {
+            Value::Object(fields) if eval.is_empty() => {
+                targets.extend(fields.iter().map(|(name, value)| (name.clone(), value)));
+            }
+            value => targets.push((eval.to_owned(), value)),
+        }
+    }
+    if targets.is_empty() {
+        return sheet.blank(span.clone());
+    }
+    for (own, value) in targets {
+        if value.is_null() {
+            sheet.blank(span.clone());
+            continue;
+        }
+        let what = if own.is_empty() {
+            "target"
+        } else {
+            own.as_str()
+        };
+        let Some(passed) = verdict_of(value) else {
+            sheet.error(span.clone(), no_verdict(what, &value.to_string()));
+            continue;
+        };
+        let eval = if own.is_empty() {
+            sheet.entry.eval.clone()
+        } else {
+            Some(own)
+        };
+        match eval {
+            Some(eval) => sheet.push(label(&id, &eval, passed), span.clone()),
+            None => return needs_eval(sheet, span.clone()),
+        }
+    }
+}
+
+fn needs_eval(sheet: &mut Sheet<'_>, span: Span) {
+    sheet.error(
+        span,
+        "a target names no eval: say in dicta.yaml which it is, `labels: { path: …, eval: … }`",
+    );
+}
+
+/// The eval that a column or key is about; empty where it does not say.
+fn eval_of(key: &str) -> Option<&str> {
+    if matches!(key, "target" | "labels") {
+        return Some("");
+    }
+    let prefixes = ["target_", "target.", "label_", "label."];
+    let name = prefixes
+        .iter()
+        .find_map(|prefix| key.strip_prefix(prefix))?;
+    (!name.is_empty()).then_some(name)
+}

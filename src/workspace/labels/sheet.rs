@@ -1,0 +1,134 @@
+//! A file of labels while it is read: what was found in it, and what dicta.yaml says of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::entries::Entry;
+use crate::diag::{Diagnostic, Span};
+use crate::model::{Label, visible};
+
+/// A file being read.
+pub(super) struct Sheet<'s> {
+    pub(super) text: &'s Arc<str>,
+    pub(super) path: &'s Path,
+    /// What dicta.yaml says of all its labels that do not say it themselves.
+    pub(super) entry: &'s Entry,
+    labels: Vec<(Label, Span)>,
+    problems: Vec<Diagnostic>,
+    /// Rows without a verdict, and the first one's place.
+    blank: (u64, Option<Span>),
+}
+
+impl<'s> Sheet<'s> {
+    pub(super) fn new(text: &'s Arc<str>, path: &'s Path, entry: &'s Entry) -> Self {
+        Self {
+            text,
+            path,
+            entry,
+            labels: Vec::new(),
+            problems: Vec::new(),
+            blank: (0, None),
+        }
+    }
+
+    /// The name of the file without its ending.
+    pub(super) fn stem(&self) -> String {
+        let stem = self.path.file_stem();
+        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// One more label; what it does not say is as dicta.yaml has it.
+    pub(super) fn push(&mut self, mut label: Label, span: Span) {
+        if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
+            self.error(span.clone(), "score must be between 0 and 1");
+        }
+        let entry = self.entry;
+        label.rubric = label.rubric.or_else(|| entry.rubric.clone());
+        label.by = label.by.or_else(|| entry.by.clone());
+        self.labels.push((label, span));
+    }
+
+    /// A row that somebody has yet to fill in.
+    pub(super) fn blank(&mut self, span: Span) {
+        self.blank.0 += 1;
+        self.blank.1.get_or_insert(span);
+    }
+
+    pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.told(Diagnostic::error("label", self.path, message).at(span, self.text));
+    }
+
+    pub(super) fn warning(&mut self, span: Span, message: impl Into<String>) {
+        self.told(Diagnostic::warning("label", self.path, message).at(span, self.text));
+    }
+
+    pub(super) fn told(&mut self, problem: Diagnostic) {
+        self.problems.push(problem);
+    }
+
+    /// The whole of a line, by its number from 1 and where it begins.
+    pub(super) fn line(&self, number: u64, start: usize) -> Span {
+        let rest = self.text.get(start..).unwrap_or_default();
+        let line = rest.split('\n').next().unwrap_or_default();
+        Span {
+            bytes: start..start + line.trim_end().len(),
+            line: u32::try_from(number).unwrap_or(u32::MAX),
+            column: 1,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> (Vec<(Label, Span)>, Vec<Diagnostic>) {
+        if let (n @ 1.., Some(span)) = self.blank.clone() {
+            let (rows, are) = match n {
+                1 => ("1 row has".to_owned(), "is no label"),
+                n => (format!("{n} rows have"), "are no labels"),
+            };
+            self.warning(span, format!("{rows} no verdict, and {are}"));
+        }
+        (self.labels, self.problems)
+    }
+}
+
+/// A label that says nothing but what it must.
+pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
+    Label {
+        transcript: transcript.to_owned(),
+        rubric: None,
+        eval: eval.to_owned(),
+        passed,
+        score: None,
+        by: None,
+        at: None,
+        note: None,
+    }
+}
+
+/// A verdict in one of the words for it.
+pub(super) fn verdict(word: &str) -> Option<bool> {
+    match word.trim().to_ascii_lowercase().as_str() {
+        "true" | "pass" | "1" | "yes" => Some(true),
+        "false" | "fail" | "0" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// The same of a value of JSON or YAML.
+pub(super) fn verdict_of(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(passed) => Some(*passed),
+        Value::String(word) => verdict(word),
+        Value::Number(number) => verdict(&number.to_string()),
+        _ => None,
+    }
+}
+
+/// What was found in the place of a verdict.
+pub(super) fn no_verdict(what: &str, found: &str) -> String {
+    let mut found = visible(found, false).into_owned();
+    if let Some((at, _)) = found.char_indices().nth(60) {
+        found = format!("{}…", &found[..at]);
+    }
+    format!("{what} must be true or false, pass or fail, yes or no, 1 or 0 (got {found})")
+}

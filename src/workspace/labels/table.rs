@@ -1,0 +1,179 @@
+//! Labels in a table: CSV, or with tabs or semicolons between its cells. The header says what is where; one with `id` and
+//! `target` is Inspect Scout's.
+
+use super::scout;
+use super::sheet::{Sheet, label, no_verdict, verdict};
+use crate::diag::{Span, nearest};
+use crate::model::{WallTime, visible};
+
+const COLUMNS: [&str; 9] = [
+    "transcript",
+    "rubric",
+    "eval",
+    "passed",
+    "label",
+    "verdict",
+    "score",
+    "by",
+    "at",
+];
+const NOTE: &str = "note";
+
+/// A row with its place.
+pub(super) struct Row {
+    pub(super) cells: Vec<String>,
+    pub(super) span: Span,
+}
+
+/// Reads the table.
+pub(super) fn read(sheet: &mut Sheet<'_>) {
+    let mut rows = rows(sheet).into_iter();
+    let Some(header) = rows.next() else { return };
+    let names: Vec<String> = header
+        .cells
+        .iter()
+        .map(|name| name.trim().to_owned())
+        .collect();
+    for (nth, name) in names.iter().enumerate() {
+        if !name.is_empty() && names[..nth].contains(name) {
+            return sheet.error(header.span, format!("two columns are called `{name}`"));
+        }
+    }
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has("transcript") {
+        return own(sheet, &names, &header.span, rows);
+    }
+    if has("id") || scout::is_headerless(&names) {
+        return scout::table(sheet, names, header.span, rows.collect());
+    }
+    let message = "the first line must name the columns: transcript, eval, passed (and rubric, score, by, at, note if known); or id and target, as Inspect Scout writes them";
+    sheet.error(header.span, message);
+}
+
+/// All rows that hold something. What is no table is told.
+fn rows(sheet: &mut Sheet<'_>) -> Vec<Row> {
+    let whole = sheet.text.clone();
+    let skip = whole.len() - whole.trim_start_matches('\u{feff}').len();
+    let text = &whole[skip..];
+    let first = text.lines().next().unwrap_or_default();
+    let count = |delimiter: u8| first.bytes().filter(|byte| *byte == delimiter).count();
+    let delimiter = [b',', b'\t', b';']
+        .into_iter()
+        .rev()
+        .max_by_key(|d| count(*d));
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter.unwrap_or(b','))
+        .from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    let mut record = csv::StringRecord::new();
+    // Counted here: the reader's own places stand before empty lines that it passes over.
+    let (mut counted, mut line) = (0, 1);
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return rows,
+            Err(error) => {
+                let span = sheet.line(line, skip + counted);
+                sheet.error(span, format!("no table: {error}"));
+                return rows;
+            }
+        }
+        let at = record.position().map_or(0, csv::Position::byte);
+        let mut at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+        let empty = |c: char| matches!(c, '\r' | '\n');
+        at += text[at..].len() - text[at..].trim_start_matches(empty).len();
+        line += text
+            .get(counted..at)
+            .unwrap_or_default()
+            .matches('\n')
+            .count() as u64;
+        counted = at;
+        if record.iter().all(|cell| cell.trim().is_empty()) {
+            continue;
+        }
+        rows.push(Row {
+            cells: record.iter().map(str::to_owned).collect(),
+            span: sheet.line(line, skip + at),
+        });
+    }
+}
+
+/// A row as long as the header; one that is longer or shorter is told.
+pub(super) fn fits(sheet: &mut Sheet<'_>, row: &Row, columns: usize) -> bool {
+    let n = row.cells.len();
+    if n == columns {
+        return true;
+    }
+    let message = format!("this row has {n} cells, and the header names {columns}");
+    sheet.error(row.span.clone(), message);
+    false
+}
+
+fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterator<Item = Row>) {
+    let known = || COLUMNS.into_iter().chain([NOTE]);
+    for name in names {
+        if !name.is_empty() && !known().any(|known| known == name) {
+            let near = nearest(name, known());
+            let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+            let message = format!("the column `{}` is not read{near}", visible(name, false));
+            sheet.warning(header.clone(), message);
+        }
+    }
+    let place = |name: &str| names.iter().position(|known| known == name);
+    let decides: Vec<&str> = ["passed", "label", "verdict"]
+        .into_iter()
+        .filter(|name| place(name).is_some())
+        .collect();
+    let &[decides] = &decides[..] else {
+        let message = "one column must hold the verdict: `passed`, `label` or `verdict`";
+        return sheet.error(header.clone(), message);
+    };
+    if place("eval").is_none() && sheet.entry.eval.is_none() {
+        let message = "no column names the eval: add `eval`, or say in dicta.yaml `labels: { path: …, eval: … }`";
+        return sheet.error(header.clone(), message);
+    }
+    for row in rows {
+        if !fits(sheet, &row, names.len()) {
+            continue;
+        }
+        let cell = |name: &str| {
+            let cell = place(name).and_then(|at| row.cells.get(at));
+            cell.map(|cell| cell.trim()).filter(|cell| !cell.is_empty())
+        };
+        let Some(transcript) = cell("transcript") else {
+            sheet.error(row.span, "this row names no transcript");
+            continue;
+        };
+        let Some(eval) = cell("eval").or(sheet.entry.eval.as_deref()) else {
+            sheet.error(row.span, "this row names no eval");
+            continue;
+        };
+        let Some(word) = cell(decides) else {
+            sheet.blank(row.span);
+            continue;
+        };
+        let Some(passed) = verdict(word) else {
+            sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
+            continue;
+        };
+        let score = match cell("score").map(|text| (text, text.parse::<f64>())) {
+            None => None,
+            Some((_, Ok(score))) if score.is_finite() => Some(score),
+            Some((text, _)) => {
+                let text = visible(text, false);
+                sheet.error(row.span, format!("score must be a number (got `{text}`)"));
+                continue;
+            }
+        };
+        let owned = |name: &str| cell(name).map(str::to_owned);
+        let mut found = label(transcript, eval, passed);
+        found.rubric = owned("rubric");
+        found.score = score;
+        found.by = owned("by");
+        found.at = owned("at").map(WallTime);
+        found.note = owned(NOTE);
+        sheet.push(found, row.span);
+    }
+}
