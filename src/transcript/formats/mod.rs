@@ -3,16 +3,16 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
-mod inspect;
-mod evalbench;
-mod promptfoo;
-pub(super) mod promptfoo_id;
 mod codex;
 mod codex_exec;
+mod evalbench;
 mod exchange;
 mod gemini;
+mod inspect;
 mod items;
 mod openai;
+mod promptfoo;
+pub(super) mod promptfoo_id;
 #[cfg(test)]
 mod testing;
 
@@ -21,8 +21,6 @@ use super::detect::Look;
 use super::reader::{Native, Reader};
 use super::sniff;
 use super::source::Source;
-
-pub use promptfoo_id::promptfoo_id;
 
 /// Makes the reader of a file that was recognised.
 pub(super) type Open = fn(&Source, &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError>;

@@ -36,7 +36,7 @@ pub(super) fn open_list(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, 
     Ok(match look.form {
         Form::Values { array: true } => Box::new(ByRecord::new(look.whole(), OpenAi)),
         Form::Lines => Box::new(BySession::new(look.walk(), Loose)),
-        Form::Values { array: false } | Form::Done => Box::new(ByRecord::new(look.walk(), OpenAi)),
+        _ => Box::new(ByRecord::new(look.walk(), OpenAi)),
     })
 }
 

@@ -30,9 +30,9 @@ struct Outcome {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
-    test_idx: u64,
+    test_idx: Option<u64>,
     #[serde(default)]
-    prompt_idx: u64,
+    prompt_idx: Option<u64>,
     #[serde(default)]
     grading_result: Option<Grading>,
 }
@@ -56,6 +56,14 @@ struct Component {
     comment: Option<String>,
     #[serde(default)]
     assertion: Option<Assertion>,
+}
+
+impl Component {
+    /// Whether a person said it.
+    fn is_human(&self) -> bool {
+        let assertion = self.assertion.as_ref();
+        assertion.is_some_and(|assertion| assertion.r#type.as_deref() == Some("human"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -135,13 +143,26 @@ fn one(sheet: &mut Sheet<'_>, json: &str, eval_id: &str, span: &Span) -> u64 {
         result.prompt_idx,
     );
     let mut marks = 0;
+    let Some(transcript) = transcript else {
+        if grading
+            .component_results
+            .iter()
+            .flatten()
+            .any(Component::is_human)
+        {
+            let message = "a mark on a result without `id`, `testIdx` and `promptIdx`: nothing says which transcript it is about; export the eval again with a newer promptfoo";
+            sheet.error(span.clone(), message);
+            marks += 1;
+        }
+        return marks;
+    };
     for component in grading.component_results.into_iter().flatten() {
+        if !component.is_human() {
+            continue;
+        }
         let Some(assertion) = component.assertion else {
             continue;
         };
-        if assertion.r#type.as_deref() != Some("human") {
-            continue;
-        }
         marks += 1;
         let Some(passed) = component.pass else {
             let message = format!("the mark on `{transcript}` says neither pass nor fail");
