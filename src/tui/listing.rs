@@ -106,8 +106,7 @@ fn by_directory(
 ) -> Goes {
     found.counted = entries.len() as u64;
     let after = usize::try_from(after).unwrap_or(usize::MAX);
-    let page = entries.iter().skip(after).take(PAGE as usize);
-    for entry in page {
+    for (entry, _) in entries.iter().skip(after).zip(0..PAGE) {
         found.refs.push(TranscriptRef {
             id: entry.id.clone(),
             path: file.path().to_owned(),

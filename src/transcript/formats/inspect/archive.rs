@@ -124,7 +124,7 @@ impl Archive {
         let data = self.zip.by_index_data(member);
         let name = data
             .ok()
-            .and_then(|data| data.name().ok().map(|name| name.into_owned()));
+            .and_then(|data| data.name().ok().map(std::borrow::Cow::into_owned));
         format!("{:?}", name.unwrap_or_default())
     }
 }

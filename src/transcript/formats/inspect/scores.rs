@@ -170,7 +170,10 @@ impl Meaning {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Vec<(String, Option<bool>, Option<f64>, Option<String>)> {
+    /// Eval, passed, score, error.
+    type Row = (String, Option<bool>, Option<f64>, Option<String>);
+
+    fn read(json: &str) -> Vec<Row> {
         let raw: &RawValue = serde_json::from_str(json).expect("JSON");
         let all = verdicts(raw, &Attachments::none()).expect("scores");
         let row = |v: SourceVerdict| (v.eval, v.passed, v.score, v.error);

@@ -168,7 +168,7 @@ fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
         let mut file = TranscriptFile::open(&path).expect("a log");
         let listed = file.entries().expect("read").expect("a directory");
         assert_eq!(listed[0].id, "a b_epoch_3");
-        let unknown = file.tally().map(|tally| tally.not_understood());
+        let unknown = file.tally().map(crate::transcript::Tally::not_understood);
         assert!(unknown.is_some_and(|count| count >= 1), "{summaries}");
     }
 }
