@@ -19,6 +19,7 @@ mod mcp;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;
+mod results;
 mod rubrics;
 mod screen;
 mod selftest;
