@@ -13,6 +13,7 @@ mod crash;
 mod evidence;
 mod fetch;
 mod judge_wire;
+mod labels;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
 #[cfg(all(unix, feature = "postgres"))]

@@ -214,7 +214,10 @@ fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>
     let eval = ink.model.desk().cells.evals.get(shown.row.eval as usize)?;
     if shown.judge().is_some_and(of_source) {
         return Some(vec![
-            Block::new("nobody was asked: this verdict came with the transcript", Role::Muted),
+            Block::new(
+                "nobody was asked: this verdict came with the transcript",
+                Role::Muted,
+            ),
             rich([
                 ("5", Role::Key),
                 (" has it as its source recorded it", Role::Muted),
