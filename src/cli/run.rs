@@ -179,7 +179,7 @@ async fn drive(
     let code = summary.exit_code();
     match seen {
         Some(seen) if !summary.interrupted => {
-            let strays = stray_labels(opened, seen);
+            let strays = stray_labels(opened, &seen);
             cx.streams.diagnose(&strays);
             // What failed says more than a label that counts nowhere.
             Ok(if code != 1 && has_errors(&strays) {
@@ -199,7 +199,7 @@ fn is_whole(args: &RunArgs) -> bool {
 
 /// Labels of transcripts that are not here. Those without any cell are read once more, if a label is for none of the
 /// others.
-fn stray_labels(opened: &Opened, seen: HashSet<String>) -> Vec<Diagnostic> {
+fn stray_labels(opened: &Opened, seen: &HashSet<String>) -> Vec<Diagnostic> {
     let labels = &opened.workspace.labels;
     if labels.iter().all(|label| seen.contains(&label.transcript)) {
         return Vec::new();

@@ -46,7 +46,7 @@ impl Ids {
 }
 
 /// The ids of all transcripts of a workspace, as a run would call them. The error is a sentence.
-pub fn transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
+pub(crate) fn transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
     let (mut ids, mut all) = (Ids::default(), HashSet::new());
     let mut feed = FileFeed::new(Files::of(workspace), None);
     while let Some(chunk) = feed.next()? {

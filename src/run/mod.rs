@@ -70,8 +70,7 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use ids::Ids;
-pub use ids::transcript_ids;
+pub(crate) use ids::{Ids, transcript_ids};
 
 pub use anew::{courts, deciding};
 pub use connect::{Connection, Contact, connect, is_built_in};

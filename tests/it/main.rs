@@ -14,6 +14,7 @@ mod evidence;
 mod fetch;
 mod judge_wire;
 mod made;
+mod labels;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
 #[cfg(all(unix, feature = "postgres"))]

@@ -21,27 +21,21 @@ const KEYS: [&str; 4] = ["path", "eval", "rubric", "by"];
 
 /// The entries, each with the pointer to it.
 pub(super) fn read(fields: &mut Fields<'_>) -> Vec<(String, Entry)> {
-    let one = |at: &str, value: &Value, fields: &Fields<'_>| -> Option<(String, Entry)> {
-        let entry = entry(at, value, fields)?;
-        Some((fields.pointer(at), entry))
-    };
     match fields.value("labels") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(items)) => {
             let items = items.iter().enumerate();
             let read = items.filter_map(|(nth, item)| {
                 let at = format!("labels/{nth}");
-                let (_, entry) = one(&at, item, fields)?;
+                let entry = entry(&at, item, fields)?;
                 Some((format!("/{at}"), entry))
             });
             read.collect()
         }
         Some(value) => {
-            let found = one("labels", value, fields);
-            found
-                .map(|(_, entry)| ("/labels".to_owned(), entry))
-                .into_iter()
-                .collect()
+            let entry = entry("labels", value, fields);
+            let found = entry.map(|entry| ("/labels".to_owned(), entry));
+            found.into_iter().collect()
         }
     }
 }

@@ -117,7 +117,7 @@ fn unknown((rubric, eval): (Option<&str>, &str), rubrics: &[Arc<Rubric>]) -> Opt
 
 /// Labels of transcripts that are not here: an error each, at its place. `ids`: those of all transcripts, made unique as a
 /// run makes them.
-pub fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
+pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
     let mut told: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {

@@ -24,7 +24,7 @@ use crate::model::Label;
 
 pub(super) use entries::watched;
 pub(super) use matching::of_rubrics;
-pub use matching::strays;
+pub(crate) use matching::strays;
 
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
@@ -171,5 +171,4 @@ fn form(path: &Path, text: &str) -> Form {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -87,7 +87,11 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
     }
     match yaml::read(&text, sheet.path) {
         Ok(doc) => cases(sheet, &doc.value, &|at| doc.span(at), ""),
-        Err(problems) => problems.into_iter().for_each(|problem| sheet.told(problem)),
+        Err(problems) => {
+            for problem in problems {
+                sheet.told(problem);
+            }
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Stories of files of labels, as people and their tools write them.
 
-use std::path::Path;
-
 use super::*;
 
 /// What a file gives: labels as `transcript eval ✓`, and problems as lines.
@@ -236,8 +234,8 @@ fn hostile_files_are_told_and_never_a_panic() {
         ("l.yaml", "- 7\n- [x]\n".to_owned()),
     ] {
         let (labels, problems) = of(name, &text, &eval("g"));
-        assert_eq!(labels, [""; 0], "{name} {:.40}", text);
-        assert!(!problems.is_empty(), "{name} {:.40}", text);
+        assert_eq!(labels, [""; 0], "{name} {text:.40}");
+        assert!(!problems.is_empty(), "{name} {text:.40}");
     }
     for text in ["", "\u{feff}", "\n\n", "  "] {
         for name in ["l.jsonl", "l.csv", "l.json"] {
@@ -252,5 +250,4 @@ fn hostile_files_are_told_and_never_a_panic() {
     let dir = tempfile::tempdir().expect("a folder");
     let why = found.file(dir.path(), dir.path(), &Entry::default());
     assert_eq!(why, Err("is a folder, not a file".to_owned()));
-    let _unused: &Path = dir.path();
 }
