@@ -3,6 +3,8 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+mod otlp;
+
 use super::TranscriptError;
 use super::detect::Look;
 use super::reader::{Native, Reader};
@@ -121,8 +123,12 @@ pub(super) const FORMATS: [Format; 22] = [
     },
     Format {
         name: "OpenTelemetry spans (OTLP JSON)",
-        is: |look| look.first(|s| s.has("resourceSpans") || s.has("resourceLogs")),
-        open: None,
+        // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
+        is: |look| {
+            look.any(|s| s.has("resourceSpans") || s.has("resourceLogs"))
+                || look.first(|s| s.has("batches"))
+        },
+        open: Some(otlp::open),
     },
     Format {
         name: "Gemini contents",
