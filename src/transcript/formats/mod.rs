@@ -3,6 +3,9 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+mod arena;
+mod livekit;
+mod message;
 mod otlp;
 
 use super::TranscriptError;
@@ -76,7 +79,7 @@ pub(super) const NATIVE: Format = Format {
 
 /// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
 /// hold `messages` of another kind stand before it.
-pub(super) const FORMATS: [Format; 22] = [
+pub(super) const FORMATS: [Format; 25] = [
     Format {
         name: "Anthropic messages (content blocks)",
         is: |look| {
@@ -86,6 +89,33 @@ pub(super) const FORMATS: [Format; 22] = [
         open: None,
     },
     NATIVE,
+    // Before the formats that are recognised by `type` or `metadata` alone.
+    Format {
+        name: "a result of PromptKit Arena",
+        is: |look| {
+            look.first(|s| {
+                (s.has("RunID") && s.has("Messages"))
+                    || (s.has("turns") && s.has("scenario_id"))
+                    || (s.has("metadata") && s.has("events"))
+            })
+        },
+        open: Some(arena::open),
+    },
+    Format {
+        name: "a PromptKit recording",
+        is: |look| {
+            look.first(|s| {
+                (s.has("metadata") && s.kind_begins(&["metadata"]))
+                    || (s.has("event") && (s.has("seq") || s.kind_begins(&["event"])))
+            })
+        },
+        open: Some(arena::open_lines),
+    },
+    Format {
+        name: "a livekit chat history",
+        is: |look| look.first(|s| s.has("chat_history") || s.has("items")),
+        open: Some(livekit::open),
+    },
     Format {
         name: "a Codex rollout",
         is: |look| look.first(|s| s.has("payload") && s.has("timestamp") && s.has("type")),

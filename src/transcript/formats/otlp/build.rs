@@ -185,10 +185,13 @@ impl Conversation<'_, '_> {
         for ix in calls {
             let node = &self.nodes[*ix];
             let mut said = Said::of(&node.entry, &node.events);
-            for lost in &said.lost {
+            if let Some(lost) = said.lost.first() {
                 out.unknown(lost);
             }
             if said.is_empty() {
+                if !said.lost.is_empty() {
+                    continue;
+                }
                 out.unknown(if node.kind == Kind::Chat {
                     "chat without messages"
                 } else {
@@ -258,8 +261,13 @@ impl Conversation<'_, '_> {
             "ai.telemetry.functionId",
             "gen_ai.agent.id",
         ];
-        let said = entry.attributes.first(&keys);
-        said.map_or_else(|| entry.name.to_string(), std::borrow::Cow::into_owned)
+        if let Some(said) = entry.attributes.first(&keys) {
+            return said.into_owned();
+        }
+        let name = &*entry.name;
+        name.strip_prefix("invoke_agent ")
+            .unwrap_or(name)
+            .to_owned()
     }
 
     /// The id of each transcript: the conversation's, and behind it the sub-agent's name or a branch's number.

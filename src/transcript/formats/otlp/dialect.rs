@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::message::{Messages, call, string};
 use super::wire::{Attrs, Entry};
 use crate::model::{Message, Part, Role, Text};
+use crate::transcript::formats::message::{Messages, call, string};
 use crate::transcript::meta::{Meta, Tokens};
 
 /// What a span says of its messages.

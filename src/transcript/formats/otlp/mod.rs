@@ -11,7 +11,6 @@
 mod build;
 mod dialect;
 mod kind;
-mod message;
 mod node;
 mod stream;
 mod thread;

@@ -73,8 +73,27 @@ impl Thread {
         input: Vec<Message<'static>>,
         output: Vec<Message<'static>>,
     ) {
+        self.enrich(known, &input);
         self.append(input, known);
         self.append(output, 0);
+    }
+
+    /// Some spans tell of thoughts only when they repeat the answer.
+    fn enrich(&mut self, known: usize, input: &[Message<'static>]) {
+        let own = &self.marks[self.marks.len() - known..];
+        let repeated = input.iter().filter(|message| message.role != Role::System);
+        for ((_, at), message) in own.iter().zip(repeated) {
+            let own = &mut self.messages[*at];
+            let is_thought = |part: &Part<'_>| matches!(part, Part::Reasoning(_));
+            if message.role == Role::Assistant && !own.parts.iter().any(is_thought) {
+                let thoughts = message
+                    .parts
+                    .iter()
+                    .filter(|part| is_thought(part))
+                    .cloned();
+                own.parts.splice(0..0, thoughts);
+            }
+        }
     }
 
     /// Puts a thread behind this one; instructions that are there already are not repeated.

@@ -1,5 +1,5 @@
-//! One message as JSON, in the shapes that the dialects write: `parts` of the semantic conventions, `content` of OpenAI
-//! and the Vercel AI SDK, OpenInference's wrappers.
+//! One message as JSON, in the shapes that several tools write: `parts` of OpenTelemetry's semantic conventions and of
+//! PromptKit, `content` of OpenAI and the Vercel AI SDK, OpenInference's wrappers.
 //!
 //! Lenient: what is not understood stays as a part of its own; nothing is dropped.
 
@@ -88,15 +88,15 @@ struct Function<'a> {
 
 /// Messages in the making.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
-    pub(super) all: Vec<Message<'static>>,
+pub(in crate::transcript) struct Messages {
+    pub(in crate::transcript) all: Vec<Message<'static>>,
     /// Why the last message ended, where it says so.
-    pub(super) stop: Option<String>,
+    pub(in crate::transcript) stop: Option<String>,
 }
 
 impl Messages {
     /// A list of messages, one message, or the text of one. Whether it could be read.
-    pub(super) fn read(&mut self, json: &str, default: &Role<'static>) -> bool {
+    pub(in crate::transcript) fn read(&mut self, json: &str, default: &Role<'static>) -> bool {
         let json = json.trim();
         if json.starts_with('[') {
             let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
@@ -117,7 +117,7 @@ impl Messages {
     }
 
     /// One message, of this role if it says none.
-    pub(super) fn one(&mut self, raw: &RawValue, default: &Role<'static>) {
+    pub(in crate::transcript) fn one(&mut self, raw: &RawValue, default: &Role<'static>) {
         if let Some(text) = string(raw) {
             self.text(default.clone(), &text);
             return;
@@ -157,7 +157,7 @@ impl Messages {
     }
 
     /// A message of text.
-    pub(super) fn text(&mut self, role: Role<'static>, text: &str) {
+    pub(in crate::transcript) fn text(&mut self, role: Role<'static>, text: &str) {
         let part = if role == Role::Tool {
             result("", text.to_owned(), None)
         } else {
@@ -166,7 +166,7 @@ impl Messages {
         self.push(role, vec![part]);
     }
 
-    pub(super) fn push(&mut self, role: Role<'static>, parts: Vec<Part<'static>>) {
+    pub(in crate::transcript) fn push(&mut self, role: Role<'static>, parts: Vec<Part<'static>>) {
         self.all.push(Message {
             role,
             parts,
@@ -194,9 +194,13 @@ impl Making<'_> {
                 .push(Part::Reasoning(Text::from(thoughts.into_owned())));
         }
         let id = wire.tool_call_id.or(wire.id).and_then(string);
-        for said in [wire.parts, wire.contents, wire.content]
+        // Some write both, and then both say the same.
+        let said = [wire.parts, wire.contents, wire.content]
             .into_iter()
-            .flatten()
+            .flatten();
+        if let Some(said) = said
+            .into_iter()
+            .find(|raw| !matches!(raw.get(), "null" | "[]" | "\"\""))
         {
             self.said(said);
         }
@@ -324,7 +328,7 @@ impl Making<'_> {
 }
 
 /// A tool call outside the content.
-pub(super) fn call(raw: &RawValue) -> Part<'static> {
+pub(in crate::transcript) fn call(raw: &RawValue) -> Part<'static> {
     let Ok(Object(wire)) = serde_json::from_str::<Object<Call<'_>>>(raw.get()) else {
         return other(raw);
     };
@@ -343,7 +347,11 @@ pub(super) fn call(raw: &RawValue) -> Part<'static> {
 }
 
 /// A tool's answer.
-pub(super) fn result(id: &str, content: String, is_error: Option<bool>) -> Part<'static> {
+pub(in crate::transcript) fn result(
+    id: &str,
+    content: String,
+    is_error: Option<bool>,
+) -> Part<'static> {
     Part::ToolResult(ToolResult {
         call_id: Text::from(id.to_owned()),
         content: Text::from(content),
@@ -353,7 +361,7 @@ pub(super) fn result(id: &str, content: String, is_error: Option<bool>) -> Part<
 }
 
 /// What a tool answered as text, and whether that says it failed. The Vercel AI SDK wraps it: `{type, value}`.
-pub(super) fn response(raw: Option<&RawValue>) -> (String, Option<bool>) {
+pub(in crate::transcript) fn response(raw: Option<&RawValue>) -> (String, Option<bool>) {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
         #[serde(borrow, rename = "type")]
@@ -397,7 +405,7 @@ fn texts(raw: &RawValue) -> String {
 }
 
 /// Who speaks, as the dialects write it.
-pub(super) fn role_of(role: &str) -> Role<'static> {
+pub(in crate::transcript) fn role_of(role: &str) -> Role<'static> {
     match role.to_ascii_lowercase().as_str() {
         "system" | "developer" => Role::System,
         "user" | "human" => Role::User,
@@ -408,13 +416,13 @@ pub(super) fn role_of(role: &str) -> Role<'static> {
 }
 
 /// The text of a JSON string; `None` for anything else.
-pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub(in crate::transcript) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
     Some(text.0)
 }
 
 /// A string as it is, anything else as compact JSON, null as nothing.
-pub(super) fn words(raw: Option<&RawValue>) -> String {
+pub(in crate::transcript) fn words(raw: Option<&RawValue>) -> String {
     match raw {
         None => String::new(),
         Some(raw) if raw.get() == "null" => String::new(),
