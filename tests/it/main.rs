@@ -19,6 +19,7 @@ mod mcp;
 mod postgres;
 mod provider_wire;
 mod rubrics;
+mod saves;
 mod screen;
 mod selftest;
 mod tool_calls;

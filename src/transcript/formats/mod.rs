@@ -4,9 +4,12 @@
 //! something else.
 
 mod arena;
+mod atif;
 mod livekit;
 mod message;
 mod otlp;
+#[cfg(test)]
+mod story;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -185,7 +188,7 @@ pub(super) const FORMATS: [Format; 25] = [
     Format {
         name: "a Harbor trajectory (ATIF)",
         is: |look| look.first(|s| s.has("schema_version") && (s.has("steps") || s.has("agent"))),
-        open: None,
+        open: Some(atif::open),
     },
     Format {
         name: "a LangSmith run",

@@ -21,7 +21,7 @@ use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Shape};
 use super::super::source::Source;
 use super::message::words;
 use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
-use message::{cost_meta, tokens};
+use message::cost_meta;
 
 /// Makes the reader of results and of recordings that are one object.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::dialect::{self, Said, failure, took, when};
+use super::dialect::Said;
 use super::kind::{Kind, conversation};
 use super::node::{Node, nodes, up};
+use super::numbers::{self, failure, took, when};
 use super::thread::{Fit, Thread, joined, number};
 use super::tool::{ToolSpan, settle};
 use serde_json::{Value, json};
@@ -202,7 +203,7 @@ impl Conversation<'_, '_> {
             if node.kind == Kind::Chat
                 && let Some(last) = said.output.last_mut()
             {
-                last.metadata = dialect::numbers(&node.entry, said.stop.as_deref()).finish();
+                last.metadata = numbers::numbers(&node.entry, said.stop.as_deref()).finish();
             }
             self.place(node.trace, said, &mut threads, &mut went_on);
         }
@@ -317,7 +318,7 @@ impl Conversation<'_, '_> {
         let model = chats
             .iter()
             .rev()
-            .find_map(|ix| dialect::model(&self.nodes[*ix].entry.attributes));
+            .find_map(|ix| numbers::model(&self.nodes[*ix].entry.attributes));
         meta.set("model", model);
         if let Some(parent) = self.parent(one, ids) {
             meta.set("parent", parent);
@@ -342,8 +343,8 @@ impl Conversation<'_, '_> {
                 meta.set("agent", self.agent_name(ix));
                 // The Vercel AI SDK's agent has the last call's tokens.
                 if entry.attributes.has("gen_ai.operation.name") {
-                    meta.set("usage", dialect::tokens(&entry.attributes).value());
-                    meta.set("cost_usd", dialect::cost(&entry.attributes));
+                    meta.set("usage", numbers::tokens(&entry.attributes).value());
+                    meta.set("cost_usd", numbers::cost(&entry.attributes));
                 }
             }
             failed = Some(ix).filter(|_| entry.status.is_error()).or(failed);

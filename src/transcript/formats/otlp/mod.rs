@@ -12,6 +12,7 @@ mod build;
 mod dialect;
 mod kind;
 mod node;
+mod numbers;
 mod stream;
 mod thread;
 mod tool;

@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::build::build;
 use super::kind::{Kind, conversation, event_name, kind};
 use super::wire::{Entry, Request};
-use crate::transcript::detect::Form;
+use crate::transcript::detect::{Form, values};
 use crate::transcript::reader::{Out, Reader, text_of};
 use crate::transcript::source::Source;
 use crate::transcript::walk::{BLOCK, Walk};
@@ -24,6 +24,9 @@ const WIDEST: u64 = 96 * 1024 * 1024;
 const MOST_KEPT: usize = 2_000_000;
 /// So many traces that were handed out are remembered.
 const MOST_CLOSED: usize = 1_000_000;
+
+/// The part of a record that could not be read: beside those of the units that begin there.
+const BROKEN: u32 = u32::MAX - 1;
 
 /// A trace's or conversation's id as it is kept.
 pub(super) fn hash(text: &str) -> u64 {
@@ -300,7 +303,7 @@ impl Spans {
                 out.count(1);
                 // Beside the units that begin here.
                 out.begin(Span {
-                    part: u32::MAX - 1,
+                    part: BROKEN,
                     ..*span
                 });
                 out.fault(why);
@@ -375,28 +378,35 @@ impl Reader for Spans {
     }
 
     fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let end = span.offset + span.len;
-        let mut walk = Walk::new(self.form, span.offset);
+        let bytes = source.bytes(span)?;
         let mut gather = Gather::default();
         let mut passed_over = Out::new(Tally::default());
-        'file: while let Some(raw) = walk.next(source)? {
-            for record in &raw.spans {
-                if record.offset >= end {
-                    break 'file;
-                }
-                // A record that cannot be read has its own place.
-                let _ = gather.record(&raw.bytes[raw.at(*record)], *record, &mut passed_over);
+        let records: Vec<&[u8]> = match self.form {
+            Form::Lines => bytes.split(|byte| *byte == b'\n').collect(),
+            _ => values(&bytes).collect(),
+        };
+        for record in records {
+            let within = record.as_ptr() as usize - bytes.as_ptr() as usize;
+            let record = record.strip_suffix(b"\r").unwrap_or(record);
+            if record.trim_ascii().is_empty() {
+                continue;
+            }
+            let place = Span {
+                offset: span.offset + within as u64,
+                len: record.len() as u64,
+                ..span
+            };
+            let read = gather.record(record, place, &mut passed_over);
+            if let (Err(why), BROKEN) = (read, span.part) {
+                return Err(source.unknown(why));
             }
         }
         let units = gather.whole(u64::MAX, true);
         let mut out = Out::new(Tally::default());
-        for unit in units {
-            if unit.start == span.offset && place(&unit).part <= span.part && unit.speaks {
-                let is_it = place(&unit).part >> 12 == span.part >> 12;
-                if is_it {
-                    hand_out(&unit, source, &mut out)?;
-                }
-            }
+        let is_it =
+            |unit: &&Unit| unit.start == span.offset && place(unit).part >> 12 == span.part >> 12;
+        for unit in units.iter().filter(is_it) {
+            hand_out(unit, source, &mut out)?;
         }
         out.only(source, span)
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::dialect::{failure, took, when};
+use super::numbers::{failure, took, when};
 use super::wire::Entry;
 use crate::model::{Message, Part, Role, Text, ToolResult};
 use crate::transcript::meta::{Meta, compact};

@@ -221,11 +221,7 @@ impl<'a> Attrs<'a> {
     }
 }
 
-impl<'a> Pair<'a> {
-    pub(super) fn text(&self) -> Cow<'a, str> {
-        self.value.map(as_text).unwrap_or_default()
-    }
-
+impl Pair<'_> {
     /// The value as JSON.
     pub(super) fn json(&self) -> String {
         let mut out = String::new();
