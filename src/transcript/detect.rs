@@ -225,7 +225,7 @@ fn spans_lines(body: &[u8]) -> bool {
 }
 
 /// The values at the beginning of `body`, the last one perhaps torn.
-fn values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = body;
     std::iter::from_fn(move || {
         let begin = rest

@@ -22,6 +22,7 @@ mod postgres;
 mod provider_wire;
 mod results;
 mod rubrics;
+mod saves;
 mod screen;
 mod selftest;
 mod tool_calls;

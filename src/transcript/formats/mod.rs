@@ -15,6 +15,13 @@ mod promptfoo;
 pub(super) mod promptfoo_id;
 #[cfg(test)]
 mod testing;
+mod arena;
+mod atif;
+mod livekit;
+mod message;
+mod otlp;
+#[cfg(test)]
+mod story;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -87,7 +94,7 @@ pub(super) const NATIVE: Format = Format {
 
 /// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
 /// hold `messages` of another kind stand before it.
-pub(super) const FORMATS: [Format; 24] = [
+pub(super) const FORMATS: &[Format] = &[
     Format {
         name: "Anthropic messages (content blocks)",
         is: |look| {
@@ -108,6 +115,33 @@ pub(super) const FORMATS: [Format; 24] = [
         open: Some(openai::open),
     },
     NATIVE,
+    // Before the formats that are recognised by `type` or `metadata` alone.
+    Format {
+        name: "a result of PromptKit Arena",
+        is: |look| {
+            look.first(|s| {
+                (s.has("RunID") && s.has("Messages"))
+                    || (s.has("turns") && s.has("scenario_id"))
+                    || (s.has("metadata") && s.has("events"))
+            })
+        },
+        open: Some(arena::open),
+    },
+    Format {
+        name: "a PromptKit recording",
+        is: |look| {
+            look.first(|s| {
+                (s.has("metadata") && s.kind_begins(&["metadata"]))
+                    || (s.has("event") && (s.has("seq") || s.kind_begins(&["event"])))
+            })
+        },
+        open: Some(arena::open_lines),
+    },
+    Format {
+        name: "a livekit chat history",
+        is: |look| look.first(|s| s.has("chat_history") || s.has("items")),
+        open: Some(livekit::open),
+    },
     Format {
         name: "a Codex rollout",
         is: |look| {
@@ -147,8 +181,12 @@ pub(super) const FORMATS: [Format; 24] = [
     },
     Format {
         name: "OpenTelemetry spans (OTLP JSON)",
-        is: |look| look.first(|s| s.has("resourceSpans") || s.has("resourceLogs")),
-        open: None,
+        // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
+        is: |look| {
+            look.any(|s| s.has("resourceSpans") || s.has("resourceLogs"))
+                || look.first(|s| s.has("batches"))
+        },
+        open: Some(otlp::open),
     },
     Format {
         name: "an OpenAI batch",
@@ -204,7 +242,7 @@ pub(super) const FORMATS: [Format; 24] = [
     Format {
         name: "a Harbor trajectory (ATIF)",
         is: |look| look.first(|s| s.has("schema_version") && (s.has("steps") || s.has("agent"))),
-        open: None,
+        open: Some(atif::open),
     },
     Format {
         name: "a LangSmith run",

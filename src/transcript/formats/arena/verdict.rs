@@ -1,0 +1,91 @@
+//! What Arena decided: assertions of a turn or a conversation, guardrails, evals; all as lists of much the same objects.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::super::content::Object;
+use super::super::message::words;
+use super::of;
+use crate::model::{RawJson, SourceVerdict};
+
+#[derive(Deserialize)]
+struct Decided<'a> {
+    #[serde(borrow, default, alias = "validator_type")]
+    #[serde(rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    eval_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    passed: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    score: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    explanation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    skipped: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Summary<'a> {
+    #[serde(borrow, default)]
+    results: Option<Vec<&'a RawValue>>,
+}
+
+/// The verdicts of a list or of a summary `{results: […]}`; `what` names those that have no type, `at` is the position of
+/// the message they are about.
+pub(super) fn all(raw: Option<&RawValue>, what: &str, at: Option<usize>) -> Vec<SourceVerdict> {
+    let Some(raw) = raw else { return Vec::new() };
+    let list: Vec<&RawValue> = match serde_json::from_str::<Object<Summary<'_>>>(raw.get()) {
+        Ok(Object(summary)) => summary.results.unwrap_or_default(),
+        Err(_) => of(Some(raw)).unwrap_or_default(),
+    };
+    let decided = list.into_iter().enumerate();
+    let mut found: Vec<SourceVerdict> = Vec::new();
+    for (nth, raw) in decided {
+        let Ok(Object(decided)) = serde_json::from_str::<Object<Decided<'_>>>(raw.get()) else {
+            continue;
+        };
+        if of(decided.skipped) == Some(true) {
+            continue;
+        }
+        let mut verdict = one(&decided, &format!("{what} {}", nth + 1));
+        if let Some(at) = at {
+            verdict.eval = format!("{}@{at}", verdict.eval);
+        }
+        let same = found.iter().filter(|other| {
+            other.eval == verdict.eval || other.eval.starts_with(&format!("{} #", verdict.eval))
+        });
+        let same = same.count();
+        if same > 0 {
+            verdict.eval = format!("{} #{}", verdict.eval, same + 1);
+        }
+        found.push(verdict);
+    }
+    found
+}
+
+fn one(decided: &Decided<'_>, unnamed: &str) -> SourceVerdict {
+    let said = |raw: Option<&RawValue>| Some(words(raw)).filter(|text| !text.is_empty());
+    let eval = said(decided.eval_id).or_else(|| said(decided.kind));
+    let error = said(decided.error);
+    let sound = error.is_none();
+    let score: Option<f64> = of(decided.score);
+    let value = decided
+        .value
+        .or(decided.score.filter(|raw| raw.get() != "null"));
+    SourceVerdict {
+        judge: "arena".to_owned(),
+        eval: eval.unwrap_or_else(|| unnamed.to_owned()),
+        passed: of(decided.passed).filter(|_| sound),
+        score: score.filter(|score| sound && (0.0..=1.0).contains(score)),
+        value: value.and_then(|raw| RawJson::parse(raw.get()).ok()),
+        reasoning: said(decided.explanation).or_else(|| said(decided.message)),
+        error,
+    }
+}

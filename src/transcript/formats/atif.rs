@@ -1,0 +1,245 @@
+//! Harbor's trajectories (ATIF, `trajectory.json`): one agent's steps, from v1.0 to v1.7.
+//!
+//! A step of the agent is an assistant message with its thoughts and calls; what its observation holds are the answers of
+//! its calls, and without a call the environment's words (role `user`). ATIF says neither which answers are errors nor how
+//! long a tool took. The id is the session's.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::TranscriptError;
+use super::super::content::Object;
+use super::super::detect::Look;
+use super::super::meta::{Meta, Tokens};
+use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
+use super::super::source::Source;
+use super::message::{Messages, response, result, words};
+use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
+
+/// Makes the reader.
+#[expect(clippy::unnecessary_wraps, reason = "the table's type")]
+pub(super) fn open(_source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
+    Ok(Box::new(ByRecord::new(look.walk(), Trajectories)))
+}
+
+#[derive(Debug)]
+struct Trajectories;
+
+#[derive(Deserialize)]
+struct Trajectory<'a> {
+    #[serde(borrow, default)]
+    session_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    agent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    steps: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    final_metrics: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Step<'a> {
+    #[serde(borrow, default)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    source: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    model_name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Object<Call<'a>>>>,
+    #[serde(borrow, default)]
+    observation: Option<Object<Observation<'a>>>,
+    #[serde(borrow, default)]
+    metrics: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    function_name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Observation<'a> {
+    #[serde(borrow, default)]
+    results: Option<Vec<Object<Observed<'a>>>>,
+}
+
+#[derive(Deserialize)]
+struct Observed<'a> {
+    #[serde(borrow, default)]
+    source_call_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl Shape for Trajectories {
+    fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
+        let Object(whole): Object<Trajectory<'_>> =
+            serde_json::from_str(record).map_err(|why| format!("not an ATIF trajectory: {why}"))?;
+        out.count(whole.steps.len() as u64);
+        let mut messages = Vec::new();
+        for raw in &whole.steps {
+            match serde_json::from_str::<Object<Step<'_>>>(raw.get()) {
+                Ok(Object(step)) => read_step(&step, &mut messages),
+                Err(_) => out.unknown("a step of another shape"),
+            }
+        }
+        let agent: Value = of(whole.agent).unwrap_or_default();
+        let mut meta = Meta::default();
+        meta.set("source", "atif");
+        meta.set("agent", agent["name"].clone());
+        meta.set("model", agent["model_name"].clone());
+        if let Some(sum) = of::<Value>(whole.final_metrics) {
+            let tokens = Tokens {
+                input: sum["total_prompt_tokens"].as_u64(),
+                output: sum["total_completion_tokens"].as_u64(),
+                cached: sum["total_cached_tokens"].as_u64(),
+                ..Tokens::default()
+            };
+            meta.set("usage", tokens.value());
+            meta.set("cost_usd", sum["total_cost_usd"].as_f64());
+        }
+        let began = messages
+            .first()
+            .and_then(|message: &Message<'_>| message.metadata.as_ref());
+        meta.set(
+            "timestamp",
+            began
+                .map(|meta| meta.value()["timestamp"].clone())
+                .unwrap_or_default(),
+        );
+        out.transcript(&Transcript {
+            id: Text::from(words(whole.session_id)),
+            messages,
+            metadata: meta.finish(),
+            ..Transcript::default()
+        });
+        Ok(())
+    }
+}
+
+fn read_step(step: &Step<'_>, messages: &mut Vec<Message<'static>>) {
+    let role = match words(step.source).as_str() {
+        "agent" => Role::Assistant,
+        "system" => Role::System,
+        "user" => Role::User,
+        other => Role::Other(Text::from(other.to_owned())),
+    };
+    let mut parts = Vec::new();
+    let thoughts = words(step.reasoning_content);
+    if !thoughts.is_empty() {
+        parts.push(Part::Reasoning(Text::from(thoughts)));
+    }
+    if let Some(said) = step.message {
+        let mut read = Messages::default();
+        read.read(&format!("{{\"parts\":{}}}", said.get()), &Role::User);
+        parts.extend(read.all.into_iter().flat_map(|message| message.parts));
+    }
+    for Object(call) in step.tool_calls.iter().flatten() {
+        parts.push(Part::ToolCall(ToolCall {
+            id: Text::from(words(call.tool_call_id)),
+            name: Text::from(words(call.function_name)),
+            arguments: Text::from(words(call.arguments)),
+        }));
+    }
+    let mut meta = Meta::default();
+    let at: Value = of(step.timestamp).unwrap_or_default();
+    meta.set("timestamp", at.clone());
+    if role == Role::Assistant {
+        meta.set("model", of::<Value>(step.model_name).unwrap_or_default());
+        if let Some(metrics) = of::<Value>(step.metrics) {
+            let tokens = Tokens {
+                input: metrics["prompt_tokens"].as_u64(),
+                output: metrics["completion_tokens"].as_u64(),
+                cached: metrics["cached_tokens"].as_u64(),
+                ..Tokens::default()
+            };
+            meta.set("usage", tokens.value());
+            meta.set("cost_usd", metrics["cost_usd"].as_f64());
+        }
+    }
+    messages.push(Message {
+        role,
+        parts,
+        metadata: meta.finish(),
+    });
+    let observed = step
+        .observation
+        .iter()
+        .flat_map(|Object(all)| all.results.iter().flatten());
+    for Object(one) in observed {
+        let id = words(one.source_call_id);
+        let (content, _) = response(one.content);
+        let mut meta = Meta::default();
+        meta.set("timestamp", at.clone());
+        let (role, part) = if id.is_empty() {
+            (Role::User, Part::Text(Text::from(content)))
+        } else {
+            (Role::Tool, result(&id, content, None))
+        };
+        messages.push(Message {
+            role,
+            parts: vec![part],
+            metadata: meta.finish(),
+        });
+    }
+}
+
+/// A value of the kind that is wanted; anything else is none.
+fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::transcript::formats::story::{lines, read};
+
+    #[test]
+    fn a_trajectory() {
+        let file = json!({
+            "schema_version": "ATIF-v1.6", "session_id": "run-1",
+            "agent": {"name": "made", "version": "1", "model_name": "made-1"},
+            "steps": [
+                {"step_id": 1, "timestamp": "2026-01-01T00:00:00Z", "source": "user", "message": "List the files."},
+                {"step_id": 2, "timestamp": "2026-01-01T00:00:02Z", "source": "agent", "model_name": "made-1",
+                 "message": [{"type": "text", "text": "I look."}], "reasoning_content": "ls will do",
+                 "tool_calls": [{"tool_call_id": "c1", "function_name": "bash", "arguments": {"cmd": "ls"}}],
+                 "observation": {"results": [{"source_call_id": "c1", "content": "a.txt"}, {"content": "the shell ended"}]},
+                 "metrics": {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 2, "cost_usd": 0.01}},
+                7,
+            ],
+            "final_metrics": {"total_prompt_tokens": 10, "total_completion_tokens": 5, "total_cost_usd": 0.01},
+        });
+        let (all, tally) = read(
+            serde_json::to_string_pretty(&file)
+                .expect("JSON")
+                .as_bytes(),
+        );
+        let story = all[0].as_ref().expect("a transcript");
+        assert_eq!(story["id"], "run-1");
+        assert_eq!(
+            lines(story),
+            [
+                "user List the files.",
+                "assistant <reasoning> | I look. | bash({\"cmd\":\"ls\"})",
+                "tool a.txt",
+                "user the shell ended",
+            ]
+        );
+        assert_eq!(story["messages"][1]["metadata"]["usage"]["cached"], 2);
+        assert_eq!(story["metadata"]["cost_usd"], 0.01);
+        assert_eq!(tally.unknown["a step of another shape"], 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! What a span is to a conversation, by the names that the dialects give: semantic conventions, OpenInference,
+//! OpenLLMetry, Vercel AI SDK.
+
+use std::borrow::Cow;
+
+use super::wire::{Attrs, Entry};
+
+/// What a span is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A model call.
+    Chat,
+    /// A tool's execution.
+    Tool,
+    /// An agent at work: what is below it is its own.
+    Agent,
+    /// Anything else; in a word, as it is counted.
+    Other(String),
+}
+
+const CONVERSATION: [&str; 7] = [
+    "gen_ai.conversation.id",
+    "session.id",
+    "ai.telemetry.metadata.sessionId",
+    "langfuse.session.id",
+    "traceloop.association.properties.session_id",
+    "langsmith.trace.session_id",
+    "gen_ai.thread.id",
+];
+
+/// The conversation that a span says it is of.
+pub(super) fn conversation<'a>(attrs: &Attrs<'a>) -> Option<Cow<'a, str>> {
+    attrs.first(&CONVERSATION)
+}
+
+/// What a span is.
+pub(super) fn kind(entry: &Entry<'_>) -> Kind {
+    let attrs = &entry.attributes;
+    let other = |name: &str| Kind::Other(name.to_owned());
+    if let Some(id) = attrs.text("ai.operationId") {
+        return match &*id {
+            "ai.toolCall" => Kind::Tool,
+            "ai.generateText" | "ai.streamText" | "ai.generateObject" | "ai.streamObject" => {
+                Kind::Agent
+            }
+            id if id.ends_with(".doGenerate") || id.ends_with(".doStream") => Kind::Chat,
+            id => other(id),
+        };
+    }
+    if let Some(operation) = attrs.text("gen_ai.operation.name") {
+        return match &*operation {
+            "chat" | "generate_content" | "text_completion" => Kind::Chat,
+            "execute_tool" => Kind::Tool,
+            "invoke_agent" => Kind::Agent,
+            operation => other(operation),
+        };
+    }
+    if let Some(kind) = attrs.text("openinference.span.kind") {
+        return match &*kind {
+            "LLM" => Kind::Chat,
+            "TOOL" => Kind::Tool,
+            "AGENT" => Kind::Agent,
+            kind => other(kind),
+        };
+    }
+    match attrs.text("traceloop.span.kind").as_deref() {
+        Some("tool") => return Kind::Tool,
+        Some("agent") => return Kind::Agent,
+        Some(kind) => return other(kind),
+        None => {}
+    }
+    if let Some(request) = attrs.text("llm.request.type") {
+        return match &*request {
+            "chat" | "completion" => Kind::Chat,
+            request => other(request),
+        };
+    }
+    let says = [
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.request.model",
+        "gen_ai.prompt.0.content",
+        "gen_ai.completion.0.content",
+        "llm.input_messages.0.message.role",
+    ];
+    if says.iter().any(|key| attrs.has(key)) {
+        return Kind::Chat;
+    }
+    let name = if entry.name.is_empty() {
+        "a span without a name"
+    } else {
+        &*entry.name
+    };
+    other(name)
+}
+
+/// The name of an event that is a log record; empty for another log record.
+pub(super) fn event_name<'a>(entry: &'a Entry<'_>) -> Cow<'a, str> {
+    if entry.event_name.is_empty() {
+        entry.attributes.text("event.name").unwrap_or_default()
+    } else {
+        Cow::Borrowed(&*entry.event_name)
+    }
+}

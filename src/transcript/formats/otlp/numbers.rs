@@ -1,0 +1,131 @@
+//! The numbers of a span, whichever dialect it speaks: tokens, cost, model, times, why it failed.
+
+use super::wire::{Attrs, Entry};
+use crate::transcript::meta::{Meta, Tokens};
+
+const COST: [&str; 7] = [
+    "gen_ai.usage.cost",
+    "gen_ai.usage.total_cost",
+    "gen_ai.usage.cost_usd",
+    "llm.cost.total",
+    "gen_ai.cost.total_cost",
+    "operation.cost",
+    "langfuse.observation.cost_details.total",
+];
+
+/// The tokens that a span says it took.
+pub(super) fn tokens(attrs: &Attrs<'_>) -> Tokens {
+    Tokens {
+        input: attrs.count(&[
+            "gen_ai.usage.input_tokens",
+            "gen_ai.usage.prompt_tokens",
+            "llm.token_count.prompt",
+            "ai.usage.promptTokens",
+            "ai.usage.inputTokens",
+        ]),
+        output: attrs.count(&[
+            "gen_ai.usage.output_tokens",
+            "gen_ai.usage.completion_tokens",
+            "llm.token_count.completion",
+            "ai.usage.completionTokens",
+            "ai.usage.outputTokens",
+        ]),
+        total: attrs.count(&[
+            "gen_ai.usage.total_tokens",
+            "llm.usage.total_tokens",
+            "llm.token_count.total",
+            "ai.usage.totalTokens",
+        ]),
+        cached: attrs.count(&[
+            "gen_ai.usage.cache_read.input_tokens",
+            "gen_ai.usage.cache_read_input_tokens",
+            "llm.token_count.prompt_details.cache_read",
+            "ai.usage.cachedInputTokens",
+        ]),
+        thinking: attrs.count(&[
+            "gen_ai.usage.reasoning.output_tokens",
+            "gen_ai.usage.reasoning_tokens",
+            "llm.token_count.completion_details.reasoning",
+            "ai.usage.reasoningTokens",
+        ]),
+    }
+}
+
+/// What a span says it cost, in USD.
+pub(super) fn cost(attrs: &Attrs<'_>) -> Option<f64> {
+    attrs.number(&COST)
+}
+
+/// Which model answered, or was asked.
+pub(super) fn model(attrs: &Attrs<'_>) -> Option<String> {
+    let keys = [
+        "gen_ai.response.model",
+        "gen_ai.request.model",
+        "llm.model_name",
+        "ai.response.model",
+        "ai.model.id",
+    ];
+    attrs.first(&keys).map(std::borrow::Cow::into_owned)
+}
+
+/// The numbers of a model call, for the message that it answered.
+pub(super) fn numbers(entry: &Entry<'_>, stop: Option<&str>) -> Meta {
+    let attrs = &entry.attributes;
+    let mut meta = Meta::default();
+    meta.set("timestamp", when(entry.end_time_unix_nano));
+    meta.set("latency_ms", took(entry));
+    meta.set("usage", tokens(attrs).value());
+    meta.set("cost_usd", cost(attrs));
+    meta.set("model", model(attrs));
+    let reasons = attrs.text("gen_ai.response.finish_reasons");
+    let reasons: Vec<String> = reasons
+        .and_then(|json| serde_json::from_str(&json).ok())
+        .unwrap_or_default();
+    let said = || attrs.first(&["ai.response.finishReason", "llm.finish_reason"]);
+    let stop = stop
+        .map(str::to_owned)
+        .or_else(|| reasons.into_iter().next());
+    meta.set(
+        "stop_reason",
+        stop.or_else(|| said().map(std::borrow::Cow::into_owned)),
+    );
+    if entry.status.is_error() {
+        meta.set("error", failure(entry));
+    }
+    meta
+}
+
+/// How long a span took, in milliseconds, where it has both times.
+pub(super) fn took(entry: &Entry<'_>) -> Option<f64> {
+    let nanos = entry
+        .end_time_unix_nano?
+        .checked_sub(entry.start_time_unix_nano?)?;
+    Some(nanos as f64 / 1e6)
+}
+
+/// A time as text.
+pub(super) fn when(nanos: Option<u64>) -> Option<String> {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(nanos?)).ok()?;
+    Some(at.to_string())
+}
+
+/// Why a span failed.
+pub(super) fn failure(entry: &Entry<'_>) -> String {
+    if !entry.status.message.is_empty() {
+        return entry.status.message.to_string();
+    }
+    let thrown = entry
+        .events
+        .iter()
+        .find(|event| &*event.name == "exception");
+    let thrown = thrown.and_then(|event| {
+        event
+            .attributes
+            .first(&["exception.message", "exception.type"])
+    });
+    let why = thrown.or_else(|| entry.attributes.text("error.type"));
+    why.map_or_else(
+        || "the span has the status ERROR".to_owned(),
+        std::borrow::Cow::into_owned,
+    )
+}

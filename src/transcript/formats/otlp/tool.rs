@@ -1,0 +1,205 @@
+//! Tool spans: what they add to the calls and answers that the messages have.
+//!
+//! A span finds its call by the call's id; without one, by the tool's name and arguments, then by the name, in order.
+
+use std::collections::HashSet;
+
+use super::numbers::{failure, took, when};
+use super::wire::Entry;
+use crate::model::{Message, Part, Role, Text, ToolResult};
+use crate::transcript::meta::{Meta, compact};
+
+/// What a tool's span says.
+#[derive(Debug)]
+pub(super) struct ToolSpan {
+    pub(super) id: Option<String>,
+    name: String,
+    arguments: Option<String>,
+    result: Option<String>,
+    /// A span that did not end as an error says that it ended well.
+    is_error: bool,
+    duration_ms: Option<f64>,
+    ended: Option<String>,
+}
+
+impl ToolSpan {
+    pub(super) fn of(entry: &Entry<'_>) -> Self {
+        let attrs = &entry.attributes;
+        let said = |keys: &[&str]| attrs.first(keys).map(std::borrow::Cow::into_owned);
+        let name = said(&[
+            "gen_ai.tool.name",
+            "ai.toolCall.name",
+            "tool.name",
+            "traceloop.entity.name",
+        ]);
+        let is_error = entry.status.is_error();
+        let result = said(&[
+            "gen_ai.tool.call.result",
+            "ai.toolCall.result",
+            "output.value",
+            "traceloop.entity.output",
+        ]);
+        Self {
+            id: said(&[
+                "gen_ai.tool.call.id",
+                "ai.toolCall.id",
+                "tool_call.id",
+                "tool.id",
+            ]),
+            name: name.unwrap_or_else(|| {
+                let name = &*entry.name;
+                name.strip_prefix("execute_tool ")
+                    .unwrap_or(name)
+                    .to_owned()
+            }),
+            arguments: said(&[
+                "gen_ai.tool.call.arguments",
+                "ai.toolCall.args",
+                "input.value",
+                "tool.parameters",
+                "traceloop.entity.input",
+            ]),
+            result: result.or_else(|| is_error.then(|| failure(entry))),
+            is_error,
+            duration_ms: took(entry),
+            ended: when(entry.end_time_unix_nano),
+        }
+    }
+}
+
+/// A call where it stands.
+struct Found<'m> {
+    message: usize,
+    id: &'m str,
+    name: &'m str,
+    arguments: &'m str,
+}
+
+/// Gives a span to its call: the answer's time and error, or the answer itself. Whether the call was found.
+pub(super) fn settle(
+    span: &ToolSpan,
+    messages: &mut Vec<Message<'static>>,
+    used: &mut HashSet<usize>,
+) -> bool {
+    let calls = calls(messages);
+    let free = |(at, _): &(usize, &Found<'_>)| !used.contains(at);
+    let find = |is: &dyn Fn(&Found<'_>) -> bool| {
+        calls
+            .iter()
+            .enumerate()
+            .filter(free)
+            .find(|(_, call)| is(call))
+            .map(|(at, _)| at)
+    };
+    let arguments = span.arguments.as_deref().map(compact);
+    let alike = |call: &Found<'_>| {
+        call.name == span.name && arguments.as_deref() == Some(&*compact(call.arguments))
+    };
+    let by_id = span
+        .id
+        .as_deref()
+        .and_then(|id| find(&|call| call.id == id));
+    let by_name = || {
+        span.id
+            .is_none()
+            .then(|| find(&|call| call.name == span.name))?
+    };
+    let Some(at) = by_id.or_else(|| find(&alike)).or_else(by_name) else {
+        return false;
+    };
+    let call = &calls[at];
+    let (message, id) = (call.message, call.id.to_owned());
+    let within = calls[..at]
+        .iter()
+        .rev()
+        .take_while(|one| one.message == message)
+        .count();
+    used.insert(at);
+    if let (true, Some(arguments)) = (call.arguments.is_empty(), &span.arguments) {
+        fill(&mut messages[message], within, arguments);
+    }
+    let answers = messages[message + 1..].iter().enumerate();
+    let answers: Vec<usize> = answers
+        .take_while(|(_, one)| !id.is_empty() || one.role == Role::Tool)
+        .filter(|(_, one)| matches!(one.parts.first(), Some(Part::ToolResult(result)) if *result.call_id == *id))
+        .map(|(at, _)| message + 1 + at)
+        .collect();
+    // Without ids the answers stand in the order of the calls.
+    let answer = if id.is_empty() {
+        answers.get(within)
+    } else {
+        answers.first()
+    };
+    match answer {
+        Some(answer) => tell(span, &mut messages[*answer]),
+        None => insert(span, id, message, messages),
+    }
+    true
+}
+
+fn calls<'m>(messages: &'m [Message<'static>]) -> Vec<Found<'m>> {
+    let mut found = Vec::new();
+    for (message, one) in messages.iter().enumerate() {
+        for part in &one.parts {
+            if let Part::ToolCall(call) = part {
+                found.push(Found {
+                    message,
+                    id: &call.id,
+                    name: &call.name,
+                    arguments: &call.arguments,
+                });
+            }
+        }
+    }
+    found
+}
+
+fn fill(message: &mut Message<'static>, within: usize, arguments: &str) {
+    let calls = message.parts.iter_mut().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    if let Some(call) = calls.into_iter().nth(within) {
+        call.arguments = Text::from(arguments.to_owned());
+    }
+}
+
+/// What the span says of an answer that is there.
+fn tell(span: &ToolSpan, message: &mut Message<'static>) {
+    if let Some(Part::ToolResult(result)) = message.parts.first_mut() {
+        result.is_error = result.is_error.or(Some(span.is_error));
+        result.duration_ms = result.duration_ms.or(span.duration_ms);
+    }
+    if message.metadata.is_none() {
+        message.metadata = ended(span);
+    }
+}
+
+/// The answer that the messages do not have: it was never told to the model, or the telling was not recorded.
+fn insert(span: &ToolSpan, id: String, call: usize, messages: &mut Vec<Message<'static>>) {
+    let Some(result) = &span.result else { return };
+    let behind = messages[call + 1..]
+        .iter()
+        .take_while(|one| one.role == Role::Tool)
+        .count();
+    let part = Part::ToolResult(ToolResult {
+        call_id: Text::from(id),
+        content: Text::from(result.clone()),
+        is_error: Some(span.is_error),
+        duration_ms: span.duration_ms,
+    });
+    messages.insert(
+        call + 1 + behind,
+        Message {
+            role: Role::Tool,
+            parts: vec![part],
+            metadata: ended(span),
+        },
+    );
+}
+
+fn ended(span: &ToolSpan) -> Option<crate::model::JsonText<'static>> {
+    let mut meta = Meta::default();
+    meta.set("timestamp", span.ended.clone());
+    meta.finish()
+}

@@ -1,0 +1,46 @@
+//! `gen_ai.evaluation.result` events as verdicts.
+//!
+//! Pass or fail only where the label is one of these words; a score only from 0 to 1.
+
+use super::wire::Attrs;
+use crate::model::{RawJson, SourceVerdict};
+
+/// The event's name.
+pub(super) const EVENT: &str = "gen_ai.evaluation.result";
+
+const EVALUATOR: [&str; 3] = [
+    "gen_ai.evaluation.evaluator",
+    "gen_ai.evaluation.evaluator.name",
+    "gen_ai.evaluator.name",
+];
+
+/// What an evaluation says.
+pub(super) fn read(attrs: &Attrs<'_>) -> SourceVerdict {
+    let text = |key: &str| attrs.text(key).map(std::borrow::Cow::into_owned);
+    let label = text("gen_ai.evaluation.score.label");
+    let score = attrs.number(&["gen_ai.evaluation.score.value"]);
+    let value = match (&label, score) {
+        (Some(label), _) => RawJson::of(label).ok(),
+        (None, Some(score)) => RawJson::of(&score).ok(),
+        (None, None) => None,
+    };
+    let judge = attrs.first(&EVALUATOR);
+    let mut verdict = SourceVerdict {
+        judge: judge.map_or_else(|| "otel".to_owned(), std::borrow::Cow::into_owned),
+        eval: text("gen_ai.evaluation.name").unwrap_or_else(|| "evaluation".to_owned()),
+        passed: None,
+        score: None,
+        value,
+        reasoning: text("gen_ai.evaluation.explanation"),
+        error: text("error.type"),
+    };
+    if verdict.error.is_none() {
+        verdict.passed = match label.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            Some("pass" | "passed") => Some(true),
+            Some("fail" | "failed") => Some(false),
+            _ => None,
+        };
+        verdict.score = score.filter(|score| (0.0..=1.0).contains(score));
+    }
+    verdict
+}

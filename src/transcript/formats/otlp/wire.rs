@@ -1,0 +1,337 @@
+//! OTLP as JSON has it: resources, scopes, spans, log records, attributes; everything optional, nothing copied.
+//!
+//! Owns the spellings (`instrumentationLibrarySpans`, int64 as text or number, ids of any form) and attribute values as
+//! text or JSON. Knows no GenAI names.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::model::Text;
+use crate::transcript::content::Object;
+
+/// Values within values are followed so far; what is deeper stays as OTLP writes it.
+const DEEP: usize = 64;
+
+/// One request: a line, or the whole file.
+#[derive(Deserialize)]
+pub(super) struct Request<'a> {
+    #[serde(borrow, default, rename = "resourceSpans", alias = "batches")]
+    pub(super) spans: Option<Vec<Resource<'a>>>,
+    #[serde(borrow, default, rename = "resourceLogs")]
+    pub(super) logs: Option<Vec<Resource<'a>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Resource<'a> {
+    #[serde(
+        borrow,
+        default,
+        rename = "scopeSpans",
+        alias = "instrumentationLibrarySpans",
+        alias = "scopeLogs",
+        alias = "instrumentationLibraryLogs"
+    )]
+    pub(super) scopes: Option<Vec<Scope<'a>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Scope<'a> {
+    #[serde(
+        borrow,
+        default,
+        rename = "spans",
+        alias = "logRecords",
+        alias = "logs"
+    )]
+    pub(super) entries: Option<Vec<&'a RawValue>>,
+}
+
+/// A span or a log record; their fields do not clash.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry<'a> {
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) trace_id: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) span_id: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) parent_span_id: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) event_name: Text<'a>,
+    #[serde(default, deserialize_with = "nanos")]
+    pub(super) start_time_unix_nano: Option<u64>,
+    #[serde(default, deserialize_with = "nanos")]
+    pub(super) end_time_unix_nano: Option<u64>,
+    #[serde(default, deserialize_with = "nanos")]
+    pub(super) time_unix_nano: Option<u64>,
+    #[serde(default, deserialize_with = "nanos")]
+    pub(super) observed_time_unix_nano: Option<u64>,
+    #[serde(borrow, default, deserialize_with = "lenient")]
+    pub(super) attributes: Attrs<'a>,
+    #[serde(borrow, default, deserialize_with = "lenient")]
+    pub(super) events: Vec<Event<'a>>,
+    #[serde(borrow, default)]
+    pub(super) body: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "lenient")]
+    pub(super) status: Status<'a>,
+}
+
+/// An event of a span.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "lenient")]
+    pub(super) attributes: Attrs<'a>,
+}
+
+/// How a span ended.
+#[derive(Deserialize, Default)]
+pub(super) struct Status<'a> {
+    #[serde(borrow, default)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) message: Text<'a>,
+}
+
+impl Status<'_> {
+    /// Whether it says that the span failed.
+    pub(super) fn is_error(&self) -> bool {
+        let code = self.code.map(RawValue::get);
+        matches!(code, Some("2" | "\"STATUS_CODE_ERROR\"" | "\"2\""))
+    }
+}
+
+/// Attributes in their order.
+#[derive(Deserialize, Default)]
+#[serde(transparent)]
+pub(super) struct Attrs<'a> {
+    #[serde(borrow)]
+    pairs: Vec<Pair<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pair<'a> {
+    #[serde(borrow, default, deserialize_with = "text")]
+    pub(super) key: Text<'a>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+}
+
+/// A value as OTLP wraps it.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Any<'a> {
+    #[serde(borrow, default)]
+    string_value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    bool_value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    int_value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    double_value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    bytes_value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    array_value: Option<Object<List<'a>>>,
+    #[serde(borrow, default)]
+    kvlist_value: Option<Object<Map<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(borrow, default)]
+    values: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Map<'a> {
+    #[serde(borrow, default)]
+    values: Vec<Object<Pair<'a>>>,
+}
+
+impl<'a> Attrs<'a> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pair<'a>> {
+        self.pairs.iter()
+    }
+
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        let found = self.pairs.iter().find(|pair| *pair.key == *key);
+        found.and_then(|pair| pair.value)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The value as text: a string as it is, anything else as JSON. Empty is none.
+    pub(super) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)
+            .map(as_text)
+            .filter(|text| !text.is_empty() && text != "null")
+    }
+
+    /// The first of them that is there, as text.
+    pub(super) fn first(&self, keys: &[&str]) -> Option<Cow<'a, str>> {
+        keys.iter().find_map(|key| self.text(key))
+    }
+
+    /// The first that is a whole number.
+    pub(super) fn count(&self, keys: &[&str]) -> Option<u64> {
+        keys.iter().find_map(|key| {
+            let text = self.text(key)?;
+            let whole = text.strip_suffix(".0").unwrap_or(&text);
+            whole.parse().ok()
+        })
+    }
+
+    /// The first that is a number.
+    pub(super) fn number(&self, keys: &[&str]) -> Option<f64> {
+        let number = |key: &&str| self.text(key)?.parse::<f64>().ok();
+        keys.iter().find_map(number).filter(|n| n.is_finite())
+    }
+
+    /// All of them as OTLP writes them.
+    pub(super) fn otlp(&self) -> String {
+        let mut out = String::from("[");
+        for pair in &self.pairs {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            let key = serde_json::Value::from(&*pair.key);
+            let value = pair.value.map_or("null", RawValue::get);
+            out.push_str(&format!("{{\"key\":{key},\"value\":{value}}}"));
+        }
+        out.push(']');
+        out
+    }
+
+    /// All of them as one JSON object.
+    pub(super) fn json(&self) -> String {
+        let mut out = String::from("{");
+        for pair in &self.pairs {
+            write_pair(pair, &mut out, 0);
+        }
+        out.push('}');
+        out
+    }
+}
+
+impl Pair<'_> {
+    /// The value as JSON.
+    pub(super) fn json(&self) -> String {
+        let mut out = String::new();
+        match self.value {
+            Some(raw) => write_json(raw, &mut out, 0),
+            None => out.push_str("null"),
+        }
+        out
+    }
+}
+
+/// A wrapped value as text: a string as it is, anything else as JSON.
+pub(super) fn as_text(raw: &RawValue) -> Cow<'_, str> {
+    if let Some(text) = any(raw).and_then(|any| string(any.string_value?)) {
+        return text;
+    }
+    // A number may stand in a string (int64) and is a number all the same.
+    let mut out = String::new();
+    write_json(raw, &mut out, 0);
+    Cow::Owned(out)
+}
+
+fn any(raw: &RawValue) -> Option<Any<'_>> {
+    serde_json::from_str::<Object<Any<'_>>>(raw.get())
+        .ok()
+        .map(|Object(any)| any)
+}
+
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
+    Some(text.0)
+}
+
+/// A wrapped value as the JSON it stands for.
+fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
+    let Some(any) = any(raw).filter(|_| depth < DEEP) else {
+        out.push_str(raw.get());
+        return;
+    };
+    let number = any.int_value.or(any.double_value);
+    if let Some(list) = any.array_value {
+        out.push('[');
+        for (at, value) in list.0.values.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            write_json(value, out, depth + 1);
+        }
+        out.push(']');
+    } else if let Some(map) = any.kvlist_value {
+        out.push('{');
+        for Object(pair) in &map.0.values {
+            write_pair(pair, out, depth + 1);
+        }
+        out.push('}');
+    } else if let Some(number) = number {
+        let text = string(number);
+        let is_number = |text: &Cow<'_, str>| {
+            text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                && serde_json::from_str::<&RawValue>(text).is_ok()
+        };
+        match text.filter(is_number) {
+            Some(text) => out.push_str(&text),
+            None => out.push_str(number.get()),
+        }
+    } else {
+        let plain = any.string_value.or(any.bool_value).or(any.bytes_value);
+        out.push_str(plain.map_or("null", RawValue::get));
+    }
+}
+
+fn write_pair(pair: &Pair<'_>, out: &mut String, depth: usize) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    out.push_str(&serde_json::Value::from(&*pair.key).to_string());
+    out.push(':');
+    match pair.value {
+        Some(value) => write_json(value, out, depth),
+        None => out.push_str("null"),
+    }
+}
+
+/// A string; anything else is the empty one.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Text<'de>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(from)?;
+    Ok(string(raw).map(Text).unwrap_or_default())
+}
+
+/// What can be read as it should be; anything else is as if it were not there.
+fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    from: D,
+) -> Result<T, D::Error> {
+    let raw = <&'de RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+}
+
+/// Nanoseconds since 1970, as text or as a number; 0 is none.
+fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(from)?;
+    let text = string(raw).unwrap_or(Cow::Borrowed(raw.get()));
+    let whole = text.parse::<u64>().ok();
+    // Some write them as floats: 1.795e18.
+    let float = || text.parse::<f64>().ok().filter(|n| *n >= 1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "as saturates"
+    )]
+    Ok(whole
+        .or_else(|| float().map(|n| n as u64))
+        .filter(|n| *n > 0))
+}

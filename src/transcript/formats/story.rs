@@ -1,0 +1,83 @@
+//! For the tests of formats: a file's transcripts as JSON of the native form, each read again by its place.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::transcript::{Span, Tally, TranscriptFile};
+
+/// A transcript, or why there is none.
+pub(super) type Story = Result<Value, String>;
+
+/// Everything a file of these bytes holds.
+pub(super) fn read(bytes: &[u8]) -> (Vec<Story>, Tally) {
+    let (all, tally) = placed(bytes);
+    (all.into_iter().map(|(_, story)| story).collect(), tally)
+}
+
+/// The same with the places.
+pub(super) fn placed(bytes: &[u8]) -> (Vec<(Span, Story)>, Tally) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("saved.json");
+    std::fs::write(&path, bytes).expect("written");
+    let mut file = TranscriptFile::open(&path).expect("a known format");
+    let mut all = Vec::new();
+    while let Some(block) = file.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            assert!(!bytes.contains(&b'\n'), "a transcript is one line");
+            let story = match record.parse(bytes, "default") {
+                Ok(_) => {
+                    let again = file.read(record.span).expect("read again");
+                    assert_eq!(
+                        String::from_utf8_lossy(&again),
+                        String::from_utf8_lossy(bytes)
+                    );
+                    Ok(serde_json::from_slice(bytes).expect("JSON"))
+                }
+                Err(bad) => Err(bad.why),
+            };
+            assert!(!file.raw(record.span).expect("the file's own").is_empty());
+            all.push((record.span, story));
+        }
+    }
+    let tally = file.tally().expect("a tally").clone();
+    (all, tally)
+}
+
+/// A fixture's bytes.
+pub(super) fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name);
+    std::fs::read(path).expect("a fixture")
+}
+
+/// `role text` or `role call(arguments)` of every message.
+pub(super) fn lines(story: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for message in story["messages"].as_array().expect("messages") {
+        let role = message["role"].as_str().unwrap_or_default();
+        let mut said: Vec<String> = Vec::new();
+        match &message["content"] {
+            Value::String(text) => said.push(text.clone()),
+            Value::Array(parts) => {
+                for part in parts {
+                    let kind = part["type"].as_str().unwrap_or("?");
+                    let text = part["text"].as_str().map(str::to_owned);
+                    said.push(text.unwrap_or_else(|| format!("<{kind}>")));
+                }
+            }
+            _ => {}
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            said.push(format!(
+                "{}({})",
+                function["name"].as_str().unwrap_or_default(),
+                function["arguments"].as_str().unwrap_or_default()
+            ));
+        }
+        lines.push(format!("{role} {}", said.join(" | ")));
+    }
+    lines
+}
