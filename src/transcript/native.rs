@@ -14,7 +14,7 @@
 //! | a tool message | one result; `metadata.is_error` and `metadata.duration_ms` say so, nothing is guessed |
 //!
 //! Anthropic's `tool_use` and `tool_result` blocks would hide calls if they were kept as unknown parts: such a record is
-//! bad and says why. A key given twice is bad too, since nobody knows which one counts.
+//! no native one (`formats/anthropic.rs` reads it). A key given twice is bad, since nobody knows which one counts.
 
 use std::borrow::Cow;
 
@@ -37,14 +37,14 @@ pub fn parse<'a>(
         number,
         why: match fault {
             Fault::Bad(why) => why,
-            Fault::Foreign(format) => format!("{format} are not read yet"),
+            Fault::Foreign(format) => format!("it is in another shape: {format}"),
         },
     })
 }
 
 /// Whether a record with `messages` is in another shape than OpenAI's.
 pub(super) fn foreign_shape(record: &[u8]) -> bool {
-    memchr::memmem::find(record, b"\"tool_").is_some()
+    memchr::memmem::find(record, b"tool_").is_some()
         && matches!(read(record, ""), Err(Fault::Foreign(_)))
 }
 
@@ -184,7 +184,7 @@ fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault>
 }
 
 /// What serde says, with the place in bytes where the record is one line.
-fn sentence(why: &serde_json::Error) -> String {
+pub(super) fn sentence(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
         // Column 0 is the record as a whole.
@@ -272,7 +272,7 @@ impl<'a> RawFunction<'a> {
     }
 }
 
-fn role(written: Text<'_>) -> Role<'_> {
+pub(super) fn role(written: Text<'_>) -> Role<'_> {
     // As most files write them, without a second look.
     match &*written {
         "assistant" => return Role::Assistant,
@@ -321,7 +321,7 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
             is_error: of(fields.is_error),
             duration_ms: of(fields.duration_ms),
         })),
-        "tool_use" | "tool_result" | "server_tool_use" | "web_search_tool_result" => {
+        "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" | "redacted_thinking" => {
             return Err(Fault::Foreign("Anthropic messages (content blocks)"));
         }
         "image_url" | "input_image" | "image" | "input_audio" | "audio" | "audio_url" | "video"
@@ -360,26 +360,26 @@ fn result_content(content: Option<Content<'_>>) -> Result<(Text<'_>, Vec<Part<'_
 }
 
 /// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+pub(super) fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
 /// The text of a JSON string; `None` for anything else.
-fn string(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn string(raw: &RawValue) -> Option<Text<'_>> {
     raw.get()
         .starts_with('"')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// The text of a JSON string; anything else as written, null as nothing.
-fn as_text(raw: &RawValue) -> Text<'_> {
+pub(super) fn as_text(raw: &RawValue) -> Text<'_> {
     match raw.get() {
         "null" => Text::default(),
         written => string(raw).unwrap_or(Text(Cow::Borrowed(written))),
     }
 }
 
-fn id_text(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn id_text(raw: &RawValue) -> Option<Text<'_>> {
     let written = raw.get();
     let number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let id = if number {
@@ -390,7 +390,7 @@ fn id_text(raw: &RawValue) -> Option<Text<'_>> {
     id.filter(|id| !id.is_empty())
 }
 
-fn tags(raw: &RawValue) -> Vec<Text<'_>> {
+pub(super) fn tags(raw: &RawValue) -> Vec<Text<'_>> {
     if let Some(one) = string(raw) {
         return vec![one];
     }
@@ -413,7 +413,7 @@ fn object(json: JsonText<'_>) -> Option<JsonText<'_>> {
 }
 
 /// A part of a kind we do not know.
-fn other(raw: &RawValue) -> Part<'_> {
+pub(super) fn other(raw: &RawValue) -> Part<'_> {
     Part::Other(json(raw).expect("a raw value is JSON"))
 }
 

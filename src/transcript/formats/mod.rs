@@ -3,6 +3,10 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+pub(super) mod anthropic;
+mod blocks;
+mod claude_code;
+
 use super::TranscriptError;
 use super::detect::Look;
 use super::reader::{Native, Reader};
@@ -74,14 +78,11 @@ pub(super) const NATIVE: Format = Format {
 
 /// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
 /// hold `messages` of another kind stand before it.
-pub(super) const FORMATS: [Format; 22] = [
+pub(super) const FORMATS: [Format; 21] = [
     Format {
         name: "Anthropic messages (content blocks)",
-        is: |look| {
-            let with = look.records.iter().find(|seen| seen.sniff.has("messages"));
-            with.is_some_and(|seen| super::native::foreign_shape(seen.bytes))
-        },
-        open: None,
+        is: anthropic::is,
+        open: Some(anthropic::open),
     },
     NATIVE,
     Format {
@@ -96,18 +97,8 @@ pub(super) const FORMATS: [Format; 22] = [
     },
     Format {
         name: "a Claude Code session",
-        is: |look| {
-            look.first(|s| {
-                (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
-                    || (s.has("leafUuid") && s.has("summary"))
-                    || s.kind_begins(&[
-                        "file-history-snapshot",
-                        "queue-operation",
-                        "permission-mode",
-                    ])
-            })
-        },
-        open: None,
+        is: claude_code::is,
+        open: Some(claude_code::open),
     },
     Format {
         name: "promptfoo results",
@@ -127,11 +118,6 @@ pub(super) const FORMATS: [Format; 22] = [
     Format {
         name: "Gemini contents",
         is: |look| look.first(|s| s.has("contents") || s.has("candidates")),
-        open: None,
-    },
-    Format {
-        name: "an Anthropic message",
-        is: |look| look.first(|s| s.has("role") && s.has("content") && s.kind_begins(&["message"])),
         open: None,
     },
     Format {
