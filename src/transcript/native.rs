@@ -321,7 +321,7 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
             is_error: of(fields.is_error),
             duration_ms: of(fields.duration_ms),
         })),
-        "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" | "redacted_thinking" => {
+        "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" => {
             return Err(Fault::Foreign("Anthropic messages (content blocks)"));
         }
         "image_url" | "input_image" | "image" | "input_audio" | "audio" | "audio_url" | "video"

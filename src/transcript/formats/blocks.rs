@@ -10,7 +10,8 @@
 //! | any other, `redacted_thinking` too | kept as written |
 //!
 //! An answer says that it is an error where its block does (`is_error`), or where what a server's tool answered is of a
-//! type that ends in `_error`. Nothing here fails: what has not the shape of its type is kept as written.
+//! type that ends in `_error`. Nothing here fails: what has not the shape of its type is kept as `{"type": "unread",
+//! "block": …}`, since the native form would take it for something else.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use serde_json::value::RawValue;
 use super::super::content::{Content, Object};
 use super::super::meta::json;
 use super::super::native::{as_text, of, other, string};
-use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// What a message says, in order.
 #[derive(Debug, Clone, Default)]
@@ -85,10 +86,8 @@ impl<'a> Blocks<'a> {
             Content::Text(text) if text.is_empty() => {}
             Content::Text(text) => all.said.push(Said::Part(Part::Text(text))),
             Content::Object(text) => {
-                let raw = serde_json::from_str::<crate::model::JsonText<'_>>(&text);
-                let raw = raw.map(crate::model::JsonText::into_owned);
-                all.said
-                    .extend(raw.ok().map(|raw| Said::Part(Part::Other(raw))));
+                let raw = serde_json::from_str::<&RawValue>(&text);
+                all.said.extend(raw.ok().map(|raw| Said::Part(unread(raw))));
             }
             Content::Parts(blocks) => blocks.into_iter().for_each(|block| all.block(block)),
         }
@@ -101,7 +100,7 @@ impl<'a> Blocks<'a> {
             return;
         }
         let Ok(Object(block)) = serde_json::from_str::<Object<RawBlock<'a>>>(raw.get()) else {
-            self.said.push(Said::Part(other(raw)));
+            self.said.push(Said::Part(unread(raw)));
             return;
         };
         let kind = block.kind.clone().unwrap_or_default();
@@ -124,7 +123,7 @@ impl<'a> Blocks<'a> {
             _ => None,
         };
         self.said
-            .push(Said::Part(said.unwrap_or_else(|| other(raw))));
+            .push(Said::Part(said.unwrap_or_else(|| kept(&kind, raw))));
     }
 
     /// As parts of one message, answers among them: a model's reply stays one message.
@@ -210,6 +209,35 @@ fn media<'a>(kind: &Text<'a>, raw: &'a RawValue) -> Part<'a> {
     }
 }
 
+/// A block of a kind that the native form has no other meaning for.
+fn kept<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
+    let taken = [
+        "",
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "thinking",
+        "reasoning",
+        "tool_call",
+        "tool_result",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+    ];
+    if taken.contains(&kind) {
+        unread(raw)
+    } else {
+        other(raw)
+    }
+}
+
+fn unread(raw: &RawValue) -> Part<'static> {
+    let wrapped = format!(r#"{{"type":"unread","block":{}}}"#, raw.get());
+    let wrapped: JsonText<'_> = serde_json::from_str(&wrapped).expect("JSON within an object");
+    Part::Other(wrapped.into_owned())
+}
+
 /// What a tool answered as one text, and what is not text.
 fn answered(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
     let Some(blocks) = of::<Vec<&RawValue>>(Some(raw)) else {
@@ -239,7 +267,7 @@ fn answered(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
                 all = so_far;
                 beside.push(match &*kind {
                     "image" | "document" | "audio" | "video" | "file" => media(&kind, raw),
-                    _ => other(raw),
+                    kind => kept(kind, raw),
                 });
             }
         }

@@ -103,7 +103,11 @@ impl Sessions for Files {
                 Ok(line) => line,
                 Err(why) => {
                     let torn = at == last && !bytes.ends_with(b"}");
-                    out.unknown(if torn { "a last line that is torn" } else { why });
+                    out.unknown(if torn {
+                        "a last line that is torn"
+                    } else {
+                        why
+                    });
                     broken = true;
                     continue;
                 }
@@ -111,7 +115,11 @@ impl Sessions for Files {
             if line.kind == Kind::Unknown {
                 out.unknown(&line.told());
             }
-            if line.uuid.as_ref().is_some_and(|uuid| !seen.insert(uuid.clone())) {
+            if line
+                .uuid
+                .as_ref()
+                .is_some_and(|uuid| !seen.insert(uuid.clone()))
+            {
                 out.unknown("a line with a uuid that another one has");
                 continue;
             }

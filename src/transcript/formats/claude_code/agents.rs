@@ -110,7 +110,11 @@ impl<'a> Agents<'a> {
                 let mut spawn = calls.get(call).cloned().unwrap_or_default();
                 spawn.call = Some(call.to_owned());
                 spawn.by = spawn.by.or(by.map(str::to_owned));
-                spawn.kind = finished.kind.and_then(string).map(|kind| kind.to_string()).or(spawn.kind);
+                spawn.kind = finished
+                    .kind
+                    .and_then(string)
+                    .map(|kind| kind.to_string())
+                    .or(spawn.kind);
                 all.started.insert(agent.into_owned(), spawn);
             }
         }
@@ -136,11 +140,15 @@ impl<'a> Agents<'a> {
         };
         if let Some(prompt) = asked.prompt {
             let known = self.asked.entry(prompt);
-            known.and_modify(|one| *one = None).or_insert_with(|| Some(spawn.clone()));
+            known
+                .and_modify(|one| *one = None)
+                .or_insert_with(|| Some(spawn.clone()));
         }
         if let Some(uuid) = &line.uuid {
             let known = self.at.entry(uuid.clone());
-            known.and_modify(|one| *one = None).or_insert_with(|| Some(spawn.clone()));
+            known
+                .and_modify(|one| *one = None)
+                .or_insert_with(|| Some(spawn.clone()));
         }
         Some(spawn)
     }
@@ -151,7 +159,12 @@ impl<'a> Agents<'a> {
     }
 
     /// How an agent came about whose conversation begins with this line, and with this prompt.
-    pub(super) fn spawn(&self, agent: &str, first: Option<&Line<'_>>, prompt: Option<&str>) -> Spawn {
+    pub(super) fn spawn(
+        &self,
+        agent: &str,
+        first: Option<&Line<'_>>,
+        prompt: Option<&str>,
+    ) -> Spawn {
         if let Some(spawn) = self.started.get(&Text::from(agent)) {
             return spawn.clone();
         }

@@ -197,12 +197,24 @@ impl Kind {
                 });
                 if queued { Self::Queued } else { Self::Unknown }
             }
-            "summary" | "ai-title" | "custom-title" | "agent-name" | "agent-color"
-            | "agent-setting" | "queue-operation" | "file-history-snapshot" | "permission-mode"
-            | "mode" | "last-prompt" | "progress" | "tag" | "pr-link" | "worktree-state"
-            | "content-replacement" | "speculation-accept" | "attribution-snapshot" => {
-                Self::Housekeeping
-            }
+            "summary"
+            | "ai-title"
+            | "custom-title"
+            | "agent-name"
+            | "agent-color"
+            | "agent-setting"
+            | "queue-operation"
+            | "file-history-snapshot"
+            | "permission-mode"
+            | "mode"
+            | "last-prompt"
+            | "progress"
+            | "tag"
+            | "pr-link"
+            | "worktree-state"
+            | "content-replacement"
+            | "speculation-accept"
+            | "attribution-snapshot" => Self::Housekeeping,
             _ => Self::Unknown,
         }
     }

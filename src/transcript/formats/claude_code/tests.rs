@@ -110,10 +110,19 @@ assistant: Six bytes.
 "#
     );
     let branch = told(&all[1]);
-    assert!(branch.ends_with("user: Fix it badly\nassistant: Done badly.\n"), "{branch}");
-    assert!(branch.contains("tool toolu_2") && !branch.contains("toolu_4"), "{branch}");
+    assert!(
+        branch.ends_with("user: Fix it badly\nassistant: Done badly.\n"),
+        "{branch}"
+    );
+    assert!(
+        branch.contains("tool toolu_2") && !branch.contains("toolu_4"),
+        "{branch}"
+    );
     assert_eq!(&*all[1].tags[0], "branch");
-    assert_eq!(meta(all[1].metadata.as_ref())["parent"], json!({"transcript": SESSION}));
+    assert_eq!(
+        meta(all[1].metadata.as_ref())["parent"],
+        json!({"transcript": SESSION})
+    );
 }
 
 #[test]
@@ -140,7 +149,10 @@ fn what_lines_tell_of_messages_is_kept_once() {
     );
     assert_eq!(of(5)["tool_use_result"], "Error: cat: none");
     assert_eq!(of(9)["sub_agent"], format!("{SESSION}.agent-a1b2"));
-    assert_eq!(of(10)["compaction"], json!({"trigger": "auto", "preTokens": 155_000}));
+    assert_eq!(
+        of(10)["compaction"],
+        json!({"trigger": "auto", "preTokens": 155_000})
+    );
     assert_eq!(of(11)["compact_summary"], true);
     assert_eq!(of(12)["queued"], true);
     assert_eq!(
@@ -156,7 +168,11 @@ fn what_lines_tell_of_messages_is_kept_once() {
     let unknown: Vec<(&str, u64)> = tally.unknown.iter().map(|(k, n)| (&**k, *n)).collect();
     assert_eq!(
         unknown,
-        [("attachment skill_listing", 1), ("hologram", 1), ("system turn_duration", 1)]
+        [
+            ("attachment skill_listing", 1),
+            ("hologram", 1),
+            ("system turn_duration", 1)
+        ]
     );
     assert_eq!(tally.records, 25);
 }
@@ -167,7 +183,10 @@ fn a_sub_agent_knows_the_call_that_started_it() {
     assert_eq!(ids(&own_file), [format!("{SESSION}.agent-a1b2")]);
     assert_eq!(&*own_file[0].tags[0], "sub-agent");
     let told = meta(own_file[0].metadata.as_ref());
-    assert_eq!(told["parent"], json!({"transcript": SESSION, "tool_call_id": "toolu_4"}));
+    assert_eq!(
+        told["parent"],
+        json!({"transcript": SESSION, "tool_call_id": "toolu_4"})
+    );
     assert_eq!(
         told["agent"],
         json!({"id": "a1b2", "type": "general-purpose", "description": "Count bytes"})
@@ -179,7 +198,11 @@ fn a_sub_agent_knows_the_call_that_started_it() {
     let all = good(&written(&both).1);
     assert_eq!(
         ids(&all),
-        [SESSION, &format!("{SESSION}.branch-2"), &format!("{SESSION}.agent-a1b2")]
+        [
+            SESSION,
+            &format!("{SESSION}.branch-2"),
+            &format!("{SESSION}.agent-a1b2")
+        ]
     );
     assert_eq!(all[2].messages, own_file[0].messages);
     assert_eq!(meta(all[2].metadata.as_ref())["parent"], told["parent"]);
@@ -193,9 +216,15 @@ fn an_old_version_keeps_its_sub_agents_within_and_says_what_it_cost() {
     let of = |at: usize| meta(all[at].metadata.as_ref());
     assert_eq!(of(0)["cost_usd"], 0.75);
     assert_eq!(of(0)["title"], "Bytes of notes");
-    assert_eq!(meta(all[0].messages[1].metadata.as_ref())["latency_ms"], 900.0);
+    assert_eq!(
+        meta(all[0].messages[1].metadata.as_ref())["latency_ms"],
+        900.0
+    );
     assert!(told(&all[0]).contains("tool toolu_a Some(false) Some(480.0): 6"));
-    assert_eq!(of(1)["parent"], json!({"transcript": session, "tool_call_id": "toolu_a"}));
+    assert_eq!(
+        of(1)["parent"],
+        json!({"transcript": session, "tool_call_id": "toolu_a"})
+    );
     assert_eq!(of(1)["agent"]["type"], "counter");
     assert_eq!(told(&all[1]), "user: Count the bytes\nassistant: 6\n");
 }
@@ -207,7 +236,9 @@ fn broken_lines_are_counted_and_bridged() {
     let mut lines: Vec<Vec<u8>> = text.lines().map(|l| l.as_bytes().to_vec()).collect();
     let at = |uuid: &str| {
         let uuid = format!("\"uuid\":\"{uuid}\"");
-        text.lines().position(|line| line.contains(&uuid)).expect("a line")
+        text.lines()
+            .position(|line| line.contains(&uuid))
+            .expect("a line")
     };
     lines[at("m1b")] = b"{\"type\":\"assistant\", oops".to_vec();
     lines[at("m3")] = b"\xff\xfe{}".to_vec();
@@ -215,10 +246,16 @@ fn broken_lines_are_counted_and_bridged() {
     let (_dir, path) = written([b"\xef\xbb\xbf".to_vec(), lines.join(&b"\r\n"[..])].concat());
     let (read, tally) = all(&path);
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
-    let expected = whole.replace("assistant: I will look.\n", "").replace("assistant: One test fails.\n", "");
+    let expected = whole
+        .replace("assistant: I will look.\n", "")
+        .replace("assistant: One test fails.\n", "");
     assert_eq!(told(&read[0]), expected);
     assert_eq!(read.len(), 2, "the branch is there");
-    for why in ["a line that is not a JSON object", "a line that is not UTF-8", "a last line that is torn"] {
+    for why in [
+        "a line that is not a JSON object",
+        "a line that is not UTF-8",
+        "a last line that is torn",
+    ] {
         assert_eq!(tally.unknown.get(why), Some(&1), "{why} in {tally:?}");
     }
 }
@@ -230,11 +267,21 @@ fn sessions_in_one_file_are_told_apart_unless_one_goes_on_under_another_name() {
     let all = good(&written(format!("{first}{second}{first}")).1);
     let (a, b) = (SESSION.to_owned(), "01d00000-0000-4000-8000-000000000002");
     let branch = format!("{a}.branch-2");
-    assert_eq!(ids(&all), [&a, &branch, b, &format!("{b}.agent-1"), &a, &branch]);
+    assert_eq!(
+        ids(&all),
+        [&a, &branch, b, &format!("{b}.agent-1"), &a, &branch]
+    );
 
     let resumed = json!({"type": "user", "uuid": "n1", "parentUuid": "m6", "sessionId": "new", "message": {"role": "user", "content": "more"}});
     let all = good(&written(format!("{first}{resumed}\n")).1);
-    assert_eq!(ids(&all), ["new", "new.branch-2"][..1].iter().map(|id| (*id).to_owned()).chain([branch]).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&all),
+        ["new", "new.branch-2"][..1]
+            .iter()
+            .map(|id| (*id).to_owned())
+            .chain([branch])
+            .collect::<Vec<_>>()
+    );
     assert!(told(&all[0]).ends_with("assistant: Six bytes.\nuser: more\n"));
 }
 
@@ -252,14 +299,20 @@ fn an_error_of_the_api_is_why_the_run_ended() {
     assert_eq!(told.get("model"), None);
     let reply = meta(all[0].messages[1].metadata.as_ref());
     assert_eq!(reply["api_error"], "rate_limit");
-    assert_eq!(reply.get("latency_ms"), None, "a copied time tells no duration");
+    assert_eq!(
+        reply.get("latency_ms"),
+        None,
+        "a copied time tells no duration"
+    );
 }
 
 #[test]
 fn hostile_lines_are_no_more_than_counted() {
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     let user = |uuid: &str, parent: &str, rest: &str| {
-        format!(r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s"{rest}}}"#)
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s"{rest}}}"#
+        )
     };
     let say = |text: &str| format!(r#","message":{{"role":"user","content":"{text}"}}"#);
     let lines = [
@@ -268,7 +321,14 @@ fn hostile_lines_are_no_more_than_counted() {
         user("c", "b", &say("follows the one before")),
         user("c", "b", &say("has its uuid")),
         user("d", "c", r#","message":{"role":"user","content":7}"#),
-        user("e", "c", &format!(r#","isMeta":"yes","timestamp":1e999,"version":{},"message":{{"role":"user","content":[{deep},7,{{"type":"tool_use"}},{{"type":5}}]}}"#, "9".repeat(400))),
+        user(
+            "e",
+            "c",
+            &format!(
+                r#","isMeta":"yes","timestamp":1e999,"version":{},"message":{{"role":"user","content":[{deep},7,{{"type":"tool_use"}},{{"type":5}}]}}"#,
+                "9".repeat(400)
+            ),
+        ),
         r#"{"type":"user","sessionId":"s","uuid":"f","x":NaN}"#.to_owned(),
         "null".to_owned(),
         r#"{"sessionId":"s"}"#.to_owned(),
@@ -281,7 +341,10 @@ fn hostile_lines_are_no_more_than_counted() {
     assert_eq!(one.messages[3].parts.len(), 4, "{one:?}");
     assert_eq!(tally.not_understood(), 6, "{tally:?}");
 
-    let nothing = format!("{}\n{{torn", r#"{"type":"mode","mode":"normal","sessionId":"s"}"#);
+    let nothing = format!(
+        "{}\n{{torn",
+        r#"{"type":"mode","mode":"normal","sessionId":"s"}"#
+    );
     let (read, _) = all(&written(nothing).1);
     let why = &read[0].as_ref().expect_err("a fault").why;
     assert_eq!(why, "the session holds no message that can be read");

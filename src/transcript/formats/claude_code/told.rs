@@ -120,14 +120,19 @@ impl<'s, 'a> Told<'s, 'a> {
         let Some(open) = &mut self.open else { return };
         open.last = line;
         open.model = reply.model.and_then(string).or(open.model.take());
-        open.stop_reason = reply.stop_reason.and_then(string).or(open.stop_reason.take());
+        open.stop_reason = reply
+            .stop_reason
+            .and_then(string)
+            .or(open.stop_reason.take());
         open.usage = reply.usage.or(open.usage);
         open.api_error |= of(line.raw.is_api_error) == Some(true);
         let cited = message.blocks.citations.iter();
-        open.citations.extend(cited.filter_map(|raw| of::<Value>(Some(raw))));
+        open.citations
+            .extend(cited.filter_map(|raw| of::<Value>(Some(raw))));
         let copied = open.asked.is_some() && open.asked == time;
         for call in message.made() {
-            self.called.insert(call.id.clone(), time.filter(|_| !copied));
+            self.called
+                .insert(call.id.clone(), time.filter(|_| !copied));
         }
         let parts = &mut self.messages[open.at].parts;
         parts.extend(message.blocks.clone().into_parts());
@@ -246,13 +251,23 @@ impl<'s, 'a> Told<'s, 'a> {
         };
         let raw = |raw: Option<&'a RawValue>| raw.and_then(string).map(|text| text.to_string());
         for (key, value) in [
-            ("timestamp", first(&|line| line.timestamp.as_deref().map(str::to_owned))),
+            (
+                "timestamp",
+                first(&|line| line.timestamp.as_deref().map(str::to_owned)),
+            ),
             ("cwd", first(&|line| raw(line.raw.cwd))),
             ("git_branch", first(&|line| raw(line.raw.git_branch))),
             ("version", first(&|line| raw(line.raw.version))),
             ("session_id", session.map(str::to_owned)),
             ("model", self.totals.model),
-            ("title", if spawn.is_none() { title(self.lines) } else { None }),
+            (
+                "title",
+                if spawn.is_none() {
+                    title(self.lines)
+                } else {
+                    None
+                },
+            ),
             ("error", self.totals.error),
         ] {
             meta.set(key, value);
@@ -304,14 +319,22 @@ fn title(lines: &[Line<'_>]) -> Option<String> {
     newest(&|line| raw(line.raw.custom_title))
         .or_else(|| newest(&|line| raw(line.raw.ai_title)))
         .or_else(|| {
-            let mut told = lines.iter().filter(|line| line.raw.summary.is_some()).peekable();
+            let mut told = lines
+                .iter()
+                .filter(|line| line.raw.summary.is_some())
+                .peekable();
             told.peek()?;
-            let uuids: HashSet<&str> = lines.iter().filter_map(|line| line.uuid.as_deref()).collect();
+            let uuids: HashSet<&str> = lines
+                .iter()
+                .filter_map(|line| line.uuid.as_deref())
+                .collect();
             let own = |line: &&Line<'_>| {
                 let leaf = line.raw.leaf.and_then(string);
                 leaf.is_some_and(|leaf| uuids.contains(&*leaf))
             };
-            told.filter(own).last().and_then(|line| raw(line.raw.summary))
+            told.filter(own)
+                .last()
+                .and_then(|line| raw(line.raw.summary))
         })
 }
 

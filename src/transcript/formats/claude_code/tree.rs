@@ -5,7 +5,7 @@
 //! answers, and the other blocks of the same reply, belong to the conversation all the same.
 //!
 //! A line follows one that stands before it in the file; what names a line that is not there (it was broken) follows the
-//! line before. So there are no circles, and nothing is lost.
+//! line before, and so does whatever else names the same one. So there are no circles, and nothing is lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,7 +36,7 @@ pub(super) enum Parent<'a> {
     None,
     /// The node before it.
     Before,
-    /// The node of this uuid; where it is not there, the node before.
+    /// The node of this uuid; where it is not there, the node before the first that names it.
     Named(&'a str),
 }
 
@@ -83,11 +83,15 @@ impl<'n> Tree<'n> {
         let mut by_uuid: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
         let mut up = Vec::with_capacity(nodes.len());
         let mut said_above: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
+        let mut bridges: HashMap<&str, Option<usize>> = HashMap::new();
         for (at, node) in nodes.iter().enumerate() {
             let parent = match node.parent {
                 Parent::None => None,
                 Parent::Before => at.checked_sub(1),
-                Parent::Named(uuid) => by_uuid.get(uuid).copied().or(at.checked_sub(1)),
+                Parent::Named(uuid) => match by_uuid.get(uuid) {
+                    Some(up) => Some(*up),
+                    None => *bridges.entry(uuid).or_insert(at.checked_sub(1)),
+                },
             };
             said_above.push(parent.and_then(|up| {
                 if nodes[up].speaks {
@@ -137,12 +141,13 @@ impl<'n> Tree<'n> {
         let mut on = vec![false; self.nodes.len()];
         let mut calls: HashSet<&str> = HashSet::new();
         let mut answered: HashSet<&str> = HashSet::new();
-        let mut note = |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
-            let node: &'n Node<'n> = &self.nodes[at];
-            calls.extend(node.calls.iter().map(|id| &**id));
-            answered.extend(node.answers.iter().map(|id| &**id));
-            taken[at] = true;
-        };
+        let mut note =
+            |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
+                let node: &'n Node<'n> = &self.nodes[at];
+                calls.extend(node.calls.iter().map(|id| &**id));
+                answered.extend(node.answers.iter().map(|id| &**id));
+                taken[at] = true;
+            };
         let mut at = Some(end);
         while let Some(here) = at {
             on[here] = true;
