@@ -15,7 +15,7 @@
 //! | a tool message | one result; `metadata.is_error` and `metadata.duration_ms` say so, nothing is guessed |
 //!
 //! Anthropic's `tool_use` and `tool_result` blocks would hide calls if they were kept as unknown parts: such a record is
-//! bad and says why. A key given twice is bad too, since nobody knows which one counts.
+//! no native one (`formats/anthropic.rs` reads it). A key given twice is bad, since nobody knows which one counts.
 
 use std::borrow::Cow;
 
@@ -38,14 +38,14 @@ pub fn parse<'a>(
         number,
         why: match fault {
             Fault::Bad(why) => why,
-            Fault::Foreign(format) => format!("{format} are not read yet"),
+            Fault::Foreign(format) => format!("it is in another shape: {format}"),
         },
     })
 }
 
 /// Whether a record with `messages` is in another shape than OpenAI's.
 pub(super) fn foreign_shape(record: &[u8]) -> bool {
-    memchr::memmem::find(record, b"\"tool_").is_some()
+    memchr::memmem::find(record, b"tool_").is_some()
         && matches!(read(record, ""), Err(Fault::Foreign(_)))
 }
 
@@ -293,7 +293,7 @@ impl<'a> RawFunction<'a> {
     }
 }
 
-fn role(written: Text<'_>) -> Role<'_> {
+pub(super) fn role(written: Text<'_>) -> Role<'_> {
     // As most files write them, without a second look.
     match &*written {
         "assistant" => return Role::Assistant,
@@ -348,7 +348,7 @@ fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
             let raw = fields.raw.and_then(json);
             raw.map(|raw| Part::Media { kind, raw })
         }
-        "tool_use" | "tool_result" | "server_tool_use" | "web_search_tool_result" => {
+        "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" => {
             return Err(Fault::Foreign("Anthropic messages (content blocks)"));
         }
         "image_url" | "input_image" | "image" | "input_audio" | "audio" | "audio_url" | "video"
@@ -399,7 +399,7 @@ fn result_content(content: Option<Content<'_>>) -> Result<(Text<'_>, Vec<Part<'_
 }
 
 /// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+pub(super) fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 

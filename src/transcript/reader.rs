@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::formats::anthropic;
 use super::source::Source;
 use super::walk::{Raw, Walk};
 use super::write::write_native;
@@ -165,7 +166,8 @@ pub(super) struct RecordCx<'a> {
     pub(super) span: Span,
 }
 
-/// Records that are handed on as they stand.
+/// Records that are handed on as they stand; only those in Anthropic's blocks, which a file may mix with them, are written
+/// anew.
 #[derive(Debug)]
 pub(super) struct Native(pub(super) Walk);
 
@@ -179,14 +181,26 @@ impl Reader for Native {
             at: raw.at(*span),
             fault: None,
         };
-        Ok(Some(Block {
+        let mut block = Block {
             records: raw.spans.iter().map(record).collect(),
             bytes: raw.bytes,
-        }))
+        };
+        if anthropic::maybe(&block.bytes) {
+            for record in &mut block.records {
+                if let Some(line) = anthropic::converted(&block.bytes[record.at.clone()]) {
+                    let start = block.bytes.len();
+                    block.bytes.extend_from_slice(&line);
+                    record.at = start..block.bytes.len();
+                    block.bytes.push(b'\n');
+                }
+            }
+        }
+        Ok(Some(block))
     }
 
     fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        source.bytes(span)
+        let bytes = source.bytes(span)?;
+        Ok(anthropic::converted(&bytes).unwrap_or(bytes))
     }
 }
 

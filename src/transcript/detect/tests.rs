@@ -66,14 +66,6 @@ fn foreign_formats_are_named() {
             "a zip archive (Inspect's .eval logs are such)",
         ),
         (
-            r#"{"type":"user","message":{"role":"user"},"uuid":"u","sessionId":"s"}"#,
-            "a Claude Code session",
-        ),
-        (
-            r#"{"type":"summary","summary":"x","leafUuid":"u"}"#,
-            "a Claude Code session",
-        ),
-        (
             r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
             "a Codex rollout",
         ),
@@ -86,10 +78,6 @@ fn foreign_formats_are_named() {
         (
             r#"{"contents":[{"role":"user","parts":[]}]}"#,
             "Gemini contents",
-        ),
-        (
-            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]}"#,
-            "Anthropic messages (content blocks)",
         ),
         (
             "[{\"role\":\"user\",\"content\":\"x\"}]",
@@ -116,6 +104,50 @@ fn foreign_formats_are_named() {
         found(br#"{"run_type":"llm","inputs":{}}"#),
         Err(Refusal::Unsupported("a LangSmith run"))
     );
+}
+
+#[test]
+fn formats_that_are_read_are_known_by_their_own_signs() {
+    let claude_code = "a Claude Code session";
+    let anthropic = "Anthropic messages (content blocks)";
+    let cases = [
+        (
+            r#"{"type":"user","message":{"role":"user"},"uuid":"u","sessionId":"s"}"#,
+            claude_code,
+        ),
+        (
+            r#"{"type":"summary","summary":"x","leafUuid":"u"}"#,
+            claude_code,
+        ),
+        (
+            "{\"type\":\"us\n{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"s\"}",
+            claude_code,
+        ),
+        (
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]}"#,
+            anthropic,
+        ),
+        (
+            r#"{"system":"s","messages":[{"role":"user","content":"x"}]}"#,
+            anthropic,
+        ),
+        (
+            r#"{"type":"message","role":"assistant","content":[],"stop_reason":"end_turn"}"#,
+            anthropic,
+        ),
+        (
+            r#"{"custom_id":"x","result":{"type":"expired"}}"#,
+            anthropic,
+        ),
+        (
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"torn"#,
+            anthropic,
+        ),
+    ];
+    for (text, format) in cases {
+        let found = found(text.as_bytes()).map(|(name, ..)| name);
+        assert_eq!(found, Ok(format), "{text}");
+    }
 }
 
 #[test]

@@ -22,6 +22,9 @@ mod message;
 mod otlp;
 #[cfg(test)]
 mod story;
+pub(super) mod anthropic;
+mod blocks;
+mod claude_code;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -97,11 +100,8 @@ pub(super) const NATIVE: Format = Format {
 pub(super) const FORMATS: &[Format] = &[
     Format {
         name: "Anthropic messages (content blocks)",
-        is: |look| {
-            let with = look.records.iter().find(|seen| seen.sniff.has("messages"));
-            with.is_some_and(|seen| super::native::foreign_shape(seen.bytes))
-        },
-        open: None,
+        is: anthropic::is,
+        open: Some(anthropic::open),
     },
     // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
     Format {
@@ -161,18 +161,8 @@ pub(super) const FORMATS: &[Format] = &[
     },
     Format {
         name: "a Claude Code session",
-        is: |look| {
-            look.first(|s| {
-                (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
-                    || (s.has("leafUuid") && s.has("summary"))
-                    || s.kind_begins(&[
-                        "file-history-snapshot",
-                        "queue-operation",
-                        "permission-mode",
-                    ])
-            })
-        },
-        open: None,
+        is: claude_code::is,
+        open: Some(claude_code::open),
     },
     Format {
         name: "promptfoo results",
@@ -221,11 +211,6 @@ pub(super) const FORMATS: &[Format] = &[
         name: "OpenAI Responses",
         is: openai::is_responses,
         open: Some(openai::open),
-    },
-    Format {
-        name: "an Anthropic message",
-        is: |look| look.first(|s| s.has("role") && s.has("content") && s.kind_begins(&["message"])),
-        open: None,
     },
     Format {
         name: "a bare list of messages",

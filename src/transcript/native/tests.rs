@@ -307,7 +307,7 @@ fn bad_records_say_why() {
         ),
         (
             r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"f"}]}]}"#,
-            "Anthropic messages (content blocks) are not read yet",
+            "it is in another shape: Anthropic messages (content blocks)",
         ),
         (
             r#"{"messages":[{"role":"user"}"#,

@@ -1,0 +1,296 @@
+//! Claude Code's session files: one JSON object a line, a block of a message each.
+//!
+//! | in the file | becomes |
+//! |---|---|
+//! | lines of one `message.id` | one message; the last of them tells usage and why it stopped |
+//! | the way up from the newest message | the transcript `<sessionId>` |
+//! | ways that ended elsewhere (a prompt taken back, a reply asked for again) | `<sessionId>.branch-2` …, tag `branch`, `parent` the session |
+//! | `isSidechain` lines, by `agentId` or by where they begin | `<sessionId>.agent-<id>`, tag `sub-agent`, `parent` with the call that started it |
+//! | a compaction | a system message, with `compaction`; then the summary, marked `compact_summary` |
+//! | a prompt typed while the agent worked (`queued_command`) | a user's message, marked `queued` |
+//! | titles, snapshots, queue operations, progress … | nothing: nobody said them |
+//! | other attachments, system notices, kinds that are new | counted by kind |
+//!
+//! A sub-agent's own file (`agent-<id>.jsonl`) is read the same; which call started it stands in the `.meta.json` beside
+//! it. Sessions that were put into one file are told apart: a `sessionId` that is new begins another session, unless its
+//! first message follows one that is there (a session that was resumed).
+//!
+//! **Durations.** A tool's `duration_ms` is what Claude Code itself measured (`durationMs`, `totalDurationMs`,
+//! `durationSeconds` in `toolUseResult`), else the time from the line of the call to that of the answer, which holds the
+//! wait for a permission. A message's `latency_ms` is its `durationMs` (old versions), else the time from the line it
+//! answers to its last one. Lines that were copied from an older session all bear one time; they tell no duration. An
+//! answer that does not say `is_error` is none: Claude Code always says it of errors.
+//!
+//! The format is no promise of its vendor; what is new is counted, and nothing here is an error.
+
+mod agents;
+mod line;
+mod said;
+mod told;
+mod tree;
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::content::Object;
+use super::super::detect::Look;
+use super::super::native::string;
+use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions};
+use super::super::source::Source;
+use super::super::{MAX_RECORD, TranscriptError};
+use crate::model::{Text, Transcript};
+use agents::Agents;
+use line::{Envelope, Kind, Line};
+use said::Message;
+use tree::{Node, Parent, Ways};
+
+/// See [`super::Open`].
+pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
+    Ok(Box::new(BySession::new(look.walk(), Files::default())))
+}
+
+/// Whether one of the first lines is one of a session: the very first may be broken.
+pub(super) fn is(look: &Look<'_>) -> bool {
+    look.any(|s| {
+        (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
+            || (s.has("leafUuid") && s.has("summary"))
+            || s.kind_begins(&[
+                "file-history-snapshot",
+                "queue-operation",
+                "permission-mode",
+            ])
+    })
+}
+
+/// A file of sessions, and what is known of the one that is being walked.
+#[derive(Debug, Default)]
+struct Files {
+    sessions: HashSet<String>,
+    uuids: HashSet<Box<str>>,
+}
+
+impl Sessions for Files {
+    fn begins(&mut self, line: &[u8]) -> bool {
+        let Ok(Object(line)) = serde_json::from_slice::<Object<Envelope<'_>>>(line) else {
+            return false;
+        };
+        let uuid = line.uuid.and_then(string);
+        let session = line.session.and_then(string);
+        let begins = match (&session, &uuid) {
+            (Some(session), Some(_)) if !self.sessions.contains(&**session) => {
+                let follows = line::follows(line.parent, line.logical_parent);
+                let resumed = follows.is_some_and(|uuid| self.uuids.contains(&*uuid));
+                let begins = !resumed && !self.sessions.is_empty();
+                if begins {
+                    *self = Self::default();
+                }
+                self.sessions.insert(session.to_string());
+                begins
+            }
+            // A line that says nothing does not tell whether the session goes on under another name: the next one does.
+            _ => false,
+        };
+        self.uuids.extend(uuid.map(|uuid| Box::from(&*uuid)));
+        begins
+    }
+
+    fn read(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut Out) {
+        let last = lines.len().wrapping_sub(1);
+        let mut read = Vec::with_capacity(lines.len());
+        let mut seen = HashSet::new();
+        let (mut broken, mut spoke) = (false, false);
+        for (at, bytes) in lines.iter().enumerate() {
+            let line = match Line::of(bytes) {
+                Ok(line) => line,
+                Err(why) => {
+                    let torn = at == last && !bytes.ends_with(b"}");
+                    out.unknown(if torn {
+                        "a last line that is torn"
+                    } else {
+                        why
+                    });
+                    broken = true;
+                    continue;
+                }
+            };
+            if line.kind == Kind::Unknown {
+                out.unknown(&line.told());
+            }
+            if line
+                .uuid
+                .as_ref()
+                .is_some_and(|uuid| !seen.insert(uuid.clone()))
+            {
+                out.unknown("a line with a uuid that another one has");
+                continue;
+            }
+            read.push(line);
+        }
+        let mut session = Session::of(&read, cx.source, out);
+        for strand in session.strands() {
+            spoke |= session.hand_out(&strand, out);
+        }
+        if broken && !spoke {
+            out.fault("the session holds no message that can be read");
+        }
+    }
+}
+
+/// The lines of one conversation and its branches.
+struct Strand<'a> {
+    /// Positions among the session's lines.
+    lines: Vec<usize>,
+    agent: Option<Text<'a>>,
+}
+
+/// A session's lines with their messages.
+struct Session<'s, 'a> {
+    lines: &'s [Line<'a>],
+    messages: Vec<Option<Message<'a>>>,
+    agents: Agents<'a>,
+    source: &'s Source,
+}
+
+impl<'s, 'a> Session<'s, 'a> {
+    fn of(lines: &'s [Line<'a>], source: &'s Source, out: &mut Out) -> Self {
+        let mut messages = Vec::with_capacity(lines.len());
+        for line in lines {
+            let message = Message::of(line);
+            if line.speaks() && message.is_none() {
+                out.unknown(&format!("{} line without a message", line.kind_text));
+            }
+            messages.push(message);
+        }
+        let agents = Agents::of(lines, &messages, source);
+        Self {
+            lines,
+            messages,
+            agents,
+            source,
+        }
+    }
+
+    /// The session's own, then each sub-agent's in the order of their first lines.
+    fn strands(&self) -> Vec<Strand<'a>> {
+        let strand = |agent| Strand {
+            lines: Vec::new(),
+            agent,
+        };
+        let mut all = vec![strand(None)];
+        // By agent; sidechains of old versions bear no name, and are known by where they begin.
+        let mut by_agent: HashMap<Text<'a>, usize> = HashMap::new();
+        let mut of_uuid: HashMap<&str, usize> = HashMap::new();
+        let mut nameless = 0;
+        let mut latest = None;
+        for (at, line) in self.lines.iter().enumerate() {
+            if !line.sidechain {
+                all[0].lines.push(at);
+                continue;
+            }
+            let of = match (&line.agent, &line.follows) {
+                (Some(agent), _) => by_agent.get(agent).copied(),
+                (None, Some(uuid)) if self.agents.is_main(uuid) => None,
+                (None, Some(uuid)) => of_uuid.get(&**uuid).copied().or(latest),
+                (None, None) => None,
+            };
+            let of = of.unwrap_or(all.len());
+            if of == all.len() {
+                nameless += usize::from(line.agent.is_none());
+                let agent = line.agent.clone();
+                all.push(strand(Some(
+                    agent.unwrap_or_else(|| Text::from(nameless.to_string())),
+                )));
+            }
+            match &line.agent {
+                Some(agent) => by_agent.insert(agent.clone(), of),
+                None => latest.replace(of),
+            };
+            of_uuid.extend(line.uuid.as_deref().map(|uuid| (uuid, of)));
+            all[of].lines.push(at);
+        }
+        all
+    }
+
+    /// Hands out the conversations of a strand; whether there was one.
+    fn hand_out(&mut self, strand: &Strand<'a>, out: &mut Out) -> bool {
+        let nodes: Vec<Node<'_>> = strand.lines.iter().map(|at| self.node(*at)).collect();
+        let Ways { ways, left } = Ways::of(&nodes);
+        drop(nodes);
+        for _ in 0..left {
+            out.unknown("a message of one branch too many");
+        }
+        // Its beginning is every branch's: a session whose branches would fill the memory tells of the first ones.
+        let most = out.bytes() + 2 * MAX_RECORD;
+        for (nth, way) in ways.iter().enumerate() {
+            if out.bytes() > most {
+                out.unknown("a branch of a session that is too large");
+                continue;
+            }
+            let way: Vec<usize> = way.iter().map(|at| strand.lines[*at]).collect();
+            let transcript = self.transcript(strand, &way, nth);
+            out.transcript(&transcript);
+        }
+        !ways.is_empty()
+    }
+
+    fn node(&self, at: usize) -> Node<'_> {
+        let line = &self.lines[at];
+        let message = self.messages[at].as_ref();
+        let parent = match (&line.follows, line.kind) {
+            (Some(uuid), _) => Parent::Named(uuid),
+            (None, Kind::Compaction) => Parent::Before,
+            (None, _) if line.uuid.is_none() || line.summarizes() => Parent::Before,
+            (None, _) => Parent::None,
+        };
+        Node {
+            uuid: line.uuid.as_deref(),
+            parent,
+            speaks: message.is_some(),
+            reply: message.and_then(|message| message.reply_id.clone()),
+            calls: message.map(Message::calls).unwrap_or_default(),
+            answers: message.map(Message::answers).unwrap_or_default(),
+        }
+    }
+
+    fn transcript(&self, strand: &Strand<'a>, way: &[usize], nth: usize) -> Transcript<'a> {
+        let session = way
+            .iter()
+            .rev()
+            .find_map(|at| self.lines[*at].session.as_deref());
+        // Without a name of its own it is called by its file.
+        let stem = self.source.stem();
+        let own = match &strand.agent {
+            None => session.unwrap_or(stem).to_owned(),
+            Some(agent) => told::agent_id(session.unwrap_or(stem), agent),
+        };
+        let spawn = strand.agent.as_ref().map(|agent| {
+            let first = way.first().map(|at| &self.lines[*at]);
+            let mut said = way.iter().filter_map(|at| self.messages[*at].as_ref());
+            let prompt = said.next().and_then(Message::only_text);
+            (&**agent, self.agents.spawn(agent, first, prompt))
+        });
+        let mut tags = Vec::new();
+        if spawn.is_some() {
+            tags.push(Text::from("sub-agent"));
+        }
+        if nth > 0 {
+            tags.push(Text::from("branch"));
+        }
+        let mut told = told::Told::new(self.lines, way);
+        let messages = told.conversation(&self.messages, session);
+        let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
+        let metadata = told.metadata(session, &own, nth, spawn);
+        Transcript {
+            id: Text::from(match nth {
+                0 => own,
+                nth => format!("{own}.branch-{}", nth + 1),
+            }),
+            messages,
+            metadata,
+            tags,
+            verdicts: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

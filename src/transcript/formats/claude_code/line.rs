@@ -1,0 +1,221 @@
+//! A line of a session: its envelope, and what kind of line it is. The message in it is read later, by those who need it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::super::content::Object;
+use super::super::super::native::{of, string};
+use crate::model::Text;
+
+/// A line, borrowed; fields of another type than expected are none.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    pub(super) kind: Kind,
+    /// `type` as written.
+    pub(super) kind_text: Text<'a>,
+    pub(super) uuid: Option<Text<'a>>,
+    /// What it follows: `parentUuid`, else (behind a compaction) `logicalParentUuid`.
+    pub(super) follows: Option<Text<'a>>,
+    pub(super) session: Option<Text<'a>>,
+    pub(super) agent: Option<Text<'a>>,
+    pub(super) sidechain: bool,
+    pub(super) timestamp: Option<Text<'a>>,
+    pub(super) raw: Raw<'a>,
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A message to the model: a prompt, tools' answers.
+    User,
+    /// A block of a reply, or more of them.
+    Assistant,
+    /// Where the conversation so far was put together to make room.
+    Compaction,
+    /// A prompt that was typed while the agent worked.
+    Queued,
+    /// What a session keeps for itself: nothing was said.
+    Housekeeping,
+    /// Anything else.
+    Unknown,
+}
+
+/// The fields that few need.
+#[derive(Debug, Deserialize)]
+pub(super) struct Raw<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) subtype: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uuid: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "parentUuid")]
+    parent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "logicalParentUuid")]
+    logical_parent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "sessionId")]
+    session: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "agentId")]
+    agent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "isSidechain")]
+    sidechain: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) cwd: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "gitBranch")]
+    pub(super) git_branch: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) version: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "isMeta")]
+    pub(super) is_meta: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "isCompactSummary")]
+    pub(super) is_compact_summary: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "isApiErrorMessage")]
+    pub(super) is_api_error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) attachment: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "toolUseResult")]
+    pub(super) tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "compactMetadata")]
+    pub(super) compact_metadata: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "costUSD")]
+    pub(super) cost_usd: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "durationMs")]
+    pub(super) duration_ms: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "leafUuid")]
+    pub(super) leaf: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) summary: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "aiTitle")]
+    pub(super) ai_title: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "customTitle")]
+    pub(super) custom_title: Option<&'a RawValue>,
+}
+
+/// What is told of a line before its session is read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow, default)]
+    pub(super) uuid: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "parentUuid")]
+    pub(super) parent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "logicalParentUuid")]
+    pub(super) logical_parent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "sessionId")]
+    pub(super) session: Option<&'a RawValue>,
+}
+
+/// An attachment, as far as it is told apart.
+#[derive(Deserialize)]
+pub(super) struct Attachment<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) prompt: Option<&'a RawValue>,
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line; the error is what it counts as.
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "a line that is not UTF-8")?;
+        let Object(raw) = serde_json::from_str::<Object<Raw<'a>>>(text)
+            .map_err(|_| "a line that is not a JSON object")?;
+        let kind_text = raw.kind.and_then(string).unwrap_or_default();
+        Ok(Self {
+            kind: Kind::of(&kind_text, &raw),
+            kind_text,
+            uuid: raw.uuid.and_then(string),
+            follows: follows(raw.parent, raw.logical_parent),
+            session: raw.session.and_then(string),
+            agent: raw.agent.and_then(string).filter(|id| !id.is_empty()),
+            sidechain: of(raw.sidechain) == Some(true),
+            timestamp: raw.timestamp.and_then(string),
+            raw,
+        })
+    }
+
+    /// Whether it says something in the conversation.
+    pub(super) fn speaks(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::User | Kind::Assistant | Kind::Compaction | Kind::Queued
+        )
+    }
+
+    /// Whether it tells what was said before a compaction.
+    pub(super) fn summarizes(&self) -> bool {
+        of(self.raw.is_compact_summary) == Some(true)
+    }
+
+    /// The kind of a line that says something unknown, as it is counted.
+    pub(super) fn told(&self) -> String {
+        let (of_what, kind) = match &*self.kind_text {
+            "" => return "a line without a `type`".to_owned(),
+            "user" | "assistant" => return format!("{} line without a message", self.kind_text),
+            "attachment" => {
+                let read = of::<Object<Attachment<'_>>>(self.raw.attachment);
+                ("attachment", read.and_then(|Object(read)| read.kind))
+            }
+            "system" => ("system", self.raw.subtype.and_then(string)),
+            other => return other.to_owned(),
+        };
+        kind.map_or_else(
+            || of_what.to_owned(),
+            |kind| format!("{of_what} {}", &*kind),
+        )
+    }
+}
+
+/// The uuid of the line before, where one is named.
+pub(super) fn follows<'a>(
+    parent: Option<&'a RawValue>,
+    logical: Option<&'a RawValue>,
+) -> Option<Text<'a>> {
+    let named = |raw: Option<&'a RawValue>| raw.and_then(string).filter(|id| !id.is_empty());
+    named(parent).or_else(|| named(logical))
+}
+
+impl Kind {
+    fn of(kind: &str, raw: &Raw<'_>) -> Self {
+        match kind {
+            "user" if raw.message.is_some() => Self::User,
+            "assistant" if raw.message.is_some() => Self::Assistant,
+            "system" if raw.subtype.and_then(string).as_deref() == Some("compact_boundary") => {
+                Self::Compaction
+            }
+            "attachment" => {
+                let read = of::<Object<Attachment<'_>>>(raw.attachment);
+                let queued = read.is_some_and(|Object(read)| {
+                    read.kind.as_deref() == Some("queued_command") && read.prompt.is_some()
+                });
+                if queued { Self::Queued } else { Self::Unknown }
+            }
+            "summary"
+            | "ai-title"
+            | "custom-title"
+            | "agent-name"
+            | "agent-color"
+            | "agent-setting"
+            | "queue-operation"
+            | "file-history-snapshot"
+            | "permission-mode"
+            | "mode"
+            | "last-prompt"
+            | "progress"
+            | "tag"
+            | "pr-link"
+            | "worktree-state"
+            | "content-replacement"
+            | "speculation-accept"
+            | "attribution-snapshot" => Self::Housekeeping,
+            _ => Self::Unknown,
+        }
+    }
+}

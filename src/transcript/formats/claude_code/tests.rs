@@ -1,0 +1,353 @@
+//! Sessions as Claude Code writes them, whole and broken.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::super::super::{BadRecord, Tally, TranscriptFile};
+use crate::model::{JsonText, Part, Role, Transcript};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/claude-code")
+        .join(name)
+}
+
+fn written(bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("runs.jsonl");
+    std::fs::write(&path, bytes).expect("written");
+    (dir, path)
+}
+
+type Read = Vec<Result<Transcript<'static>, BadRecord>>;
+
+/// All that a file hands out, each read twice: in its block and by its place.
+fn all(path: &Path) -> (Read, Tally) {
+    let mut open = TranscriptFile::open(path).expect("a file of transcripts");
+    assert_eq!(open.format(), "a Claude Code session");
+    let mut read = Vec::new();
+    while let Some(block) = open.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            if record.fault.is_none() {
+                assert_eq!(open.read(record.span).expect("again"), bytes);
+            }
+            let id = open.default_id(record.span.number);
+            read.push(record.parse(bytes, &id).map(Transcript::into_owned));
+        }
+    }
+    let tally = open.tally().expect("a tally").clone();
+    (read, tally)
+}
+
+fn good(path: &Path) -> Vec<Transcript<'static>> {
+    let (read, _) = all(path);
+    read.into_iter().map(|one| one.expect("good")).collect()
+}
+
+fn meta(json: Option<&JsonText<'_>>) -> Value {
+    json.map(JsonText::value).unwrap_or_default()
+}
+
+/// The conversation as people would tell it.
+fn told(transcript: &Transcript<'_>) -> String {
+    let mut all = String::new();
+    for message in &transcript.messages {
+        let role = message.role.as_str();
+        for part in &message.parts {
+            let line = match part {
+                Part::Text(text) => format!("{role}: {text}"),
+                Part::Reasoning(text) => format!("{role} thinks: {text}"),
+                Part::ToolCall(call) => {
+                    format!("{role} calls {} {}({})", call.id, call.name, call.arguments)
+                }
+                Part::ToolResult(result) => format!(
+                    "{role} {} {:?} {:?}: {}",
+                    result.call_id,
+                    result.is_error,
+                    result.duration_ms,
+                    result.content.replace('\n', "|")
+                ),
+                Part::Media { kind, .. } => format!("{role} shows {kind}"),
+                Part::Other(raw) => format!("{role} other {}", raw.get()),
+            };
+            writeln!(all, "{line}").expect("written");
+        }
+    }
+    all
+}
+
+fn ids(all: &[Transcript<'_>]) -> Vec<String> {
+    all.iter().map(|one| one.id.to_string()).collect()
+}
+
+const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
+
+#[test]
+fn a_session_is_the_way_to_its_newest_message() {
+    let all = good(&fixture("session.jsonl"));
+    assert_eq!(ids(&all), [SESSION, &format!("{SESSION}.branch-2")]);
+    assert_eq!(
+        told(&all[0]),
+        r#"user: Which tests fail?
+assistant thinks: Look at the folder first.
+assistant: I will look.
+assistant calls toolu_1 Bash({"command":"ls"})
+tool toolu_1 Some(false) Some(300.0): notes.txt
+assistant calls toolu_2 Read({"file_path":"notes.txt"})
+assistant calls toolu_3 Bash({"command":"cat none"})
+tool toolu_2 Some(false) Some(150.0): 1	first
+tool toolu_3 Some(true) Some(300.0): cat: none
+assistant: One test fails.
+user: Let an agent count the bytes
+assistant calls toolu_4 Agent({"description":"Count bytes","prompt":"Count the bytes of notes.txt","subagent_type":"general-purpose"})
+tool toolu_4 Some(false) Some(1234.0): It has 6.|agentId: a1b2
+system: Conversation compacted
+user: This session is being continued: one test fails.
+user: and be quick
+assistant: Six bytes.
+"#
+    );
+    let branch = told(&all[1]);
+    assert!(
+        branch.ends_with("user: Fix it badly\nassistant: Done badly.\n"),
+        "{branch}"
+    );
+    assert!(
+        branch.contains("tool toolu_2") && !branch.contains("toolu_4"),
+        "{branch}"
+    );
+    assert_eq!(&*all[1].tags[0], "branch");
+    assert_eq!(
+        meta(all[1].metadata.as_ref())["parent"],
+        json!({"transcript": SESSION})
+    );
+}
+
+#[test]
+fn what_lines_tell_of_messages_is_kept_once() {
+    let all = good(&fixture("session.jsonl"));
+    let session = &all[0];
+    let of = |at: usize| meta(session.messages[at].metadata.as_ref());
+    assert_eq!(
+        of(1),
+        json!({
+            "timestamp": "2026-11-20T10:00:00.900Z", "latency_ms": 1200.0,
+            "usage": {"input": 1150, "output": 25, "cached": 1000},
+            "model": "claude-opus-4-8", "stop_reason": "tool_use",
+        }),
+        "the last line of a message tells its usage"
+    );
+    assert_eq!(session.messages[1].role, Role::Assistant);
+    assert_eq!(
+        of(4),
+        json!({
+            "timestamp": "2026-11-20T10:00:02.150Z", "tool_use_result": {"type": "text"},
+            "tool_use_result_left_out": ["file"], "is_error": false, "duration_ms": 150.0,
+        })
+    );
+    assert_eq!(of(5)["tool_use_result"], "Error: cat: none");
+    assert_eq!(of(9)["sub_agent"], format!("{SESSION}.agent-a1b2"));
+    assert_eq!(
+        of(10)["compaction"],
+        json!({"trigger": "auto", "preTokens": 155_000})
+    );
+    assert_eq!(of(11)["compact_summary"], true);
+    assert_eq!(of(12)["queued"], true);
+    assert_eq!(
+        meta(session.metadata.as_ref()),
+        json!({
+            "source": "claude-code", "timestamp": "2026-11-20T10:00:00.000Z", "cwd": "/home/ann/shop",
+            "git_branch": "main", "version": "2.1.197", "session_id": SESSION,
+            "model": "claude-opus-4-8", "title": "Counting bytes",
+            "usage": {"input": 5870, "output": 89, "cached": 5000},
+        })
+    );
+    let (_, tally) = super::tests::all(&fixture("session.jsonl"));
+    let unknown: Vec<(&str, u64)> = tally.unknown.iter().map(|(k, n)| (&**k, *n)).collect();
+    assert_eq!(
+        unknown,
+        [
+            ("attachment skill_listing", 1),
+            ("hologram", 1),
+            ("system turn_duration", 1)
+        ]
+    );
+    assert_eq!(tally.records, 25);
+}
+
+#[test]
+fn a_sub_agent_knows_the_call_that_started_it() {
+    let own_file = good(&fixture("subagents/agent-a1b2.jsonl"));
+    assert_eq!(ids(&own_file), [format!("{SESSION}.agent-a1b2")]);
+    assert_eq!(&*own_file[0].tags[0], "sub-agent");
+    let told = meta(own_file[0].metadata.as_ref());
+    assert_eq!(
+        told["parent"],
+        json!({"transcript": SESSION, "tool_call_id": "toolu_4"})
+    );
+    assert_eq!(
+        told["agent"],
+        json!({"id": "a1b2", "type": "general-purpose", "description": "Count bytes"})
+    );
+
+    // The same lines put into the session's file: its call's answer says who was started.
+    let mut both = std::fs::read(fixture("session.jsonl")).expect("read");
+    both.extend(std::fs::read(fixture("subagents/agent-a1b2.jsonl")).expect("read"));
+    let all = good(&written(&both).1);
+    assert_eq!(
+        ids(&all),
+        [
+            SESSION,
+            &format!("{SESSION}.branch-2"),
+            &format!("{SESSION}.agent-a1b2")
+        ]
+    );
+    assert_eq!(all[2].messages, own_file[0].messages);
+    assert_eq!(meta(all[2].metadata.as_ref())["parent"], told["parent"]);
+}
+
+#[test]
+fn an_old_version_keeps_its_sub_agents_within_and_says_what_it_cost() {
+    let all = good(&fixture("old.jsonl"));
+    let session = "01d00000-0000-4000-8000-000000000002";
+    assert_eq!(ids(&all), [session, &format!("{session}.agent-1")]);
+    let of = |at: usize| meta(all[at].metadata.as_ref());
+    assert_eq!(of(0)["cost_usd"], 0.75);
+    assert_eq!(of(0)["title"], "Bytes of notes");
+    assert_eq!(
+        meta(all[0].messages[1].metadata.as_ref())["latency_ms"],
+        900.0
+    );
+    assert!(told(&all[0]).contains("tool toolu_a Some(false) Some(480.0): 6"));
+    assert_eq!(
+        of(1)["parent"],
+        json!({"transcript": session, "tool_call_id": "toolu_a"})
+    );
+    assert_eq!(of(1)["agent"]["type"], "counter");
+    assert_eq!(told(&all[1]), "user: Count the bytes\nassistant: 6\n");
+}
+
+#[test]
+fn broken_lines_are_counted_and_bridged() {
+    let text = std::fs::read_to_string(fixture("session.jsonl")).expect("read");
+    let whole = told(&good(&fixture("session.jsonl"))[0]);
+    let mut lines: Vec<Vec<u8>> = text.lines().map(|l| l.as_bytes().to_vec()).collect();
+    let at = |uuid: &str| {
+        let uuid = format!("\"uuid\":\"{uuid}\"");
+        text.lines()
+            .position(|line| line.contains(&uuid))
+            .expect("a line")
+    };
+    lines[at("m1b")] = b"{\"type\":\"assistant\", oops".to_vec();
+    lines[at("m3")] = b"\xff\xfe{}".to_vec();
+    lines.push(lines[at("m6")][..200].to_vec());
+    let (_dir, path) = written([b"\xef\xbb\xbf".to_vec(), lines.join(&b"\r\n"[..])].concat());
+    let (read, tally) = all(&path);
+    let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
+    let expected = whole
+        .replace("assistant: I will look.\n", "")
+        .replace("assistant: One test fails.\n", "");
+    assert_eq!(told(&read[0]), expected);
+    assert_eq!(read.len(), 2, "the branch is there");
+    for why in [
+        "a line that is not a JSON object",
+        "a line that is not UTF-8",
+        "a last line that is torn",
+    ] {
+        assert_eq!(tally.unknown.get(why), Some(&1), "{why} in {tally:?}");
+    }
+}
+
+#[test]
+fn sessions_in_one_file_are_told_apart_unless_one_goes_on_under_another_name() {
+    let first = std::fs::read_to_string(fixture("session.jsonl")).expect("read");
+    let second = std::fs::read_to_string(fixture("old.jsonl")).expect("read");
+    let all = good(&written(format!("{first}{second}{first}")).1);
+    let (a, b) = (SESSION.to_owned(), "01d00000-0000-4000-8000-000000000002");
+    let branch = format!("{a}.branch-2");
+    assert_eq!(
+        ids(&all),
+        [&a, &branch, b, &format!("{b}.agent-1"), &a, &branch]
+    );
+
+    let resumed = json!({"type": "user", "uuid": "n1", "parentUuid": "m6", "sessionId": "new", "message": {"role": "user", "content": "more"}});
+    let all = good(&written(format!("{first}{resumed}\n")).1);
+    assert_eq!(
+        ids(&all),
+        ["new", "new.branch-2"][..1]
+            .iter()
+            .map(|id| (*id).to_owned())
+            .chain([branch])
+            .collect::<Vec<_>>()
+    );
+    assert!(told(&all[0]).ends_with("assistant: Six bytes.\nuser: more\n"));
+}
+
+#[test]
+fn an_error_of_the_api_is_why_the_run_ended() {
+    let lines = [
+        json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "hi"}}),
+        json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "isApiErrorMessage": true, "error": "rate_limit",
+            "message": {"id": "x", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 529"}], "usage": {"input_tokens": 0, "output_tokens": 0}}}),
+    ];
+    let text = lines.map(|line| line.to_string()).join("\n");
+    let all = good(&written(text).1);
+    let told = meta(all[0].metadata.as_ref());
+    assert_eq!(told["error"], "API Error: 529");
+    assert_eq!(told.get("model"), None);
+    let reply = meta(all[0].messages[1].metadata.as_ref());
+    assert_eq!(reply["api_error"], "rate_limit");
+    assert_eq!(
+        reply.get("latency_ms"),
+        None,
+        "a copied time tells no duration"
+    );
+}
+
+#[test]
+fn hostile_lines_are_no_more_than_counted() {
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let user = |uuid: &str, parent: &str, rest: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","sessionId":"s"{rest}}}"#
+        )
+    };
+    let say = |text: &str| format!(r#","message":{{"role":"user","content":"{text}"}}"#);
+    let lines = [
+        user("a", "a", &say("follows itself")),
+        user("b", "c", &say("follows the next")),
+        user("c", "b", &say("follows the one before")),
+        user("c", "b", &say("has its uuid")),
+        user("d", "c", r#","message":{"role":"user","content":7}"#),
+        user(
+            "e",
+            "c",
+            &format!(
+                r#","isMeta":"yes","timestamp":1e999,"version":{},"message":{{"role":"user","content":[{deep},7,{{"type":"tool_use"}},{{"type":5}}]}}"#,
+                "9".repeat(400)
+            ),
+        ),
+        r#"{"type":"user","sessionId":"s","uuid":"f","x":NaN}"#.to_owned(),
+        "null".to_owned(),
+        r#"{"sessionId":"s"}"#.to_owned(),
+        r#"{"type":{"a":1},"sessionId":["s"]}"#.to_owned(),
+    ];
+    let (read, tally) = all(&written(lines.join("\n")).1);
+    let one = read[0].as_ref().expect("good");
+    assert_eq!(read.len(), 1);
+    assert_eq!(one.messages.len(), 4, "{one:?}");
+    assert_eq!(one.messages[3].parts.len(), 4, "{one:?}");
+    assert_eq!(tally.not_understood(), 6, "{tally:?}");
+
+    let nothing = format!(
+        "{}\n{{torn",
+        r#"{"type":"mode","mode":"normal","sessionId":"s"}"#
+    );
+    let (read, _) = all(&written(nothing).1);
+    let why = &read[0].as_ref().expect_err("a fault").why;
+    assert_eq!(why, "the session holds no message that can be read");
+    let (read, tally) = all(&written(r#"{"type":"summary","summary":"x","leafUuid":"y"}"#).1);
+    assert_eq!((read.len(), tally.records), (0, 1));
+}

@@ -1,0 +1,183 @@
+//! Which lines make one conversation: the way from the newest message up to the first, and the ways beside it.
+//!
+//! Lines name the line they follow. A prompt that was taken back, or a reply that was asked for again, leaves a way that
+//! ends; the newest message is where the session goes on. Tools that ran at the same time leave ways that end, too: their
+//! answers, and the other blocks of the same reply, belong to the conversation all the same.
+//!
+//! A line follows one that stands before it in the file; what names a line that is not there (it was broken) follows the
+//! line before, and so does whatever else names the same one. So there are no circles, and nothing is lost.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::Text;
+
+/// So many ways are told apart; a session with more has been made by a program.
+const MAX_WAYS: usize = 64;
+
+/// A line as the tree knows it.
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    pub(super) uuid: Option<&'a str>,
+    pub(super) parent: Parent<'a>,
+    /// Whether it says something in the conversation.
+    pub(super) speaks: bool,
+    /// The id of the reply it is part of.
+    pub(super) reply: Option<Text<'a>>,
+    /// The calls it makes.
+    pub(super) calls: Vec<Text<'a>>,
+    /// The calls it answers; if it says anything else, it is a turn of its own.
+    pub(super) answers: Vec<Text<'a>>,
+}
+
+/// What a node follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parent<'a> {
+    /// Nothing: a conversation begins.
+    None,
+    /// The node before it.
+    Before,
+    /// The node of this uuid; where it is not there, the node before the first that names it.
+    Named(&'a str),
+}
+
+/// The conversations among nodes: each the positions of its nodes, rising; the one that goes on first, then the others in
+/// the order of their ends.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    pub(super) ways: Vec<Vec<usize>>,
+    /// Nodes that say something and stand in none, since there are too many.
+    pub(super) left: usize,
+}
+
+impl Ways {
+    /// Finds them.
+    pub(super) fn of(nodes: &[Node<'_>]) -> Self {
+        let tree = Tree::of(nodes);
+        let mut taken = vec![false; nodes.len()];
+        let Some(first) = tree.newest() else {
+            return Self::default();
+        };
+        let mut ways = vec![tree.way(first, &mut taken)];
+        let left = |taken: &[bool]| (0..nodes.len()).rev().find(|at| tree.open(*at, taken));
+        while ways.len() < MAX_WAYS
+            && let Some(end) = left(&taken)
+        {
+            ways.push(tree.way(end, &mut taken));
+        }
+        // Found from the newest on, told from the oldest on.
+        ways[1..].reverse();
+        let left = (0..nodes.len()).filter(|at| tree.open(*at, &taken)).count();
+        Self { ways, left }
+    }
+}
+
+struct Tree<'n> {
+    nodes: &'n [Node<'n>],
+    up: Vec<Option<usize>>,
+    /// The nearest node above that says something.
+    said_above: Vec<Option<usize>>,
+}
+
+impl<'n> Tree<'n> {
+    fn of(nodes: &'n [Node<'n>]) -> Self {
+        let mut by_uuid: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
+        let mut up = Vec::with_capacity(nodes.len());
+        let mut said_above: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
+        let mut bridges: HashMap<&str, Option<usize>> = HashMap::new();
+        for (at, node) in nodes.iter().enumerate() {
+            let parent = match node.parent {
+                Parent::None => None,
+                Parent::Before => at.checked_sub(1),
+                Parent::Named(uuid) => match by_uuid.get(uuid) {
+                    Some(up) => Some(*up),
+                    None => *bridges.entry(uuid).or_insert(at.checked_sub(1)),
+                },
+            };
+            said_above.push(parent.and_then(|up| {
+                if nodes[up].speaks {
+                    Some(up)
+                } else {
+                    said_above[up]
+                }
+            }));
+            up.push(parent);
+            if let Some(uuid) = node.uuid {
+                by_uuid.entry(uuid).or_insert(at);
+            }
+        }
+        Self {
+            nodes,
+            up,
+            said_above,
+        }
+    }
+
+    fn open(&self, at: usize, taken: &[bool]) -> bool {
+        self.nodes[at].speaks && !taken[at]
+    }
+
+    /// Where the session goes on. Answers alone do not say so: those of tools that ran side by side come as they come.
+    fn newest(&self) -> Option<usize> {
+        let last = |wanted: &dyn Fn(&Node<'_>) -> bool| {
+            let mut all = self.nodes.iter().enumerate().rev();
+            all.find(|(_, node)| node.speaks && wanted(node))
+                .map(|(at, _)| at)
+        };
+        let turn = last(&|node| node.answers.is_empty()).or_else(|| last(&|_| true))?;
+        let mut below = vec![false; self.nodes.len()];
+        below[turn] = true;
+        let mut end = turn;
+        for at in turn + 1..self.nodes.len() {
+            below[at] = self.up[at].is_some_and(|up| below[up]);
+            if below[at] && self.nodes[at].speaks {
+                end = at;
+            }
+        }
+        Some(end)
+    }
+
+    /// The way to `end`, with what belongs to it beside.
+    fn way(&self, end: usize, taken: &mut [bool]) -> Vec<usize> {
+        let mut on = vec![false; self.nodes.len()];
+        let mut calls: HashSet<&str> = HashSet::new();
+        let mut answered: HashSet<&str> = HashSet::new();
+        let mut note =
+            |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
+                let node: &'n Node<'n> = &self.nodes[at];
+                calls.extend(node.calls.iter().map(|id| &**id));
+                answered.extend(node.answers.iter().map(|id| &**id));
+                taken[at] = true;
+            };
+        let mut at = Some(end);
+        while let Some(here) = at {
+            on[here] = true;
+            note(here, &mut calls, &mut answered);
+            at = self.up[here];
+        }
+        // What belongs to it stands below one of its nodes, and so behind it.
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            if on[at] || !node.speaks || !self.said_above[at].is_some_and(|up| on[up]) {
+                continue;
+            }
+            let of_reply = node.reply.is_some() && node.reply.as_deref() == self.reply_above(at);
+            let answers = node.answers.iter();
+            let mut answers = answers.map(|id| &**id);
+            let answers = !node.answers.is_empty()
+                && answers.all(|id: &str| calls.contains(id) && !answered.contains(id));
+            if of_reply || answers {
+                on[at] = true;
+                note(at, &mut calls, &mut answered);
+            }
+        }
+        (0..self.nodes.len()).filter(|at| on[*at]).collect()
+    }
+
+    /// The reply that the nearest node above is part of.
+    fn reply_above(&self, at: usize) -> Option<&str> {
+        self.nodes[self.said_above[at]?].reply.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests;

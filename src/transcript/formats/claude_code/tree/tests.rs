@@ -1,0 +1,58 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn node<'a>(uuid: &'a str, parent: Parent<'a>) -> Node<'a> {
+    Node {
+        uuid: Some(uuid),
+        parent,
+        speaks: true,
+        reply: None,
+        calls: Vec::new(),
+        answers: Vec::new(),
+    }
+}
+
+#[test]
+fn more_ways_than_anyone_made_are_counted() {
+    let names: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+    let mut nodes: Vec<Node<'_>> = vec![node("root", Parent::None)];
+    nodes.extend(names.iter().map(|name| node(name, Parent::Named("root"))));
+    let found = Ways::of(&nodes);
+    assert_eq!((found.ways.len(), found.left), (MAX_WAYS, 200 - MAX_WAYS));
+    assert_eq!(found.ways[0], [0, 200]);
+    assert_eq!(found.ways[MAX_WAYS - 1], [0, 199]);
+}
+
+proptest! {
+    /// Whoever follows whom: everything that was said stands in a way, or is counted; ways rise.
+    #[test]
+    fn nothing_that_was_said_is_lost(
+        parents in prop::collection::vec((0_usize..60, 0_u8..4, any::<bool>(), 0_u8..4), 1..60),
+    ) {
+        let names: Vec<String> = (0..60).map(|n| n.to_string()).collect();
+        let nodes: Vec<Node<'_>> = parents.iter().enumerate().map(|(at, (parent, kind, speaks, id))| {
+            let mut one = node(&names[at], match kind {
+                0 => Parent::None,
+                1 => Parent::Before,
+                _ => Parent::Named(&names[*parent]),
+            });
+            one.speaks = *speaks;
+            match id {
+                0 => one.answers = vec![Text::from(names[*parent].as_str())],
+                1 => one.reply = Some(Text::from(names[*parent / 4].as_str())),
+                2 => one.calls = vec![Text::from(names[*parent].as_str())],
+                _ => {}
+            }
+            one
+        }).collect();
+        let found = Ways::of(&nodes);
+        let mut in_a_way = vec![false; nodes.len()];
+        for way in &found.ways {
+            prop_assert!(way.is_sorted());
+            way.iter().for_each(|at| in_a_way[*at] = true);
+        }
+        let lost = (0..nodes.len()).filter(|at| nodes[*at].speaks && !in_a_way[*at]).count();
+        prop_assert_eq!(lost, found.left);
+    }
+}
