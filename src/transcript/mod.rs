@@ -18,6 +18,7 @@ mod content;
 mod detect;
 mod file;
 mod formats;
+mod guess;
 mod map;
 mod meta;
 mod native;
@@ -35,9 +36,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::model::{SourceVerdict, Transcript};
+use crate::model::{Label, SourceVerdict, Transcript};
 
 pub use file::TranscriptFile;
+pub use guess::{Guess, guess};
 pub use map::{FieldMap, Maps};
 pub use native::parse;
 pub use write::to_native;
@@ -71,6 +73,14 @@ pub enum TranscriptError {
         path: PathBuf,
         /// The format's name.
         format: &'static str,
+    },
+    /// Records or rows of a shape that is nobody's in particular.
+    #[error("{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml")]
+    Unmapped {
+        /// Which file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
     },
     /// Not recognised.
     #[error("{path} holds no transcripts: {why}")]
@@ -106,7 +116,7 @@ pub struct BadRecord {
 }
 
 /// A run of transcripts in the native form.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Block {
     /// The bytes of all of them.
     pub bytes: Vec<u8>,
@@ -115,7 +125,7 @@ pub struct Block {
 }
 
 /// One transcript, or what should have been one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Where it stands in its file.
     pub span: Span,
@@ -123,6 +133,9 @@ pub struct Record {
     pub at: Range<usize>,
     /// Why there is none, as far as its reader could tell: a sentence.
     pub fault: Option<String>,
+    /// What people said of it, where its file says so. `transcript` is the id that the file has: who makes ids unique
+    /// takes the label along.
+    pub labels: Vec<Label>,
 }
 
 impl Block {
@@ -158,6 +171,8 @@ pub struct Tally {
     pub records: u64,
     /// Those that were passed over, by what they are; kept where they are, reachable as raw.
     pub unknown: BTreeMap<String, u64>,
+    /// Of records that were understood: what a map looks for and did not find, in words.
+    pub wanting: BTreeMap<String, u64>,
     /// Transcripts and faults handed out: where their numbers come from.
     handed: u64,
 }

@@ -3,6 +3,9 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+pub(super) mod csv;
+pub(super) mod mapped;
+
 use super::TranscriptError;
 use super::detect::Look;
 use super::reader::{Native, Reader};
@@ -212,8 +215,9 @@ pub(super) const FORMATS: [Format; 22] = [
     },
     Format {
         name: "a CSV table",
-        is: |look| columns(look).is_some(),
-        open: None,
+        is: |look| columns(look).is_some() || csv::is_table(look.head),
+        // Nobody knows what its columns mean.
+        open: Some(csv::unmapped),
     },
 ];
 
