@@ -45,7 +45,10 @@ pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMap>>, Vec<Diagnosti
     names.extend(whole.canonicalize());
     let here = std::env::current_dir().ok();
     let mut roots: Vec<PathBuf> = Vec::new();
-    for from in [whole.parent().map(Path::to_owned), here].into_iter().flatten() {
+    for from in [whole.parent().map(Path::to_owned), here]
+        .into_iter()
+        .flatten()
+    {
         roots.extend(workspace::discover(&from).filter(|root| !roots.contains(root)));
     }
     for root in roots {

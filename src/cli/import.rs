@@ -28,7 +28,10 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
         None => None,
         Some(text) => Some(Arc::new(FieldMap::typed(text).map_err(Trouble::files)?)),
     };
-    let to = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    let to = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"));
     for target in [to, args.labels.as_deref()].into_iter().flatten() {
         refuse_input(target, &args.files)?;
     }
@@ -58,7 +61,10 @@ pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
     sums.warned.tell(cx);
     if sums.transcripts == 0 {
         return Err(Trouble::usage(match to {
-            Some(to) => format!("there is no transcript in it: {} is not written", to.display()),
+            Some(to) => format!(
+                "there is no transcript in it: {} is not written",
+                to.display()
+            ),
             None => "there is no transcript in it".to_owned(),
         }));
     }
@@ -98,7 +104,10 @@ impl Sums {
         );
         for (n, what) in [
             (self.bad, "left out: bad records"),
-            (self.unknown, "not understood (`dicta check FILE` says what)"),
+            (
+                self.unknown,
+                "not understood (`dicta check FILE` says what)",
+            ),
             (self.renamed, "renamed: their ids were taken"),
         ] {
             if n > 0 {
@@ -106,7 +115,10 @@ impl Sums {
             }
         }
         if let Some(to) = to {
-            text = format!("{text}; written to {}", visible(&to.display().to_string(), false));
+            text = format!(
+                "{text}; written to {}",
+                visible(&to.display().to_string(), false)
+            );
         }
         match &args.labels {
             Some(to) => {
@@ -141,16 +153,21 @@ fn one(
                 Err(bad) => {
                     sums.bad += 1;
                     let message = format!("record {}: {}", bad.number, bad.why);
-                    sums.warned.push(Diagnostic::warning("bad-record", path, message));
+                    sums.warned
+                        .push(Diagnostic::warning("bad-record", path, message));
                     continue;
                 }
             };
             let (id, changed) = ids.unique(id.0.into_owned());
             if changed {
                 sums.renamed += 1;
-                let message = format!("record {}: its id is taken; it becomes `{id}`", record.span.number);
+                let message = format!(
+                    "record {}: its id is taken; it becomes `{id}`",
+                    record.span.number
+                );
                 let warning = Diagnostic::warning("duplicate-id", path, message);
-                sums.warned.push(warning.help("give every transcript its own `id`"));
+                sums.warned
+                    .push(warning.help("give every transcript its own `id`"));
             }
             out.line(&line(native, &id))?;
             if out.gone {
@@ -163,7 +180,9 @@ fn one(
                     transcript: id.clone(),
                     ..label
                 };
-                if let (Some(labels), Ok(line)) = (labels.as_deref_mut(), serde_json::to_vec(&label)) {
+                if let (Some(labels), Ok(line)) =
+                    (labels.as_deref_mut(), serde_json::to_vec(&label))
+                {
                     labels.line(&line)?;
                 }
             }
@@ -179,13 +198,21 @@ fn one(
 fn line(native: &[u8], id: &str) -> Vec<u8> {
     let flat: Vec<u8> = native
         .iter()
-        .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
+        .map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                *byte
+            }
+        })
         .collect();
     let Ok(keys) = serde_json::from_slice::<indexmap::IndexMap<Text<'_>, &RawValue>>(&flat) else {
         return flat;
     };
     let own = keys.get(&Text::from("id"));
-    if own.is_some_and(|own| serde_json::from_str::<Text<'_>>(own.get()).is_ok_and(|own| *own == *id)) {
+    if own
+        .is_some_and(|own| serde_json::from_str::<Text<'_>>(own.get()).is_ok_and(|own| *own == *id))
+    {
         return flat;
     }
     let mut line = b"{\"id\":".to_vec();
@@ -220,11 +247,15 @@ impl Target {
             Some(path) => {
                 if path.is_dir() {
                     let path = path.display();
-                    return Err(Trouble::usage(format!("{path} is a folder; name a file in it")));
+                    return Err(Trouble::usage(format!(
+                        "{path} is a folder; name a file in it"
+                    )));
                 }
                 // A link stays one: what it leads to is replaced.
                 let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let folder = place
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
                 let temp = tempfile::Builder::new()
                     .prefix(".dicta-import")
                     .tempfile_in(folder.unwrap_or(Path::new(".")))
@@ -234,7 +265,9 @@ impl Target {
         };
         Ok(Self {
             to,
-            name: path.map_or("standard output".to_owned(), |path| path.display().to_string()),
+            name: path.map_or("standard output".to_owned(), |path| {
+                path.display().to_string()
+            }),
             gone: false,
         })
     }
@@ -304,7 +337,11 @@ fn refuse_input(target: &Path, files: &[PathBuf]) -> Result<(), Trouble> {
         Some(file) => Err(Trouble::usage(format!(
             "{} is {}, which is read: name another file to write",
             target.display(),
-            if target == file.as_path() { "an input".to_owned() } else { format!("the input {}", file.display()) }
+            if target == file.as_path() {
+                "an input".to_owned()
+            } else {
+                format!("the input {}", file.display())
+            }
         ))),
     }
 }

@@ -269,7 +269,10 @@ impl Files {
         if let Some(map) = workspace.maps.0.get(path)
             && !self.mapped.iter().any(|(known, ..)| known == map)
         {
-            let shown = path.strip_prefix(&workspace.root).unwrap_or(path).to_owned();
+            let shown = path
+                .strip_prefix(&workspace.root)
+                .unwrap_or(path)
+                .to_owned();
             self.mapped
                 .push((Arc::clone(map), shown, one.first.clone()));
         }
@@ -339,7 +342,8 @@ fn add(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
 pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let mapped = map_of(path).map_err(Trouble::files)?;
     let file = open_file(path, mapped.as_ref())?;
-    let all = Understood::read(file, &mut |_| ()).map_err(|error| Trouble::usage(error.to_string()))?;
+    let all =
+        Understood::read(file, &mut |_| ()).map_err(|error| Trouble::usage(error.to_string()))?;
     all.faults.tell(cx);
     let mut out = format!(
         "{}: {}, {}, {}\n{}",
@@ -354,9 +358,11 @@ pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     }
     cx.streams.print(&out);
     let not = usize::try_from(all.not_understood()).unwrap_or(usize::MAX);
-    Ok(if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {
-        USAGE
-    } else {
-        0
-    })
+    Ok(
+        if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {
+            USAGE
+        } else {
+            0
+        },
+    )
 }

@@ -4,11 +4,13 @@
 //! Looks at names first, at values where names say nothing. Never certain, and never used without being seen: only
 //! `dicta map` asks for it.
 
-use std::fmt::Write as _;
+mod print;
+
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use self::print::quoted;
 use super::detect::{self, Form, Refusal};
 use super::formats::csv::{Layout, first_rows};
 use super::source::Source;
@@ -49,23 +51,86 @@ pub fn guess(path: &Path, written: &str) -> Result<Guess, TranscriptError> {
         Refusal::Unknown(why) | Refusal::Foreign(why) => source.unknown(why),
         Refusal::Unsupported(format) => source.unknown(format),
     })?;
-    let json = matches!(look.form, Form::Values { .. }) || look.head[look.start..].starts_with(b"{");
+    let json =
+        matches!(look.form, Form::Values { .. }) || look.head[look.start..].starts_with(b"{");
     let (what, records) = if json {
         let parse = |seen: &detect::Seen<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
-        let records: Vec<Value> = look.records.iter().filter_map(parse).take(LOOKED_AT).collect();
+        let records: Vec<Value> = look
+            .records
+            .iter()
+            .filter_map(parse)
+            .take(LOOKED_AT)
+            .collect();
         ("JSON".to_owned(), records)
     } else {
         let layout = Layout::of(&head, whole).map_err(|why| source.unknown(why))?;
         let rows = first_rows(&head, &layout, LOOKED_AT);
         let record = |cells: Vec<String>| {
-            let all = layout.names.iter().cloned().zip(cells.into_iter().map(Value::String));
+            let all = layout
+                .names
+                .iter()
+                .cloned()
+                .zip(cells.into_iter().map(Value::String));
             Value::Object(all.collect())
         };
-        let what = format!("a table of {} columns, `{}` between them", layout.names.len(), layout.between());
+        let what = format!(
+            "a table of {} columns, `{}` between them",
+            layout.names.len(),
+            layout.between()
+        );
         (what, rows.into_iter().map(record).collect())
     };
     Ok(Entry::of(&records, !json).yaml(written, &what, records.len()))
 }
+
+/// What fields are called, likeliest first: the conversation, instructions, what went in, what came out.
+const WHOLE: [&str; 9] = [
+    "messages",
+    "conversation",
+    "conversations",
+    "turns",
+    "chat",
+    "history",
+    "dialog",
+    "dialogue",
+    "transcript",
+];
+const SYSTEM: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
+const INPUT: [&str; 14] = [
+    "input",
+    "prompt",
+    "question",
+    "user",
+    "query",
+    "user_message",
+    "user_input",
+    "request",
+    "human",
+    "instruction",
+    "user_query",
+    "ask",
+    "inputs",
+    "customer_message",
+];
+const OUTPUT: [&str; 17] = [
+    "output",
+    "response",
+    "answer",
+    "completion",
+    "assistant",
+    "model_output",
+    "reply",
+    "agent_response",
+    "assistant_message",
+    "model_response",
+    "generated_text",
+    "generation",
+    "actual_output",
+    "bot",
+    "prediction",
+    "result",
+    "outputs",
+];
 
 /// A field that some records have.
 #[derive(Debug)]
@@ -107,21 +172,37 @@ impl Entry {
     }
 
     fn put(&mut self, key: &str, expression: &str, why: impl Into<String>) {
-        self.lines.push((key.to_owned(), expression.to_owned(), why.into()));
+        self.lines
+            .push((key.to_owned(), expression.to_owned(), why.into()));
     }
 
     fn id(&mut self, fields: &mut Vec<Field>, records: usize) {
         const NAMES: [&str; 8] = [
-            "id", "uuid", "guid", "conversation_id", "session_id", "thread_id", "trace_id", "key",
+            "id",
+            "uuid",
+            "guid",
+            "conversation_id",
+            "session_id",
+            "thread_id",
+            "trace_id",
+            "key",
         ];
         let named = |field: &Field| {
             NAMES
                 .iter()
                 .position(|name| *name == field.name)
-                .or_else(|| (field.name.ends_with("_id") || field.name.ends_with("_uuid")).then_some(NAMES.len()))
+                .or_else(|| {
+                    (field.name.ends_with("_id") || field.name.ends_with("_uuid"))
+                        .then_some(NAMES.len())
+                })
         };
         let best = (0..fields.len())
-            .filter(|at| fields[*at].values.iter().all(|value| value.is_string() || value.is_number()))
+            .filter(|at| {
+                fields[*at]
+                    .values
+                    .iter()
+                    .all(|value| value.is_string() || value.is_number())
+            })
             .filter_map(|at| Some((named(&fields[at])?, at)))
             .min();
         let Some((_, at)) = best else { return };
@@ -141,49 +222,71 @@ impl Entry {
     }
 
     fn conversation(&mut self, fields: &mut Vec<Field>, table: bool) {
-        const WHOLE: [&str; 9] = [
-            "messages", "conversation", "conversations", "turns", "chat", "history", "dialog", "dialogue", "transcript",
-        ];
         let lists = |field: &Field| field.values.iter().find_map(turns);
-        let named = |field: &Field| WHOLE.iter().position(|name| *name == field.name).unwrap_or(WHOLE.len());
+        let named = |field: &Field| {
+            WHOLE
+                .iter()
+                .position(|name| *name == field.name)
+                .unwrap_or(WHOLE.len())
+        };
         let best = (0..fields.len())
             .filter_map(|at| Some((named(&fields[at]), at, lists(&fields[at])?)))
             .min_by_key(|(rank, at, _)| (*rank, *at));
         if let Some((rank, at, turns)) = best {
             let field = fields.remove(at);
-            let by = if rank < WHOLE.len() { "by its name and what it holds" } else { "by what it holds" };
+            let by = if rank < WHOLE.len() {
+                "by its name and what it holds"
+            } else {
+                "by what it holds"
+            };
             let (role, content) = (&turns.role, &turns.content);
             let (expression, why) = if role == "role" && content == "content" {
-                (field.path.clone(), format!("{by}: a list with `role` and `content`"))
+                (
+                    field.path.clone(),
+                    format!("{by}: a list with `role` and `content`"),
+                )
             } else {
                 (
-                    format!("{}[].{{role: {}, content: {}}}", field.path, quoted(role), quoted(content)),
+                    format!(
+                        "{}[].{{role: {}, content: {}}}",
+                        field.path,
+                        quoted(role),
+                        quoted(content)
+                    ),
                     format!("{by}: a list with {role:?} and {content:?}"),
                 )
             };
-            let note = if turns.is_text { ", as JSON in a text" } else { "" };
+            let note = if turns.is_text {
+                ", as JSON in a text"
+            } else {
+                ""
+            };
             // JMESPath cannot look into a text; a cell of a table is parsed before.
-            let expression = if turns.is_text && !table { field.path } else { expression };
+            let expression = if turns.is_text && !table {
+                field.path
+            } else {
+                expression
+            };
             self.put("messages", &expression, format!("{why}{note}"));
             self.complete = true;
             return;
         }
-        const SYSTEM: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
-        const INPUT: [&str; 14] = [
-            "input", "prompt", "question", "user", "query", "user_message", "user_input", "request", "human", "instruction",
-            "user_query", "ask", "inputs", "customer_message",
-        ];
-        const OUTPUT: [&str; 17] = [
-            "output", "response", "answer", "completion", "assistant", "model_output", "reply", "agent_response",
-            "assistant_message", "model_response", "generated_text", "generation", "actual_output", "bot", "prediction",
-            "result", "outputs",
-        ];
         for (key, names, why) in [
-            ("system", &SYSTEM[..], "by its name: instructions that stand before the conversation"),
+            (
+                "system",
+                &SYSTEM[..],
+                "by its name: instructions that stand before the conversation",
+            ),
             ("input", &INPUT[..], "by its name: what the user said"),
-            ("output", &OUTPUT[..], "by its name: what the agent answered"),
+            (
+                "output",
+                &OUTPUT[..],
+                "by its name: what the agent answered",
+            ),
         ] {
-            let Some(at) = by_name(fields, names) else { continue };
+            let Some(at) = by_name(fields, names) else {
+                continue;
+            };
             let field = fields.remove(at);
             self.complete |= key == "output";
             self.put(key, &field.path, why);
@@ -192,18 +295,37 @@ impl Entry {
 
     fn label(&mut self, fields: &mut Vec<Field>) {
         const NAMES: [&str; 15] = [
-            "label", "human_label", "human", "human_ok", "passed", "pass", "is_correct", "correct", "verdict", "approved",
-            "thumbs", "good", "human_verdict", "is_good", "acceptable",
+            "label",
+            "human_label",
+            "human",
+            "human_ok",
+            "passed",
+            "pass",
+            "is_correct",
+            "correct",
+            "verdict",
+            "approved",
+            "thumbs",
+            "good",
+            "human_verdict",
+            "is_good",
+            "acceptable",
         ];
         let known = |value: &Value| match value {
             Value::Bool(_) => true,
-            Value::Number(n) => n.as_f64().is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
-            Value::String(text) => text.trim().is_empty() || super::formats::mapped::verdict(text).is_some(),
+            Value::Number(n) => n
+                .as_f64()
+                .is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
+            Value::String(text) => {
+                text.trim().is_empty() || super::formats::mapped::verdict(text).is_some()
+            }
             _ => false,
         };
         let fits = |at: &usize| fields[*at].values.iter().all(known);
         let at = NAMES.iter().find_map(|name| {
-            (0..fields.len()).filter(fits).find(|at| fields[*at].name == *name)
+            (0..fields.len())
+                .filter(fits)
+                .find(|at| fields[*at].name == *name)
         });
         let Some(at) = at else { return };
         let field = fields.remove(at);
@@ -213,7 +335,10 @@ impl Entry {
 
     fn rest(&mut self, fields: Vec<Field>, table: bool) {
         const STANDARD: [(&str, &[&str]); 6] = [
-            ("latency_ms", &["latency_ms", "duration_ms", "response_time_ms"]),
+            (
+                "latency_ms",
+                &["latency_ms", "duration_ms", "response_time_ms"],
+            ),
             ("cost_usd", &["cost_usd", "cost", "total_cost"]),
             ("model", &["model", "model_name", "model_id"]),
             ("timestamp", &["timestamp", "created_at", "time", "date"]),
@@ -221,70 +346,40 @@ impl Entry {
             ("tags", &["tags", "tag", "category", "labels"]),
         ];
         for field in fields {
-            let standard = STANDARD.iter().find(|(_, names)| names.contains(&field.name.as_str()));
+            let standard = STANDARD
+                .iter()
+                .find(|(_, names)| names.contains(&field.name.as_str()));
             if let Some(("tags", _)) = standard
                 && !self.lines.iter().any(|(key, ..)| key == "tags")
             {
-                self.put("tags", &field.path, "by its name; rubrics choose transcripts by tags");
+                self.put(
+                    "tags",
+                    &field.path,
+                    "by its name; rubrics choose transcripts by tags",
+                );
                 continue;
             }
             let key = standard.map_or_else(|| field.name.clone(), |(key, _)| (*key).to_owned());
             let number = |value: &Value| matches!(value, Value::String(text) if text.trim().parse::<f64>().is_ok());
-            let empty = |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
+            let empty =
+                |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
             let filled: Vec<&Value> = field.values.iter().filter(|value| !empty(value)).collect();
             let numbers = table && !filled.is_empty() && filled.into_iter().all(number);
-            let expression = if numbers { format!("to_number({})", field.path) } else { field.path };
+            let expression = if numbers {
+                format!("to_number({})", field.path)
+            } else {
+                field.path
+            };
             let why = match (standard, numbers) {
-                (Some(("latency_ms" | "cost_usd" | "model" | "timestamp" | "error", _)), _) => "evals know this key",
+                (Some(("latency_ms" | "cost_usd" | "model" | "timestamp" | "error", _)), _) => {
+                    "evals know this key"
+                }
                 (_, true) => "a number",
                 _ => "",
             };
             if self.metadata.iter().all(|(taken, ..)| *taken != key) {
                 self.metadata.push((key, expression, why.to_owned()));
             }
-        }
-    }
-
-    fn yaml(self, written: &str, what: &str, records: usize) -> Guess {
-        let mut out = String::new();
-        let seen = crate::model::counted(records as u64, "record");
-        let _infallible = writeln!(
-            out,
-            "# A guess from the first {seen} of {}: {what}. Correct it, then `dicta check` shows the first transcript.",
-            crate::model::visible(written, false)
-        );
-        let _infallible = writeln!(out, "transcripts:\n  - path: {}\n    map:", yaml_text(written));
-        let mut line = |depth: usize, key: &str, value: &str, why: &str| {
-            let head = format!("{:depth$}{}: {value}", "", yaml_text(key));
-            let why = crate::model::visible(why, false);
-            let _infallible = if why.is_empty() {
-                writeln!(out, "{head}")
-            } else {
-                writeln!(out, "{head:<56}# {why}")
-            };
-        };
-        for (key, expression, why) in &self.lines {
-            line(6, key, &yaml_text(expression), why);
-        }
-        if !self.complete {
-            let names: Vec<&str> = self.names.iter().take(12).map(String::as_str).collect();
-            let why = format!("FILL IN: where the answer stands; there is {}", names.join(", "));
-            line(6, "output", "''", &why);
-        }
-        if !self.metadata.is_empty() {
-            line(6, "metadata", "", "for evals and filters; no judge sees it unless a rubric names it");
-            for (key, expression, why) in &self.metadata {
-                line(8, key, &yaml_text(expression), why);
-            }
-        }
-        if let Some((expression, why)) = &self.label {
-            line(6, "label", "", "what people said, for `dicta import --labels`");
-            line(8, "eval", "human", "CHANGE: the id of the eval of yours that it is about");
-            line(8, "passed", &yaml_text(expression), why);
-        }
-        Guess::Entry {
-            yaml: out,
-            complete: self.complete,
         }
     }
 }
@@ -368,41 +463,23 @@ fn plain(name: &str) -> String {
 /// The field whose name comes first among these: alone, at the end of a longer one, or at its beginning.
 fn by_name(fields: &[Field], names: &[&str]) -> Option<usize> {
     let is = |fits: fn(&str, &str) -> bool| {
-        names.iter().find_map(|name| fields.iter().position(|field| fits(&field.name, name)))
+        names
+            .iter()
+            .find_map(|name| fields.iter().position(|field| fits(&field.name, name)))
     };
-    let ends = |field: &str, name: &str| field.strip_suffix(name).is_some_and(|rest| rest.ends_with('_'));
-    let begins = |field: &str, name: &str| field.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
-    is(|field, name| field == name).or_else(|| is(ends)).or_else(|| is(begins))
-}
-
-/// A key as JMESPath writes it.
-fn quoted(key: &str) -> String {
-    let bare = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if bare {
-        key.to_owned()
-    } else {
-        Value::from(key).to_string()
-    }
-}
-
-/// A text as YAML writes it: bare where that says the same.
-fn yaml_text(text: &str) -> String {
-    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_./()".contains(&b))
-        && !matches!(
-            text.to_ascii_lowercase().as_str(),
-            "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
-        );
-    if bare {
-        return text.to_owned();
-    }
-    if text.chars().any(char::is_control) {
-        return Value::from(text).to_string();
-    }
-    format!("'{}'", text.replace('\'', "''"))
+    let ends = |field: &str, name: &str| {
+        field
+            .strip_suffix(name)
+            .is_some_and(|rest| rest.ends_with('_'))
+    };
+    let begins = |field: &str, name: &str| {
+        field
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    is(|field, name| field == name)
+        .or_else(|| is(ends))
+        .or_else(|| is(begins))
 }
 
 #[cfg(test)]

@@ -40,10 +40,7 @@ pub(super) enum Said {
     /// As a list of messages.
     Messages(Query),
     /// As what went in and what came out.
-    Pair {
-        input: Option<Query>,
-        output: Query,
-    },
+    Pair { input: Option<Query>, output: Query },
 }
 
 /// Where metadata is.
@@ -87,9 +84,10 @@ impl FieldMap {
             fields.error_at_key(other, "map", why);
         } else if before.0 && !whole && !has("output") {
             // Told at the nearest slip, if there is one: `finish` names the key.
-            let slip = fields.unknown().into_iter().any(|key| {
-                crate::diag::nearest(key, ["messages", "output"]).is_some()
-            });
+            let slip = fields
+                .unknown()
+                .into_iter()
+                .any(|key| crate::diag::nearest(key, ["messages", "output"]).is_some());
             if !slip {
                 let why = "`map` needs `messages`, or `output` (and `input`): where the conversation stands in a record";
                 fields.error_here("missing", why);
@@ -114,7 +112,9 @@ impl FieldMap {
     /// Reads a map that was typed on a command line: YAML, its braces left out if one likes.
     pub fn typed(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = match text.trim() {
-            bare if bare.starts_with('{') || bare.contains('\n') => bare.to_owned(),
+            bare if bare.starts_with('{') => bare.to_owned(),
+            // As it stands in a file, indented.
+            bare if bare.contains('\n') => text.to_owned(),
             bare => format!("{{{bare}}}"),
         };
         let doc = yaml::read(&Arc::from(text), Path::new("--map"))?;

@@ -75,7 +75,9 @@ pub enum TranscriptError {
         format: &'static str,
     },
     /// Records or rows of a shape that is nobody's in particular.
-    #[error("{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml")]
+    #[error(
+        "{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml"
+    )]
     Unmapped {
         /// Which file.
         path: PathBuf,

@@ -242,10 +242,7 @@ pub(crate) fn find_marks(
     if same { finding.marks } else { Vec::new() }
 }
 
-fn from_file(
-    transcript: &TranscriptRef,
-    map: Option<&Arc<FieldMap>>,
-) -> Result<Vec<u8>, String> {
+fn from_file(transcript: &TranscriptRef, map: Option<&Arc<FieldMap>>) -> Result<Vec<u8>, String> {
     let file = TranscriptFile::open_as(&transcript.path, map).map_err(|error| error.to_string())?;
     let span = Span {
         offset: transcript.offset,

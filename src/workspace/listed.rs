@@ -58,9 +58,7 @@ impl Listed {
             let ending = if key == "rubrics" { "yaml" } else { "jsonl" };
             fields.error_here(
                 "missing",
-                format!(
-                    "`{key}` is missing: a list of files or globs, such as [{key}/*.{ending}]"
-                ),
+                format!("`{key}` is missing: a list of files or globs, such as [{key}/*.{ending}]"),
             );
         }
         let written: Vec<(String, &Value)> = match fields.value(key) {
@@ -87,7 +85,8 @@ impl Listed {
                 }
                 Value::Object(entry) if key == "transcripts" => {
                     let has_map = entry.contains_key("map");
-                    let mut own = Fields::of(doc, &format!("{}/{at}", fields.own_pointer()), problems);
+                    let mut own =
+                        Fields::of(doc, &format!("{}/{at}", fields.own_pointer()), problems);
                     let path = own.text("path");
                     let map = own.mapping("map").and_then(FieldMap::read);
                     if !own.has("path") {
@@ -160,6 +159,3 @@ impl Listed {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::judges::JudgeCx;
 use super::listed::Listed;
 use super::{
-    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files,
-    judges, keys, labels, lint, paths, runs, scripts, tools,
+    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, judges,
+    keys, labels, lint, paths, runs, scripts, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors, masked};

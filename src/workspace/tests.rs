@@ -11,6 +11,7 @@ const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 mod docs;
 mod evalbench;
 mod forms;
+mod mapped;
 mod of_judges;
 mod of_reading;
 mod of_schema;

@@ -15,6 +15,7 @@ mod fetch;
 mod judge_wire;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
+mod own_data;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;

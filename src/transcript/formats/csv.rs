@@ -23,18 +23,30 @@ const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b';', ";"), (b'\t', "tab"), (
 const LOOKED_AT: usize = 8;
 
 /// Refuses a table that no map is given for.
-pub(super) fn unmapped(source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
+pub(super) fn unmapped(
+    source: &Source,
+    look: &Look<'_>,
+) -> Result<Box<dyn Reader>, TranscriptError> {
     let columns = Layout::of(look.head, true).map(|layout| layout.names);
     let names: Vec<String> = columns.unwrap_or_default();
-    let shown: Vec<String> = names.iter().take(6).map(|name| format!("{name:?}")).collect();
-    let more = if names.len() > shown.len() { " …" } else { "" };
+    let shown: Vec<String> = names
+        .iter()
+        .take(6)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let more = if names.len() > shown.len() {
+        " …"
+    } else {
+        ""
+    };
     Err(source.unmapped(format!(
         "it is a table with the columns {}{more}, and nothing says what they mean",
         shown.join(", ")
     )))
 }
 
-/// Whether text looks like a table: two rows or more with the same number of cells, two or more.
+/// Whether text looks like a table: below its first line another one with as many cells, two or more, and most of the
+/// further ones likewise.
 pub(super) fn is_table(head: &[u8]) -> bool {
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
         return false;
@@ -54,7 +66,8 @@ pub(super) fn is_table(head: &[u8]) -> bool {
     if seen.len() > 1 {
         seen.pop();
     }
-    columns >= 2 && !seen.is_empty() && seen.iter().all(|cells| *cells == columns)
+    let like = seen.iter().filter(|cells| **cells == columns).count();
+    columns >= 2 && seen.first() == Some(&columns) && like * 2 > seen.len()
 }
 
 /// How a table stands in its file.
@@ -71,7 +84,11 @@ pub(in crate::transcript) struct Layout {
 impl Layout {
     /// From the beginning of a file; `whole`: what is there is all, or enough of it. The error is a sentence.
     pub(in crate::transcript) fn of(head: &[u8], whole: bool) -> Result<Self, String> {
-        let mut start = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let mut start = if head.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
         let mut said = None;
         if let [b's', b'e', b'p', b'=', sign, rest @ ..] = &head[start..]
             && let [b'\n', ..] | [b'\r', b'\n', ..] = rest
@@ -83,11 +100,16 @@ impl Layout {
             start += 1;
         }
         let rest = &head[start..];
-        let most = DELIMITERS.iter().rev().max_by_key(|(sign, _)| outside(rest, *sign));
+        let most = DELIMITERS
+            .iter()
+            .rev()
+            .max_by_key(|(sign, _)| outside(rest, *sign));
         let delimiter = said.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
         let end = match Scan::over(rest, delimiter, true) {
             Scanned { end: Some(end), .. } => end,
-            Scanned { open: true, .. } => return Err("a quote in its first line is never closed".to_owned()),
+            Scanned { open: true, .. } => {
+                return Err("a quote in its first line is never closed".to_owned());
+            }
             _ if whole => rest.len(),
             _ => return Err(format!("its first line is longer than {BLOCK} bytes")),
         };
@@ -216,13 +238,21 @@ impl<'b> Rows<'b> {
         let line = &self.bytes[start..end];
         let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let before = line.iter().take_while(|byte| is_end(byte)).count();
-        let behind = line[before..].iter().rev().take_while(|byte| is_end(byte)).count();
+        let behind = line[before..]
+            .iter()
+            .rev()
+            .take_while(|byte| is_end(byte))
+            .count();
         found.then_some((start + before..end - behind, &self.row))
     }
 }
 
 /// The first rows that have a cell for every column, as far as they are whole.
-pub(in crate::transcript) fn first_rows(head: &[u8], layout: &Layout, most: usize) -> Vec<Vec<String>> {
+pub(in crate::transcript) fn first_rows(
+    head: &[u8],
+    layout: &Layout,
+    most: usize,
+) -> Vec<Vec<String>> {
     let mut rows = Rows::of(&head[layout.body..], layout.delimiter);
     let mut found = Vec::new();
     while found.len() < most
@@ -257,7 +287,7 @@ impl Table {
         }
     }
 
-    fn one(&self, row: &ByteRecord, torn: bool, span: Span, source: &Source, out: &mut Out) {
+    fn one(&self, row: &ByteRecord, torn: bool, span: Span, out: &mut Out) {
         out.begin(span);
         out.count(1);
         if torn {
@@ -270,7 +300,7 @@ impl Table {
         }
         let read = self
             .cells(row)
-            .and_then(|cells| Rec::table(&self.layout.names, cells).write(&self.map, source, out));
+            .and_then(|cells| Rec::table(&self.layout.names, cells).write(&self.map, out));
         if let Err(why) = read {
             out.fault(why);
         }
@@ -340,7 +370,7 @@ impl Reader for Table {
                     part: 0,
                     number: 0,
                 };
-                self.one(row, torn && at.end == end, span, source, &mut out);
+                self.one(row, torn && at.end == end, span, &mut out);
             }
             self.pos += end as u64;
             let (block, tally) = out.finish();
@@ -358,7 +388,7 @@ impl Reader for Table {
         let mut rows = Rows::of(&bytes, self.layout.delimiter);
         if let Some((_, row)) = rows.next() {
             let torn = Scan::over(&bytes, self.layout.delimiter, false).open;
-            self.one(row, torn, Span { part: 0, ..span }, source, &mut out);
+            self.one(row, torn, Span { part: 0, ..span }, &mut out);
         }
         out.only(source, span)
     }
@@ -367,7 +397,6 @@ impl Reader for Table {
         Some(&self.tally)
     }
 }
-
 
 #[cfg(test)]
 mod tests;

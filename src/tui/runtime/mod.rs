@@ -323,7 +323,8 @@ impl Runtime {
                 self.documents.ask(
                     &self.out,
                     move |_| {
-                        let doc = reads::read_document(&transcript, run_dir.as_deref(), map.as_ref());
+                        let doc =
+                            reads::read_document(&transcript, run_dir.as_deref(), map.as_ref());
                         Some(Msg::DocumentRead {
                             id: id.clone(),
                             doc: doc.map(Arc::new),
