@@ -18,7 +18,8 @@
 //!
 //! Floors, lowest first; a module imports only from floors below (`tests/tidy.rs` holds them to it):
 //!
-//! 1. [`model`] nouns · [`diag`] problems in files, the one YAML reader · [`clock`] time · [`schema`] JSON Schema
+//! 1. [`model`] nouns · [`diag`] problems in files, the one YAML reader · [`clock`] time · [`schema`] JSON Schema ·
+//!    [`query`] JMESPath
 //! 2. [`event`] the one event type, its fold, the way in · [`net`] the only HTTP client builder
 //! 3. [`transcript`] readers · [`rubric`] rubric text · [`provider`] model dialects · [`tools`] judge tools
 //! 4. [`handlers`] eval types
@@ -37,6 +38,7 @@ pub mod judge;
 pub mod model;
 pub mod net;
 pub mod provider;
+pub mod query;
 pub mod record;
 pub mod report;
 pub mod rubric;

@@ -22,12 +22,13 @@ use source::{Source, blank, ends_in_word, is_word, line_of, root, sources, word}
 /// Who may import whom (of ours), lowest floor first: the table of `src/lib.rs`.
 const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("query", &[]),
     ("diag", &["model"]),
     ("clock", &["model"]),
     ("schema", &["model", "diag"]),
     ("event", &["model", "clock"]),
     ("net", &["model", "diag", "clock"]),
-    ("transcript", &["model", "diag"]),
+    ("transcript", &["model", "diag", "query"]),
     ("rubric", &["model", "diag", "schema", "transcript"]),
     ("provider", &["model", "event", "net", "clock"]),
     (
@@ -36,7 +37,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ),
     (
         "handlers",
-        &["model", "event", "rubric", "schema", "diag", "clock"],
+        &[
+            "model", "query", "event", "rubric", "schema", "diag", "clock",
+        ],
     ),
     ("judge", UP_TO_HANDLERS),
     ("record", &["model", "event", "clock", "diag"]),
@@ -51,6 +54,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 const UP_TO_HANDLERS: &[&str] = &[
     "model",
+    "query",
     "diag",
     "clock",
     "schema",
@@ -64,6 +68,7 @@ const UP_TO_HANDLERS: &[&str] = &[
 ];
 const UP_TO_WORKSPACE: &[&str] = &[
     "model",
+    "query",
     "diag",
     "clock",
     "schema",
@@ -80,6 +85,7 @@ const UP_TO_WORKSPACE: &[&str] = &[
 ];
 const UP_TO_REPORT_AND_THEME: &[&str] = &[
     "model",
+    "query",
     "diag",
     "clock",
     "schema",
@@ -100,6 +106,7 @@ const UP_TO_REPORT_AND_THEME: &[&str] = &[
 ];
 const UP_TO_TUI: &[&str] = &[
     "model",
+    "query",
     "diag",
     "clock",
     "schema",
@@ -129,7 +136,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rusqlite", &["tools"]),
     ("tokio_postgres", &["tools", "net"]),
     ("tokio_postgres_rustls", &["tools", "net"]),
-    ("jmespath", &["handlers/text/json_path"]),
+    ("jmespath", &["query"]),
     ("serde_saphyr", &["diag/yaml"]),
     ("serde_yaml", &["diag/yaml"]),
     ("annotate_snippets", &["diag"]),

@@ -57,6 +57,13 @@ pub(super) enum Command {
         #[command(flatten)]
         connecting: Connecting,
     },
+    /// Write transcripts of any format in dicta's own, one JSON object a line
+    Import(ImportArgs),
+    /// Guess what the fields of a CSV or JSON file mean, and print it as an entry of dicta.yaml
+    Map {
+        /// The file
+        file: PathBuf,
+    },
     /// Run the evals of a workspace, record the run, print the results
     Run(RunArgs),
     /// Attack a judge (master keys, injected praise, fake verdicts …) and print how often its verdict flips
@@ -251,6 +258,26 @@ pub(super) struct SelftestArgs {
     pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) place: Place,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ImportArgs {
+    /// Files of transcripts, of any format dicta reads
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// Where to write; `-` or none: standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// What the fields of a record mean, as `map:` of dicta.yaml says it: 'id: uuid, messages: turns'; default:
+    /// what the dicta.yaml above the file says of it
+    #[arg(long, value_name = "MAP")]
+    pub(super) map: Option<String>,
+    /// Also write the labels that the files hold, as a file for `labels:` of dicta.yaml
+    #[arg(long, value_name = "FILE")]
+    pub(super) labels: Option<PathBuf>,
+    /// Exit with 2 where a record was left out or an id changed, too
+    #[arg(long)]
+    pub(super) strict: bool,
 }
 
 /// Where to look.

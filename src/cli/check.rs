@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use super::args::Exam;
 use super::trouble::{Trouble, USAGE};
+use super::understood::{self, Files, Understood, Warned};
 use super::workspace::open;
 use super::{Cx, exam};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
-use crate::model::{Transcript, counted, visible};
+use crate::model::{counted, visible};
 use crate::net::{Resolver, SystemResolver};
 use crate::record::{Board, RunStore};
 use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
-use crate::transcript::TranscriptFile;
 use crate::workspace::lint::{self, EvalTally, Observer, Tried};
 use crate::workspace::{self, Workspace};
 
@@ -45,7 +45,7 @@ pub(super) fn check(
             } else if is_yaml(path) || holds_a_rubric(path) {
                 one_rubric(path, strict, cx)
             } else {
-                transcripts(path, strict, cx)
+                understood::check(path, strict, cx)
             }
         }
         _ => whole(path, strict, exam, cx),
@@ -132,25 +132,27 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     opened.introduce(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
-    let mut records = 0_u64;
-    let mut bad = Vec::new();
-    let (mut ids, mut named, mut all) = (HashSet::new(), run::Ids::default(), HashSet::new());
+    let mut bad = Warned::default();
+    let (mut ids, mut named, mut held) = (HashSet::new(), run::Ids::default(), HashSet::new());
     let mut observer = Observer::new(&workspace.rubrics);
-    for file in &workspace.transcripts {
+    let mut all = Files::default();
+    for path in &workspace.transcripts {
+        let file = workspace.maps.open(path);
+        let file = file.map_err(|error| Trouble::usage(error.to_string()))?;
         let mut taken = Vec::new();
-        let (good, faults) = read(file, &mut |transcript| {
+        let mut understood = Understood::read(file, &mut |transcript| {
             observer.see(transcript);
-            all.insert(named.unique(transcript.id.to_string()).0);
+            held.insert(named.unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
-                taken.push(taken_id(file, &transcript.id));
+                taken.push(taken_id(path, &transcript.id));
             }
         })
         .map_err(|error| Trouble::usage(error.to_string()))?;
-        records += good;
-        bad.extend(faults);
-        bad.append(&mut taken);
+        bad.append(std::mem::take(&mut understood.faults));
+        taken.into_iter().for_each(|one| bad.push(one));
+        all.add(path, workspace, understood);
     }
-    tell(&bad, cx);
+    bad.tell(cx);
     let registry = Registry::builtin();
     let mut tried = lint::examples(&workspace.rubrics, &registry);
     let undecided = if asked.examples {
@@ -158,7 +160,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     } else {
         0
     };
-    let strays = workspace::strays(workspace, &all);
+    let strays = workspace::strays(workspace, &held);
     cx.streams.diagnose(&strays);
     let mut lints = observer.finish();
     lints.extend(lint::same_verdict(&workspace.rubrics, &on_board(workspace)));
@@ -169,11 +171,12 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
         workspace.root.display(),
         counted(workspace.rubrics.len(), "rubric"),
         counted(evals, "eval"),
-        counted(records, "transcript"),
+        counted(all.transcripts, "transcript"),
         counted(workspace.transcripts.len(), "file"),
         counted(workspace.judges.len(), "judge"),
         counted(workspace.labels.len(), "label"),
     );
+    out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
         out.push_str(&in_lines(rubric));
     }
@@ -189,7 +192,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
         }
     }
     out.push_str(&examples(&tried));
-    let warnings = workspace.warnings.len() + bad.len() + lints.len() + tried.problems.len();
+    let warnings = workspace.warnings.len() + bad.count() + lints.len() + tried.problems.len();
     if strays.is_empty() {
         out.push_str(&last(warnings));
     } else {
@@ -199,7 +202,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     if !strays.is_empty() {
         return Ok(USAGE);
     }
-    match code(warnings, strict) {
+    match code(warnings + all.not_understood(), strict) {
         0 if undecided > 0 => Ok(exam::UNDECIDED),
         code => Ok(code),
     }
@@ -279,16 +282,6 @@ fn taken_id(file: &Path, id: &str) -> Diagnostic {
     Diagnostic::warning("duplicate-id", file, message).help("give every transcript its own `id`")
 }
 
-/// Warnings about records, the first of them: a file of the wrong kind has one for each.
-fn tell(warnings: &[Diagnostic], cx: &Cx) {
-    const SHOWN: usize = 20;
-    cx.streams.diagnose(&warnings[..warnings.len().min(SHOWN)]);
-    if warnings.len() > SHOWN {
-        let more = warnings.len() - SHOWN;
-        cx.streams.tell(&format!("… and {more} more like these"));
-    }
-}
-
 fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
@@ -313,54 +306,4 @@ fn one_rubric(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         problems.len() + tried.problems.len() + rubrics[0].not_carried.len(),
         strict,
     ))
-}
-
-fn transcripts(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
-    let (mut messages, mut calls) = (0_u64, 0_u64);
-    let (good, bad) = read(path, &mut |transcript| {
-        messages += transcript.messages.len() as u64;
-        let parts = transcript.messages.iter().flat_map(|m| &m.parts);
-        calls += parts
-            .filter(|p| matches!(p, crate::model::Part::ToolCall(_)))
-            .count() as u64;
-    })
-    .map_err(|error| Trouble::usage(error.to_string()))?;
-    tell(&bad, cx);
-    let all = good + bad.len() as u64;
-    let path = path.display();
-    cx.streams.print(&format!(
-        "{path}: {good} of {} understood, {}, {}\n",
-        counted(all, "record"),
-        counted(messages, "message"),
-        counted(calls, "tool call")
-    ));
-    Ok(if good == 0 {
-        USAGE
-    } else {
-        code(bad.len(), strict)
-    })
-}
-
-/// Reads a file through: how many records are transcripts, and what is wrong with the others.
-fn read(
-    path: &Path,
-    each: &mut dyn FnMut(&Transcript<'_>),
-) -> Result<(u64, Vec<Diagnostic>), crate::transcript::TranscriptError> {
-    let mut file = TranscriptFile::open(path)?;
-    let (mut good, mut bad) = (0, Vec::new());
-    while let Some(block) = file.next_block()? {
-        for (record, bytes) in block.records() {
-            match record.parse(bytes, &file.default_id(record.span.number)) {
-                Ok(transcript) => {
-                    good += 1;
-                    each(&transcript);
-                }
-                Err(fault) => {
-                    let message = format!("record {}: {}", fault.number, fault.why);
-                    bad.push(Diagnostic::warning("bad-record", path, message));
-                }
-            }
-        }
-    }
-    Ok((good, bad))
 }

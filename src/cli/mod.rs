@@ -8,8 +8,11 @@ mod check;
 mod connect;
 mod evals;
 mod exam;
+mod file;
+mod import;
 mod init;
 mod list;
+mod map;
 mod open;
 mod output;
 mod prompt;
@@ -24,6 +27,7 @@ mod tool;
 mod toolbox;
 mod tools;
 mod trouble;
+mod understood;
 mod workspace;
 
 use std::io::Write as _;
@@ -88,6 +92,8 @@ fn dispatch(cli: Cli, cx: &Cx) -> Result<u8, Trouble> {
             exam,
             connecting,
         }) => connect::check(path.as_deref(), strict, &exam, &connecting, cx),
+        Some(Command::Import(args)) => import::import(&args, cx),
+        Some(Command::Map { file }) => map::map(&file, cx),
         Some(Command::Run(args)) => run::run(&args, cx),
         Some(Command::Selftest(args)) => selftest::selftest(&args, cx),
         Some(Command::Runs { place }) => show::runs(&place, cx),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::args::{ListFormat, ToolArgs};
+use super::file::open_file;
 use super::toolbox::{Found, Told, of_source, redactor, resolved, staged};
 use super::trouble::Trouble;
 use super::workspace::open;
@@ -21,7 +22,6 @@ use crate::tools::{
     self, Called, PreparedCall, Seen, Tool, ToolDeps, ToolSet, available, call, names, open_one,
     parse_arguments, ready, unknown_tool,
 };
-use crate::transcript::TranscriptFile;
 
 /// What came of the call, in the shape of `--format json` (design.md 4).
 #[derive(Debug, Serialize)]
@@ -293,7 +293,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
         _ => (whole, None),
     };
     let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
-    let mut file = TranscriptFile::open(path).map_err(trouble)?;
+    let mut file = open_file(path, None)?;
     let mut ids = Vec::new();
     while let Some(block) = file.next_block().map_err(trouble)? {
         for (record, bytes) in block.records() {

@@ -66,6 +66,15 @@ impl Trouble {
         }
     }
 
+    /// What was to be made could not be written.
+    pub(super) fn unwritten(to: &str, error: &io::Error) -> Self {
+        Self {
+            code: IO,
+            message: format!("{to}: {error}; it is not written"),
+            diagnostics: Vec::new(),
+        }
+    }
+
     /// Results could not be written to where they were wanted. A reader that went away is no trouble: nobody wants the
     /// rest.
     pub(super) fn output(to: &str, error: &io::Error) -> Option<Self> {

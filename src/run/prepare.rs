@@ -23,7 +23,6 @@ use crate::judge::{Budget, EngineDeps, EvidenceStore, NoEvidence, Secret};
 use crate::model::RunId;
 use crate::record::{CacheIndex, RecordError, RunStore, new_run_id};
 use crate::tools::ToolSet;
-use crate::transcript::TranscriptFile;
 use crate::workspace::{Env, Workspace, data_dir};
 
 /// All that a run is made of, before anything happened.
@@ -285,7 +284,7 @@ fn readable(workspace: &Workspace) -> Result<(), RunError> {
     let problems: Vec<String> = workspace
         .transcripts
         .iter()
-        .filter_map(|path| TranscriptFile::open(path).err())
+        .filter_map(|path| workspace.maps.open(path).err())
         .map(|error| error.to_string())
         .collect();
     if problems.is_empty() {

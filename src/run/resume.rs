@@ -448,6 +448,7 @@ impl Feed for ResumeFeed {
                 },
                 at: 0..bytes.len(),
                 fault: None,
+                labels: Vec::new(),
             },
             default_id: reference.id.clone(),
             id: Some(reference.id),

@@ -4,7 +4,6 @@
 //! is recognised but not read yet is named; anything else is described.
 
 use super::formats::{self, Open};
-use super::map::FieldMap;
 use super::scan::ValueScan;
 use super::sniff::Sniff;
 use super::walk::Walk;
@@ -107,6 +106,8 @@ impl Look<'_> {
 pub(super) enum Refusal {
     Unsupported(&'static str),
     Unknown(String),
+    /// Records or rows of a shape that is nobody's in particular: a map can say what they mean.
+    Foreign(String),
 }
 
 /// How many records are looked at before a file is called foreign.
@@ -131,16 +132,13 @@ pub(super) fn detect(head: &[u8]) -> Result<Detected<'_>, Refusal> {
         return opened(format.name, format.open, look);
     }
     match look.records.first() {
-        Some(seen) => Err(Refusal::Unknown(seen.sniff.describe(seen.bytes))),
+        Some(seen) if seen.sniff.is_empty() => {
+            Err(Refusal::Unknown(seen.sniff.describe(seen.bytes)))
+        }
+        Some(seen) => Err(Refusal::Foreign(seen.sniff.describe(seen.bytes))),
         // An empty array: no transcripts, and nothing wrong.
         None => opened(formats::NATIVE.name, formats::NATIVE.open, look),
     }
-}
-
-/// A file whose fields are named by a map, whatever it looks like.
-pub(super) fn mapped<'h>(head: &'h [u8], map: &FieldMap) -> Result<Detected<'h>, Refusal> {
-    let _ = map;
-    detect(head)
 }
 
 fn opened<'h>(
@@ -155,7 +153,7 @@ fn opened<'h>(
 }
 
 /// How records stand in a file, and the first of them.
-fn look(head: &[u8]) -> Result<Look<'_>, Refusal> {
+pub(super) fn look(head: &[u8]) -> Result<Look<'_>, Refusal> {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(Refusal::Unknown(
             "it is UTF-16 text; save it as UTF-8".to_owned(),

@@ -1,8 +1,10 @@
 //! An open file of transcripts, in whatever format.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::detect::{self, Refusal};
+use super::formats::mapped;
 use super::map::FieldMap;
 use super::reader::Reader;
 use super::source::Source;
@@ -23,27 +25,30 @@ impl TranscriptFile {
         Self::open_as(path, None)
     }
 
-    /// The same, of a file whose fields dicta.yaml names.
-    pub(super) fn open_as(path: &Path, map: Option<&FieldMap>) -> Result<Self, TranscriptError> {
+    /// The same, of a file whose fields a map names.
+    pub fn open_as(path: &Path, map: Option<&Arc<FieldMap>>) -> Result<Self, TranscriptError> {
         let source = Source::open(path)?;
         let mut head = Vec::new();
         source.fill(0, &mut head, walk::BLOCK)?;
-        let found = match map {
-            None => detect::detect(&head),
-            Some(map) => detect::mapped(&head, map),
-        };
-        let opened = found.map_err(|refusal| match refusal {
+        let refused = |refusal| match refusal {
             Refusal::Unsupported(format) => TranscriptError::Unsupported {
                 path: path.to_owned(),
                 format,
             },
             Refusal::Unknown(why) => source.unknown(why),
-        })?;
-        let reader = (opened.open)(&source, &opened.look)?;
+            Refusal::Foreign(why) => source.unmapped(why),
+        };
+        let (format, reader) = match map {
+            Some(map) => mapped::open(&source, &head, map).map_err(refused)?,
+            None => {
+                let found = detect::detect(&head).map_err(refused)?;
+                (found.name, (found.open)(&source, &found.look)?)
+            }
+        };
         Ok(Self {
-            format: opened.name,
-            reader,
             source,
+            format,
+            reader,
         })
     }
 

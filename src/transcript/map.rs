@@ -1,15 +1,219 @@
 //! `map:` of dicta.yaml: which fields of a foreign record are its id, its messages, its metadata, each by a JMESPath
-//! expression.
+//! expression; read strictly, with every problem at once.
+//!
+//! | key | finds |
+//! |---|---|
+//! | `messages` | the conversation: a list of messages in OpenAI's shapes |
+//! | `input`, `output` | instead of it: a text is one user's or one assistant's message, a list is messages |
+//! | `system` | instructions that stand before them |
+//! | `id` | a text or a number |
+//! | `metadata` | an object; or a mapping of names to expressions |
+//! | `tags` | a text or a list of texts |
+//! | `label` | what a person said: `{eval: ID, passed: …, rubric: ID, score: …, by: …, note: …}`, or a list of such |
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{TranscriptError, TranscriptFile};
+use crate::diag::yaml::{self, Fields, Problems, describe};
+use crate::diag::{Diagnostic, has_errors};
+use crate::model::pointer_step;
+use crate::query::Query;
 
 /// What the fields of a foreign record mean.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldMap {}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldMap {
+    pub(super) id: Option<Query>,
+    pub(super) said: Said,
+    pub(super) system: Option<Query>,
+    pub(super) metadata: Option<Meta>,
+    pub(super) tags: Option<Query>,
+    pub(super) labels: Vec<LabelMap>,
+}
+
+/// Where the conversation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// As a list of messages.
+    Messages(Query),
+    /// As what went in and what came out.
+    Pair { input: Option<Query>, output: Query },
+}
+
+/// Where metadata is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meta {
+    /// As the record has it.
+    Found(Query),
+    /// Put together.
+    Named(Vec<(String, Meta)>),
+}
+
+/// Where a person's verdict is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LabelMap {
+    pub(super) eval: String,
+    pub(super) rubric: Option<String>,
+    pub(super) passed: Query,
+    pub(super) score: Option<Query>,
+    pub(super) by: Option<Query>,
+    pub(super) note: Option<Query>,
+}
+
+impl FieldMap {
+    /// Reads a map. What is wrong is among the problems; then there is none.
+    pub fn read(mut fields: Fields<'_>) -> Option<Self> {
+        let before = (fields.is_mapping(), fields.own_pointer().to_owned());
+        let id = query(&mut fields, "id");
+        let messages = query(&mut fields, "messages");
+        let input = query(&mut fields, "input");
+        let output = query(&mut fields, "output");
+        let system = query(&mut fields, "system");
+        let metadata = metadata(&mut fields);
+        let tags = query(&mut fields, "tags");
+        let labels = labels(&mut fields);
+        let has = |key| fields.has(key);
+        let (whole, pair) = (has("messages"), has("input") || has("output"));
+        if before.0 && whole && pair {
+            let other = if has("input") { "input" } else { "output" };
+            let why =
+                format!("`messages` is the whole conversation: leave it or `{other}` out of `map`");
+            fields.error_at_key(other, "map", why);
+        } else if before.0 && !whole && !has("output") {
+            // Told at the nearest slip, if there is one: `finish` names the key.
+            let slip = fields
+                .unknown()
+                .into_iter()
+                .any(|key| crate::diag::nearest(key, ["messages", "output"]).is_some());
+            if !slip {
+                let why = "`map` needs `messages`, or `output` (and `input`): where the conversation stands in a record";
+                fields.error_here("missing", why);
+            }
+        }
+        fields.finish();
+        let said = match (messages, output) {
+            (Some(messages), None) => Said::Messages(messages),
+            (None, Some(output)) => Said::Pair { input, output },
+            _ => return None,
+        };
+        Some(Self {
+            id,
+            said,
+            system,
+            metadata,
+            tags,
+            labels,
+        })
+    }
+
+    /// Reads a map that was typed on a command line: YAML, its braces left out if one likes.
+    pub fn typed(text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let text = match text.trim() {
+            bare if bare.starts_with('{') => bare.to_owned(),
+            // As it stands in a file, indented.
+            bare if bare.contains('\n') => text.to_owned(),
+            bare => format!("{{{bare}}}"),
+        };
+        let doc = yaml::read(&Arc::from(text), Path::new("--map"))?;
+        let problems = Problems::of(&doc);
+        let map = Self::read(Fields::of(&doc, "", &problems));
+        let found = problems.into_sorted();
+        match map {
+            Some(map) if !has_errors(&found) => Ok(map),
+            _ => Err(found),
+        }
+    }
+}
+
+/// An expression that may be absent.
+fn query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
+    let written = match fields.value(key)? {
+        Value::String(written) => written,
+        other => {
+            let why = format!(
+                "{key} must be a JMESPath expression as text, such as the name of a field (got {})",
+                describe(other)
+            );
+            fields.error(key, "type", why);
+            return None;
+        }
+    };
+    compiled(fields, key, key, written)
+}
+
+fn compiled(fields: &Fields<'_>, at: &str, name: &str, written: &str) -> Option<Query> {
+    Query::compile(written)
+        .map_err(|why| fields.error_at(at, "expression", format!("{name} {why}")))
+        .ok()
+}
+
+fn metadata(fields: &mut Fields<'_>) -> Option<Meta> {
+    let written = fields.value("metadata")?;
+    meta(fields, "metadata", "metadata", written)
+}
+
+fn meta(fields: &Fields<'_>, at: &str, name: &str, written: &Value) -> Option<Meta> {
+    match written {
+        Value::String(written) => compiled(fields, at, name, written).map(Meta::Found),
+        Value::Object(map) if !map.is_empty() => {
+            let each = |(name, written): (&String, &Value)| {
+                let at = format!("{at}/{}", pointer_step(name));
+                Some((name.clone(), meta(fields, &at, name, written)?))
+            };
+            // Every fault is told, not the first one alone.
+            let named: Vec<_> = map.iter().map(each).collect();
+            named.into_iter().collect::<Option<_>>().map(Meta::Named)
+        }
+        other => {
+            let got = describe(other);
+            let why = format!(
+                "{name} must be a JMESPath expression, or a mapping of names to expressions (got {got})"
+            );
+            fields.error_at(at, "type", why);
+            None
+        }
+    }
+}
+
+fn labels(fields: &mut Fields<'_>) -> Vec<LabelMap> {
+    let written = match fields.value("label") {
+        None => return Vec::new(),
+        Some(Value::Array(_)) => fields.mappings("label").unwrap_or_default(),
+        Some(_) => fields.mapping("label").into_iter().collect(),
+    };
+    written.into_iter().filter_map(label).collect()
+}
+
+fn label(mut fields: Fields<'_>) -> Option<LabelMap> {
+    let eval = fields.text("eval");
+    let rubric = fields.text("rubric");
+    let passed = query(&mut fields, "passed");
+    let score = query(&mut fields, "score");
+    let by = query(&mut fields, "by");
+    let note = query(&mut fields, "note");
+    if fields.is_mapping() {
+        for (key, what) in [
+            ("eval", "the id of the eval that it is about"),
+            ("passed", "where a record says whether it is good"),
+        ] {
+            if !fields.has(key) {
+                fields.error_here("missing", format!("`label` needs `{key}`: {what}"));
+            }
+        }
+    }
+    fields.finish();
+    Some(LabelMap {
+        eval: eval?,
+        rubric,
+        passed: passed?,
+        score,
+        by,
+        note,
+    })
+}
 
 /// The maps of a workspace, by absolute path; a file without one is recognised by its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +222,6 @@ pub struct Maps(pub BTreeMap<PathBuf, Arc<FieldMap>>);
 impl Maps {
     /// Opens a file as the workspace says it is to be read.
     pub fn open(&self, path: &Path) -> Result<TranscriptFile, TranscriptError> {
-        TranscriptFile::open_as(path, self.0.get(path).map(|map| &**map))
+        TranscriptFile::open_as(path, self.0.get(path))
     }
 }

@@ -19,6 +19,7 @@ mod detect;
 mod fields;
 mod file;
 mod formats;
+mod guess;
 mod lenient;
 mod map;
 mod meta;
@@ -38,10 +39,11 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::model::{SourceVerdict, Transcript};
+use crate::model::{Label, SourceVerdict, Transcript};
 
 pub use file::TranscriptFile;
 pub use formats::promptfoo_id::promptfoo_id;
+pub use guess::{Guess, guess};
 pub use map::{FieldMap, Maps};
 pub use native::parse;
 pub use write::to_native;
@@ -75,6 +77,16 @@ pub enum TranscriptError {
         path: PathBuf,
         /// The format's name.
         format: &'static str,
+    },
+    /// Records or rows of a shape that is nobody's in particular.
+    #[error(
+        "{path} holds no transcripts that are recognised: {why}; `dicta map {path}` prints a guess of what its fields mean, for dicta.yaml"
+    )]
+    Unmapped {
+        /// Which file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
     },
     /// Not recognised.
     #[error("{path} holds no transcripts: {why}")]
@@ -110,7 +122,7 @@ pub struct BadRecord {
 }
 
 /// A run of transcripts in the native form.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Block {
     /// The bytes of all of them.
     pub bytes: Vec<u8>,
@@ -119,7 +131,7 @@ pub struct Block {
 }
 
 /// One transcript, or what should have been one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Where it stands in its file.
     pub span: Span,
@@ -127,6 +139,9 @@ pub struct Record {
     pub at: Range<usize>,
     /// Why there is none, as far as its reader could tell: a sentence.
     pub fault: Option<String>,
+    /// What people said of it, where its file says so. `transcript` is the id that the file has: who makes ids unique
+    /// takes the label along.
+    pub labels: Vec<Label>,
 }
 
 impl Block {
@@ -162,6 +177,8 @@ pub struct Tally {
     pub records: u64,
     /// Those that were passed over, by what they are; kept where they are, reachable as raw.
     pub unknown: BTreeMap<String, u64>,
+    /// Of records that were understood: what a map looks for and did not find, in words.
+    pub wanting: BTreeMap<String, u64>,
     /// Transcripts and faults handed out: where their numbers come from.
     handed: u64,
 }

@@ -4,6 +4,7 @@
 //! [`Shape`]), and a session of many lines ([`BySession`] with a [`Sessions`]). A format with a layout of its own (a zip)
 //! is a [`Reader`] by itself.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::formats::anthropic;
@@ -11,7 +12,7 @@ use super::source::Source;
 use super::walk::{Raw, Walk};
 use super::write::write_native;
 use super::{Block, Entry, MAX_RECORD, Record, Span, Tally, TranscriptError};
-use crate::model::Transcript;
+use crate::model::{Label, Transcript};
 
 /// So many kinds of unknown records are told apart; the others are counted together.
 const KINDS: usize = 64;
@@ -100,6 +101,7 @@ impl Out {
             },
             at: start..end,
             fault,
+            labels: Vec::new(),
         });
         self.span.part += 1;
     }
@@ -111,17 +113,19 @@ impl Out {
 
     /// One of the records counted says nothing that is understood.
     pub(super) fn unknown(&mut self, kind: &str) {
-        let unknown = &mut self.tally.unknown;
-        if let Some(count) = unknown.get_mut(kind) {
-            *count += 1;
-            return;
+        add(&mut self.tally.unknown, kind);
+    }
+
+    /// A record that is understood lacks something that was looked for.
+    pub(super) fn wanting(&mut self, what: &str) {
+        add(&mut self.tally.wanting, what);
+    }
+
+    /// What a person said of the transcript that came last. Without an id in it, it is about the default one.
+    pub(super) fn label(&mut self, label: Label) {
+        if let Some(record) = self.block.records.last_mut() {
+            record.labels.push(label);
         }
-        let kind = if unknown.len() < KINDS {
-            kind.chars().take(80).collect()
-        } else {
-            "other kinds".to_owned()
-        };
-        *unknown.entry(kind).or_default() += 1;
     }
 
     /// How many transcripts and faults were collected.
@@ -157,6 +161,20 @@ impl Out {
     }
 }
 
+/// One more of a kind; of kinds that are too many, one more of the others.
+fn add(counts: &mut BTreeMap<String, u64>, kind: &str) {
+    if let Some(count) = counts.get_mut(kind) {
+        *count += 1;
+        return;
+    }
+    let kind = if counts.len() < KINDS {
+        kind.chars().take(80).collect()
+    } else {
+        "other kinds".to_owned()
+    };
+    *counts.entry(kind).or_default() += 1;
+}
+
 /// What a format's code is told about the place it reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordCx<'a> {
@@ -180,6 +198,7 @@ impl Reader for Native {
             span: *span,
             at: raw.at(*span),
             fault: None,
+            labels: Vec::new(),
         };
         let mut block = Block {
             records: raw.spans.iter().map(record).collect(),

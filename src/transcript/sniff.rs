@@ -36,6 +36,11 @@ impl Sniff {
         sniff
     }
 
+    /// Whether it is no object, or one without keys.
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Whether the key stands at the top.
     pub(super) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|k| k == key)

@@ -127,6 +127,14 @@ impl Source {
         }
     }
 
+    /// Why nobody knows what its fields mean, and who guesses.
+    pub(super) fn unmapped(&self, why: impl Into<String>) -> TranscriptError {
+        TranscriptError::Unmapped {
+            path: self.path.clone(),
+            why: why.into(),
+        }
+    }
+
     /// Why it holds no transcripts.
     pub(super) fn unknown(&self, why: impl Into<String>) -> TranscriptError {
         TranscriptError::Unknown {

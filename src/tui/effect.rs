@@ -14,6 +14,7 @@ use crate::event::{Parent, Rope};
 use crate::model::{Blob, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
 use crate::theme::Lang;
+use crate::transcript::FieldMap;
 use crate::workspace::Workspace;
 
 /// What is to be done.
@@ -77,6 +78,7 @@ pub(crate) enum Effect {
     ReadDocument {
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
+        map: Option<Arc<FieldMap>>,
     },
     /// Read what the file itself has of a transcript.
     ReadSource(TranscriptRef),
@@ -87,6 +89,7 @@ pub(crate) enum Effect {
         message: Option<u32>,
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
+        map: Option<Arc<FieldMap>>,
     },
     /// Read a run, to be replayed.
     ReadReplay {

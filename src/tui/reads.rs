@@ -20,7 +20,7 @@ use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::theme::Role;
 use crate::tools::unshown_in;
-use crate::transcript::{Span, TranscriptFile, parse};
+use crate::transcript::{FieldMap, Span, TranscriptFile, parse};
 
 pub(crate) use record::read_record;
 
@@ -195,8 +195,9 @@ fn rope(dir: Option<&Path>, rope: &Rope) -> Result<String, String> {
 pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
+    map: Option<&Arc<FieldMap>>,
 ) -> Result<Doc, String> {
-    let bytes = bytes_of(transcript, run_dir)?;
+    let bytes = bytes_of(transcript, (run_dir, map))?;
     let read = parse(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
     Ok(Doc {
         id: transcript.id.clone(),
@@ -204,8 +205,11 @@ pub(crate) fn read_document(
     })
 }
 
-fn bytes_of(transcript: &TranscriptRef, run_dir: Option<&Path>) -> Result<Vec<u8>, String> {
-    match (from_file(transcript), run_dir) {
+/// The folder of a run that may hold a copy, and how the file is read.
+type Whence<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMap>>);
+
+fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Vec<u8>, String> {
+    match (from_file(transcript, map), run_dir) {
         (Ok(bytes), _) => Ok(bytes),
         (Err(why), None) => Err(why),
         (Err(why), Some(dir)) => FolderBlobs::of_run(dir)
@@ -221,12 +225,12 @@ pub(crate) fn find_marks(
     eval: &EvalOf,
     message: Option<u32>,
     transcript: &TranscriptRef,
-    run_dir: Option<&Path>,
+    whence: Whence<'_>,
 ) -> Vec<Mark> {
     let Ok(Compiled::Check(check)) = registry.prepare(eval.eval(), &Home::default()) else {
         return Vec::new();
     };
-    let Ok(bytes) = bytes_of(transcript, run_dir) else {
+    let Ok(bytes) = bytes_of(transcript, whence) else {
         return Vec::new();
     };
     let Ok(read) = parse(&bytes, 1, &transcript.id) else {
@@ -241,8 +245,8 @@ pub(crate) fn find_marks(
     if same { finding.marks } else { Vec::new() }
 }
 
-fn from_file(transcript: &TranscriptRef) -> Result<Vec<u8>, String> {
-    let file = TranscriptFile::open(&transcript.path).map_err(|error| error.to_string())?;
+fn from_file(transcript: &TranscriptRef, map: Option<&Arc<FieldMap>>) -> Result<Vec<u8>, String> {
+    let file = TranscriptFile::open_as(&transcript.path, map).map_err(|error| error.to_string())?;
     let span = Span {
         offset: transcript.offset,
         len: transcript.len,

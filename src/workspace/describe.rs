@@ -24,7 +24,7 @@ pub fn json_schema() -> Value {
         "title": "dicta workspace",
         "type": "object",
         "properties": {
-            "transcripts": globs("Globs, relative to this file or absolute."),
+            "transcripts": transcripts(),
             "rubrics": globs("Globs, relative to this file or absolute."),
             "tools": {
                 "description": "Files that declare tools for judges, as the MCP toolbox has them: files, folders, globs.",
@@ -84,6 +84,67 @@ pub fn json_schema() -> Value {
         },
         "required": ["transcripts", "rubrics"],
         "additionalProperties": false,
+        "$defs": {
+            "metadata": {
+                "description": "JMESPath: an object; or a mapping of names to expressions.",
+                "anyOf": [
+                    {"type": "string", "minLength": 1},
+                    {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/metadata"}},
+                ],
+            },
+        },
+    })
+}
+
+/// Files, and what the fields of foreign ones mean.
+fn transcripts() -> Value {
+    let expression = |description: &str| text(&format!("JMESPath: {description}"));
+    let label = json!({
+        "type": "object",
+        "properties": {
+            "eval": text("The id of the eval that it is about."),
+            "rubric": text("The rubric's id; any rubric with that eval without one."),
+            "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
+            "score": expression("a number."),
+            "by": expression("who said so."),
+            "note": expression("why."),
+        },
+        "required": ["eval", "passed"],
+        "additionalProperties": false,
+    });
+    let mapped = json!({
+        "type": "object",
+        "description": "Files of a foreign shape: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
+        "properties": {
+            "path": text("A file or a glob, relative to this file or absolute."),
+            "map": {
+                "type": "object",
+                "properties": {
+                    "id": expression("a text or a number."),
+                    "messages": expression("the conversation, a list of messages in OpenAI's shapes."),
+                    "input": expression("what the user said: a text, or messages."),
+                    "output": expression("what the agent answered: a text, or messages."),
+                    "system": expression("instructions that stand before the conversation."),
+                    "metadata": {"$ref": "#/$defs/metadata"},
+                    "tags": expression("a text or a list of texts."),
+                    "label": {"anyOf": [label, {"type": "array", "items": label}]},
+                },
+                "oneOf": [
+                    {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
+                    {"required": ["output"], "not": {"required": ["messages"]}},
+                ],
+                "additionalProperties": false,
+            },
+        },
+        "required": ["path", "map"],
+        "additionalProperties": false,
+    });
+    json!({
+        "description": "Files or globs, relative to this file or absolute.",
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string", "minLength": 1}, mapped]}},
+        ],
     })
 }
 

@@ -9,9 +9,10 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::judges::JudgeCx;
+use super::listed::Listed;
 use super::{
-    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, globs,
-    judges, keys, labels, lint, paths, runs, scripts, sources, tools,
+    Beside, CONFIG, Env, JudgeNames, Limits, Workspace, check, demo, evalbench, files, judges,
+    keys, labels, lint, paths, runs, scripts, sources, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
 use crate::diag::{Diagnostic, has_errors, masked};
@@ -19,7 +20,6 @@ use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
 use crate::tools::toolbox::Toolbox;
-use crate::transcript::Maps;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
 /// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
@@ -114,8 +114,9 @@ impl Loader<'_> {
     fn workspace(&mut self, doc: &Doc) -> Workspace {
         let problems = Problems::of(doc);
         let mut fields = Fields::of(doc, "", &problems);
-        let transcripts = self.globbed(&mut fields, "transcripts", &problems);
-        let rubric_files = self.globbed(&mut fields, "rubrics", &problems);
+        let mut listed = |key| Listed::read(self.root, doc, &mut fields, key, &problems);
+        let transcripts = listed("transcripts");
+        let rubric_files = listed("rubrics").files;
         let tools = tools::read(self.root, self.env, &mut fields, self.resolver);
         for (path, text) in tools.files {
             self.keep(path, text);
@@ -166,8 +167,8 @@ impl Loader<'_> {
             root: self.root.to_owned(),
             name: runs::name(self.root),
             demo: demo.is_some(),
-            transcripts,
-            maps: Maps::default(),
+            transcripts: transcripts.files,
+            maps: transcripts.maps,
             rubrics,
             judges,
             tools: self.toolbox.take(),
@@ -183,78 +184,6 @@ impl Loader<'_> {
             files: std::mem::take(&mut self.files),
             warnings: Vec::new(),
         }
-    }
-
-    /// The files of a list of globs, each once, in the order listed.
-    fn globbed(
-        &self,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-        problems: &Problems,
-    ) -> Vec<PathBuf> {
-        if fields.is_mapping() && !fields.has(key) {
-            fields.error_here(
-                "missing",
-                format!(
-                    "`{key}` is missing: a list of files or globs, such as [{key}/*.{}]",
-                    ending(key)
-                ),
-            );
-        }
-        let written: Vec<(String, &Value)> = match fields.value(key) {
-            Some(Value::String(_)) => {
-                vec![(key.to_owned(), fields.value(key).expect("it is there"))]
-            }
-            Some(Value::Array(items)) if items.is_empty() => {
-                fields.error(key, "empty", format!("{key} must not be empty"));
-                Vec::new()
-            }
-            Some(_) => fields
-                .list(key)
-                .unwrap_or_default()
-                .into_iter()
-                .enumerate()
-                .map(|(index, (_, item))| (format!("{key}/{index}"), item))
-                .collect(),
-            None => Vec::new(),
-        };
-        let mut files = Vec::new();
-        for (at, item) in written {
-            match item {
-                Value::String(glob) => match globs::expand(self.root, glob) {
-                    Ok(found) => {
-                        for file in found.files {
-                            if !files.contains(&file) {
-                                files.push(file);
-                            }
-                        }
-                        for skipped in found.skipped {
-                            let span = fields.span_at(&at);
-                            problems.warning(span, "skipped", skipped);
-                        }
-                    }
-                    Err(why) => fields.error_at(&at, "glob", why),
-                },
-                Value::Object(map) if map.contains_key("path") || map.contains_key("map") => {
-                    fields.error_at(
-                        &at,
-                        "not-yet",
-                        "{ path, map } for foreign shapes is not in this version yet",
-                    );
-                }
-                other => {
-                    fields.error_at(
-                        &at,
-                        "type",
-                        format!(
-                            "{key} holds files and globs as text (got {})",
-                            describe(other)
-                        ),
-                    );
-                }
-            }
-        }
-        files
     }
 
     fn runs(&self, fields: &mut Fields<'_>) -> PathBuf {
@@ -441,8 +370,4 @@ impl Loader<'_> {
         };
         labels::of_rubrics(&found.labels, &found.places, rubrics, &text)
     }
-}
-
-fn ending(key: &str) -> &'static str {
-    if key == "rubrics" { "yaml" } else { "jsonl" }
 }

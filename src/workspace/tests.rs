@@ -11,6 +11,7 @@ const RUBRIC: &str = "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n";
 mod docs;
 mod evalbench;
 mod forms;
+mod mapped;
 mod of_judges;
 mod of_labels;
 mod of_reading;
@@ -289,11 +290,11 @@ fn transcripts_and_rubrics_that_are_not_there_are_told() {
         ),
         (
             "transcripts: [{path: t.jsonl, map: {}}]\nrubrics: r.yaml\n",
-            "dicta.yaml:1:15: { path, map } for foreign shapes is not in this version yet",
+            "dicta.yaml:1:31: `map` needs `messages`, or `output` (and `input`): where the conversation stands in a record",
         ),
         (
             "transcripts: [3]\nrubrics: r.yaml\n",
-            "dicta.yaml:1:15: transcripts holds files and globs as text (got 3)",
+            "dicta.yaml:1:15: transcripts holds files and globs as text, or {path, map} (got 3)",
         ),
     ];
     for (text, expected) in cases {

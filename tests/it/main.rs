@@ -13,10 +13,11 @@ mod crash;
 mod evidence;
 mod fetch;
 mod judge_wire;
-mod made;
 mod labels;
+mod made;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
+mod own_data;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;

@@ -1,17 +1,15 @@
 //! `json_path`: a JMESPath expression over the output as JSON, and what its result must be.
 
-mod query;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use self::query::Query;
 use super::json::parse;
 use super::wrapped::Unwrap;
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
+use crate::query::{self, Query};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// Params of `json_path`: an expression and at least one thing its result must be.
@@ -76,7 +74,12 @@ impl EvalType for JsonPath {
 
     fn compile(self) -> Result<Compiled, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let query = Query::compile(&self.expression).map_err(|why| problems.push(why));
+        let query = Query::compile(&self.expression).map_err(|why| {
+            problems.push(ParamProblem {
+                help: Some(query::HELP.to_owned()),
+                ..problem("/expression", why)
+            });
+        });
         let checks = [
             self.expected.is_some(),
             self.contains.is_some(),

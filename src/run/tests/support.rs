@@ -107,6 +107,7 @@ impl Feed for List {
                     },
                     at,
                     fault: None,
+                    labels: Vec::new(),
                 },
                 default_id: "list:1".into(),
                 id: None,

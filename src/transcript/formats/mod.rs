@@ -3,28 +3,30 @@
 //! A format is one file here with a function of type [`Open`]. A format without one is named to the user, never read as
 //! something else.
 
+pub(super) mod anthropic;
+mod arena;
+mod atif;
+mod blocks;
+mod claude_code;
 mod codex;
 mod codex_exec;
+pub(super) mod csv;
 mod evalbench;
 mod exchange;
 mod gemini;
 mod inspect;
 mod items;
+mod livekit;
+pub(super) mod mapped;
+mod message;
 mod openai;
+mod otlp;
 mod promptfoo;
 pub(super) mod promptfoo_id;
 #[cfg(test)]
-mod testing;
-mod arena;
-mod atif;
-mod livekit;
-mod message;
-mod otlp;
-#[cfg(test)]
 mod story;
-pub(super) mod anthropic;
-mod blocks;
-mod claude_code;
+#[cfg(test)]
+mod testing;
 
 use super::TranscriptError;
 use super::detect::Look;
@@ -261,8 +263,9 @@ pub(super) const FORMATS: &[Format] = &[
     },
     Format {
         name: "a CSV table",
-        is: |look| columns(look).is_some(),
-        open: None,
+        is: |look| columns(look).is_some() || csv::is_table(look.head),
+        // Nobody knows what its columns mean.
+        open: Some(csv::unmapped),
     },
 ];
 

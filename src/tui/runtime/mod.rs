@@ -316,13 +316,15 @@ impl Runtime {
             Effect::ReadDocument {
                 transcript,
                 run_dir,
+                map,
             } => {
                 let id = transcript.id.clone();
                 let failed = id.clone();
                 self.documents.ask(
                     &self.out,
                     move |_| {
-                        let doc = reads::read_document(&transcript, run_dir.as_deref());
+                        let doc =
+                            reads::read_document(&transcript, run_dir.as_deref(), map.as_ref());
                         Some(Msg::DocumentRead {
                             id: id.clone(),
                             doc: doc.map(Arc::new),
@@ -353,15 +355,16 @@ impl Runtime {
                 message,
                 transcript,
                 run_dir,
+                map,
             } => {
                 let registry = Arc::clone(&self.deps.registry);
                 let lost = key.clone();
                 self.marks.ask(
                     &self.out,
                     move |_| {
-                        let dir = run_dir.as_deref();
+                        let whence = (run_dir.as_deref(), map.as_ref());
                         let marks =
-                            reads::find_marks(&registry, &key, &eval, message, &transcript, dir);
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, whence);
                         Some(Msg::MarksFound {
                             key: key.clone(),
                             marks,

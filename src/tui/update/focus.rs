@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::model::{Blob, RunId, TranscriptRef};
 use crate::theme::Role;
+use crate::transcript::FieldMap;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -138,6 +139,7 @@ fn ask_transcript(model: &mut Model) -> Option<Effect> {
         ..Document::default()
     };
     Some(Effect::ReadDocument {
+        map: map_of(model, &placed.path),
         transcript: placed,
         run_dir,
     })
@@ -167,6 +169,11 @@ pub(super) fn source_read(
             view.read = Some(record.clone());
         }
     }
+}
+
+/// What dicta.yaml says of a file's fields.
+fn map_of(model: &Model, path: &Path) -> Option<Arc<FieldMap>> {
+    model.workspace()?.maps.0.get(path).map(Arc::clone)
 }
 
 /// A transcript with its whole path, and the folder of the run that may hold a copy.

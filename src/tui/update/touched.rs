@@ -138,6 +138,9 @@ pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option
     if old.transcripts != new.transcripts {
         return Some("other transcripts: R judges what is new".to_owned());
     }
+    if old.maps != new.maps {
+        return Some("transcripts are read in another way: R judges what they are now".to_owned());
+    }
     let settings = |w: &Workspace| (w.limits.clone(), w.runs.clone(), w.frozen.clone());
     (settings(old) != settings(new) || old.judges != new.judges)
         .then(|| "the settings hold from the next run on, nothing to judge again".to_owned())

@@ -106,6 +106,7 @@ fn effect(model: &Model, key: &MarksKey, eval: EvalOf) -> Option<Effect> {
         key: key.clone(),
         eval,
         message: row.message,
+        map: super::map_of(model, &transcript.path),
         transcript,
         run_dir,
     })

@@ -124,9 +124,11 @@ impl Bench {
             Effect::ReadDocument {
                 transcript,
                 run_dir,
+                map,
             } => {
                 // The workspace of the samples is gone: the run's copy serves.
-                let doc = reads::read_document(&transcript, run_dir.as_deref()).map(Arc::new);
+                let doc = reads::read_document(&transcript, run_dir.as_deref(), map.as_ref())
+                    .map(Arc::new);
                 let id = transcript.id;
                 self.tell(Msg::DocumentRead { id, doc });
             }

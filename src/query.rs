@@ -1,4 +1,5 @@
-//! A JMESPath expression that cannot run away: what it may cost is known before it runs.
+//! A JMESPath expression that cannot run away: what it may cost is known before it runs. For the eval type `json_path` and
+//! for `map:` of dicta.yaml.
 //!
 //! The crate has no limit of its own. But JMESPath has no loops and sees nothing outside the value it stands on, so that
 //! only lists and objects it builds (`[@, @][]`) multiply its data; how much they do can be read off the expression.
@@ -6,11 +7,13 @@
 use std::fmt;
 
 use jmespath::ast::Ast;
-use jmespath::{DEFAULT_RUNTIME, ErrorReason, Expression, JmespathError};
+use jmespath::{
+    Context, DEFAULT_RUNTIME, ErrorReason, Expression, JmespathError, Rcvar, Variable, interpret,
+};
 use serde_json::Value;
 
-use crate::handlers::registry::problem;
-use crate::rubric::ParamProblem;
+/// What to say where an expression is refused.
+pub const HELP: &str = "the language is JMESPath, see https://jmespath.org";
 
 /// Longer expressions are refused, in bytes.
 const MAX_LENGTH: usize = 4_096;
@@ -23,30 +26,60 @@ const MAX_GROWTH: usize = 4_096;
 /// What may be looked at in one search: bytes of data times growth.
 const MAX_WORK: usize = 256 << 20;
 
-/// A compiled expression.
-pub(super) struct Query {
+/// A compiled expression. Two are the same if they are written the same.
+#[derive(Clone, PartialEq)]
+pub struct Query {
     expression: Expression<'static>,
     growth: usize,
+    path: Option<Vec<Step>>,
+}
+
+impl Eq for Query {}
+
+/// A step of an expression that does nothing but lead to one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A key of an object.
+    Key(String),
+    /// A place in a list, from 0.
+    At(usize),
+}
+
+/// What expressions are asked of: a value, made ready once for all of them.
+#[derive(Debug, Clone)]
+pub struct Data {
+    value: Rcvar,
+    size: usize,
+}
+
+impl Data {
+    /// Makes a value ready. The error is a sentence.
+    pub fn of(value: &Value) -> Result<Self, String> {
+        let ready = Variable::from_serializable(value).map_err(|why| plain(&why))?;
+        Ok(Self {
+            value: Rcvar::new(ready),
+            size: size(value),
+        })
+    }
 }
 
 impl fmt::Debug for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Query({:?})", self.expression.as_str())
+        write!(f, "Query({:?})", self.as_str())
     }
 }
 
 impl Query {
-    pub(super) fn compile(text: &str) -> Result<Self, ParamProblem> {
-        let refused = |why: String| ParamProblem {
-            help: Some("the language is JMESPath, see https://jmespath.org".to_owned()),
-            ..problem("/expression", why)
-        };
+    /// Reads an expression. The error is what is wrong with it, to be said after its name: `is empty`.
+    pub fn compile(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
-            return Err(refused("is empty".to_owned()));
+            return Err("is empty".to_owned());
         }
         if text.len() > MAX_LENGTH {
-            let why = format!("is {} bytes long, more than {MAX_LENGTH}", text.len());
-            return Err(refused(why));
+            return Err(format!(
+                "is {} bytes long, more than {MAX_LENGTH}",
+                text.len()
+            ));
         }
         let sign = |b: &u8| {
             matches!(
@@ -56,35 +89,73 @@ impl Query {
         };
         let signs = text.bytes().filter(|b| sign(b)).count();
         if signs > MAX_SIGNS {
-            return Err(refused(format!(
-                "holds {signs} signs, more than {MAX_SIGNS}"
-            )));
+            return Err(format!("holds {signs} signs, more than {MAX_SIGNS}"));
         }
         let expression = jmespath::compile(text)
-            .map_err(|why| refused(format!("is no JMESPath expression: {}", plain(&why))))?;
-        let growth = growth(expression.as_ast()).map_err(refused)?;
+            .map_err(|why| format!("is no JMESPath expression: {}", plain(&why)))?;
+        let growth = growth(expression.as_ast())?;
         if growth > MAX_GROWTH {
-            return Err(refused(format!(
+            return Err(format!(
                 "multiplies its data by up to {growth}, more than {MAX_GROWTH}"
-            )));
+            ));
         }
-        Ok(Self { expression, growth })
+        let mut path = Vec::new();
+        let leads = steps(expression.as_ast(), &mut path);
+        Ok(Self {
+            expression,
+            growth,
+            path: leads.then_some(path),
+        })
     }
 
-    /// What it finds. The error is a sentence.
-    pub(super) fn search(&self, data: &Value) -> Result<Value, String> {
-        let size = size(data);
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        self.expression.as_str()
+    }
+
+    /// Where it leads, if that is all it does: such a place can be found without making data ready.
+    pub fn path(&self) -> Option<&[Step]> {
+        self.path.as_deref()
+    }
+
+    /// What it finds in a value. The error is a sentence.
+    pub fn search(&self, data: &Value) -> Result<Value, String> {
+        self.find(&Data::of(data)?)
+    }
+
+    /// The same, in a value that is ready. Objects in the result have their keys sorted: JMESPath knows no order of keys.
+    pub fn find(&self, data: &Data) -> Result<Value, String> {
+        let size = data.size;
         if size.saturating_mul(self.growth) > MAX_WORK {
             return Err(format!(
                 "there is too much data for this expression: {size} bytes, which it multiplies by up to {}",
                 self.growth
             ));
         }
-        let found = self
-            .expression
-            .search(data)
+        let mut cx = Context::new(self.as_str(), &DEFAULT_RUNTIME);
+        let found = interpret(&data.value, self.expression.as_ast(), &mut cx)
             .map_err(|why| format!("the expression does not fit the data: {}", plain(&why)))?;
         serde_json::to_value(&*found).map_err(|why| format!("the result is no JSON: {why}"))
+    }
+}
+
+/// The steps of an expression that only leads to a place; `false` for one that does more.
+fn steps(ast: &Ast, path: &mut Vec<Step>) -> bool {
+    match ast {
+        Ast::Identity { .. } => true,
+        Ast::Field { name, .. } => {
+            path.push(Step::Key(name.clone()));
+            true
+        }
+        Ast::Index { idx, .. } => match usize::try_from(*idx) {
+            Ok(at) => {
+                path.push(Step::At(at));
+                true
+            }
+            Err(_) => false,
+        },
+        Ast::Subexpr { lhs, rhs, .. } => steps(lhs, path) && steps(rhs, path),
+        _ => false,
     }
 }
 
@@ -178,4 +249,46 @@ fn of_function(name: &str, args: &[Ast]) -> Result<usize, String> {
         }
     }
     Ok(values.max(1).saturating_mul(each))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_expression_that_only_leads_somewhere_says_where() {
+        let key = |name: &str| Step::Key(name.to_owned());
+        for (written, expected) in [
+            ("@", Some(vec![])),
+            ("a", Some(vec![key("a")])),
+            (
+                "a.\"b c\"[2].d",
+                Some(vec![key("a"), key("b c"), Step::At(2), key("d")]),
+            ),
+            ("a[-1]", None),
+            ("a[].b", None),
+            ("a[*]", None),
+            ("[a, b]", None),
+            ("a || b", None),
+            ("to_number(a)", None),
+        ] {
+            let query = Query::compile(written).expect("an expression");
+            assert_eq!(query.path(), expected.as_deref(), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_was_made_ready_once_answers_every_expression() {
+        let data = Data::of(&json!({"a": [{"n": 1}, {"n": 2}], "b": "3"})).expect("ready");
+        for (written, expected) in [
+            ("a[].n", json!([1, 2])),
+            ("to_number(b)", json!(3)),
+            ("nothing", Value::Null),
+        ] {
+            let query = Query::compile(written).expect("an expression");
+            assert_eq!(query.find(&data), Ok(expected), "{written}");
+        }
+    }
 }

@@ -1,0 +1,62 @@
+//! A file of transcripts that is named on the command line: read as the workspace around it says, or as it says itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::trouble::Trouble;
+use crate::diag::Diagnostic;
+use crate::transcript::{FieldMap, TranscriptError, TranscriptFile};
+use crate::workspace;
+
+/// Opens a file; `map` counts before what a dicta.yaml says.
+pub(super) fn open_file(
+    path: &Path,
+    map: Option<&Arc<FieldMap>>,
+) -> Result<TranscriptFile, Trouble> {
+    let of_workspace = match map {
+        Some(_) => None,
+        None => map_of(path).map_err(Trouble::files)?,
+    };
+    TranscriptFile::open_as(path, map.or(of_workspace.as_ref())).map_err(|error| cannot(&error))
+}
+
+/// Why a file is not read, and what to name instead of a folder.
+pub(super) fn cannot(error: &TranscriptError) -> Trouble {
+    match error {
+        TranscriptError::NotAFile { path, .. } if path.is_dir() => {
+            let folder = path.display().to_string();
+            let folder = folder.trim_end_matches('/');
+            Trouble::usage(format!("{error}; name its files: {folder}/*.jsonl"))
+        }
+        error => Trouble::usage(error.to_string()),
+    }
+}
+
+/// The map that a workspace has for a file: the workspace around the file, else the one around here.
+pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMap>>, Vec<Diagnostic>> {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut names = vec![whole.clone()];
+    // A workspace has its own path without symbolic links.
+    if let (Some(folder), Some(name)) = (whole.parent(), whole.file_name())
+        && let Ok(folder) = folder.canonicalize()
+    {
+        names.push(folder.join(name));
+    }
+    names.extend(whole.canonicalize());
+    let here = std::env::current_dir().ok();
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for from in [whole.parent().map(Path::to_owned), here]
+        .into_iter()
+        .flatten()
+    {
+        roots.extend(workspace::discover(&from).filter(|root| !roots.contains(root)));
+    }
+    for root in roots {
+        let maps = workspace::maps_of(&root)?;
+        let found = names.iter().find_map(|name| maps.0.get(name));
+        if let Some(found) = found {
+            return Ok(Some(Arc::clone(found)));
+        }
+    }
+    Ok(None)
+}

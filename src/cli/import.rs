@@ -1,0 +1,347 @@
+//! `dicta import`: files of any format as one file of the native form, transcript by transcript.
+//!
+//! Nothing of the output is seen before all of it is there: it is written beside its place and renamed. Memory does not
+//! grow with the files. A record that is native already stays as it is but for its id and line breaks.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tempfile::NamedTempFile;
+
+use super::Cx;
+use super::args::ImportArgs;
+use super::file::open_file;
+use super::trouble::{Trouble, USAGE};
+use super::understood::Warned;
+use crate::diag::Diagnostic;
+use crate::model::{Label, Text, counted, visible};
+use crate::run::Ids;
+use crate::transcript::{Block, FieldMap, TranscriptFile};
+
+/// Writes the native form of every transcript.
+pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
+    let map = match &args.map {
+        None => None,
+        Some(text) => Some(Arc::new(FieldMap::typed(text).map_err(Trouble::files)?)),
+    };
+    let to = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"));
+    for target in [to, args.labels.as_deref()].into_iter().flatten() {
+        refuse_input(target, &args.files)?;
+    }
+    if let (Some(to), Some(labels)) = (to, &args.labels)
+        && to == labels
+    {
+        return Err(Trouble::usage(
+            "-o and --labels name the same file; give them two",
+        ));
+    }
+    // All that can be seen at once is seen before anything is written.
+    for path in &args.files {
+        open_file(path, map.as_ref())?;
+    }
+    let mut sums = Sums::default();
+    let mut labels = Target::of(args.labels.as_deref())?;
+    let mut out = Target::of(to)?;
+    let mut ids = Ids::default();
+    for path in &args.files {
+        let file = open_file(path, map.as_ref())?;
+        let labels = args.labels.is_some().then_some(&mut labels);
+        one(file, path, &mut ids, &mut sums, &mut out, labels)?;
+        if out.gone {
+            return Ok(0);
+        }
+    }
+    sums.warned.tell(cx);
+    if sums.transcripts == 0 {
+        return Err(Trouble::usage(match to {
+            Some(to) => format!(
+                "there is no transcript in it: {} is not written",
+                to.display()
+            ),
+            None => "there is no transcript in it".to_owned(),
+        }));
+    }
+    out.finish()?;
+    if args.labels.is_some() {
+        labels.finish()?;
+    }
+    cx.streams.tell(&sums.sentence(args, to));
+    Ok(if args.strict && sums.warned.count() + sums.unknown() > 0 {
+        USAGE
+    } else {
+        0
+    })
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+struct Sums {
+    transcripts: u64,
+    bad: u64,
+    renamed: u64,
+    unknown: u64,
+    labels: u64,
+    warned: Warned,
+}
+
+impl Sums {
+    fn unknown(&self) -> usize {
+        usize::try_from(self.unknown).unwrap_or(usize::MAX)
+    }
+
+    fn sentence(&self, args: &ImportArgs, to: Option<&Path>) -> String {
+        let mut text = format!(
+            "{} from {}",
+            counted(self.transcripts, "transcript"),
+            counted(args.files.len(), "file")
+        );
+        for (n, what) in [
+            (self.bad, "left out: bad records"),
+            (
+                self.unknown,
+                "not understood (`dicta check FILE` says what)",
+            ),
+            (self.renamed, "renamed: their ids were taken"),
+        ] {
+            if n > 0 {
+                text = format!("{text}, {n} {what}");
+            }
+        }
+        if let Some(to) = to {
+            text = format!(
+                "{text}; written to {}",
+                visible(&to.display().to_string(), false)
+            );
+        }
+        match &args.labels {
+            Some(to) => {
+                let to = visible(&to.display().to_string(), false).into_owned();
+                format!("{text}; {} to {to}", counted(self.labels, "label"))
+            }
+            None if self.labels > 0 => {
+                let labels = counted(self.labels, "label");
+                format!("{text}; {labels} left behind: --labels FILE writes them")
+            }
+            None => text,
+        }
+    }
+}
+
+fn one(
+    mut file: TranscriptFile,
+    path: &Path,
+    ids: &mut Ids,
+    sums: &mut Sums,
+    out: &mut Target,
+    mut labels: Option<&mut Target>,
+) -> Result<(), Trouble> {
+    let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
+    while let Some(block) = file.next_block().map_err(trouble)? {
+        let Block { bytes, records } = block;
+        for record in records {
+            let native = &bytes[record.at.clone()];
+            let read = record.parse(native, &file.default_id(record.span.number));
+            let id = match read {
+                Ok(transcript) => transcript.id.into_owned(),
+                Err(bad) => {
+                    sums.bad += 1;
+                    let message = format!("record {}: {}", bad.number, bad.why);
+                    sums.warned
+                        .push(Diagnostic::warning("bad-record", path, message));
+                    continue;
+                }
+            };
+            let (id, changed) = ids.unique(id.0.into_owned());
+            if changed {
+                sums.renamed += 1;
+                let message = format!(
+                    "record {}: its id is taken; it becomes `{id}`",
+                    record.span.number
+                );
+                let warning = Diagnostic::warning("duplicate-id", path, message);
+                sums.warned
+                    .push(warning.help("give every transcript its own `id`"));
+            }
+            out.line(&line(native, &id))?;
+            if out.gone {
+                return Ok(());
+            }
+            sums.transcripts += 1;
+            for label in record.labels {
+                sums.labels += 1;
+                let label = Label {
+                    transcript: id.clone(),
+                    ..label
+                };
+                if let (Some(labels), Ok(line)) =
+                    (labels.as_deref_mut(), serde_json::to_vec(&label))
+                {
+                    labels.line(&line)?;
+                }
+            }
+        }
+    }
+    if let Some(tally) = file.tally() {
+        sums.unknown += tally.not_understood();
+    }
+    Ok(())
+}
+
+/// A native record on one line, with its id. What is JSON has line breaks between its parts only.
+fn line(native: &[u8], id: &str) -> Vec<u8> {
+    let flat: Vec<u8> = native
+        .iter()
+        .map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                *byte
+            }
+        })
+        .collect();
+    let Ok(keys) = serde_json::from_slice::<indexmap::IndexMap<Text<'_>, &RawValue>>(&flat) else {
+        return flat;
+    };
+    let own = keys.get(&Text::from("id"));
+    if own
+        .is_some_and(|own| serde_json::from_str::<Text<'_>>(own.get()).is_ok_and(|own| *own == *id))
+    {
+        return flat;
+    }
+    let mut line = b"{\"id\":".to_vec();
+    line.extend(serde_json::to_vec(id).unwrap_or_default());
+    for (key, value) in keys.iter().filter(|(key, _)| **key != Text::from("id")) {
+        line.push(b',');
+        line.extend(serde_json::to_vec(key).unwrap_or_default());
+        line.push(b':');
+        line.extend(value.get().as_bytes());
+    }
+    line.push(b'}');
+    line
+}
+
+/// Where lines go: a file that takes its place at the end, or standard output.
+enum To {
+    File(BufWriter<NamedTempFile>, PathBuf),
+    Out(BufWriter<io::Stdout>),
+}
+
+struct Target {
+    to: To,
+    name: String,
+    /// The reader went away: nobody wants the rest.
+    gone: bool,
+}
+
+impl Target {
+    fn of(path: Option<&Path>) -> Result<Self, Trouble> {
+        let to = match path {
+            None => To::Out(BufWriter::with_capacity(1 << 16, io::stdout())),
+            Some(path) => {
+                if path.is_dir() {
+                    let path = path.display();
+                    return Err(Trouble::usage(format!(
+                        "{path} is a folder; name a file in it"
+                    )));
+                }
+                // A link stays one: what it leads to is replaced.
+                let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let folder = place
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
+                let temp = tempfile::Builder::new()
+                    .prefix(".dicta-import")
+                    .tempfile_in(folder.unwrap_or(Path::new(".")))
+                    .map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))?;
+                To::File(BufWriter::with_capacity(1 << 20, temp), place)
+            }
+        };
+        Ok(Self {
+            to,
+            name: path.map_or("standard output".to_owned(), |path| {
+                path.display().to_string()
+            }),
+            gone: false,
+        })
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Trouble> {
+        let to: &mut dyn Write = match &mut self.to {
+            To::File(to, _) => to,
+            To::Out(to) => to,
+        };
+        let written = to.write_all(line).and_then(|()| to.write_all(b"\n"));
+        self.ended(written)
+    }
+
+    fn finish(mut self) -> Result<(), Trouble> {
+        let name = self.name.clone();
+        match self.to {
+            To::Out(ref mut to) => {
+                let flushed = to.flush();
+                self.ended(flushed)
+            }
+            To::File(to, place) => {
+                let put = || -> io::Result<()> {
+                    let temp = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+                    // As a file that one writes anew is; a temporary one is its owner's alone.
+                    let mode = fs::metadata(&place).map_or(None, |meta| Some(meta.permissions()));
+                    let mode = match mode {
+                        Some(mode) => mode,
+                        None => fresh_mode(&place)?,
+                    };
+                    temp.as_file().set_permissions(mode)?;
+                    temp.as_file().sync_all()?;
+                    temp.persist(&place).map_err(|error| error.error)?;
+                    Ok(())
+                };
+                put().map_err(|error| Trouble::unwritten(&name, &error))
+            }
+        }
+    }
+
+    fn ended(&mut self, written: io::Result<()>) -> Result<(), Trouble> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(())
+            }
+            Err(error) => Err(Trouble::unwritten(&self.name, &error)),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// The rights of a file that is made here now, by this user's mask.
+fn fresh_mode(place: &Path) -> io::Result<fs::Permissions> {
+    let file = File::create_new(place)?;
+    Ok(file.metadata()?.permissions())
+}
+
+/// An input is never written over, by whatever name.
+fn refuse_input(target: &Path, files: &[PathBuf]) -> Result<(), Trouble> {
+    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    let Ok(target_meta) = fs::metadata(target) else {
+        return Ok(());
+    };
+    let is_input = |file: &&PathBuf| fs::metadata(file).is_ok_and(|meta| same(&meta, &target_meta));
+    match files.iter().find(is_input) {
+        None => Ok(()),
+        Some(file) => Err(Trouble::usage(format!(
+            "{} is {}, which is read: name another file to write",
+            target.display(),
+            if target == file.as_path() {
+                "an input".to_owned()
+            } else {
+                format!("the input {}", file.display())
+            }
+        ))),
+    }
+}

@@ -1,0 +1,41 @@
+//! `dicta map`: a guess at what the fields of a foreign file mean, as an entry of dicta.yaml.
+
+use std::path::Path;
+
+use super::Cx;
+use super::file::cannot;
+use super::trouble::{Trouble, USAGE};
+use crate::transcript::{Guess, guess};
+use crate::workspace;
+
+/// Prints the guess; 2 where the conversation was not found.
+pub(super) fn map(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
+    match guess(path, &written(path)).map_err(|error| cannot(&error))? {
+        Guess::NeedsNone(format) => {
+            let path = path.display();
+            cx.streams.print(&format!(
+                "# {path} needs no map: its format is known ({format}). In dicta.yaml its name is enough.\n"
+            ));
+            Ok(0)
+        }
+        Guess::Entry { yaml, complete } => {
+            cx.streams.print(&yaml);
+            if complete {
+                return Ok(0);
+            }
+            cx.streams.tell(
+                "dicta: no field looks like a conversation or an answer: fill in `output` (or `messages`)",
+            );
+            Ok(USAGE)
+        }
+    }
+}
+
+/// The file as the dicta.yaml above it would name it, else as it was typed.
+fn written(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = whole.parent().and_then(workspace::discover);
+    let root = root.and_then(|root| root.canonicalize().ok());
+    let inside = root.and_then(|root| whole.strip_prefix(root).ok().map(Path::to_owned));
+    inside.as_deref().unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,368 @@
+//! `dicta check` on transcripts: what of a file was understood, in numbers, and what was not, by kind; the first transcript
+//! of a mapped file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Cx;
+use super::file::{map_of, open_file};
+use super::trouble::{Trouble, USAGE};
+use crate::diag::Diagnostic;
+use crate::model::{Message, Part, Transcript, counted, visible};
+use crate::transcript::{FieldMap, Tally, TranscriptError, TranscriptFile};
+use crate::workspace::Workspace;
+
+/// So many warnings of one kind of trouble are told: a file of the wrong kind has one for each record.
+const SHOWN: usize = 20;
+/// So much of a message is shown.
+const WORDS: usize = 60;
+/// So many messages of a transcript are shown.
+const MESSAGES: usize = 6;
+
+/// Warnings, the first of them kept.
+#[derive(Debug, Default)]
+pub(super) struct Warned {
+    first: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Warned {
+    pub(super) fn push(&mut self, warning: Diagnostic) {
+        if self.first.len() < SHOWN {
+            self.first.push(warning);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn append(&mut self, others: Self) {
+        others.first.into_iter().for_each(|one| self.push(one));
+        self.more += others.more;
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.first.len() + self.more
+    }
+
+    pub(super) fn tell(&self, cx: &Cx) {
+        cx.streams.diagnose(&self.first);
+        if self.more > 0 {
+            cx.streams
+                .tell(&format!("… and {} more like these", self.more));
+        }
+    }
+}
+
+/// What a file gave.
+#[derive(Debug, Default)]
+pub(super) struct Understood {
+    format: &'static str,
+    transcripts: u64,
+    /// Records that should have been transcripts, and what is wrong with the first of them.
+    bad: u64,
+    pub(super) faults: Warned,
+    messages: u64,
+    calls: u64,
+    /// By judge, and what it decided.
+    verdicts: BTreeMap<String, BTreeMap<String, u64>>,
+    labels: u64,
+    /// What was counted of a format that is not native.
+    tally: Option<Tally>,
+    /// The first transcript, in lines.
+    first: Option<String>,
+}
+
+impl Understood {
+    /// Reads a file through.
+    pub(super) fn read(
+        mut file: TranscriptFile,
+        each: &mut dyn FnMut(&Transcript<'_>),
+    ) -> Result<Self, TranscriptError> {
+        let mut all = Self {
+            format: file.format(),
+            ..Self::default()
+        };
+        while let Some(block) = file.next_block()? {
+            for (record, bytes) in block.records() {
+                match record.parse(bytes, &file.default_id(record.span.number)) {
+                    Ok(transcript) => {
+                        all.see(&transcript);
+                        each(&transcript);
+                    }
+                    Err(fault) => {
+                        let message = format!("record {}: {}", fault.number, fault.why);
+                        let warning = Diagnostic::warning("bad-record", file.path(), message);
+                        all.faults.push(warning);
+                        all.bad += 1;
+                    }
+                }
+                all.labels += record.labels.len() as u64;
+            }
+        }
+        all.tally = file.tally().cloned();
+        Ok(all)
+    }
+
+    fn see(&mut self, transcript: &Transcript<'_>) {
+        self.transcripts += 1;
+        self.messages += transcript.messages.len() as u64;
+        let parts = transcript.messages.iter().flat_map(|m| &m.parts);
+        let is_call = |part: &&Part<'_>| matches!(part, Part::ToolCall(_));
+        self.calls += parts.filter(is_call).count() as u64;
+        for verdict in &transcript.verdicts {
+            let evals = self.verdicts.entry(verdict.judge.clone()).or_default();
+            *evals.entry(verdict.eval.clone()).or_default() += 1;
+        }
+        if self.first.is_none() {
+            self.first = Some(in_lines(transcript));
+        }
+    }
+
+    /// Records, and how many of them were not understood.
+    fn records(&self) -> (u64, u64) {
+        match &self.tally {
+            None => (self.transcripts + self.bad, self.bad),
+            Some(tally) => {
+                let not = (tally.not_understood() + self.bad).min(tally.records);
+                (tally.records, not)
+            }
+        }
+    }
+
+    /// `98 of 100 records understood`, with the format where it is not ours.
+    fn sentence(&self) -> String {
+        let (records, not) = self.records();
+        let mut text = format!(
+            "{} of {} understood",
+            records - not,
+            counted(records, "record")
+        );
+        if self.tally.is_some() {
+            let transcripts = counted(self.transcripts, "transcript");
+            let _infallible = write!(text, " ({}), {transcripts}", self.format);
+        }
+        text
+    }
+
+    /// What stands below the sentence.
+    fn details(&self) -> String {
+        let mut out = String::new();
+        for (judge, evals) in &self.verdicts {
+            let n: u64 = evals.values().sum();
+            let _infallible = writeln!(
+                out,
+                "  {} by {}: {}",
+                counted(n, "verdict"),
+                visible(judge, false),
+                by_kind(evals)
+            );
+        }
+        if self.labels > 0 {
+            let _infallible = writeln!(
+                out,
+                "  {}: `dicta import --labels FILE` writes them for dicta.yaml",
+                counted(self.labels, "label")
+            );
+        }
+        let Some(tally) = &self.tally else { return out };
+        if !tally.unknown.is_empty() {
+            let _infallible = writeln!(out, "  not understood: {}", by_kind(&tally.unknown));
+        }
+        for (what, n) in &tally.wanting {
+            let what = visible(what, false);
+            let all = counted(self.transcripts, "transcript");
+            let _infallible = writeln!(out, "  {what} in {n} of {all}");
+        }
+        out
+    }
+
+    fn not_understood(&self) -> u64 {
+        self.tally.as_ref().map_or(0, Tally::not_understood)
+    }
+}
+
+/// `3 progress, 1 summary`, the most first.
+fn by_kind(counts: &BTreeMap<String, u64>) -> String {
+    const KINDS: usize = 12;
+    let mut all: Vec<(&String, &u64)> = counts.iter().collect();
+    all.sort_by_key(|(kind, n)| (std::cmp::Reverse(**n), *kind));
+    let mut shown: Vec<String> = all
+        .iter()
+        .take(KINDS)
+        .map(|(kind, n)| format!("{n} {}", visible(kind, false)))
+        .collect();
+    if all.len() > KINDS {
+        let rest: u64 = all[KINDS..].iter().map(|(_, n)| **n).sum();
+        shown.push(format!("{rest} of {} more kinds", all.len() - KINDS));
+    }
+    shown.join(", ")
+}
+
+/// A transcript's id, who speaks, the first words.
+fn in_lines(transcript: &Transcript<'_>) -> String {
+    let mut out = format!("    id {}\n", clip(&transcript.id));
+    for message in transcript.messages.iter().take(MESSAGES) {
+        let role = visible(message.role.as_str(), false);
+        let _infallible = writeln!(out, "    {role}: {}", words(message));
+    }
+    if transcript.messages.len() > MESSAGES {
+        let more = transcript.messages.len() - MESSAGES;
+        let _infallible = writeln!(out, "    … and {}", counted(more, "message"));
+    }
+    if transcript.messages.is_empty() {
+        out.push_str("    no messages\n");
+    }
+    if let Some(metadata) = &transcript.metadata {
+        let _infallible = writeln!(out, "    metadata {}", clip(metadata.get()));
+    }
+    if !transcript.tags.is_empty() {
+        let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
+        let _infallible = writeln!(out, "    tags {}", clip(&tags.join(", ")));
+    }
+    out
+}
+
+fn words(message: &Message<'_>) -> String {
+    let said = message.text();
+    if !said.trim().is_empty() {
+        return clip(&said);
+    }
+    let first = message.parts.iter().find_map(|part| match part {
+        Part::ToolCall(call) => Some(format!("calls {}", clip(&call.name))),
+        Part::ToolResult(result) => Some(format!("answers {}", clip(&result.content))),
+        Part::Reasoning(text) => Some(format!("thinks {}", clip(text))),
+        Part::Media { kind, .. } => Some(format!("shows {}", clip(kind))),
+        Part::Other(_) => Some("a part of an unknown kind".to_owned()),
+        Part::Text(_) => None,
+    });
+    first.unwrap_or_else(|| "nothing".to_owned())
+}
+
+/// The first words on one line, nothing hidden.
+fn clip(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = one_line.chars().take(WORDS).collect();
+    if shown.len() < one_line.len() {
+        shown.push('…');
+    }
+    visible(&shown, false).into_owned()
+}
+
+/// The files of a workspace.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) transcripts: u64,
+    not_understood: u64,
+    /// Of formats that are not ours: by its name, how many files, and what they gave together.
+    foreign: BTreeMap<&'static str, (u64, Understood)>,
+    /// The first transcript by each map, with its file.
+    mapped: Vec<(Arc<FieldMap>, PathBuf, Option<String>)>,
+}
+
+impl Files {
+    /// Adds what a file gave.
+    pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: Understood) {
+        self.transcripts += one.transcripts;
+        self.not_understood += one.not_understood();
+        if let Some(map) = workspace.maps.0.get(path)
+            && !self.mapped.iter().any(|(known, ..)| known == map)
+        {
+            let shown = path
+                .strip_prefix(&workspace.root)
+                .unwrap_or(path)
+                .to_owned();
+            self.mapped
+                .push((Arc::clone(map), shown, one.first.clone()));
+        }
+        if one.tally.is_none() {
+            return;
+        }
+        let (files, all) = self.foreign.entry(one.format).or_default();
+        *files += 1;
+        all.take(one);
+    }
+
+    /// Records that no reader understood.
+    pub(super) fn not_understood(&self) -> usize {
+        usize::try_from(self.not_understood).unwrap_or(usize::MAX)
+    }
+
+    /// The same in lines; nothing where all is native.
+    pub(super) fn lines(&self) -> String {
+        let mut out = String::new();
+        for (files, all) in self.foreign.values() {
+            let _infallible = writeln!(out, "{}: {}", counted(*files, "file"), all.sentence());
+            out.push_str(&all.details());
+        }
+        for (_, path, first) in &self.mapped {
+            let path = visible(&path.display().to_string(), false).into_owned();
+            match first {
+                Some(first) => {
+                    let _infallible = write!(out, "  the first transcript of {path}:\n{first}");
+                }
+                None => {
+                    let _infallible = writeln!(out, "  {path} gives no transcript");
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Understood {
+    /// Adds another file of the same format.
+    fn take(&mut self, other: Self) {
+        self.format = other.format;
+        self.transcripts += other.transcripts;
+        self.bad += other.bad;
+        self.messages += other.messages;
+        self.calls += other.calls;
+        self.labels += other.labels;
+        for (judge, evals) in other.verdicts {
+            let own = self.verdicts.entry(judge).or_default();
+            add(own, evals);
+        }
+        let tally = self.tally.get_or_insert_default();
+        let more = other.tally.unwrap_or_default();
+        tally.records += more.records;
+        add(&mut tally.unknown, more.unknown);
+        add(&mut tally.wanting, more.wanting);
+    }
+}
+
+fn add(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+    for (kind, n) in more {
+        *own.entry(kind).or_default() += n;
+    }
+}
+
+/// Checks a file of transcripts.
+pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
+    let mapped = map_of(path).map_err(Trouble::files)?;
+    let file = open_file(path, mapped.as_ref())?;
+    let all =
+        Understood::read(file, &mut |_| ()).map_err(|error| Trouble::usage(error.to_string()))?;
+    all.faults.tell(cx);
+    let mut out = format!(
+        "{}: {}, {}, {}\n{}",
+        path.display(),
+        all.sentence(),
+        counted(all.messages, "message"),
+        counted(all.calls, "tool call"),
+        all.details()
+    );
+    if let (Some(_), Some(first)) = (&mapped, &all.first) {
+        let _infallible = write!(out, "  the first transcript:\n{first}");
+    }
+    cx.streams.print(&out);
+    let not = usize::try_from(all.not_understood()).unwrap_or(usize::MAX);
+    Ok(
+        if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {
+            USAGE
+        } else {
+            0
+        },
+    )
+}

@@ -1,0 +1,402 @@
+//! Tables of text: CSV, with `,` `;` `|` or tabs between the cells. What the columns mean, a map says.
+//!
+//! The first line names the columns. A row's cells are texts; quotes, line breaks within them, a byte order mark, CRLF and
+//! Excel's `sep=;` line are understood. A row with more or fewer cells than there are columns is a fault, and so is a
+//! quote that is never closed: what it swallowed is no row. Rows of nothing but empty cells are passed over and counted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use super::mapped::Rec;
+use crate::transcript::detect::Look;
+use crate::transcript::map::FieldMap;
+use crate::transcript::reader::{Out, Reader};
+use crate::transcript::source::Source;
+use crate::transcript::walk::BLOCK;
+use crate::transcript::{Block, MAX_RECORD, Span, Tally, TranscriptError};
+
+/// What may stand between cells; of equally many the first.
+const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b';', ";"), (b'\t', "tab"), (b'|', "|")];
+/// So many rows decide whether text is a table.
+const LOOKED_AT: usize = 8;
+
+/// Refuses a table that no map is given for.
+pub(super) fn unmapped(
+    source: &Source,
+    look: &Look<'_>,
+) -> Result<Box<dyn Reader>, TranscriptError> {
+    let columns = Layout::of(look.head, true).map(|layout| layout.names);
+    let names: Vec<String> = columns.unwrap_or_default();
+    let shown: Vec<String> = names
+        .iter()
+        .take(6)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let more = if names.len() > shown.len() {
+        " …"
+    } else {
+        ""
+    };
+    Err(source.unmapped(format!(
+        "it is a table with the columns {}{more}, and nothing says what they mean",
+        shown.join(", ")
+    )))
+}
+
+/// Whether text looks like a table: below its first line another one with as many cells, two or more, and most of the
+/// further ones likewise.
+pub(super) fn is_table(head: &[u8]) -> bool {
+    if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
+        return false;
+    }
+    let Ok(layout) = Layout::of(head, true) else {
+        return false;
+    };
+    let columns = layout.names.len();
+    let mut rows = Rows::of(&head[layout.body..], layout.delimiter);
+    let mut seen = Vec::new();
+    while seen.len() <= LOOKED_AT
+        && let Some((_, row)) = rows.next()
+    {
+        seen.push(row.len());
+    }
+    // The last one may be torn.
+    if seen.len() > 1 {
+        seen.pop();
+    }
+    let like = seen.iter().filter(|cells| **cells == columns).count();
+    columns >= 2 && seen.first() == Some(&columns) && like * 2 > seen.len()
+}
+
+/// How a table stands in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::transcript) struct Layout {
+    /// Between cells.
+    pub(in crate::transcript) delimiter: u8,
+    /// The columns.
+    pub(in crate::transcript) names: Vec<String>,
+    /// Where the rows begin.
+    pub(in crate::transcript) body: usize,
+}
+
+impl Layout {
+    /// From the beginning of a file; `whole`: what is there is all, or enough of it. The error is a sentence.
+    pub(in crate::transcript) fn of(head: &[u8], whole: bool) -> Result<Self, String> {
+        let mut start = if head.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
+        let mut said = None;
+        if let [b's', b'e', b'p', b'=', sign, rest @ ..] = &head[start..]
+            && let [b'\n', ..] | [b'\r', b'\n', ..] = rest
+        {
+            said = Some(*sign);
+            start += 5 + if rest[0] == b'\r' { 2 } else { 1 };
+        }
+        while matches!(head.get(start), Some(b'\r' | b'\n')) {
+            start += 1;
+        }
+        let rest = &head[start..];
+        let most = DELIMITERS
+            .iter()
+            .rev()
+            .max_by_key(|(sign, _)| outside(rest, *sign));
+        let delimiter = said.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
+        let end = match Scan::over(rest, delimiter, true) {
+            Scanned { end: Some(end), .. } => end,
+            Scanned { open: true, .. } => {
+                return Err("a quote in its first line is never closed".to_owned());
+            }
+            _ if whole => rest.len(),
+            _ => return Err(format!("its first line is longer than {BLOCK} bytes")),
+        };
+        let mut rows = Rows::of(&rest[..end], delimiter);
+        let Some((_, row)) = rows.next() else {
+            return Err("it holds no line that names columns".to_owned());
+        };
+        let mut names: Vec<String> = Vec::with_capacity(row.len());
+        for (at, cell) in row.iter().enumerate() {
+            let name = std::str::from_utf8(cell)
+                .map_err(|_| "the line that names its columns is not UTF-8".to_owned())?
+                .trim();
+            let name = if name.is_empty() {
+                format!("column_{}", at + 1)
+            } else {
+                name.to_owned()
+            };
+            if names.contains(&name) {
+                return Err(format!("its column {name:?} stands there twice"));
+            }
+            names.push(name);
+        }
+        Ok(Self {
+            delimiter,
+            names,
+            body: start + end,
+        })
+    }
+
+    /// What stands between cells, in a word.
+    pub(in crate::transcript) fn between(&self) -> &'static str {
+        let known = DELIMITERS.iter().find(|(sign, _)| *sign == self.delimiter);
+        known.map_or("another sign", |(_, word)| word)
+    }
+}
+
+/// How often a sign stands outside quotes in the first line.
+fn outside(text: &[u8], sign: u8) -> usize {
+    let (mut quoted, mut count) = (false, 0);
+    for byte in text {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' | b'\r' if !quoted => break,
+            byte if *byte == sign && !quoted => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Where rows end, by the same rules as the crate that reads them.
+enum Scan {
+    /// At the beginning of a cell: a quote opens it.
+    Begin,
+    /// In a cell without quotes.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// After a quote that closes, unless another one follows.
+    Closed,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Scanned {
+    /// Behind the last row that ends (or the first one, where that was asked for).
+    end: Option<usize>,
+    /// A quote is open at the end.
+    open: bool,
+}
+
+impl Scan {
+    fn over(bytes: &[u8], delimiter: u8, first: bool) -> Scanned {
+        let mut at = Self::Begin;
+        let mut end = None;
+        for (place, byte) in bytes.iter().enumerate() {
+            at = match (at, *byte) {
+                (Self::Quoted, b'"') => Self::Closed,
+                (Self::Quoted, _) | (Self::Begin | Self::Closed, b'"') => Self::Quoted,
+                (_, b'\n' | b'\r') => {
+                    end = Some(place + 1);
+                    if first {
+                        return Scanned { end, open: false };
+                    }
+                    Self::Begin
+                }
+                (_, byte) if byte == delimiter => Self::Begin,
+                _ => Self::Plain,
+            };
+        }
+        Scanned {
+            end,
+            open: matches!(at, Self::Quoted),
+        }
+    }
+}
+
+/// The rows of whole lines, each with the place of its first byte.
+struct Rows<'b> {
+    bytes: &'b [u8],
+    reader: csv::Reader<&'b [u8]>,
+    row: ByteRecord,
+}
+
+impl<'b> Rows<'b> {
+    fn of(bytes: &'b [u8], delimiter: u8) -> Self {
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(bytes.len().clamp(1, 64 * 1024))
+            .from_reader(bytes);
+        Self {
+            bytes,
+            reader,
+            row: ByteRecord::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Range<usize>, &ByteRecord)> {
+        // Bytes in memory cannot fail to be read, and rows of any length are wanted.
+        let found = self.reader.read_byte_record(&mut self.row).unwrap_or(false);
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let start = self.row.position().map_or(0, |at| place(at.byte()));
+        let end = place(self.reader.position().byte());
+        // Line ends belong to no row.
+        let line = &self.bytes[start..end];
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let before = line.iter().take_while(|byte| is_end(byte)).count();
+        let behind = line[before..]
+            .iter()
+            .rev()
+            .take_while(|byte| is_end(byte))
+            .count();
+        found.then_some((start + before..end - behind, &self.row))
+    }
+}
+
+/// The first rows that have a cell for every column, as far as they are whole.
+pub(in crate::transcript) fn first_rows(
+    head: &[u8],
+    layout: &Layout,
+    most: usize,
+) -> Vec<Vec<String>> {
+    let mut rows = Rows::of(&head[layout.body..], layout.delimiter);
+    let mut found = Vec::new();
+    while found.len() < most
+        && let Some((_, row)) = rows.next()
+    {
+        if row.len() == layout.names.len() {
+            let text = |cell| String::from_utf8_lossy(cell).into_owned();
+            found.push(row.iter().map(text).collect());
+        }
+    }
+    found
+}
+
+/// Reads a table by a map.
+#[derive(Debug)]
+pub(super) struct Table {
+    map: Arc<FieldMap>,
+    layout: Layout,
+    pos: u64,
+    ended: bool,
+    tally: Tally,
+}
+
+impl Table {
+    pub(super) fn new(layout: Layout, map: &Arc<FieldMap>) -> Self {
+        Self {
+            map: Arc::clone(map),
+            pos: layout.body as u64,
+            layout,
+            ended: false,
+            tally: Tally::default(),
+        }
+    }
+
+    fn one(&self, row: &ByteRecord, torn: bool, span: Span, out: &mut Out) {
+        out.begin(span);
+        out.count(1);
+        if torn {
+            out.fault("a quote in it is never closed: the rest of the file stands in one cell");
+            return;
+        }
+        if row.iter().all(|cell| cell.trim_ascii().is_empty()) && self.layout.names.len() > 1 {
+            out.unknown("rows of empty cells");
+            return;
+        }
+        let read = self
+            .cells(row)
+            .and_then(|cells| Rec::table(&self.layout.names, cells).write(&self.map, out));
+        if let Err(why) = read {
+            out.fault(why);
+        }
+    }
+
+    fn cells<'r>(&self, row: &'r ByteRecord) -> Result<Vec<&'r str>, String> {
+        let names = &self.layout.names;
+        if row.len() != names.len() {
+            let cells = crate::model::counted(row.len(), "cell");
+            let columns = crate::model::counted(names.len(), "column");
+            return Err(format!("it has {cells}, and the table {columns}"));
+        }
+        let text = |(cell, name): (&'r [u8], &String)| {
+            std::str::from_utf8(cell)
+                .map_err(|why| format!("{name:?} is not UTF-8 at byte {}", why.valid_up_to()))
+        };
+        row.iter().zip(names).map(text).collect()
+    }
+
+    /// A row that is longer than is kept, or a quote that swallowed so much: nobody knows where the next one begins.
+    fn overlong(&mut self) -> (Block, Tally) {
+        let mut out = Out::new(std::mem::take(&mut self.tally));
+        self.ended = true;
+        out.count(1);
+        out.begin(Span {
+            offset: self.pos,
+            len: MAX_RECORD as u64,
+            part: 0,
+            number: 0,
+        });
+        let limit = MAX_RECORD / (1024 * 1024);
+        out.fault(format!(
+            "the row is {limit} MiB or longer, or a quote in it is never closed; what follows is not read"
+        ));
+        out.finish()
+    }
+}
+
+impl Reader for Table {
+    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError> {
+        while !self.ended {
+            let mut bytes = Vec::new();
+            let mut want = BLOCK;
+            let (end, torn) = loop {
+                let ended = source.fill(self.pos, &mut bytes, want)?;
+                let scanned = Scan::over(&bytes, self.layout.delimiter, false);
+                if ended {
+                    self.ended = true;
+                    break (bytes.len(), scanned.open);
+                }
+                if let Some(end) = scanned.end {
+                    break (end, false);
+                }
+                if bytes.len() >= MAX_RECORD {
+                    let (block, tally) = self.overlong();
+                    self.tally = tally;
+                    return Ok(Some(block));
+                }
+                want = (bytes.len() * 2).clamp(BLOCK, MAX_RECORD);
+            };
+            let mut out = Out::new(std::mem::take(&mut self.tally));
+            let mut rows = Rows::of(&bytes[..end], self.layout.delimiter);
+            while let Some((at, row)) = rows.next() {
+                let span = Span {
+                    offset: self.pos + at.start as u64,
+                    len: at.len() as u64,
+                    part: 0,
+                    number: 0,
+                };
+                self.one(row, torn && at.end == end, span, &mut out);
+            }
+            self.pos += end as u64;
+            let (block, tally) = out.finish();
+            self.tally = tally;
+            if !block.records.is_empty() {
+                return Ok(Some(block));
+            }
+        }
+        Ok(None)
+    }
+
+    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
+        let bytes = source.bytes(span)?;
+        let mut out = Out::new(Tally::default());
+        let mut rows = Rows::of(&bytes, self.layout.delimiter);
+        if let Some((_, row)) = rows.next() {
+            let torn = Scan::over(&bytes, self.layout.delimiter, false).open;
+            self.one(row, torn, Span { part: 0, ..span }, &mut out);
+        }
+        out.only(source, span)
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
+    }
+}
+
+#[cfg(test)]
+mod tests;

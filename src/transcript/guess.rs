@@ -1,0 +1,486 @@
+//! A guess at what the fields of a foreign file mean, as an entry of dicta.yaml that its owner reads and corrects: every
+//! line says why.
+//!
+//! Looks at names first, at values where names say nothing. Never certain, and never used without being seen: only
+//! `dicta map` asks for it.
+
+mod print;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use self::print::quoted;
+use super::detect::{self, Form, Refusal};
+use super::formats::csv::{Layout, first_rows};
+use super::source::Source;
+use super::walk::BLOCK;
+use super::{TranscriptError, TranscriptFile};
+
+/// So many records are looked at.
+const LOOKED_AT: usize = 50;
+/// So deep is looked for fields in objects.
+const DEPTH: usize = 3;
+
+/// What is known about a file's fields.
+#[derive(Debug)]
+pub enum Guess {
+    /// It is read as it is: its format.
+    NeedsNone(&'static str),
+    /// An entry of dicta.yaml.
+    Entry {
+        /// YAML, with comments.
+        yaml: String,
+        /// Whether the conversation was found; otherwise its place is left for the user to fill.
+        complete: bool,
+    },
+}
+
+/// Guesses. `written` is how dicta.yaml is to name the file.
+pub fn guess(path: &Path, written: &str) -> Result<Guess, TranscriptError> {
+    match TranscriptFile::open(path) {
+        Ok(file) => return Ok(Guess::NeedsNone(file.format())),
+        Err(TranscriptError::Unmapped { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let source = Source::open(path)?;
+    let mut head = Vec::new();
+    source.fill(0, &mut head, BLOCK)?;
+    let whole = source.size() <= BLOCK as u64;
+    let look = detect::look(&head).map_err(|refusal| match refusal {
+        Refusal::Unknown(why) | Refusal::Foreign(why) => source.unknown(why),
+        Refusal::Unsupported(format) => source.unknown(format),
+    })?;
+    let json =
+        matches!(look.form, Form::Values { .. }) || look.head[look.start..].starts_with(b"{");
+    let (what, records) = if json {
+        let parse = |seen: &detect::Seen<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
+        let records: Vec<Value> = look
+            .records
+            .iter()
+            .filter_map(parse)
+            .take(LOOKED_AT)
+            .collect();
+        ("JSON".to_owned(), records)
+    } else {
+        let layout = Layout::of(&head, whole).map_err(|why| source.unknown(why))?;
+        let rows = first_rows(&head, &layout, LOOKED_AT);
+        let record = |cells: Vec<String>| {
+            let all = layout
+                .names
+                .iter()
+                .cloned()
+                .zip(cells.into_iter().map(Value::String));
+            Value::Object(all.collect())
+        };
+        let what = format!(
+            "a table of {} columns, `{}` between them",
+            layout.names.len(),
+            layout.between()
+        );
+        (what, rows.into_iter().map(record).collect())
+    };
+    Ok(Entry::of(&records, !json).yaml(written, &what, records.len()))
+}
+
+/// What fields are called, likeliest first: the conversation, instructions, what went in, what came out.
+const WHOLE: [&str; 9] = [
+    "messages",
+    "conversation",
+    "conversations",
+    "turns",
+    "chat",
+    "history",
+    "dialog",
+    "dialogue",
+    "transcript",
+];
+const SYSTEM: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
+const INPUT: [&str; 14] = [
+    "input",
+    "prompt",
+    "question",
+    "user",
+    "query",
+    "user_message",
+    "user_input",
+    "request",
+    "human",
+    "instruction",
+    "user_query",
+    "ask",
+    "inputs",
+    "customer_message",
+];
+const OUTPUT: [&str; 17] = [
+    "output",
+    "response",
+    "answer",
+    "completion",
+    "assistant",
+    "model_output",
+    "reply",
+    "agent_response",
+    "assistant_message",
+    "model_response",
+    "generated_text",
+    "generation",
+    "actual_output",
+    "bot",
+    "prediction",
+    "result",
+    "outputs",
+];
+
+/// A field that some records have.
+#[derive(Debug)]
+struct Field {
+    /// As JMESPath writes it.
+    path: String,
+    /// Its own name, in lower case with `_` between words.
+    name: String,
+    /// What records have there.
+    values: Vec<Value>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    lines: Vec<(String, String, String)>,
+    metadata: Vec<(String, String, String)>,
+    label: Option<(String, String)>,
+    complete: bool,
+    names: Vec<String>,
+}
+
+impl Entry {
+    fn of(records: &[Value], table: bool) -> Self {
+        let mut fields: Vec<Field> = Vec::new();
+        for record in records {
+            if let Value::Object(map) = record {
+                collect(map, "", DEPTH, &mut fields);
+            }
+        }
+        let mut entry = Self {
+            names: fields.iter().map(|field| field.path.clone()).collect(),
+            ..Self::default()
+        };
+        entry.id(&mut fields, records.len());
+        entry.conversation(&mut fields, table);
+        entry.label(&mut fields);
+        entry.rest(fields, table);
+        entry
+    }
+
+    fn put(&mut self, key: &str, expression: &str, why: impl Into<String>) {
+        self.lines
+            .push((key.to_owned(), expression.to_owned(), why.into()));
+    }
+
+    fn id(&mut self, fields: &mut Vec<Field>, records: usize) {
+        const NAMES: [&str; 8] = [
+            "id",
+            "uuid",
+            "guid",
+            "conversation_id",
+            "session_id",
+            "thread_id",
+            "trace_id",
+            "key",
+        ];
+        let named = |field: &Field| {
+            NAMES
+                .iter()
+                .position(|name| *name == field.name)
+                .or_else(|| {
+                    (field.name.ends_with("_id") || field.name.ends_with("_uuid"))
+                        .then_some(NAMES.len())
+                })
+        };
+        let best = (0..fields.len())
+            .filter(|at| {
+                fields[*at]
+                    .values
+                    .iter()
+                    .all(|value| value.is_string() || value.is_number())
+            })
+            .filter_map(|at| Some((named(&fields[at])?, at)))
+            .min();
+        let Some((_, at)) = best else { return };
+        let field = fields.remove(at);
+        let mut seen: Vec<String> = field.values.iter().map(Value::to_string).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let why = if seen.len() == records {
+            "by its name; all values that were looked at differ".to_owned()
+        } else {
+            format!(
+                "by its name; CHECK: {} different values in {records} records, the others get ~2, ~3 …",
+                seen.len()
+            )
+        };
+        self.put("id", &field.path, why);
+    }
+
+    fn conversation(&mut self, fields: &mut Vec<Field>, table: bool) {
+        let lists = |field: &Field| field.values.iter().find_map(turns);
+        let named = |field: &Field| {
+            WHOLE
+                .iter()
+                .position(|name| *name == field.name)
+                .unwrap_or(WHOLE.len())
+        };
+        let best = (0..fields.len())
+            .filter_map(|at| Some((named(&fields[at]), at, lists(&fields[at])?)))
+            .min_by_key(|(rank, at, _)| (*rank, *at));
+        if let Some((rank, at, turns)) = best {
+            let field = fields.remove(at);
+            let by = if rank < WHOLE.len() {
+                "by its name and what it holds"
+            } else {
+                "by what it holds"
+            };
+            let (role, content) = (&turns.role, &turns.content);
+            let (expression, why) = if role == "role" && content == "content" {
+                (
+                    field.path.clone(),
+                    format!("{by}: a list with `role` and `content`"),
+                )
+            } else {
+                (
+                    format!(
+                        "{}[].{{role: {}, content: {}}}",
+                        field.path,
+                        quoted(role),
+                        quoted(content)
+                    ),
+                    format!("{by}: a list with {role:?} and {content:?}"),
+                )
+            };
+            let note = if turns.is_text {
+                ", as JSON in a text"
+            } else {
+                ""
+            };
+            // JMESPath cannot look into a text; a cell of a table is parsed before.
+            let expression = if turns.is_text && !table {
+                field.path
+            } else {
+                expression
+            };
+            self.put("messages", &expression, format!("{why}{note}"));
+            self.complete = true;
+            return;
+        }
+        for (key, names, why) in [
+            (
+                "system",
+                &SYSTEM[..],
+                "by its name: instructions that stand before the conversation",
+            ),
+            ("input", &INPUT[..], "by its name: what the user said"),
+            (
+                "output",
+                &OUTPUT[..],
+                "by its name: what the agent answered",
+            ),
+        ] {
+            let Some(at) = by_name(fields, names) else {
+                continue;
+            };
+            let field = fields.remove(at);
+            self.complete |= key == "output";
+            self.put(key, &field.path, why);
+        }
+    }
+
+    fn label(&mut self, fields: &mut Vec<Field>) {
+        const NAMES: [&str; 15] = [
+            "label",
+            "human_label",
+            "human",
+            "human_ok",
+            "passed",
+            "pass",
+            "is_correct",
+            "correct",
+            "verdict",
+            "approved",
+            "thumbs",
+            "good",
+            "human_verdict",
+            "is_good",
+            "acceptable",
+        ];
+        let known = |value: &Value| match value {
+            Value::Bool(_) => true,
+            Value::Number(n) => n
+                .as_f64()
+                .is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
+            Value::String(text) => {
+                text.trim().is_empty() || super::formats::mapped::verdict(text).is_some()
+            }
+            _ => false,
+        };
+        let fits = |at: &usize| fields[*at].values.iter().all(known);
+        let at = NAMES.iter().find_map(|name| {
+            (0..fields.len())
+                .filter(fits)
+                .find(|at| fields[*at].name == *name)
+        });
+        let Some(at) = at else { return };
+        let field = fields.remove(at);
+        let why = "by its name, and every value says pass or fail".to_owned();
+        self.label = Some((field.path, why));
+    }
+
+    fn rest(&mut self, fields: Vec<Field>, table: bool) {
+        const STANDARD: [(&str, &[&str]); 6] = [
+            (
+                "latency_ms",
+                &["latency_ms", "duration_ms", "response_time_ms"],
+            ),
+            ("cost_usd", &["cost_usd", "cost", "total_cost"]),
+            ("model", &["model", "model_name", "model_id"]),
+            ("timestamp", &["timestamp", "created_at", "time", "date"]),
+            ("error", &["error", "error_message"]),
+            ("tags", &["tags", "tag", "category", "labels"]),
+        ];
+        for field in fields {
+            let standard = STANDARD
+                .iter()
+                .find(|(_, names)| names.contains(&field.name.as_str()));
+            if let Some(("tags", _)) = standard
+                && !self.lines.iter().any(|(key, ..)| key == "tags")
+            {
+                self.put(
+                    "tags",
+                    &field.path,
+                    "by its name; rubrics choose transcripts by tags",
+                );
+                continue;
+            }
+            let key = standard.map_or_else(|| field.name.clone(), |(key, _)| (*key).to_owned());
+            let number = |value: &Value| matches!(value, Value::String(text) if text.trim().parse::<f64>().is_ok());
+            let empty =
+                |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
+            let filled: Vec<&Value> = field.values.iter().filter(|value| !empty(value)).collect();
+            let numbers = table && !filled.is_empty() && filled.into_iter().all(number);
+            let expression = if numbers {
+                format!("to_number({})", field.path)
+            } else {
+                field.path
+            };
+            let why = match (standard, numbers) {
+                (Some(("latency_ms" | "cost_usd" | "model" | "timestamp" | "error", _)), _) => {
+                    "evals know this key"
+                }
+                (_, true) => "a number",
+                _ => "",
+            };
+            if self.metadata.iter().all(|(taken, ..)| *taken != key) {
+                self.metadata.push((key, expression, why.to_owned()));
+            }
+        }
+    }
+}
+
+/// The fields of an object and of the objects in it, in the order in which they are met.
+fn collect(map: &Map<String, Value>, before: &str, depth: usize, fields: &mut Vec<Field>) {
+    for (key, value) in map {
+        let step = quoted(key);
+        let path = if before.is_empty() {
+            step
+        } else {
+            format!("{before}.{step}")
+        };
+        match value {
+            Value::Null => {}
+            Value::Object(inner) if depth > 1 && !inner.is_empty() => {
+                collect(inner, &path, depth - 1, fields);
+            }
+            value => match fields.iter().position(|field| field.path == path) {
+                Some(at) => fields[at].values.push(value.clone()),
+                None if fields.len() < 256 => fields.push(Field {
+                    path,
+                    name: plain(key),
+                    values: vec![value.clone()],
+                }),
+                None => {}
+            },
+        }
+    }
+}
+
+/// How a list of messages names who speaks and what is said.
+struct Turns {
+    role: String,
+    content: String,
+    is_text: bool,
+}
+
+fn turns(value: &Value) -> Option<Turns> {
+    let parsed: Value;
+    let (list, is_text) = match value {
+        Value::Array(list) => (list, false),
+        Value::String(text) if text.trim_start().starts_with('[') => {
+            parsed = serde_json::from_str(text).ok()?;
+            (parsed.as_array()?, true)
+        }
+        _ => return None,
+    };
+    let first = list.first()?.as_object()?;
+    let find = |names: &[&str]| {
+        names.iter().find_map(|name| {
+            let found = first.keys().find(|key| plain(key) == *name)?;
+            Some(found.clone())
+        })
+    };
+    Some(Turns {
+        role: find(&["role", "from", "speaker", "sender", "author", "type"])?,
+        content: find(&["content", "value", "text", "message", "body", "utterance"])?,
+        is_text,
+    })
+}
+
+/// A name as it is compared: `Agent Response`, `agentResponse` and `agent-response` are one.
+fn plain(name: &str) -> String {
+    let mut out = String::new();
+    let mut lower = false;
+    for c in name.trim().chars() {
+        if c.is_uppercase() && lower {
+            out.push('_');
+        }
+        lower = c.is_lowercase() || c.is_ascii_digit();
+        if c.is_alphanumeric() {
+            out.extend(c.to_lowercase());
+        } else if !out.ends_with('_') {
+            out.push('_');
+        }
+    }
+    out.trim_matches('_').to_owned()
+}
+
+/// The field whose name comes first among these: alone, at the end of a longer one, or at its beginning.
+fn by_name(fields: &[Field], names: &[&str]) -> Option<usize> {
+    let is = |fits: fn(&str, &str) -> bool| {
+        names
+            .iter()
+            .find_map(|name| fields.iter().position(|field| fits(&field.name, name)))
+    };
+    let ends = |field: &str, name: &str| {
+        field
+            .strip_suffix(name)
+            .is_some_and(|rest| rest.ends_with('_'))
+    };
+    let begins = |field: &str, name: &str| {
+        field
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    is(|field, name| field == name)
+        .or_else(|| is(ends))
+        .or_else(|| is(begins))
+}
+
+#[cfg(test)]
+mod tests;

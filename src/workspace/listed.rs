@@ -1,0 +1,161 @@
+//! The lists of dicta.yaml that name files: globs and paths, and for transcripts `{path, map}`, what the fields of foreign
+//! files mean.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{CONFIG, files, globs, runs};
+use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
+use crate::diag::{Diagnostic, has_errors};
+use crate::transcript::{FieldMap, Maps};
+
+/// What a list names.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Each once, in the order listed.
+    pub(super) files: Vec<PathBuf>,
+    /// Of those that have one.
+    pub(super) maps: Maps,
+}
+
+/// The maps of the workspace in `root`, from no more of its dicta.yaml than `transcripts`: whatever else is wrong there.
+pub fn maps_of(root: &Path) -> Result<Maps, Vec<Diagnostic>> {
+    let root = runs::real(root);
+    let Ok(text) = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64) else {
+        return Ok(Maps::default());
+    };
+    let Ok(doc) = yaml::read(&text, Path::new(CONFIG)) else {
+        return Ok(Maps::default());
+    };
+    if doc.value.get("transcripts").is_none() {
+        return Ok(Maps::default());
+    }
+    let problems = Problems::of(&doc);
+    let mut fields = Fields::of(&doc, "", &problems);
+    let listed = Listed::read(&root, &doc, &mut fields, "transcripts", &problems);
+    // A file that is not there, or a list that is none, is another command's trouble.
+    let mut found = problems.into_sorted();
+    found.retain(|problem| !matches!(problem.code, "glob" | "skipped"));
+    if has_errors(&found) {
+        return Err(found);
+    }
+    Ok(listed.maps)
+}
+
+impl Listed {
+    /// The files of a list of globs.
+    pub(super) fn read(
+        root: &Path,
+        doc: &Doc,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        problems: &Problems,
+    ) -> Self {
+        if fields.is_mapping() && !fields.has(key) {
+            let ending = if key == "rubrics" { "yaml" } else { "jsonl" };
+            fields.error_here(
+                "missing",
+                format!("`{key}` is missing: a list of files or globs, such as [{key}/*.{ending}]"),
+            );
+        }
+        let written: Vec<(String, &Value)> = match fields.value(key) {
+            Some(value @ Value::String(_)) => vec![(key.to_owned(), value)],
+            Some(Value::Array(items)) if items.is_empty() => {
+                fields.error(key, "empty", format!("{key} must not be empty"));
+                Vec::new()
+            }
+            Some(_) => fields
+                .list(key)
+                .unwrap_or_default()
+                .into_iter()
+                .enumerate()
+                .map(|(index, (_, item))| (format!("{key}/{index}"), item))
+                .collect(),
+            None => Vec::new(),
+        };
+        let mut listed = Self::default();
+        let mut mapped: BTreeMap<PathBuf, String> = BTreeMap::new();
+        for (at, item) in written {
+            match item {
+                Value::String(glob) => {
+                    listed.take(root, glob, &at, fields, problems);
+                }
+                Value::Object(entry) if key == "transcripts" => {
+                    let has_map = entry.contains_key("map");
+                    let mut own =
+                        Fields::of(doc, &format!("{}/{at}", fields.own_pointer()), problems);
+                    let path = own.text("path");
+                    let map = own.mapping("map").and_then(FieldMap::read);
+                    if !own.has("path") {
+                        own.error_here("missing", "`path` is missing: a file or a glob");
+                    }
+                    if !has_map {
+                        let why = "`map` is missing: what the fields of a record mean (`dicta map FILE` prints a guess); without one, list the path alone";
+                        own.error_here("missing", why);
+                    }
+                    own.finish();
+                    let Some(path) = path else { continue };
+                    let inside = format!("{at}/path");
+                    let found = listed.take(root, &path, &inside, fields, problems);
+                    let Some(map) = map.map(Arc::new) else {
+                        continue;
+                    };
+                    for file in found {
+                        if let Some(other) = mapped.insert(file.clone(), path.clone())
+                            && listed.maps.0.get(&file) != Some(&map)
+                        {
+                            let file = super::paths::shown(root, &file);
+                            let why = format!(
+                                "{} has another map by `{other}` above: one file is read in one way",
+                                file.display()
+                            );
+                            fields.error_at(&inside, "map", why);
+                        }
+                        listed.maps.0.insert(file, Arc::clone(&map));
+                    }
+                }
+                other => {
+                    let what = if key == "transcripts" {
+                        "files and globs as text, or {path, map}"
+                    } else {
+                        "files and globs as text"
+                    };
+                    let why = format!("{key} holds {what} (got {})", describe(other));
+                    fields.error_at(&at, "type", why);
+                }
+            }
+        }
+        listed
+    }
+
+    /// Takes the files of a glob; all of them are handed back.
+    fn take(
+        &mut self,
+        root: &Path,
+        glob: &str,
+        at: &str,
+        fields: &Fields<'_>,
+        problems: &Problems,
+    ) -> Vec<PathBuf> {
+        match globs::expand(root, glob) {
+            Ok(found) => {
+                for file in &found.files {
+                    if !self.files.contains(file) {
+                        self.files.push(file.clone());
+                    }
+                }
+                for skipped in found.skipped {
+                    problems.warning(fields.span_at(at), "skipped", skipped);
+                }
+                found.files
+            }
+            Err(why) => {
+                fields.error_at(at, "glob", why);
+                Vec::new()
+            }
+        }
+    }
+}
