@@ -1,0 +1,76 @@
+//! Deterministic evals on files that other tools wrote: the numbers that a source has are found where evals look.
+
+use crate::cli::{Bench, of_type, rows, text};
+
+const EVALS: &str = "id: r
+evals:
+  - {id: latency, type: latency_budget, params: {max_ms: 5000}}
+  - {id: whole, type: end_to_end_latency, params: {max_ms: 5000}}
+  - {id: tokens, type: token_consumption, params: {max_tokens: 20000}}
+  - {id: cost, type: cost_budget, params: {max_cost_usd: 0.05}}
+  - {id: tool, type: tool_call_latency, params: {max_ms: 1000}}
+  - {id: errors, type: no_tool_errors}
+";
+
+/// Outcomes by the evals' order, of one transcript of a fixture.
+fn outcomes(fixture: &str, transcript: &str) -> Vec<String> {
+    let bench = Bench::new();
+    let fixture = format!("{}/tests/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));
+    bench.write(
+        "dicta.yaml",
+        &format!("transcripts: ['{fixture}']\nrubrics: [r.yaml]\nruns: runs\n"),
+    );
+    bench.write("r.yaml", EVALS);
+    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    let rows = rows(&run);
+    let results = of_type(&rows, "result");
+    let of = |eval: &str| {
+        let mut of = results
+            .iter()
+            .filter(|r| r["transcript"] == transcript && r["eval"] == eval);
+        of.next().map_or_else(
+            || panic!("no {eval} of {transcript}: {}", text(&run.stderr)),
+            |row| row["outcome"].as_str().unwrap_or("-").to_owned(),
+        )
+    };
+    ["latency", "whole", "tokens", "cost", "tool", "errors"]
+        .map(of)
+        .into()
+}
+
+#[test]
+fn a_codex_session_has_its_times_tokens_and_failures() {
+    let found = outcomes("codex/rollout.jsonl", "s-1");
+    assert_eq!(
+        found,
+        ["pass", "pass", "pass", "check_error", "pass", "fail"],
+        "it knows no cost"
+    );
+}
+
+#[test]
+fn a_log_of_requests_has_what_its_replies_and_its_own_keys_say() {
+    let found = outcomes("openai/pairs.jsonl", "a");
+    assert_eq!(found[..4], ["pass", "pass", "pass", "pass"]);
+    assert_eq!(
+        found[4..],
+        ["check_error", "check_error"],
+        "no tool is timed in it"
+    );
+}
+
+#[test]
+fn a_gemini_reply_has_its_tokens() {
+    let found = outcomes("gemini/reply.json", "r1");
+    assert_eq!(
+        found,
+        [
+            "check_error",
+            "check_error",
+            "pass",
+            "check_error",
+            "pass",
+            "pass"
+        ]
+    );
+}
