@@ -346,6 +346,9 @@ impl Entry {
             ("tags", &["tags", "tag", "category", "labels"]),
         ];
         for field in fields {
+            if field.name.is_empty() {
+                continue;
+            }
             let standard = STANDARD
                 .iter()
                 .find(|(_, names)| names.contains(&field.name.as_str()));
@@ -402,7 +405,12 @@ fn collect(map: &Map<String, Value>, before: &str, depth: usize, fields: &mut Ve
                 Some(at) => fields[at].values.push(value.clone()),
                 None if fields.len() < 256 => fields.push(Field {
                     path,
-                    name: plain(key),
+                    name: if crate::model::visible(key, false) == *key {
+                        plain(key)
+                    } else {
+                        // Whoever hides something in a name is not taken at its word.
+                        String::new()
+                    },
                     values: vec![value.clone()],
                 }),
                 None => {}

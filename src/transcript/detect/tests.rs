@@ -87,7 +87,6 @@ fn foreign_formats_are_named() {
             "job_id,eval_id,score\n1,2,3\n",
             "an evalbench result table (CSV)",
         ),
-        ("a,b\n1,2\n", "a CSV table"),
         (
             r#"{"version":2,"status":"success","eval":{}}"#,
             "an Inspect log",

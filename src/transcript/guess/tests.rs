@@ -36,7 +36,7 @@ fn names_and_values_say_what_fields_mean() {
                 "id: conversation_id ",
                 "input: '\"Customer question\"' ",
                 "output: '\"Agent answer\"' ",
-                "latency_ms: 'to_number(latency_ms)' ",
+                "latency_ms: to_number(latency_ms) ",
                 "passed: human_ok ",
             ],
         ),

@@ -45,11 +45,11 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
     let cases = [
         (
             "{path: a.csv, map: {messages: x, outptu: y}}",
-            "dicta.yaml:2:36: unknown key `outptu`; did you mean `output`?",
+            "dicta.yaml:2:38: unknown key `outptu`; did you mean `output`?",
         ),
         (
             "{path: a.csv, map: {mesages: x}}",
-            "dicta.yaml:2:23: unknown key `mesages`; did you mean `messages`?",
+            "dicta.yaml:2:25: unknown key `mesages`; did you mean `messages`?",
         ),
         (
             "{path: a.csv, map: {id: x}}",
@@ -57,15 +57,15 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
         ),
         (
             "{path: a.csv, map: {messages: x, input: y}}",
-            "dicta.yaml:2:36: `messages` is the whole conversation: leave it or `input` out of `map`",
+            "dicta.yaml:2:38: `messages` is the whole conversation: leave it or `input` out of `map`",
         ),
         (
             "{path: a.csv, map: {output: 'a[?'}}",
-            "dicta.yaml:2:31: output is no JMESPath expression: ",
+            "dicta.yaml:2:33: output is no JMESPath expression: ",
         ),
         (
             "{path: a.csv, map: {output: 3}}",
-            "dicta.yaml:2:31: output must be a JMESPath expression as text, such as the name of a field (got 3)",
+            "dicta.yaml:2:33: output must be a JMESPath expression as text, such as the name of a field (got 3)",
         ),
         (
             "{path: a.csv, map: {output: a, metadata: {x: 'nope(a)'}}}",
