@@ -251,7 +251,7 @@ impl Scores {
                 });
                 // One that names the rubric says more than one that does not.
                 of.max_by_key(|label| label.rubric.is_some())
-                    .map(|label| label.passed)
+                    .and_then(|label| label.passed)
             };
             of.sweep((rubric, eval), deciding(rubric, eval), &label)
         });

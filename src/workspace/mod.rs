@@ -21,6 +21,8 @@ pub mod lint;
 mod load;
 mod named;
 pub mod paths;
+mod person;
+pub mod relabel;
 mod runs;
 mod scripts;
 mod tools;
@@ -47,6 +49,7 @@ pub use keys::resolve_key;
 pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
+pub use person::person;
 pub use runs::runs_of;
 pub use tools::{tools_file, tools_of};
 

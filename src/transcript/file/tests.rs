@@ -143,7 +143,10 @@ fn a_file_that_became_shorter_is_an_error_not_other_bytes() {
     let block = open.next_block().expect("a block").expect("records");
     std::fs::write(&path, good).expect("rewritten");
     assert!(open.read(block.records[0].span).is_ok());
-    let gone = open.read(block.records[1].span).expect_err("gone").to_string();
+    let gone = open
+        .read(block.records[1].span)
+        .expect_err("gone")
+        .to_string();
     assert!(
         gone.ends_with("record 2 is gone: the file became shorter"),
         "{gone}"

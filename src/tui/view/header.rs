@@ -99,6 +99,9 @@ fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
             if workspace.demo {
                 bits.push(bit(0, " DEMO ", Role::Badge));
             }
+            if model.live.cells.blind {
+                bits.push(bit(0, " BLIND ", Role::Badge));
+            }
             bits.push(bit(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
                 bits.push(bit(7, format!("· judge {judge}"), Role::Muted));
@@ -184,6 +187,9 @@ fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
     if decided {
         tell(1, glyphs.pass, total.pass, Role::Pass);
         tell(1, glyphs.fail, total.fail, Role::Fail);
+    }
+    if total.hidden > 0 {
+        tell(1, "?", total.hidden, Role::Muted);
     }
     if total.error > 0 {
         tell(2, glyphs.error, total.error, Role::Error);
