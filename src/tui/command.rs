@@ -274,7 +274,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Removes the label of the focused decision (in the cells and the verdict)." },
     CommandSpec { command: Command::LabelBack, id: "label.back", title: "take a label back", scope: Scope::Global, keys: &["U"], group: "Labelling", hint: 0, enabled: enabled::label_back,
         help: "Takes the last change of a label back, and the one before it." },
-    CommandSpec { command: Command::NextUnlabelled, id: "label.next", title: "next unlabelled", scope: Scope::Global, keys: &["space"], group: "Labelling", hint: 0, enabled: enabled::problems,
+    CommandSpec { command: Command::NextUnlabelled, id: "label.next", title: "next unlabelled", scope: Scope::Global, keys: &["s"], group: "Labelling", hint: 0, enabled: enabled::problems,
         help: "The next decision that has no label." },
     CommandSpec { command: Command::Blind, id: "blind", title: "blind", scope: Scope::Global, keys: &["B"], group: "Labelling", hint: 0, enabled: enabled::blind,
         help: "Hides each verdict until you have labelled it, or shows all again." },

@@ -39,7 +39,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>, pane: Pane) -> Vec<Block<'a>> {
         out.push(rich([
             ("6", Role::Key),
             (" the transcript, ", Role::Muted),
-            ("space", Role::Key),
+            ("s", Role::Key),
             (" the next unlabelled, ", Role::Muted),
             ("B", Role::Key),
             (" shows all verdicts", Role::Muted),

@@ -28,7 +28,6 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         return Box::new(out);
     }
     let mut out = vec![headline(ink, &shown)];
-    out.extend(signed(ink));
     out.extend(stale(&shown));
     out.extend(flipped(ink, &shown));
     out.extend(votes(ink, &shown));
@@ -45,6 +44,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.extend(waiting);
         }
     }
+    out.extend(signed(ink));
     out.extend(notes(ink));
     out.extend(examples(ink, &shown));
     out.extend(definition(ink, &shown));

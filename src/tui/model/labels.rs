@@ -52,7 +52,21 @@ pub(crate) fn file_of(workspace: &Workspace) -> PathBuf {
     workspace.root.join(file)
 }
 
+/// Stands for the text of that file, as it was read last.
+fn text_of(workspace: &Workspace) -> Option<u64> {
+    let file = file_of(workspace);
+    let mut files = workspace.files.iter();
+    let (_, text) = files.find(|(path, _)| workspace.root.join(path) == file)?;
+    Some(print(text.as_bytes()))
+}
+
 impl Labelling {
+    /// Whether what was written last is what was read before: nobody will read it anew.
+    pub(crate) fn is_as_read(&self, workspace: &Workspace) -> bool {
+        let last = self.texts.last().map(|(_, text, _)| *text);
+        last.is_some() && last == text_of(workspace)
+    }
+
     /// Whether something is still to be written.
     pub(crate) fn writes(&self) -> bool {
         self.own.iter().any(|own| !own.written)
@@ -69,17 +83,13 @@ impl Labelling {
     /// The files were read: takes out what they hold now, the names that are not waited for any more; and whether the text
     /// is one that we wrote.
     pub(crate) fn read(&mut self, workspace: &Workspace) -> (Vec<CellName>, bool) {
-        let file = file_of(workspace);
-        let mut files = workspace.files.iter();
-        let found = files.find(|(path, _)| workspace.root.join(path) == file);
-        let Some((_, text)) = found else {
+        let Some(text) = text_of(workspace) else {
             // It is not read here: what was said counts on.
             return (Vec::new(), false);
         };
-        let text = print(text.as_bytes());
-        let known = self.texts.iter().rev().find(|(_, known, _)| *known == text);
-        let mine = known.is_some_and(|(_, _, made)| *made);
-        let known = known.copied();
+        let is = |(_, known, _): &&(u64, u64, bool)| *known == text;
+        let mine = self.texts.iter().filter(is).any(|(_, _, made)| *made);
+        let known = self.texts.iter().rev().find(is).copied();
         let holds = |own: &Own| match known {
             Some((number, _, true)) => own.number <= number,
             Some((number, _, false)) => own.number < number,

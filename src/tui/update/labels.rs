@@ -164,6 +164,11 @@ pub(super) fn written(
         }
         Err(why) => failed(model, number, &why),
     }
+    let read = model.workspace().map(Arc::clone);
+    if let Some(workspace) = read.filter(|workspace| model.labels.is_as_read(workspace)) {
+        // Back at where it was: no other look will come.
+        reloaded(model, &workspace, &[]);
+    }
     if model.labels.leaving && !model.labels.writes() {
         model.labels.leaving = false;
         return keys::end(model, 0);
@@ -234,7 +239,7 @@ pub(super) fn reloaded(
     others.cloned().collect()
 }
 
-/// `space`: the next decision nobody labelled.
+/// `s`: the next decision nobody labelled.
 pub(super) fn next(model: &mut Model) -> Vec<Effect> {
     if !model.desk_mut().cells.next_unlabelled() {
         return told(model, "everything that is listed is labelled");

@@ -39,8 +39,11 @@ pub(super) fn reloaded(
     changed: &[PathBuf],
 ) -> Vec<Effect> {
     let others = labels::reloaded(model, &workspace, changed);
-    if others.is_empty() && !changed.is_empty() && model.saves.problems.is_empty() {
+    if others.is_empty() && !changed.is_empty() && model.workspace().is_some() {
         // What was written here is no news.
+        if !model.saves.problems.is_empty() {
+            mended(model, true);
+        }
         model.place = Place::Workspace(workspace);
         return Vec::new();
     }

@@ -234,6 +234,10 @@ impl View<'_> {
             tallies.iter().map(|one| text(one).0.chars().count()).sum()
         };
         let name = Row::of(eval.id.as_str(), Role::Title).width();
+        if wide(&tallies) + name + 5 > self.width {
+            // The eval says how often a person agrees, and the rows where not: names come first.
+            tallies.retain(|(.., rank)| *rank < 9);
+        }
         let room = self
             .width
             .saturating_sub((name + 3).min(self.width * 6 / 10));

@@ -193,6 +193,8 @@ impl Cells {
     /// Hides the verdicts of what is not labelled, or shows them again.
     pub(crate) fn set_blind(&mut self, blind: bool) {
         self.blind = blind;
+        // What one looks at stays under the cursor.
+        self.order.touched |= self.list.selected.is_some();
         self.relabel_all();
         // Neither where a row stands nor whether its group is open may give its verdict away.
         self.sort_anew();
