@@ -231,7 +231,8 @@ impl Scores {
             let label = |transcript: &str, message: Option<u32>| {
                 // A label is about the whole transcript.
                 let of = labels.of(transcript, rubric, eval);
-                of.filter(|_| message.is_none()).map(|label| label.passed)
+                of.filter(|_| message.is_none())
+                    .and_then(|label| label.passed)
             };
             of.sweep((rubric, eval), deciding(rubric, eval), &label)
         });

@@ -31,7 +31,7 @@ fn label(transcript: &str, passed: bool) -> Label {
         transcript: transcript.to_owned(),
         rubric: None,
         eval: "e".to_owned(),
-        passed,
+        passed: Some(passed),
         score: None,
         by: None,
         at: None,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::WallTime;
 
@@ -17,8 +17,9 @@ pub struct Label {
     pub rubric: Option<String>,
     /// The eval's id.
     pub eval: String,
-    /// The human's verdict.
-    pub passed: bool,
+    /// The human's verdict; `null`: looked at, and cannot say. It must be stated either way.
+    #[serde(deserialize_with = "stated")]
+    pub passed: Option<bool>,
     /// A score, where given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
@@ -31,6 +32,11 @@ pub struct Label {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// A key that serde would take for `null` where it is missing.
+fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    Option::deserialize(from)
 }
 
 /// Labels, found by what they are about.

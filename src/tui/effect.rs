@@ -11,7 +11,7 @@ use super::model::runs::Ticket;
 use super::model::saves::EvalName;
 use super::model::trace::Which;
 use crate::event::{Parent, Rope};
-use crate::model::{Blob, JudgeConfig, RunId, TranscriptRef};
+use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
 use crate::theme::Lang;
 use crate::transcript::FieldMap;
@@ -103,6 +103,8 @@ pub(crate) enum Effect {
     ListTranscripts { file: PathBuf, after: u64 },
     /// Make a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
+    /// Write what a person said into the file of labels. Orders are carried out one after the other.
+    WriteLabel(LabelOrder),
     /// Open an editor at a place; the screen is the editor's meanwhile.
     Edit {
         path: PathBuf,
@@ -117,6 +119,26 @@ pub(crate) enum Effect {
     Redraw,
     /// End.
     Quit,
+}
+
+/// A label to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LabelOrder {
+    /// Counts up.
+    pub(crate) number: u64,
+    pub(crate) file: PathBuf,
+    pub(crate) what: LabelChange,
+}
+
+/// What of a file of labels is to be changed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum LabelChange {
+    /// This is said of it now; `None`: unsure.
+    Say(CellName, Option<bool>),
+    /// Nothing is.
+    Remove(CellName),
+    /// What the order of that number changed is taken back.
+    TakeBack(u64),
 }
 
 /// A run to be started.

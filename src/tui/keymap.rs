@@ -103,14 +103,15 @@ pub(crate) fn chords(keys: &str) -> Result<Vec<Chord>, String> {
 /// Where a key is looked for, nearest first.
 pub(crate) fn scopes(model: &Model) -> impl Iterator<Item = Scope> + use<> {
     let replay = model.replay.as_ref().map(|_| Scope::Replay);
-    let pane = match model.ui.focus {
-        Pane::Cells => Some(Scope::Cells),
-        Pane::Transcript => Some(Scope::Transcript),
-        _ => None,
+    let pane: &[Scope] = match model.ui.focus {
+        Pane::Cells => &[Scope::Cells, Scope::Verdicts],
+        Pane::Verdict => &[Scope::Verdicts],
+        Pane::Transcript => &[Scope::Transcript],
+        _ => &[],
     };
     replay
         .into_iter()
-        .chain(pane)
+        .chain(pane.iter().copied())
         .chain(std::iter::once(Scope::Global))
 }
 

@@ -18,7 +18,7 @@ use super::model::trace::Recorded;
 use crate::diag::Diagnostic;
 use crate::event::{Kind, RunEvent};
 use crate::handlers::Mark;
-use crate::model::{Blob, RunId, TranscriptRef};
+use crate::model::{Blob, Label, RunId, TranscriptRef};
 use crate::record::Board;
 use crate::run::Preview;
 use crate::theme::Role;
@@ -150,10 +150,25 @@ pub(crate) enum Msg {
     TranscriptsListed { file: PathBuf, listed: Listed },
     /// A workspace was made around a file.
     WorkspaceMade(Result<Arc<Workspace>, String>),
+    /// A label was written, or why not: a sentence.
+    LabelWritten {
+        number: u64,
+        written: Result<Written, String>,
+    },
     /// The editor was left.
     EditorClosed(Result<(), String>),
     /// Something was put on the clipboard, or why not; a sentence either way.
     Copied(Result<String, String>),
+}
+
+/// What became of a file of labels.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Written {
+    /// The line as it is now; `None`: it is gone.
+    pub(crate) label: Option<Label>,
+    /// Stand for the file's text before and after: what the watcher reads is known again by them.
+    pub(crate) before: u64,
+    pub(crate) after: u64,
 }
 
 /// What the mouse did.

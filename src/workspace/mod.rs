@@ -22,6 +22,8 @@ mod listed;
 mod load;
 mod named;
 pub mod paths;
+mod person;
+pub mod relabel;
 mod runs;
 mod scripts;
 mod sources;
@@ -52,6 +54,7 @@ pub use listed::maps_of;
 pub use load::load;
 pub use named::JudgeNames;
 pub use paths::{data_dir, default_runs, discover};
+pub use person::person;
 pub use runs::runs_of;
 pub use tools::{tools_file, tools_of};
 

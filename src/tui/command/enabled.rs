@@ -23,6 +23,10 @@ pub(crate) fn scope(model: &Model, scope: Scope) -> Enabled {
             model.ui.focus != Pane::Cells,
             "this works in the cells: 1 goes there",
         ),
+        Scope::Verdicts => unless(
+            !matches!(model.ui.focus, Pane::Cells | Pane::Verdict),
+            "this works in the cells and the verdict: 1 and 5 go there",
+        ),
         Scope::Transcript => unless(
             model.ui.focus != Pane::Transcript,
             "this works in the transcript: 6 goes there",
@@ -74,6 +78,46 @@ pub(super) fn cell(model: &Model) -> Enabled {
     row(model).map(|_| ())
 }
 
+/// A cell whose verdict may be looked at.
+pub(super) fn seen(model: &Model) -> Enabled {
+    let row = row(model)?;
+    unless(
+        row.veiled,
+        "hidden until you label it: p pass, f fail, u unsure",
+    )
+}
+
+/// A decision that can be labelled.
+pub(super) fn label(model: &Model) -> Enabled {
+    workspace(model)?;
+    let row = row(model)?;
+    unless(
+        row.message.is_some(),
+        "a label is about a whole transcript: this decision is about one message",
+    )
+}
+
+pub(super) fn labelled(model: &Model) -> Enabled {
+    label(model)?;
+    let row = row(model)?;
+    unless(
+        row.label.is_none(),
+        "there is no label to remove: p, f and u set one",
+    )
+}
+
+pub(super) fn label_back(model: &Model) -> Enabled {
+    workspace(model)?;
+    unless(
+        model.labels.done.is_empty(),
+        "no label was changed here: p, f, u and x do",
+    )
+}
+
+pub(super) fn blind(model: &Model) -> Enabled {
+    workspace(model)
+}
+
 pub(super) fn run(model: &Model) -> Enabled {
     workspace(model)?;
     cell(model)
@@ -107,6 +151,10 @@ pub(super) fn judges(model: &Model) -> Enabled {
 
 pub(super) fn replay(model: &Model) -> Enabled {
     unless(model.replay.is_some(), "this is a replay already")?;
+    unless(
+        model.live.cells.blind,
+        "a replay would show the hidden verdicts: B shows them",
+    )?;
     let row = row(model)?;
     unless(
         !row.slots.iter().any(|slot| slot.at.is_some()),
@@ -178,9 +226,5 @@ pub(super) fn enter(model: &Model) -> Enabled {
 
 /// How many flips the changes pane lists.
 pub(crate) fn flips(model: &Model) -> usize {
-    model
-        .saves
-        .report
-        .as_ref()
-        .map_or(0, |report| report.flips.len())
+    model.report().map_or(0, |report| report.flips.len())
 }

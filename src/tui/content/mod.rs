@@ -13,6 +13,7 @@ mod hops;
 mod prompt;
 mod said;
 mod transcript;
+pub(crate) mod veiled;
 pub(crate) mod verdict;
 mod votes;
 
@@ -20,6 +21,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::model::cells::Human;
 use super::model::pane::Pane;
 use super::model::texts::{HIGHLIGHT_MAX, Named, Read, look_key};
 use super::model::trace::{Shown, Wait};
@@ -56,6 +58,11 @@ pub(crate) fn wanted(model: &Model) -> Wanted {
 
 fn written<'a>(pane: Pane, ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     match pane {
+        Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
+            if veiled::hides(ink.model) =>
+        {
+            Box::new(veiled::source(ink, pane))
+        }
         Pane::Cells => Box::new(Vec::new()),
         Pane::Prompt => prompt::source(ink),
         Pane::FunctionCall => call::source(ink),
@@ -262,6 +269,14 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
         Outcome::NotApplicable => (glyphs.not_applicable, Role::NotApplicable),
         Outcome::Skipped => (glyphs.skipped, Role::Skipped),
         _ => (glyphs.error, Role::Error),
+    }
+}
+
+/// The mark of what a person said.
+pub(crate) fn human(label: Human, glyphs: &Glyphs) -> &'static str {
+    match label.passed() {
+        Some(passed) => mark(Outcome::of(passed), glyphs).0,
+        None => "?",
     }
 }
 

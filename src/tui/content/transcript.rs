@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Ink, over};
+use super::{Ink, over, veiled};
 use crate::theme::{Glyphs, Lang, Role};
 use crate::tui::model::Model;
 use crate::tui::model::document::{Doc, Document, Piece, PieceKind, Shown};
@@ -110,6 +110,10 @@ impl<'a> DocSource<'a> {
                 let moved = |range: &Range<usize>| range.start + from..range.end + from;
                 spans.extend(looks.iter().map(|(range, role)| (moved(range), *role)));
             }
+        }
+        // Where a verdict's words stand would tell it.
+        if veiled::hides(self.model) {
+            return spans;
         }
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;
         let quotes = &self.document.quotes;

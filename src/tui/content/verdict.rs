@@ -4,20 +4,21 @@ use super::examples::examples;
 use super::found::{found, parts};
 use super::said::said;
 use super::votes::votes;
-use super::{Ink, Text, gap, heading, no_cell, rich};
-use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, counted};
+use super::{Ink, Text, gap, heading, human, no_cell, rich};
+use crate::model::{CellResult, Citation, Digest, Outcome, ProviderKind, Usage, Verdict, counted};
 use crate::report::words;
 use crate::rubric::Eval;
 use crate::theme::{Lang, Role};
-use crate::tui::model::cells::SlotState;
+use crate::tui::model::cells::{Entry, Human, SlotState, towards};
 use crate::tui::model::phase::{attempts, phase_line};
+use crate::tui::model::replay::moment;
 use crate::tui::model::trace::{Loaded, Shown, Wait, same_eval, shown};
 use crate::tui::widget::flow::{Block, Source};
 
 /// The pane's text.
 pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
     let Some(shown) = shown(ink.model) else {
-        return Box::new(no_cell());
+        return Box::new(of_eval(ink).unwrap_or_else(no_cell));
     };
     if shown.wait == Wait::NeverRun && shown.slot.state == SlotState::Never {
         let mut out = ink.waiting(&shown, "").unwrap_or_default();
@@ -43,6 +44,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
             out.extend(waiting);
         }
     }
+    out.extend(signed(ink));
     out.extend(notes(ink));
     out.extend(examples(ink, &shown));
     out.extend(definition(ink, &shown));
@@ -70,7 +72,7 @@ fn headline<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Block<'a> {
         let label = shown
             .row
             .label
-            .map(|label| format!("   label {}", ink.mark(Outcome::of(label)).0));
+            .map(|label| format!("   label {}", human(label, ink.glyphs())));
         return rich([
             (phase.as_str(), Role::Live),
             (label.as_deref().unwrap_or_default(), Role::Label),
@@ -98,16 +100,55 @@ fn label(ink: &Ink<'_>, shown: &Shown<'_>, outcome: Outcome) -> (String, &'stati
     let Some(label) = shown.row.label else {
         return (String::new(), "", Role::Text);
     };
-    let text = format!("   label {} ", ink.mark(Outcome::of(label)).0);
-    match outcome.passed() {
-        Some(passed) if passed == label => (text, "agrees", Role::Towards),
-        Some(_) => (text, "disagrees", Role::Away),
+    let text = format!("   label {} ", human(label, ink.glyphs()));
+    match towards(Some(label), outcome).filter(|_| outcome.is_verdict()) {
+        Some(true) => (text, "agrees", Role::Towards),
+        Some(false) => (text, "disagrees", Role::Away),
+        None if label == Human::Unsure => (text, "unsure", Role::Muted),
         None => (text, "", Role::Text),
     }
 }
 
+/// Who said so, when and why, as far as that is known.
+fn signed<'a>(ink: &Ink<'a>) -> Option<Block<'a>> {
+    let desk = ink.model.desk();
+    let label = desk.cells.label_of(desk.trace.row?)?;
+    let by = label.by.as_ref().map(|by| format!("by {by}"));
+    let at = label.at.as_ref().map(|at| moment(&at.0));
+    let signed: Vec<String> = by.into_iter().chain(at).collect();
+    let note = label.note.as_deref().unwrap_or_default();
+    if signed.is_empty() && note.is_empty() {
+        return None;
+    }
+    let signed = format!("labelled {}", signed.join(", "));
+    let between = if note.is_empty() { "" } else { ": " };
+    Some(rich([
+        (signed.trim_end(), Role::Muted),
+        (between, Role::Muted),
+        (note, Role::Label),
+    ]))
+}
+
+/// A selected eval: how its verdicts stand against labels, and what it asks.
+fn of_eval<'a>(ink: &mut Ink<'a>) -> Option<Vec<Block<'a>>> {
+    let cells = &ink.model.desk().cells;
+    let Some(Entry::Group(eval)) = cells.list.selected else {
+        return None;
+    };
+    let info = cells.evals.get(eval as usize)?;
+    if info.kind.is_empty() {
+        return None;
+    }
+    let mut out = vec![
+        heading(format!("{} against your labels", info.id)),
+        Block::new(cells.tally(eval).line(), Role::Text),
+    ];
+    out.extend(asked(ink, eval));
+    Some(out)
+}
+
 fn label_alone<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Block<'a>> {
-    let (mark, _) = ink.mark(Outcome::of(shown.row.label?));
+    let mark = human(shown.row.label?, ink.glyphs());
     Some(rich([
         (format!("label {mark}").as_str(), Role::Label),
         (", what a person said", Role::Muted),
@@ -404,8 +445,24 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
+    if info.judged {
+        return Vec::new();
+    }
+    define(ink, shown.row.eval, &|digest| same_eval(shown, digest))
+}
+
+/// An eval as its rubric states it now, whoever decides it.
+pub(super) fn asked<'a>(ink: &mut Ink<'a>, eval: u32) -> Vec<Block<'a>> {
+    define(ink, eval, &|_| true)
+}
+
+fn define<'a>(ink: &mut Ink<'a>, eval: u32, same: &dyn Fn(&Digest) -> bool) -> Vec<Block<'a>> {
+    let desk = ink.model.desk();
     // A row of a bare file is no eval.
-    if info.judged || info.kind.is_empty() {
+    let Some(info) = desk.cells.evals.get(eval as usize) else {
+        return Vec::new();
+    };
+    if info.kind.is_empty() {
         return Vec::new();
     }
     let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];
@@ -419,7 +476,7 @@ fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     });
     match eval {
         Some((eval, text)) => {
-            if !same_eval(shown, &eval.digest) {
+            if !same(&eval.digest) {
                 let note = "this is the eval as it is now; the verdict above is of an earlier one";
                 out.push(Block::new(note, Role::Stale));
             }

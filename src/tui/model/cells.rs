@@ -3,7 +3,8 @@
 //! Owns rows and their selection. Fed by the same facts from three sources: the outline of what a run would decide, the
 //! board of past runs, and live or replayed runs. Refuses to hold traces: a row says where its trace stands.
 //!
-//! - [`known`]: evals, judges, transcripts and labels, as the newest header has them; what is stale.
+//! - [`known`]: evals, judges and transcripts, as the newest header has them; what is stale.
+//! - [`labels`]: what people said, what a blind screen hides.
 //! - [`lay`]: the board's results under rows no run of this session touched.
 //! - [`live`]: cells that begin, end, or are left by a cancelled run; flips. Of two runs with the same cell the newer wins.
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only groups in which something moved are sorted anew.
@@ -11,6 +12,7 @@
 
 mod aside;
 mod known;
+mod labels;
 mod lay;
 mod live;
 mod order;
@@ -31,6 +33,8 @@ use crate::model::{
 use crate::record::Board;
 use crate::tui::widget::list::List;
 pub(crate) use known::Origin;
+pub(crate) use labels::Human;
+pub(crate) use live::towards;
 pub(crate) use order::{Counts, Group, Mark};
 use query::Query;
 
@@ -177,8 +181,10 @@ pub(crate) struct Row {
     pub(crate) stale: Option<Stale>,
     /// What it was before, where the newest verdict is another.
     pub(crate) flipped: Option<Side>,
-    /// The human's verdict.
-    pub(crate) label: Option<bool>,
+    /// What a person said.
+    pub(crate) label: Option<Human>,
+    /// Its verdict is hidden until a person said theirs.
+    pub(crate) veiled: bool,
     /// What only this module looks at.
     pub(crate) keep: Keep,
 }
@@ -216,8 +222,34 @@ pub(crate) enum Sort {
     /// Flips, failures and errors first, within an eval.
     #[default]
     ProblemsFirst,
+    /// Where verdict and label differ first.
+    Disagreements,
+    /// What has no label first.
+    Unlabelled,
     /// As the files list them.
     FileOrder,
+}
+
+impl Sort {
+    /// The one after it: they go round.
+    pub(crate) const fn next(self) -> Self {
+        match self {
+            Self::ProblemsFirst => Self::Disagreements,
+            Self::Disagreements => Self::Unlabelled,
+            Self::Unlabelled => Self::FileOrder,
+            Self::FileOrder => Self::ProblemsFirst,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::ProblemsFirst => "flips, failures and errors first",
+            Self::Disagreements => "disagreements first",
+            Self::Unlabelled => "unlabelled first",
+            Self::FileOrder => "in file order",
+        }
+    }
 }
 
 /// A line of the pane.
@@ -257,8 +289,11 @@ pub(crate) struct Cells {
     pub(crate) groups: Vec<Group>,
     /// The judges of the newest header: those that `R` would ask.
     pub(crate) seated: Vec<u32>,
+    /// Whether verdicts are hidden until they are labelled.
+    pub(crate) blind: bool,
     index: HashMap<(u32, u32, Option<u32>), RowId>,
     names: known::Known,
+    told: labels::Told,
     board: Option<lay::Laid>,
     query: Query,
     order: order::Order,
@@ -360,11 +395,9 @@ impl Row {
 
     /// Whether one should look at it: it failed, flipped or is in error.
     pub(crate) fn is_problem(&self) -> bool {
-        self.flipped.is_some()
-            || self
-                .decision
-                .as_ref()
-                .is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
+        let decided = self.seen();
+        !self.veiled && self.flipped.is_some()
+            || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
 
     /// Why it was decided so: what the first cell says that voted so.

@@ -6,6 +6,7 @@ pub(crate) mod desk;
 pub(crate) mod document;
 pub(crate) mod examples;
 pub(crate) mod follow;
+pub(crate) mod labels;
 pub(crate) mod marks;
 pub(crate) mod notices;
 pub(crate) mod overlay;
@@ -22,6 +23,7 @@ mod told;
 pub(crate) mod tour;
 pub(crate) mod trace;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,12 +39,13 @@ use crate::workspace::Workspace;
 use bare::Bare;
 use desk::Desk;
 use examples::Examples;
+use labels::Labelling;
 use notices::Notices;
 use overlay::Overlay;
 use pane::{Divider, Layout, Pane, Splits, Wish};
 use replay::{Opening, Replay};
 use runs::{Runs, Ticket};
-use saves::Saves;
+use saves::{Report, Saves};
 use texts::Texts;
 use tour::Tour;
 
@@ -78,6 +81,8 @@ pub(crate) struct Model {
     /// The transcripts of a bare file.
     pub(crate) bare: Bare,
     pub(crate) saves: Saves,
+    /// What people say, while it is being changed here.
+    pub(crate) labels: Labelling,
     /// What became of the evals' own examples.
     pub(crate) examples: Examples,
     pub(crate) texts: Texts,
@@ -156,6 +161,7 @@ impl Model {
             opening: Opening::default(),
             bare: Bare::default(),
             saves: Saves::default(),
+            labels: Labelling::default(),
             examples: Examples::default(),
             texts: Texts::default(),
             overlays: Vec::new(),
@@ -203,6 +209,12 @@ impl Model {
             Place::Workspace(workspace) => Some(workspace),
             _ => None,
         }
+    }
+
+    /// The newest report, as far as it may be seen.
+    pub(crate) fn report(&self) -> Option<Cow<'_, Report>> {
+        let report = self.saves.report.as_ref()?;
+        Some(report.seen(&self.live.cells))
     }
 
     /// A ticket nobody has.

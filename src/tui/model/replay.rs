@@ -254,7 +254,7 @@ fn place(places: &mut Vec<Option<SlotAt>>, first: CellIx, slots: Vec<Option<Slot
 }
 
 /// `2026-11-20 17:02` of an RFC 3339 moment.
-fn moment(written: &str) -> String {
+pub(crate) fn moment(written: &str) -> String {
     let short: String = written.chars().take(16).collect();
     visible(&short.replacen('T', " ", 1), false).into_owned()
 }

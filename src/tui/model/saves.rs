@@ -1,10 +1,11 @@
 //! What saving a file does: the last good state, what is broken, what flipped, what waits.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::cells::Flip;
+use super::cells::{Cells, Flip};
 use super::runs::Ticket;
 use crate::diag::Diagnostic;
 use crate::model::{Millis, Outcome, counted};
@@ -65,12 +66,26 @@ pub(crate) struct Report {
     pub(crate) paused: bool,
     /// Evals went away with it, perhaps only until the rest of the file is written.
     pub(crate) lost: bool,
+    /// Some flips are left out, because a blind screen hides them.
+    pub(crate) hidden: bool,
 }
 
 impl Report {
     /// Whether a save is among those it tells of.
     pub(crate) fn tells_of(&self, save: u64) -> bool {
         (self.first..=self.number).contains(&save)
+    }
+
+    /// Without what a blind screen hides.
+    pub(crate) fn seen(&self, cells: &Cells) -> Cow<'_, Self> {
+        let veiled = |flip: &Flip| cells.row(flip.row).is_some_and(|row| row.veiled);
+        if !self.flips.iter().any(veiled) {
+            return Cow::Borrowed(self);
+        }
+        let mut seen = self.clone();
+        seen.flips.retain(|flip| !veiled(flip));
+        seen.hidden = true;
+        Cow::Owned(seen)
     }
 
     /// Adds a flip; what flips twice is told as one, and not at all where it came back to what it was.
@@ -202,6 +217,14 @@ fn file_name(path: &std::path::Path) -> String {
 
 /// The same without the file, for little room: what moved.
 pub(crate) fn moved(report: &Report, glyphs: &Glyphs) -> String {
+    match (report.hidden, report.flips.is_empty()) {
+        (true, true) => "what moved is hidden until you label it".to_owned(),
+        (true, false) => format!("{}; more is hidden", verdicts(report, glyphs)),
+        (false, _) => verdicts(report, glyphs),
+    }
+}
+
+fn verdicts(report: &Report, glyphs: &Glyphs) -> String {
     let judging = !report.running.is_empty();
     match report.flips.as_slice() {
         [] if report.paused => "auto is off, nothing judged again (A turns it on)".to_owned(),

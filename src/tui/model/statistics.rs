@@ -1,4 +1,4 @@
-//! A run's statistics as a text: how far it is, what it cost, what stopped it, per judge and per tool.
+//! A run's statistics as a text: how far it is, what it cost, what stopped it, per judge and per tool; and what labels say.
 
 use super::Model;
 use super::runs::Run;
@@ -25,8 +25,36 @@ pub(crate) fn stopped(model: &Model) -> Option<String> {
     Some(format!("{stop}, {pending} pending"))
 }
 
+/// How verdicts stand against labels, eval by eval.
+fn labels(model: &Model) -> Vec<Block<'static>> {
+    let cells = &model.desk().cells;
+    let mut blocks = Vec::new();
+    for eval in cells.eval_order() {
+        let (Some(info), tally) = (cells.evals.get(*eval as usize), cells.tally(*eval)) else {
+            continue;
+        };
+        if tally.labelled > 0 {
+            blocks.push(Block::new(
+                format!("labels of {}/{}", info.rubric, info.id),
+                Role::Label,
+            ));
+            blocks.push(Block {
+                indent: 2,
+                ..Block::new(tally.line(), Role::Text)
+            });
+        }
+    }
+    blocks
+}
+
 /// The text.
 pub(crate) fn statistics(model: &Model) -> Vec<Block<'static>> {
+    let mut blocks = of_run(model);
+    blocks.extend(labels(model));
+    blocks
+}
+
+fn of_run(model: &Model) -> Vec<Block<'static>> {
     let Some(run) = run(model) else {
         let text =
             "no run in this session yet: r or R makes one; of older ones `dicta show RUN` tells";

@@ -6,6 +6,7 @@
 mod clipboard;
 mod examples;
 mod files;
+mod labels;
 mod newest;
 mod runs;
 
@@ -143,6 +144,8 @@ pub(crate) struct Runtime {
     looks: Newest,
     runs: TaskTracker,
     made: Arc<Mutex<Vec<Made>>>,
+    /// Who writes labels, once there was one to write.
+    scribe: Option<labels::Scribe>,
     /// Which folder is watched.
     watcher: Option<(PathBuf, Watcher)>,
 }
@@ -170,6 +173,7 @@ impl Runtime {
             looks: Newest::new(LOOKS),
             runs: TaskTracker::new(),
             made: Arc::default(),
+            scribe: None,
             watcher: None,
         };
         let inbox = Inbox {
@@ -382,6 +386,7 @@ impl Runtime {
                 workspace,
                 dir,
             } => self.read_replay(run, workspace, dir),
+            Effect::WriteLabel(order) => self.write_label(order),
             Effect::FindJudges { row, order } => self.find_judges(row, order),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
@@ -419,6 +424,8 @@ impl Runtime {
         self.outline.cancel();
         self.exam.cancel();
         self.watcher = None;
+        // What it has been told it still writes.
+        self.scribe = None;
         for live in self.live.values() {
             live.cancel();
         }

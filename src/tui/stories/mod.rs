@@ -7,6 +7,7 @@ mod calls;
 mod hostile;
 mod hurts;
 mod keys;
+mod labels;
 mod look;
 mod looks;
 mod pages;

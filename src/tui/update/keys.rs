@@ -3,7 +3,7 @@
 //! The line being typed takes a key first, then the topmost overlay, then the command table. A key that does nothing now
 //! says why.
 
-use super::{copy, files, focus, frozen, overlay, panes, replay, runs, saves, typing};
+use super::{copy, files, focus, frozen, labels, overlay, panes, replay, runs, saves, typing};
 use crate::tui::command::{self, Command};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::{self, Chord, Meaning};
@@ -103,6 +103,13 @@ fn obey(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::NextMatch => panes::seek(model, model.ui.focus, true),
         Command::PreviousMatch => panes::seek(model, model.ui.focus, false),
         Command::Sort => panes::sort(model),
+        Command::LabelPass => labels::say(model, Some(true)),
+        Command::LabelFail => labels::say(model, Some(false)),
+        Command::LabelUnsure => labels::say(model, None),
+        Command::LabelRemove => labels::remove(model),
+        Command::LabelBack => labels::take_back(model),
+        Command::NextUnlabelled => labels::next(model),
+        Command::Blind => labels::blind(model),
         Command::Run => runs::run_focused(model),
         Command::RunAll => runs::run_all(model),
         Command::Edit => edit(model),
@@ -147,6 +154,11 @@ fn quit(model: &mut Model) -> Vec<Effect> {
     if model.live.runs.live().next().is_some() {
         model.overlays.push(Overlay::QuitWhileRunning);
         return Vec::new();
+    }
+    if model.labels.writes() && !model.labels.leaving {
+        // A moment's work; pressed again it ends at once.
+        model.labels.leaving = true;
+        return told(model, "a label is being written, then dicta ends");
     }
     end(model, 0)
 }

@@ -8,6 +8,7 @@ mod files;
 mod focus;
 mod frozen;
 mod keys;
+mod labels;
 mod mouse;
 mod overlay;
 mod panes;
@@ -105,6 +106,7 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::JudgesFound { row, judges } => overlay::judges_found(model, row, judges),
         Msg::TranscriptsListed { file, listed } => files::listed(model, &file, listed),
         Msg::WorkspaceMade(made) => files::made(model, made),
+        Msg::LabelWritten { number, written } => labels::written(model, number, written),
         Msg::EditorClosed(how) => saves::editor_closed(model, how),
         Msg::Copied(how) => {
             match how {

@@ -7,7 +7,7 @@ use crate::tui::command::flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
-use crate::tui::model::cells::{Entry, Sort};
+use crate::tui::model::cells::Entry;
 use crate::tui::model::pane::Pane;
 use crate::tui::widget::flow::{Found, Scroll, Source};
 
@@ -215,8 +215,10 @@ pub(super) fn go_to_flip(model: &mut Model, at: usize) -> Vec<Effect> {
             "this is a replay: q goes back to where verdicts moved",
         );
     }
-    let report = model.saves.report.as_ref();
-    let Some(row) = report.and_then(|r| r.flips.get(at)).map(|flip| flip.row) else {
+    let row = model
+        .report()
+        .and_then(|report| Some(report.flips.get(at)?.row));
+    let Some(row) = row else {
         return Vec::new();
     };
     model.saves.selected = at;
@@ -239,16 +241,13 @@ pub(super) fn problem(model: &mut Model, forward: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Failures first, or as in the files.
+/// The next of the sorts.
 pub(super) fn sort(model: &mut Model) -> Vec<Effect> {
     let cells = &mut model.desk_mut().cells;
-    let (sort, said) = match cells.sort {
-        Sort::ProblemsFirst => (Sort::FileOrder, "in the order of the files"),
-        Sort::FileOrder => (Sort::ProblemsFirst, "flips, failures and errors first"),
-    };
+    let sort = cells.sort.next();
     cells.set_sort(sort);
     in_view(model);
-    told(model, said)
+    told(model, sort.words())
 }
 
 /// Goes to the next match of a pane's search.

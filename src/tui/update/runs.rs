@@ -159,6 +159,7 @@ fn show_aside(desk: &mut Desk, ticket: Ticket) {
 pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) -> Vec<Effect> {
     let theme = Arc::clone(&model.ui.theme);
     let desk = &mut model.live;
+    let blind = desk.cells.blind;
     let Some(run) = desk.runs.map.get_mut(&ticket) else {
         return Vec::new();
     };
@@ -167,7 +168,11 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
         desk.cells.left(id, &run.places);
     }
     desk.cells.settle_at(model.now);
-    let (said, notes, of_save) = (summary(run, theme.glyphs()), notes(run), run.save.is_some());
+    let (said, notes, of_save) = (
+        summary(run, theme.glyphs(), blind),
+        notes(run),
+        run.save.is_some(),
+    );
     let id = run.id.clone();
     let focused: Vec<RunId> = looked_at(&desk.cells);
     desk.runs.trim(|run| focused.contains(run));
@@ -187,11 +192,11 @@ pub(super) fn ended(model: &mut Model, ticket: Ticket, problem: Option<String>) 
         None if of_save => {
             let hidden =
                 model.ui.size.width < FOOTER && model.layout().area(Pane::Changes).is_none();
-            if let Some(report) = &model.saves.report
+            if let Some(report) = &model.report()
                 && hidden
                 && report.running.is_empty()
             {
-                let said = brief(report, model.ui.theme.glyphs());
+                let said = brief(report, theme.glyphs());
                 model.notices.tell(model.now, Level::Info, said);
             }
         }
@@ -311,7 +316,7 @@ fn looked_at(cells: &Cells) -> Vec<RunId> {
 }
 
 /// `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
-fn summary(run: &Run, glyphs: &Glyphs) -> String {
+fn summary(run: &Run, glyphs: &Glyphs, blind: bool) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
     let Some(totals) = &run.state.totals else {
         return format!(
@@ -342,7 +347,9 @@ fn summary(run: &Run, glyphs: &Glyphs) -> String {
         }
     }
     let mut said = vec![
-        if marks.is_empty() {
+        if blind {
+            "verdicts hidden".to_owned()
+        } else if marks.is_empty() {
             "nothing decided".to_owned()
         } else {
             marks.join(" ")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::rest::costly;
 use super::touched::{self, How, Touched};
-use super::{examples, frozen};
+use super::{examples, frozen, labels};
 use crate::compare::unified;
 use crate::diag::Diagnostic;
 use crate::event::{Parent, ParentCause};
@@ -38,6 +38,16 @@ pub(super) fn reloaded(
     workspace: Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<Effect> {
+    let others = labels::reloaded(model, &workspace, changed);
+    if others.is_empty() && !changed.is_empty() && model.workspace().is_some() {
+        // What was written here is no news.
+        if !model.saves.problems.is_empty() {
+            mended(model, true);
+        }
+        model.place = Place::Workspace(workspace);
+        return Vec::new();
+    }
+    let changed = others.as_slice();
     mended(model, changed.is_empty());
     let Some(old) = model.workspace().map(Arc::clone) else {
         // It did not load when it was opened.
@@ -73,7 +83,7 @@ pub(super) fn reloaded(
     }
     if touched.is_empty() {
         if model.replay.is_none() {
-            let said = model.saves.report.as_ref().map(summary);
+            let said = model.report().map(|report| summary(&report));
             model
                 .notices
                 .tell(model.now, Level::Info, said.unwrap_or_default());

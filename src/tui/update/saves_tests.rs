@@ -219,6 +219,7 @@ fn with_row(model: &mut Model, state: SlotState) {
         stale: None,
         flipped: None,
         label: None,
+        veiled: false,
         keep: Keep::default(),
     });
 }

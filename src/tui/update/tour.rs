@@ -24,7 +24,7 @@ pub(super) fn tick(model: &mut Model) {
         }
     } else if !tour.done[TourStep::LookAtFailure as usize] {
         let failed = row.and_then(|row| live.cells.row(row)).is_some_and(|row| {
-            let decided = row.decision.as_ref().map(|decision| decision.outcome);
+            let decided = row.seen().map(|decision| decision.outcome);
             decided == Some(Outcome::Fail) && row.stale != Some(Stale::Eval)
         });
         let went = row != tour.from || model.ui.focus == Pane::Verdict;

@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 
 use crate::model::{Millis, Outcome};
 use crate::theme::{Glyphs, Role};
+use crate::tui::content::human;
 use crate::tui::model::cells::{self, Cells, Entry, Mark, RowId, SlotState, Sort};
 use crate::tui::model::desk::Desk;
 use crate::tui::model::pane::Pane;
@@ -116,8 +117,8 @@ fn corner(cells: &Cells, unlisted: u64) -> Row<'static> {
     if unlisted > 0 {
         let _infallible = write!(said, ", {unlisted} more below");
     }
-    if cells.sort == Sort::FileOrder {
-        said.push_str(" in file order");
+    if cells.sort != Sort::ProblemsFirst {
+        let _infallible = write!(said, " {}", cells.sort.words());
     }
     Row::of(said, Role::Muted)
 }
@@ -221,6 +222,10 @@ impl View<'_> {
                 7,
             ),
             (counts.skipped, glyphs.skipped, Role::Skipped, 8),
+            (counts.hidden, "?", Role::Muted, 4),
+            // How often a person says the same.
+            (counts.agree, "=", Role::Label, 10),
+            (counts.disagree, unequal(glyphs), Role::Away, 9),
         ];
         tallies.retain(|(n, ..)| *n > 0);
         let text =
@@ -229,6 +234,10 @@ impl View<'_> {
             tallies.iter().map(|one| text(one).0.chars().count()).sum()
         };
         let name = Row::of(eval.id.as_str(), Role::Title).width();
+        if wide(&tallies) + name + 5 > self.width {
+            // The eval says how often a person agrees, and the rows where not: names come first.
+            tallies.retain(|(.., rank)| *rank < 9);
+        }
         let room = self
             .width
             .saturating_sub((name + 3).min(self.width * 6 / 10));
@@ -270,8 +279,10 @@ impl View<'_> {
             Mark::Never => (glyphs.never, Role::Muted),
             Mark::Live => (self.turning(), Role::Live),
             Mark::Decided(outcome) => look(outcome, glyphs),
+            Mark::Hidden => ("?", Role::Muted),
         };
-        let (before, before_role) = match (row.flipped.is_some(), row.stale.is_some()) {
+        let flipped = row.flipped.is_some() && !row.veiled;
+        let (before, before_role) = match (flipped, row.stale.is_some()) {
             (_, true) => (glyphs.stale, Role::Stale),
             (true, false) => (glyphs.flipped, Role::Flipped),
             (false, false) => (" ", Role::Text),
@@ -315,6 +326,9 @@ impl View<'_> {
         if let Some(phase) = self.phase(row) {
             out = out.with(format!(" {phase}"), Role::Live);
         }
+        if row.veiled {
+            return out.with(" ", Role::Text);
+        }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
             out = out.with(format!(" {score:.2}"), Role::Muted);
@@ -338,12 +352,10 @@ impl View<'_> {
             }
         }
         if let Some(label) = row.label {
-            let (mark, _) = look(Outcome::of(label), self.glyphs);
-            let said = row.decision.as_ref().and_then(|d| d.outcome.passed());
-            let (sign, role) = match said.map(|said| said == label) {
+            let mark = human(label, self.glyphs);
+            let (sign, role) = match row.agrees() {
                 Some(true) => ("=", Role::Label),
-                Some(false) if self.glyphs.ascii => ("!=", Role::Away),
-                Some(false) => ("≠", Role::Away),
+                Some(false) => (unequal(self.glyphs), Role::Away),
                 None => ("", Role::Label),
             };
             out = match (words, sign) {
@@ -375,6 +387,11 @@ impl View<'_> {
         });
         Some(found.unwrap_or_else(|| "queued".to_owned()))
     }
+}
+
+/// Not as the label.
+const fn unequal(glyphs: &Glyphs) -> &'static str {
+    if glyphs.ascii { "!=" } else { "≠" }
 }
 
 /// The mark and role of an outcome.

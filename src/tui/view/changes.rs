@@ -36,7 +36,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             used += 1;
         }
     }
-    let Some(report) = &model.saves.report else {
+    let Some(report) = &model.report() else {
         let below = below(inside, used);
         flow::draw(canvas, below, &nothing_yet(model), &flow::Scroll::top());
         return;

@@ -106,11 +106,9 @@ fn typed(canvas: &mut Canvas<'_>, area: Rect, typing: &Typing) {
 /// What the last save did, at the right; the room that is left.
 fn summary(canvas: &mut Canvas<'_>, area: Rect, model: &Model) -> Rect {
     let report = model
-        .saves
-        .report
-        .as_ref()
+        .report()
         .filter(|report| report.number > 0 && model.replay.is_none());
-    let Some(report) = report.filter(|_| area.width >= 60) else {
+    let Some(report) = &report.filter(|_| area.width >= 60) else {
         return area;
     };
     let glyphs = canvas.glyphs();

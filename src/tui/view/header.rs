@@ -99,6 +99,9 @@ fn place(layout: &Layout, model: &Model) -> Vec<Bit> {
             if workspace.demo {
                 bits.push(bit(0, " DEMO ", Role::Badge));
             }
+            if model.live.cells.blind {
+                bits.push(bit(0, " BLIND ", Role::Badge));
+            }
             bits.push(bit(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
                 bits.push(bit(7, format!("· judge {judge}"), Role::Muted));
@@ -181,9 +184,12 @@ fn counts(total: &Counts, glyphs: &Glyphs) -> Vec<(u8, Bit)> {
         bits.push((2, bit(rank, format!("{mark} {n}"), role)));
     };
     let decided = total.rows > total.never + total.live;
-    if decided {
+    if decided && (total.hidden == 0 || total.pass + total.fail > 0) {
         tell(1, glyphs.pass, total.pass, Role::Pass);
         tell(1, glyphs.fail, total.fail, Role::Fail);
+    }
+    if total.hidden > 0 {
+        tell(1, "?", total.hidden, Role::Muted);
     }
     if total.error > 0 {
         tell(2, glyphs.error, total.error, Role::Error);

@@ -179,6 +179,7 @@ fn explained(
         mark("=", Role::Label, "as your label"),
         mark(unequal, Role::Away, "not as your label"),
         mark("( )", Role::Label, "your label, no verdict"),
+        mark("?", Role::Muted, "unsure, or hidden (blind)"),
     ];
     let mut legend = Row::of("marks", Role::Title);
     let mut rows = Vec::new();

@@ -8,7 +8,7 @@ use crate::event::{CallState, TurnState};
 use crate::model::{Outcome, SUBMIT};
 use crate::report::size;
 use crate::theme::{Glyphs, Role};
-use crate::tui::content;
+use crate::tui::content::{self, veiled};
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Slot, SlotState};
 use crate::tui::model::pane::Pane;
@@ -64,7 +64,8 @@ fn position(drawn: Drawn, glyphs: &Glyphs) -> Row<'static> {
 
 /// `turn 2 of 5 · gemini`: what of the trace a pane shows.
 fn subtitle(pane: Pane, model: &Model) -> String {
-    let Some(shown) = shown(model) else {
+    let shown = shown(model).filter(|_| !veiled::hides(model));
+    let Some(shown) = shown else {
         return String::new();
     };
     let trace = &model.desk().trace;
@@ -141,7 +142,11 @@ pub(super) fn strip(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     let Some(shown) = shown(model) else {
         return;
     };
-    let stops = stops(&shown, model, canvas.glyphs());
+    let stops = if veiled::hides(model) {
+        vec![Stop::note(veiled::HIDDEN, Role::Muted)]
+    } else {
+        stops(&shown, model, canvas.glyphs())
+    };
     let link = if canvas.glyphs().ascii {
         " - "
     } else {

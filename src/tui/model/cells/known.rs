@@ -1,4 +1,4 @@
-//! What the rows are about: evals, judges and transcripts as the newest header has them, labels; and so what is stale.
+//! What the rows are about: evals, judges and transcripts as the newest header has them; and so what is stale.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::live::decided;
 use super::order::Group;
 use super::{Cells, Decides, EvalInfo, Names, Row, RowId, Side, Slot, SlotAt, SlotState, Stale};
 use crate::event::{CellKey, RunHeader};
-use crate::model::{Bounds, CellIx, Digest, Label, Panel, TranscriptRef};
+use crate::model::{Bounds, CellIx, Digest, Panel, TranscriptRef};
 
 /// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +35,6 @@ pub(super) struct Known {
     eval_marks: Vec<u64>,
     judge_marks: Vec<u64>,
     transcript_marks: Vec<u64>,
-    labels: HashMap<String, Vec<Label>>,
     /// Rises with every outline.
     epoch: u32,
     /// The next row's seat in the order of the files.
@@ -251,8 +250,8 @@ impl Cells {
         };
         row.keep.seat = self.names.seat;
         row.keep.epoch = self.names.epoch;
-        row.keep.class = super::order::LAST;
-        row.label = self.label_of(&row);
+        (row.label, row.veiled) = self.said_of(&row);
+        row.keep.class = row.class(self.sort);
         self.names.seat += 1;
         self.rows.push(row);
         self.joined(id);
@@ -371,36 +370,6 @@ impl Cells {
             }
         }
         None
-    }
-
-    pub(super) fn set_labels(&mut self, labels: &[Label]) {
-        self.names.labels.clear();
-        for label in labels {
-            self.names
-                .labels
-                .entry(label.transcript.clone())
-                .or_default()
-                .push(label.clone());
-        }
-        for row in 0..self.rows.len() {
-            self.rows[row].label = self.label_of(&self.rows[row]);
-        }
-    }
-
-    /// The human's verdict on the whole transcript; a decision about one message has none.
-    fn label_of(&self, row: &Row) -> Option<bool> {
-        if row.message.is_some() || self.names.labels.is_empty() {
-            return None;
-        }
-        let transcript = &self.transcripts.get(row.transcript as usize)?.id;
-        let eval = self.evals.get(row.eval as usize)?;
-        let of = self.names.labels.get(transcript)?.iter();
-        let of = of.filter(|label| {
-            label.eval == eval.id && label.rubric.as_ref().is_none_or(|r| *r == eval.rubric)
-        });
-        // One that names the rubric says more than one that does not.
-        of.max_by_key(|label| label.rubric.is_some())
-            .map(|label| label.passed)
     }
 }
 

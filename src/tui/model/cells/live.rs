@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::aside::is_aside;
 use super::known::origin;
-use super::{Cells, Decides, Flip, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
+use super::{Cells, Decides, Flip, Human, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
 use crate::model::{
-    Cast, CellIx, CellResult, Decision, Doubt, RunId, Said, TranscriptRef, Undecided, probability,
+    Cast, CellIx, CellResult, Decision, Doubt, Outcome, RunId, Said, TranscriptRef, Undecided,
+    probability,
 };
 
 impl Cells {
@@ -270,6 +271,12 @@ pub(super) fn side(row: &Row) -> Option<Side> {
     })
 }
 
+/// Whether a verdict is what a person said; `None` where nobody said pass or fail.
+pub(crate) fn towards(label: Option<Human>, outcome: Outcome) -> Option<bool> {
+    let said = label?.passed()?;
+    Some(Some(said) == outcome.passed())
+}
+
 /// Takes a decision as the newest verdict, if it is one; the flip, if it is another than before.
 fn flip(id: RowId, row: &mut Row, by_human: bool) -> Option<Flip> {
     // What a person changed is no baseline.
@@ -280,7 +287,7 @@ fn flip(id: RowId, row: &mut Row, by_human: bool) -> Option<Flip> {
     Some(Flip {
         row: id,
         before,
-        towards: row.label.map(|label| Some(label) == after.outcome.passed()),
+        towards: towards(row.label, after.outcome),
         after,
     })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Cells, Entry, Row, RowId, Sort};
+use super::{Cells, Entry, Human, Row, RowId, Sort};
 use crate::model::{Millis, Outcome, RunId};
 
 /// The class of rows that need no look.
@@ -21,6 +21,8 @@ pub(crate) enum Mark {
     Never,
     Live,
     Decided(Outcome),
+    /// Decided, and hidden until a person said their own.
+    Hidden,
 }
 
 /// How many rows stand where.
@@ -36,6 +38,11 @@ pub(crate) struct Counts {
     pub(crate) skipped: usize,
     pub(crate) flipped: usize,
     pub(crate) stale: usize,
+    /// Verdicts that wait for a label to be shown.
+    pub(crate) hidden: usize,
+    /// Labelled, and the verdict is the same; or another.
+    pub(crate) agree: usize,
+    pub(crate) disagree: usize,
 }
 
 /// The rows of one eval.
@@ -89,12 +96,15 @@ struct Stand {
     stale: bool,
     gone: bool,
     class: u8,
+    label: Option<Human>,
+    agrees: Option<bool>,
 }
 
 impl Row {
     /// Where it stands.
     pub(crate) fn mark(&self) -> Mark {
         match &self.decision {
+            Some(_) if self.veiled => Mark::Hidden,
             Some(decision) => Mark::Decided(decision.outcome),
             None if self.is_live() => Mark::Live,
             None => Mark::Never,
@@ -104,17 +114,32 @@ impl Row {
     fn stand(&self) -> Stand {
         Stand {
             mark: self.mark(),
-            flipped: self.flipped.is_some(),
+            flipped: self.flipped.is_some() && !self.veiled,
             stale: self.stale.is_some(),
             gone: self.keep.gone,
             class: self.keep.class,
+            label: self.label,
+            agrees: self.agrees(),
         }
     }
 
-    fn class(&self) -> u8 {
-        match (&self.decision, self.flipped.is_some()) {
+    /// How soon it comes.
+    pub(super) fn class(&self, sort: Sort) -> u8 {
+        match (sort, self.label) {
+            (Sort::FileOrder, _) => return LAST,
+            (Sort::Unlabelled, None) if self.message.is_none() => return 0,
+            (Sort::Unlabelled, Some(Human::Unsure)) => return 1,
+            (Sort::Unlabelled, _) => return LAST,
+            (Sort::ProblemsFirst | Sort::Disagreements, _) => {}
+        }
+        let flipped = self.flipped.is_some() && !self.veiled;
+        match (self.seen(), flipped) {
             // While it is judged anew it stays where it is.
             (None, _) if self.is_live() => self.keep.class,
+            _ if sort == Sort::Disagreements => match self.agrees() {
+                Some(false) => 0,
+                _ => LAST,
+            },
             (_, true) => 0,
             (Some(d), false) if d.outcome == Outcome::Fail => 1,
             (Some(d), false) if d.outcome.is_error() => 2,
@@ -138,12 +163,18 @@ impl Counts {
             Mark::Decided(Outcome::NotApplicable) => &mut self.not_applicable,
             Mark::Decided(Outcome::Skipped) => &mut self.skipped,
             Mark::Decided(_) => &mut self.error,
+            Mark::Hidden => &mut self.hidden,
         });
         if stand.flipped {
             count(&mut self.flipped);
         }
         if stand.stale {
             count(&mut self.stale);
+        }
+        match stand.agrees {
+            Some(true) => count(&mut self.agree),
+            Some(false) => count(&mut self.disagree),
+            None => {}
         }
     }
 
@@ -156,10 +187,23 @@ impl Counts {
 impl Cells {
     /// Changes a row, and all that is counted over rows.
     pub(super) fn change<T>(&mut self, id: RowId, change: impl FnOnce(&mut Row) -> T) -> Option<T> {
+        let sort = self.sort;
+        self.change_in_place(id, |row| {
+            let out = change(row);
+            row.keep.class = row.class(sort);
+            out
+        })
+    }
+
+    /// The same of what does not make it come sooner or later.
+    pub(super) fn change_in_place<T>(
+        &mut self,
+        id: RowId,
+        change: impl FnOnce(&mut Row) -> T,
+    ) -> Option<T> {
         let row = self.rows.get_mut(id.0 as usize)?;
         let before = row.stand();
         let out = change(row);
-        row.keep.class = row.class();
         let after = row.stand();
         let eval = row.eval as usize;
         if before != after
@@ -238,6 +282,7 @@ impl Cells {
             group.worth |= before.worth;
         }
         self.sort = was.sort;
+        self.sort_anew();
         self.list = was.list.clone();
         self.order.touched = was.order.touched;
         self.order.watches = was.order.watches;
@@ -251,6 +296,15 @@ impl Cells {
     pub(crate) fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
         self.order.touched = true;
+        self.sort_anew();
+    }
+
+    /// Looks at each row anew, also at what was let stand where it was.
+    pub(super) fn sort_anew(&mut self) {
+        let sort = self.sort;
+        for row in &mut self.rows {
+            row.keep.class = row.class(sort);
+        }
         self.reorder();
         self.settle();
     }
@@ -328,11 +382,7 @@ impl Cells {
         let rows = &self.rows;
         let key = |id: &RowId| {
             let keep = &rows[id.0 as usize].keep;
-            let class = match self.sort {
-                Sort::ProblemsFirst => keep.class,
-                Sort::FileOrder => 0,
-            };
-            (class, keep.seat, *id)
+            (keep.class, keep.seat, *id)
         };
         // Rows lie far apart in memory: each is looked at once, and not at all where the order holds.
         if !group.rows.is_sorted_by_key(key) {
@@ -377,7 +427,7 @@ impl Cells {
             // Once it was worth a look it stays open: nothing closes under one's eyes. Before the first run one group
             // is open, so that there is a cell to look at.
             group.worth |= group.counts.has_problems();
-            let best = group.worth || !self.query.is_empty() || (first && !anything);
+            let best = group.worth || self.blind || !self.query.is_empty() || (first && !anything);
             first = false;
             group.open = group.chosen.unwrap_or(best);
             if group.open {

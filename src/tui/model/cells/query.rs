@@ -1,12 +1,13 @@
 //! The pane's filter: the language of `--where`, and a few words about what only a screen knows.
 //!
 //! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` as there. Bare words are looked for in the name *and* in the
-//! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands; `!` turns any term around.
+//! explanation. `is:stale`, `is:flip`, `is:live`, `is:problem` look at where a decision stands, `label:fail` and
+//! `label:disagrees` at what a person said; `!` turns any term around. What a blind screen hides no filter finds.
 //! `tag:` is refused: tags stand in the transcripts, which the screen does not read to filter.
 
 use std::fmt::Write as _;
 
-use super::{Cells, Row, RowId};
+use super::{Cells, Human, Row, RowId};
 use crate::run::{Candidate, Filter, Word, words};
 
 /// A filter, read.
@@ -14,6 +15,7 @@ use crate::run::{Candidate, Filter, Word, words};
 pub(super) struct Query {
     filter: Option<Filter>,
     is: Vec<(bool, Is)>,
+    label: Vec<(bool, Vec<Said>)>,
 }
 
 /// So many rows are filtered at once; more come in bites, see [`Cells::finish`].
@@ -27,6 +29,26 @@ enum Is {
     Live,
     Problem,
 }
+
+/// What a person said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Something,
+    This(Human),
+    Agrees,
+    Disagrees,
+}
+
+const SAID: [(&str, Said); 7] = [
+    ("none", Said::Nothing),
+    ("any", Said::Something),
+    ("pass", Said::This(Human::Pass)),
+    ("fail", Said::This(Human::Fail)),
+    ("unsure", Said::This(Human::Unsure)),
+    ("agrees", Said::Agrees),
+    ("disagrees", Said::Disagrees),
+];
 
 const IS: [(&str, Is); 4] = [
     ("stale", Is::Stale),
@@ -43,15 +65,20 @@ impl Query {
             said.strip_prefix("--where: ").unwrap_or(&said).to_owned()
         };
         let mut is = Vec::new();
+        let mut label = Vec::new();
         let mut rest: Vec<Word> = Vec::new();
         for word in words(text).map_err(plain)? {
             match word.text.split_once(':') {
                 Some(("is", value)) if !word.quoted => is.extend(
                     value
                         .split(',')
-                        .map(|one| standing(one).map(|one| (word.not, one)))
+                        .map(|one| one_of("is", one, &IS).map(|one| (word.not, one)))
                         .collect::<Result<Vec<_>, _>>()?,
                 ),
+                Some(("label", value)) if !word.quoted => {
+                    let said = value.split(',').map(|one| one_of("label", one, &SAID));
+                    label.push((word.not, said.collect::<Result<Vec<_>, _>>()?));
+                }
                 Some(("tag", _)) if !word.quoted => {
                     return Err(
                         "tags are not known on the screen; `dicta run --where tag:…` takes them"
@@ -65,24 +92,24 @@ impl Query {
             0 => None,
             _ => Some(Filter::of_words(text, rest).map_err(plain)?),
         };
-        Ok(Self { filter, is })
+        Ok(Self { filter, is, label })
     }
 
     /// Whether it lets everything through.
     pub(super) fn is_empty(&self) -> bool {
-        self.filter.is_none() && self.is.is_empty()
+        self.filter.is_none() && self.is.is_empty() && self.label.is_empty()
     }
 }
 
-fn standing(word: &str) -> Result<Is, String> {
-    let known = IS.iter().map(|(name, _)| *name);
-    match IS.iter().find(|(name, _)| *name == word) {
-        Some((_, is)) => Ok(*is),
+fn one_of<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T, String> {
+    let known = all.iter().map(|(name, _)| *name);
+    match all.iter().find(|(name, _)| *name == word) {
+        Some((_, one)) => Ok(*one),
         None => Err(match crate::diag::nearest(word, known.clone()) {
             Some(near) if !word.is_empty() => {
-                format!("`is:{word}` is not known; did you mean `is:{near}`?")
+                format!("`{key}:{word}` is not known; did you mean `{key}:{near}`?")
             }
-            _ => format!("`is:` takes {}", known.collect::<Vec<_>>().join(", ")),
+            _ => format!("`{key}:` takes {}", known.collect::<Vec<_>>().join(", ")),
         }),
     }
 }
@@ -91,9 +118,21 @@ impl Is {
     fn holds(self, row: &Row) -> bool {
         match self {
             Self::Stale => row.stale.is_some(),
-            Self::Flip => row.flipped.is_some(),
+            Self::Flip => row.flipped.is_some() && !row.veiled,
             Self::Live => row.is_live(),
             Self::Problem => row.is_problem(),
+        }
+    }
+}
+
+impl Said {
+    fn holds(self, row: &Row) -> bool {
+        match self {
+            Self::Nothing => row.label.is_none(),
+            Self::Something => row.label.is_some(),
+            Self::This(said) => row.label == Some(said),
+            Self::Agrees => row.agrees() == Some(true),
+            Self::Disagrees => row.agrees() == Some(false),
         }
     }
 }
@@ -131,6 +170,10 @@ impl Cells {
         if !self.query.is.iter().all(|(not, is)| is.holds(row) != *not) {
             return false;
         }
+        let mut labels = self.query.label.iter();
+        if !labels.all(|(not, said)| said.iter().any(|said| said.holds(row)) != *not) {
+            return false;
+        }
         let Some(filter) = &self.query.filter else {
             return true;
         };
@@ -156,8 +199,8 @@ impl Cells {
                 .get(row.eval as usize)
                 .map_or(&[], |eval| &eval.groups),
             name: written,
-            outcome: row.decision.as_ref().map(|decision| decision.outcome),
-            says: row.why().map_or("", |why| why),
+            outcome: row.seen().map(|decision| decision.outcome),
+            says: row.why().filter(|_| !row.veiled).map_or("", |why| why),
         })
     }
 }

@@ -143,6 +143,7 @@ fn shown(cells: &Cells) -> Vec<String> {
                 Mark::Never => '○',
                 Mark::Live => '◐',
                 Mark::Decided(outcome) => outcome.mark(),
+                Mark::Hidden => '?',
             };
             let stale = if row.stale.is_some() { "~" } else { "" };
             format!(

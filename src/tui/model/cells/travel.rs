@@ -1,6 +1,6 @@
 //! Moving the cursor. It stands on an identity, not on a position: what is sorted or filtered anew takes it along.
 
-use super::{Cells, Entry, RowId};
+use super::{Cells, Entry, Row, RowId};
 
 impl Cells {
     /// Where the cursor stands in [`Cells::shown`].
@@ -63,7 +63,7 @@ impl Cells {
         for (at, entry) in self.shown.iter().enumerate() {
             if let Entry::Row(id) = entry {
                 first.get_or_insert(at);
-                if self.row(*id).is_some_and(super::Row::is_problem) {
+                if self.row(*id).is_some_and(Row::is_problem) {
                     return at;
                 }
             }
@@ -190,6 +190,15 @@ impl Cells {
     /// To the next row that failed, flipped or is in error (or the one before), round the end, opening its group. Whether
     /// there is one.
     pub(crate) fn next_problem(&mut self, forward: bool) -> bool {
+        self.next_where(forward, Row::is_problem)
+    }
+
+    /// To the next row that nobody labelled, in the same way.
+    pub(crate) fn next_unlabelled(&mut self) -> bool {
+        self.next_where(true, Row::is_unlabelled)
+    }
+
+    fn next_where(&mut self, forward: bool, wanted: fn(&Row) -> bool) -> bool {
         self.hurry();
         self.settle();
         let all: Vec<(usize, &[RowId])> = self.matching_groups().collect();
@@ -204,7 +213,7 @@ impl Cells {
             }
             None => (None, None),
         };
-        let is_problem = |id: &&RowId| self.row(**id).is_some_and(super::Row::is_problem);
+        let is_wanted = |id: &&RowId| self.row(**id).is_some_and(wanted);
         let group = group.unwrap_or(0);
         let count = all.len();
         // The rest of this group, the others in turn, then this group from its other end.
@@ -223,9 +232,9 @@ impl Cells {
                 _ => rows,
             };
             found = if forward {
-                rows.iter().find(is_problem)
+                rows.iter().find(is_wanted)
             } else {
-                rows.iter().rev().find(is_problem)
+                rows.iter().rev().find(is_wanted)
             };
             if found.is_some() {
                 break;

@@ -179,7 +179,7 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
         transcript: "a".into(),
         rubric: None,
         eval: "y".into(),
-        passed: true,
+        passed: Some(true),
         score: None,
         by: None,
         at: None,

@@ -49,7 +49,7 @@ fn label(transcript: &str, passed: bool) -> Label {
         transcript: transcript.into(),
         rubric: None,
         eval: "names-a-version".into(),
-        passed,
+        passed: Some(passed),
         score: None,
         by: None,
         at: None,

@@ -1,0 +1,518 @@
+//! Labelling: keys that say what a person thinks, a screen that hides what the judge said, counts of both.
+
+use super::{go_to, judged, outcome, rubric, told};
+use crate::model::{Label, Millis, Outcome};
+use crate::tui::model::cells::{Entry, Human, Mark, RowId, Sort};
+use crate::tui::model::saves::summary;
+use crate::tui::testing::Driven;
+
+const CELL: &str = "beam-upgrade/beamline/newest";
+const NEXT: &str = "beam-quote/beamline/newest";
+
+fn file(app: &Driven) -> String {
+    std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there")
+}
+
+fn last(app: &Driven) -> Label {
+    let text = file(app);
+    serde_json::from_str(text.lines().last().expect("a line")).expect("a label")
+}
+
+fn row(app: &Driven, name: &str) -> RowId {
+    let cells = &app.app.model.live.cells;
+    cells.row_of(&name.parse().expect("a name")).expect("a row")
+}
+
+fn label(app: &Driven, name: &str) -> Option<Human> {
+    app.app.model.live.cells.row(row(app, name))?.label
+}
+
+/// Goes on until the watcher has read what we wrote.
+fn read_back(app: &mut Driven) {
+    app.settle_for(|model| model.labels.own.is_empty());
+}
+
+/// Nobody said anything.
+fn unlabelled(width: u16, height: u16) -> Driven {
+    let mut app = judged(width, height);
+    app.save("labels.jsonl", "").settle();
+    app.app.model.saves.report = None;
+    app
+}
+
+#[test]
+fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
+    let mut app = judged(120, 40);
+    let before = file(&app);
+    go_to(&mut app, CELL);
+    assert_eq!(label(&app, CELL), None);
+    let says = match outcome(&app, CELL) {
+        Some(Outcome::Pass) => "agrees",
+        _ => "disagrees",
+    };
+    app.keys("p");
+    assert_eq!(label(&app, CELL), Some(Human::Pass));
+    assert_eq!(
+        told(&app),
+        format!("labelled beam-upgrade × newest: pass, the verdict {says} (U takes it back)")
+    );
+    assert!(
+        app.screen().contains(&format!("label ✓ {says}")),
+        "{}",
+        app.screen()
+    );
+    read_back(&mut app);
+    let text = file(&app);
+    assert!(text.starts_with(&before), "all others are as they were");
+    let label = last(&app);
+    assert_eq!(
+        (label.transcript.as_str(), label.eval.as_str()),
+        ("beam-upgrade", "newest")
+    );
+    assert_eq!(
+        (label.rubric.as_deref(), label.passed),
+        (Some("beamline"), Some(true))
+    );
+    assert!(label.at.is_some());
+    // What came back is no save.
+    let model = &app.app.model;
+    assert_eq!(
+        (model.saves.number, model.saves.report.is_none()),
+        (0, true)
+    );
+    assert!(told(&app).starts_with("labelled"), "{}", told(&app));
+    // Said again it is no change; said otherwise its line changes.
+    app.keys("p");
+    assert!(
+        told(&app).contains("is labelled pass already"),
+        "{}",
+        told(&app)
+    );
+    app.keys("u");
+    read_back(&mut app);
+    assert_eq!(last(&app).passed, None);
+    assert_eq!(file(&app).lines().count(), text.lines().count());
+    assert!(app.screen().contains("label ? unsure"), "{}", app.screen());
+    app.keys("x");
+    read_back(&mut app);
+    assert_eq!(file(&app), before);
+    assert_eq!(
+        super::super::command::spec(super::super::command::Command::LabelRemove)
+            .map(|spec| spec.usable(&app.app.model)),
+        Some(Err("there is no label to remove: p, f and u set one"))
+    );
+}
+
+#[test]
+fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
+    let mut app = judged(120, 40);
+    let before = file(&app);
+    go_to(&mut app, CELL);
+    app.keys("p");
+    super::point(&mut app, NEXT);
+    app.keys("f u f");
+    assert_eq!(label(&app, NEXT), Some(Human::Fail));
+    read_back(&mut app);
+    assert_eq!(last(&app).passed, Some(false));
+    assert_eq!(file(&app).lines().count(), before.lines().count() + 2);
+    app.keys("U");
+    assert_eq!(label(&app, NEXT), Some(Human::Unsure));
+    app.keys("U U");
+    assert_eq!(
+        (label(&app, NEXT), label(&app, CELL)),
+        (None, Some(Human::Pass))
+    );
+    assert_eq!(
+        told(&app),
+        "beam-quote × newest is not labelled any more (1 more can be taken back)"
+    );
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(file(&app), before);
+    app.keys("U");
+    assert_eq!(told(&app), "no label was changed here: p, f, u and x do");
+    // A removed one comes back as it was, at its place.
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("x");
+    assert!(told(&app).contains("pass (by ada)"), "{}", told(&app));
+    read_back(&mut app);
+    assert_eq!(file(&app).lines().count() + 1, before.lines().count());
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(file(&app), before);
+}
+
+#[test]
+fn what_another_program_adds_meanwhile_stays() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, CELL);
+    let theirs = "{\"transcript\":\"refund-01\",\"eval\":\"brief\",\"passed\":false}\n";
+    std::fs::write(
+        app.root.join("labels.jsonl"),
+        format!("{}{theirs}", file(&app)),
+    )
+    .expect("it is written");
+    app.keys("f");
+    read_back(&mut app);
+    app.settle_for(|model| {
+        model
+            .live
+            .cells
+            .rows
+            .iter()
+            .filter(|row| row.label.is_some())
+            .count()
+            == 20
+    });
+    assert!(file(&app).contains(theirs));
+    assert_eq!(last(&app).passed, Some(false));
+    assert_eq!(label(&app, "refund-01/support/brief"), Some(Human::Fail));
+    assert_eq!(label(&app, CELL), Some(Human::Fail));
+}
+
+#[test]
+fn what_cannot_be_written_was_not_said() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, CELL);
+    std::fs::remove_file(app.root.join("labels.jsonl")).expect("it was there");
+    std::fs::create_dir(app.root.join("labels.jsonl")).expect("a folder");
+    app.keys("p");
+    assert_eq!(label(&app, CELL), Some(Human::Pass));
+    app.settle_for(|model| !model.labels.writes());
+    assert_eq!(label(&app, CELL), None);
+    let log = &app.app.model.notices.log;
+    let why = log
+        .iter()
+        .map(|notice| notice.text.as_str())
+        .find(|text| text.starts_with("the label of"));
+    let why = why.expect("it is told");
+    assert!(
+        why.contains("beam-upgrade × newest is as before: ") && why.contains("directory"),
+        "{why}"
+    );
+    app.keys("U");
+    assert_eq!(told(&app), "no label was changed here: p, f, u and x do");
+}
+
+#[test]
+fn the_end_waits_for_what_is_being_written() {
+    let mut app = judged(80, 24);
+    go_to(&mut app, CELL);
+    app.keys("p q");
+    app.settle_until(|model| model.quitting.is_some());
+    assert_eq!(app.end(), Some(0));
+    assert_eq!(last(&app).transcript, "beam-upgrade");
+}
+
+#[test]
+fn what_cannot_be_labelled_says_why() {
+    let mut app = judged(120, 40);
+    app.keys("g p");
+    assert_eq!(told(&app), "select a cell first (j, k)");
+    app.keys("2 x");
+    assert!(
+        app.app.model.live.trace.raw,
+        "in the prompt it is the raw form"
+    );
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("v").settle().keys("f");
+    assert_eq!(told(&app), "this is a replay: q goes back");
+}
+
+/// Without the eval that judges single messages, which nobody can label.
+fn without_messages(app: &mut Driven) {
+    let path = app.root.join("rubrics/support.yaml");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let from = text.find("  - id: asks-no-secrets").expect("it is there");
+    let to = from
+        + 4
+        + text[from + 4..]
+            .find("  - id:")
+            .expect("one comes after it");
+    let less = format!("{}{}", &text[..from], &text[to..]);
+    app.save("rubrics/support.yaml", &less).settle();
+}
+
+/// What gives a verdict away: marks, and each judge's or check's own words.
+fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
+    let screen = app.screen();
+    let flat: String = screen
+        .split(['\n', '│'])
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let cells = &app.app.model.live.cells;
+    let mut found = ["✓", "✗", "⇄", "agrees"]
+        .iter()
+        .find(|mark| screen.contains(**mark))
+        .map(|mark| (*mark).to_owned());
+    for row in rows {
+        let why = cells
+            .row(*row)
+            .and_then(|row| row.why())
+            .map_or("", |why| why);
+        let words: String = why.chars().take(20).collect();
+        if words.len() > 12 && flat.contains(&words) {
+            found = Some(words);
+        }
+    }
+    found.map(|what| format!("`{what}` in\n{screen}"))
+}
+
+#[test]
+fn a_blind_screen_holds_no_verdict() {
+    let mut app = unlabelled(120, 40);
+    without_messages(&mut app);
+    let (text, mended) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    assert!(app.screen().contains("3 flips"));
+    app.keys("B 0").settle();
+    app.pass(Millis(60_000));
+    let cells = &app.app.model.live.cells;
+    let rows: Vec<RowId> = (0..).map(RowId).take(cells.rows.len()).collect();
+    let open = cells
+        .rows
+        .iter()
+        .filter(|row| row.message.is_none() && row.decision.is_some());
+    assert!(open.clone().count() > 50);
+    assert!(
+        open.clone()
+            .all(|row| row.mark() == Mark::Hidden && row.seen().is_none())
+    );
+    assert!(app.screen().contains(" BLIND "));
+    for name in [
+        "beam-quote/beamline/names-a-version",
+        "beam-injected/beamline/newest",
+        "refund-03/support/grounded",
+    ] {
+        for (width, height) in [(120, 40), (80, 24), (200, 60)] {
+            app.resize(width, height);
+            for pane in [
+                "1", "2", "3", "4", "5", "6", "7", "5 X", "X", "+", "+", "S", "esc", "c", "] 1",
+            ] {
+                go_to(&mut app, name);
+                app.keys(pane).settle();
+                app.pass(Millis(60_000));
+                if pane == "] 1" {
+                    assert_eq!(
+                        told(&app),
+                        "nothing failed, flipped or is in error among what is listed"
+                    );
+                }
+                assert_eq!(gives_away(&app, &rows), None, "{name}, {pane}");
+            }
+        }
+    }
+    // Nor does a filter, a copied text or a replay.
+    app.keys("1 /")
+        .type_in("outcome:fail,pass")
+        .keys("enter")
+        .settle();
+    assert_eq!(app.app.model.live.cells.matching, 0);
+    app.keys("esc /")
+        .type_in("is:problem")
+        .keys("enter")
+        .settle();
+    assert_eq!(app.app.model.live.cells.matching, 0);
+    app.keys("esc");
+    go_to(&mut app, "refund-03/support/grounded");
+    app.keys("5 y v v").settle();
+    assert!(
+        app.app.screen.copied[0].starts_with("hidden until you label it"),
+        "{:?}",
+        app.app.screen.copied
+    );
+    assert_eq!(
+        told(&app),
+        "a replay would show the hidden verdicts: B shows them"
+    );
+    // A run and a save say no more.
+    app.keys("R").settle();
+    assert!(!told(&app).contains('✓'), "{}", told(&app));
+    app.save("rubrics/beamline.yaml", &text)
+        .settle()
+        .pass(Millis(60_000));
+    assert_eq!(gives_away(&app, &rows), None);
+    assert!(
+        app.screen()
+            .contains("what moved is hidden until you label it"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn a_label_lifts_the_veil_of_its_decision_alone() {
+    let mut app = unlabelled(120, 40);
+    app.keys("B");
+    go_to(&mut app, "refund-03/support/grounded");
+    assert!(
+        app.screen()
+            .contains("hidden until you label it: p pass, f"),
+        "{}",
+        app.screen()
+    );
+    let at = app.app.model.live.cells.position();
+    app.keys("f").settle();
+    assert_eq!(
+        told(&app),
+        "labelled refund-03 × grounded: fail, the verdict agrees (U takes it back)"
+    );
+    assert!(app.screen().contains("label ✗ agrees"), "{}", app.screen());
+    assert_eq!(
+        app.app.model.live.cells.position(),
+        at,
+        "it stays where it is"
+    );
+    app.keys("s");
+    let cells = &app.app.model.live.cells;
+    let now = cells
+        .selected()
+        .and_then(|row| cells.row(row))
+        .expect("a row");
+    assert!(now.veiled && now.label.is_none());
+    app.keys("U").settle();
+    assert!(
+        app.screen().contains("hidden until you label it"),
+        "{}",
+        app.screen()
+    );
+    app.keys("B");
+    assert!(!app.screen().contains(" BLIND "));
+}
+
+#[test]
+fn sorts_go_round_and_keep_the_selected_cell() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "refund-02/support/tone");
+    let selected = app.app.model.live.cells.selected();
+    let group = |app: &Driven| -> Vec<Option<Human>> {
+        let cells = &app.app.model.live.cells;
+        let eval = cells
+            .row(row(app, "refund-02/support/tone"))
+            .map(|row| row.eval);
+        let rows = cells.shown.iter().filter_map(|entry| match entry {
+            Entry::Row(row) => cells.row(*row),
+            Entry::Group(_) => None,
+        });
+        rows.filter(|row| Some(row.eval) == eval)
+            .map(|row| row.label)
+            .collect()
+    };
+    for (sort, words) in [
+        (Sort::Disagreements, "disagreements first"),
+        (Sort::Unlabelled, "unlabelled first"),
+        (Sort::FileOrder, "in file order"),
+    ] {
+        app.keys("1 o").pass(Millis(60_000));
+        let cells = &app.app.model.live.cells;
+        assert_eq!((cells.sort, cells.selected()), (sort, selected));
+        assert!(app.screen().contains(words), "{}", app.screen());
+        let labels = group(&app);
+        if sort == Sort::Unlabelled {
+            assert!(
+                labels.first().is_some_and(Option::is_none)
+                    && labels.last().is_some_and(Option::is_some)
+            );
+        }
+    }
+    app.keys("o");
+    assert_eq!(app.app.model.live.cells.sort, Sort::ProblemsFirst);
+    // The planted mistake: three labelled pass, and failed.
+    app.keys("o");
+    go_to(&mut app, "beam-quote/beamline/names-a-version");
+    let cells = &app.app.model.live.cells;
+    let eval = cells
+        .row(row(&app, "beam-quote/beamline/names-a-version"))
+        .map_or(0, |row| row.eval);
+    let at = cells
+        .shown
+        .iter()
+        .position(|entry| *entry == Entry::Group(eval))
+        .expect("it is shown");
+    let first: Vec<Option<bool>> = cells.shown[at + 1..at + 5]
+        .iter()
+        .map(|entry| match entry {
+            Entry::Row(row) => cells.row(*row).and_then(|row| row.agrees()),
+            Entry::Group(_) => None,
+        })
+        .collect();
+    assert_eq!(first, [Some(false), Some(false), Some(false), None]);
+    // A filter for the same.
+    app.keys("/")
+        .type_in("label:disagrees")
+        .keys("enter")
+        .settle();
+    assert!((3..10).contains(&app.app.model.live.cells.matching));
+    app.keys("/ ctrl-u").type_in("label:never").settle();
+    let problem = app.app.model.live.cells.filter_problem.clone();
+    assert!(problem.is_some_and(|why| why.starts_with("`label:")));
+}
+
+#[test]
+fn counts_stand_with_the_eval_and_in_the_statistics() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, "beam-quote/beamline/names-a-version");
+    app.keys("1");
+    let eval = app
+        .app
+        .model
+        .live
+        .cells
+        .row(row(&app, "beam-quote/beamline/names-a-version"))
+        .map_or(0, |row| row.eval);
+    let height = 30;
+    app.app
+        .model
+        .live
+        .cells
+        .select_entry(Entry::Group(eval), height);
+    app.tell(crate::tui::msg::Msg::TimePassed).settle();
+    let line = "n = 3: 0 true passes, 0 false passes, 0 true fails, 3 false fails";
+    assert_eq!(app.app.model.live.cells.tally(eval).line(), line);
+    assert!(
+        app.screen().contains("names-a-version against your labels"),
+        "{}",
+        app.screen()
+    );
+    app.keys("S G");
+    assert!(app.screen().contains("labels of "), "{}", app.screen());
+}
+
+#[test]
+fn where_flips_went_is_told_anew_with_every_label() {
+    let mut app = judged(120, 40);
+    let (_, mended) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    let said = |app: &Driven| summary(app.app.model.saves.report.as_ref().expect("a report"));
+    assert!(
+        said(&app).ends_with("3 flips, all 3 towards your labels"),
+        "{}",
+        said(&app)
+    );
+    go_to(&mut app, "beam-quote/beamline/names-a-version");
+    app.keys("1 x");
+    assert!(
+        said(&app).ends_with("2 towards your labels, 1 without a label"),
+        "{}",
+        said(&app)
+    );
+    app.keys("f");
+    assert!(
+        said(&app).ends_with("2 towards your labels, 1 away"),
+        "{}",
+        said(&app)
+    );
+    app.keys("U U");
+    assert!(
+        said(&app).ends_with("all 3 towards your labels"),
+        "{}",
+        said(&app)
+    );
+    app.settle_for(|model| model.labels.own.is_empty());
+    assert!(
+        said(&app).ends_with("all 3 towards your labels"),
+        "{}",
+        said(&app)
+    );
+}

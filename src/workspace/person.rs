@@ -1,0 +1,104 @@
+//! Who sits here: the name that a label is signed with.
+//!
+//! As git has it (`user.name` of the repository around a folder, then of the person), else `$USER`. Files are read as they
+//! lie there, and no program is asked: files that they include are not followed.
+
+use std::path::{Path, PathBuf};
+
+use super::Env;
+
+/// A larger file is no configuration.
+const MAX: u64 = 1 << 20;
+
+/// The name, if anything says one.
+pub fn person(env: &Env, folder: &Path) -> Option<String> {
+    let of_git = files(env, folder).into_iter().find_map(|file| {
+        let size = std::fs::metadata(&file).ok()?.len();
+        let text = (size <= MAX).then(|| std::fs::read_to_string(&file).ok())?;
+        user_name(&text?)
+    });
+    of_git.or_else(|| {
+        let user = env.get("USER").or_else(|| env.get("LOGNAME"));
+        user.map(str::to_owned)
+    })
+}
+
+/// Where git looks, what counts most first.
+fn files(env: &Env, folder: &Path) -> Vec<PathBuf> {
+    let around = folder.ancestors().map(|above| above.join(".git/config"));
+    let mut files: Vec<PathBuf> = around.filter(|file| file.is_file()).take(1).collect();
+    if let Some(global) = env.get("GIT_CONFIG_GLOBAL") {
+        files.push(global.into());
+        return files;
+    }
+    let home = env.get("HOME").map(PathBuf::from);
+    files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
+    let config = env.get("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| home.map(|home| home.join(".config")));
+    files.extend(config.map(|config| config.join("git/config")));
+    files
+}
+
+/// `name` of the section `[user]`; the last one counts.
+fn user_name(text: &str) -> Option<String> {
+    let mut inside = false;
+    let mut found = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.split_once(']').map(|(name, _)| name.trim());
+            inside = section.is_some_and(|name| name.eq_ignore_ascii_case("user"));
+        } else if inside
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim().eq_ignore_ascii_case("name")
+        {
+            found = Some(plain(value.trim()));
+        }
+    }
+    found.filter(|name| !name.is_empty())
+}
+
+/// A value without quotes, escapes and what is said about it.
+fn plain(value: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' => out.extend(chars.next()),
+            '#' | ';' if !quoted => break,
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_knows_first_and_the_repository_best() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let work = dir.path().join("repo/deep/down");
+        std::fs::create_dir_all(&work).expect("a folder");
+        let env = |pairs: &[(&str, &str)]| {
+            let home = ("HOME".to_owned(), dir.path().display().to_string());
+            let own = pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            Env(own.chain([home]).collect())
+        };
+        assert_eq!(person(&env(&[]), &work), None);
+        let user = env(&[("USER", "ana")]);
+        assert_eq!(person(&user, &work).as_deref(), Some("ana"));
+        let global = "[core]\n\tname = no\n[User]\n\temail = a@b\n\tname = \"Ana # Lima\" ; me\n";
+        std::fs::write(dir.path().join(".gitconfig"), global).expect("a file");
+        assert_eq!(person(&user, &work).as_deref(), Some("Ana # Lima"));
+        std::fs::create_dir_all(dir.path().join("repo/.git")).expect("a folder");
+        let own = "[user]\nname = ana at work # here\n";
+        std::fs::write(dir.path().join("repo/.git/config"), own).expect("a file");
+        assert_eq!(person(&user, &work).as_deref(), Some("ana at work"));
+    }
+}
