@@ -165,18 +165,17 @@ fn failed(row: &Row<'_>) -> Option<String> {
 }
 
 fn agent_run(row: &Row<'_>) -> Result<Transcript<'static>, String> {
-    let talk = match row.get("conversation_history") {
-        Some(history) => Talk::of(history)?,
-        None => {
-            let mut talk = Talk::default();
-            if let Some(prompt) = row.get("prompt") {
-                talk.user(prompt.to_owned());
-            }
-            if let Some(stdout) = row.get("stdout") {
-                talk.agent(&stdout.into());
-            }
-            talk
+    let talk = if let Some(history) = row.get("conversation_history") {
+        Talk::of(history)?
+    } else {
+        let mut talk = Talk::default();
+        if let Some(prompt) = row.get("prompt") {
+            talk.user(prompt.to_owned());
         }
+        if let Some(stdout) = row.get("stdout") {
+            talk.agent(&stdout.into());
+        }
+        talk
     };
     let mut meta = Meta::default();
     meta.set("source", "evalbench").set("error", failed(row));

@@ -183,9 +183,9 @@ struct Body<'a> {
 
 impl Shape for Results {
     fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let mut rows = serde_json::Deserializer::from_str(record).into_iter::<&RawValue>();
+        let rows = serde_json::Deserializer::from_str(record).into_iter::<&RawValue>();
         let mut first = true;
-        while let Some(raw) = rows.next() {
+        for raw in rows {
             let raw = raw.map_err(|why| why.to_string())?;
             if !std::mem::take(&mut first) {
                 out.count(1);
@@ -381,20 +381,17 @@ impl<'a> Row<'a> {
         }
         let test: Test<'_> = in_object(self.test).unwrap_or_default();
         meta.set("vars", value(self.vars.or(test.vars)));
-        match of::<Text<'_>>(self.provider) {
-            Some(id) => meta.set("provider", &*id),
-            None => {
-                let provider: Provider<'_> = in_object(self.provider).unwrap_or_default();
-                let label = provider.label.filter(|label| !label.is_empty());
-                if let Some(label) = label {
-                    meta.set("provider_label", &*label);
-                }
-                meta.set(
-                    "provider",
-                    provider.id.map_or(Value::Null, |id| (*id).into()),
-                )
+        if let Some(id) = of::<Text<'_>>(self.provider) {
+            meta.set("provider", &*id);
+        } else {
+            let provider: Provider<'_> = in_object(self.provider).unwrap_or_default();
+            if let Some(label) = provider.label.filter(|label| !label.is_empty()) {
+                meta.set("provider_label", &*label);
             }
-        };
+            if let Some(id) = provider.id {
+                meta.set("provider", &*id);
+            }
+        }
         if let Some(label) = &prompt.label {
             meta.set("prompt_label", &**label);
         }

@@ -70,14 +70,13 @@ impl Talk {
                 .iter()
                 .any(|key| object.contains_key(*key))
         };
-        match object.filter(known) {
-            Some(object) => self.turn(&object),
-            None => {
-                self.count(Numbers::default());
-                if !written.is_empty() {
-                    let parts = vec![Part::Text(written.clone().into())];
-                    self.say(Role::Assistant, parts, Meta::default());
-                }
+        if let Some(object) = object.filter(known) {
+            self.turn(&object);
+        } else {
+            self.count(Numbers::default());
+            if !written.is_empty() {
+                let parts = vec![Part::Text(written.clone().into())];
+                self.say(Role::Assistant, parts, Meta::default());
             }
         }
         self.last = written;

@@ -121,9 +121,8 @@ impl Reader<'_> {
         let mut text = String::new();
         loop {
             self.blank();
-            let quote = match self.rest.chars().next() {
-                Some(quote @ ('\'' | '"')) => quote,
-                _ => return Some(text),
+            let Some(quote @ ('\'' | '"')) = self.rest.chars().next() else {
+                return Some(text);
             };
             self.rest = &self.rest[1..];
             self.quoted(quote, &mut text)?;

@@ -171,23 +171,20 @@ impl<'a> Grading<'a> {
             reasoning: reasoning.filter(|reason| !reason.is_empty()),
             error: None,
         };
-        match self.grader_error() {
-            Some(why) => {
-                let why = why.or_else(|| verdict.reasoning.clone());
-                let why = why.unwrap_or_else(|| "the grader failed".to_owned());
-                failed(verdict, why)
-            }
+        let reason = verdict.reasoning.as_deref();
+        match self.grader_error(reason.unwrap_or("the grader failed")) {
+            Some(why) => failed(verdict, why),
             None => verdict,
         }
     }
 
-    /// Whether the grader failed, and why, where the metadata itself says so.
-    fn grader_error(&self) -> Option<Option<String>> {
+    /// Why the grader failed, if the metadata says that it did; `reason` where it says no more.
+    fn grader_error(&self, reason: &str) -> Option<String> {
         let Object(meta) = of::<Object<GraderMeta<'_>>>(self.metadata)?;
         match meta.error?.get() {
-            "true" => Some(None),
+            "true" => Some(reason.to_owned()),
             "false" | "null" | "\"\"" => None,
-            text => Some(serde_json::from_str(text).ok()),
+            text => Some(serde_json::from_str(text).unwrap_or_else(|_| text.to_owned())),
         }
     }
 }
