@@ -31,9 +31,8 @@ pub(super) fn settle(
         return;
     }
     for key in OWN.iter().copied() {
-        if fields.has(key) {
+        if fields.value(key).is_some() {
             fields.error(key, "value", format!("{key} is for `provider: source`"));
-            fields.pass_over(key);
         }
     }
 }

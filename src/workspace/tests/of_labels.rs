@@ -69,11 +69,11 @@ fn labels_beside_dicta_yaml_need_no_key() {
         ),
         (
             "labels: [{eval: a}]",
-            "dicta.yaml:3:11: a file of labels needs its `path`",
+            "dicta.yaml:3:10: a file of labels needs its `path`",
         ),
         (
             "labels: {path: m.csv, evil: a}",
-            "dicta.yaml:3:23: unknown key `evil`; did you mean `eval`?",
+            "dicta.yaml:3:29: unknown key `evil`; did you mean `eval`?",
         ),
         ("labels: n*.csv", "dicta.yaml:3:9: `n*.csv` matches no file"),
     ] {
