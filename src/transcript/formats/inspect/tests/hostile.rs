@@ -46,20 +46,25 @@ fn a_zip_file_of_something_else_is_named() {
 
 #[test]
 fn a_bomb_is_a_bad_record_and_the_others_are_read() {
-    // A mebibyte of nothing, written over and over, which says that it is ten bytes.
+    // A mebibyte of nothing, written over and over; honest about its size, then not.
     let frame = packed::frame(&vec![b' '; 1024 * 1024]);
     let bomb = frame.repeat(MAX_RECORD / (1024 * 1024) + 1);
     let good = r#"{"id":"ok","epoch":1,"messages":[]}"#;
-    let zip = Zip::default()
-        .add_packed("samples/bomb_epoch_1.json", 93, 0, 10, &bomb)
-        .add("samples/ok_epoch_1.json", good, Method::Stored);
-    let zip = zip.finish();
-    assert!(zip.len() < 200_000, "small when packed");
-    let (_dir, path) = written("a.eval", zip);
-    let read = all(&path);
-    let why = read[0].as_ref().expect_err("too large");
-    assert!(why.contains("128 MiB or longer when unpacked"), "{why}");
-    assert_eq!(&*read[1].as_ref().expect("read").id, "ok");
+    for (size, expected) in [
+        (MAX_RECORD + 1024 * 1024, "128 MiB or longer when unpacked"),
+        (10, "cannot be unpacked"),
+    ] {
+        let zip = Zip::default()
+            .add_packed("samples/bomb_epoch_1.json", 93, 0, size, &bomb)
+            .add("samples/ok_epoch_1.json", good, Method::Stored);
+        let zip = zip.finish();
+        assert!(zip.len() < 200_000, "small when packed");
+        let (_dir, path) = written("a.eval", zip);
+        let read = all(&path);
+        let why = read[0].as_ref().expect_err("too large");
+        assert!(why.contains(expected), "{why}");
+        assert_eq!(&*read[1].as_ref().expect("read").id, "ok");
+    }
 }
 
 #[test]
