@@ -296,10 +296,10 @@ fn whither(change: &Move, labels: &Labels) -> &'static str {
     let name = &change.name;
     let label = labels.of(&name.transcript, &name.rubric, &name.eval);
     let (old, new) = (&change.before.decision, &change.after.decision);
-    match (label, new.outcome.passed()) {
+    match (label.and_then(|label| label.passed), new.outcome.passed()) {
         // A label is about a whole transcript.
         _ if name.message.is_some() || !old.outcome.is_verdict() => "",
-        (Some(label), Some(passed)) if label.passed == passed => "  towards the label",
+        (Some(label), Some(passed)) if label == passed => "  towards the label",
         (Some(_), Some(_)) => "  away from the label",
         _ => "",
     }

@@ -49,7 +49,7 @@ pub(super) fn label(
         return None;
     }
     let found: Option<&Label> = labels.of(transcript, rubric, eval);
-    found.map(|label| label.passed)
+    found.and_then(|label| label.passed)
 }
 
 /// Whether a person changed one of a decision's cells: such a decision enters no statistics.

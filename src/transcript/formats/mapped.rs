@@ -285,7 +285,7 @@ impl Rec<'_> {
             transcript: id.to_owned(),
             rubric: map.rubric.clone(),
             eval: map.eval.clone(),
-            passed,
+            passed: Some(passed),
             score: said(&map.score).and_then(|score| score.trim().parse().ok()),
             by: said(&map.by),
             at: None,

@@ -23,7 +23,8 @@ pub(in crate::workspace) fn of_rubrics(
 ) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let mut first: HashMap<(&str, Option<&str>, &str), (bool, &LabelPlace)> = HashMap::new();
+    let mut first: HashMap<(&str, Option<&str>, &str), (Option<bool>, &LabelPlace)> =
+        HashMap::new();
     // Most labels are about few evals: what is said of one of them is worked out once.
     let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
     for (label, place) in labels.iter().zip(places) {

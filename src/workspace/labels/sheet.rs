@@ -97,7 +97,7 @@ pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
         transcript: transcript.to_owned(),
         rubric: None,
         eval: eval.to_owned(),
-        passed,
+        passed: Some(passed),
         score: None,
         by: None,
         at: None,
