@@ -5,20 +5,18 @@
 
 use serde_json::value::RawValue;
 
-use super::super::TranscriptError;
 use super::super::detect::Look;
 use super::super::fields::Fields;
 use super::super::meta::Meta;
 use super::super::native::other;
 use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions, text_of};
-use super::super::source::Source;
 use super::exchange::tokens;
 use super::items::{Talk, arguments, object_text};
 use crate::model::{Part, Text, ToolCall, ToolResult, Transcript};
 
 /// The output of `codex exec --json`.
-pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(BySession::new(look.walk(), Threads)))
+pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
+    Box::new(BySession::new(look.walk(), Threads))
 }
 
 #[derive(Debug)]
@@ -148,15 +146,14 @@ impl<'a> Thread<'a> {
         answer: &str,
         item: &Fields<'a>,
     ) {
-        let written = match item.get("arguments") {
-            Some(raw) => arguments(raw),
-            None => {
-                let mut all = Meta::default();
-                for key in asked {
-                    all.keep(key, item.get(key));
-                }
-                Text::from(object_text(all))
+        let written = if let Some(raw) = item.get("arguments") {
+            arguments(raw)
+        } else {
+            let mut all = Meta::default();
+            for key in asked {
+                all.keep(key, item.get(key));
             }
+            Text::from(object_text(all))
         };
         self.talk.assistant(vec![Part::ToolCall(ToolCall {
             id: id.clone(),

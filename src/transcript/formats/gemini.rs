@@ -1,4 +1,4 @@
-//! Gemini's `contents`: requests, replies with `candidates`, and bare lists of contents, in camelCase or snake_case.
+//! Gemini's `contents`: requests, replies with `candidates`, and bare lists of contents, in either spelling of keys.
 //!
 //! Owns the pairing of calls and answers: where they have no ids, an answer belongs to the first call of its name that is
 //! still unanswered, and such calls are named `<name>-<number among all calls>`. Code that the service runs is a call of
@@ -6,21 +6,19 @@
 
 use serde_json::value::RawValue;
 
-use super::super::TranscriptError;
 use super::super::detect::Look;
 use super::super::fields::{Fields, list};
 use super::super::meta::{Meta, Tokens, json};
 use super::super::native::{other, string};
 use super::super::reader::{ByRecord, Reader};
-use super::super::source::Source;
 use super::exchange::{Body, Exchange};
 use super::items::{Talk, arguments};
 use super::openai::OpenAi;
 use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// Records in Gemini's shapes are told apart one by one, as OpenAI's are: a file may hold both.
-pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.whole(), OpenAi)))
+pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
+    Box::new(ByRecord::new(look.whole(), OpenAi))
 }
 
 /// Whether this is a reply of Gemini's.
@@ -131,14 +129,13 @@ pub(super) fn exchange<'a>(
             }
         }
         let mut replied = chat.talk.turns[before..].iter_mut().rev();
-        match replied.find(|turn| turn.role == Role::Assistant) {
-            Some(turn) => turn.meta = meta,
-            None => {
-                // Nothing was said; why it stopped is still known.
-                chat.talk.push(Role::Assistant, Vec::new());
-                if let Some(turn) = chat.talk.turns.last_mut() {
-                    turn.meta = meta;
-                }
+        if let Some(turn) = replied.find(|turn| turn.role == Role::Assistant) {
+            turn.meta = meta;
+        } else {
+            // Nothing was said; why it stopped is still known.
+            chat.talk.push(Role::Assistant, Vec::new());
+            if let Some(turn) = chat.talk.turns.last_mut() {
+                turn.meta = meta;
             }
         }
         found.talks.push(chat.talk.finish());

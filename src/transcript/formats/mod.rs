@@ -114,7 +114,7 @@ pub(super) const FORMATS: &[Format] = &[
                     || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },
-        open: Some(openai::open),
+        open: Some(|_, look| Ok(openai::open(look))),
     },
     NATIVE,
     // Before the formats that are recognised by `type` or `metadata` alone.
@@ -154,12 +154,12 @@ pub(super) const FORMATS: &[Format] = &[
                     || (head && s.has("instructions") && !s.has("input"))
             }) || look.any(|s| s.has("record_type"))
         },
-        open: Some(codex::open),
+        open: Some(|_, look| Ok(codex::open(look))),
     },
     Format {
         name: "the output of `codex exec --json`",
         is: |look| look.first(|s| s.kind_begins(&["thread.", "turn.", "item."])),
-        open: Some(codex_exec::open),
+        open: Some(|_, look| Ok(codex_exec::open(look))),
     },
     Format {
         name: "a Claude Code session",
@@ -187,12 +187,12 @@ pub(super) const FORMATS: &[Format] = &[
                 s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
             })
         },
-        open: Some(openai::open),
+        open: Some(|_, look| Ok(openai::open(look))),
     },
     Format {
         name: "OpenAI chat completions",
         is: |look| look.first(|s| s.has("choices")),
-        open: Some(openai::open),
+        open: Some(|_, look| Ok(openai::open(look))),
     },
     Format {
         name: "Gemini contents",
@@ -201,23 +201,23 @@ pub(super) const FORMATS: &[Format] = &[
                 s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
             })
         },
-        open: Some(gemini::open),
+        open: Some(|_, look| Ok(gemini::open(look))),
     },
     // Before Anthropic's messages, which have their type and role in common with items.
     Format {
         name: "OpenAI Responses items",
         is: openai::is_items,
-        open: Some(openai::open_list),
+        open: Some(|_, look| Ok(openai::open_list(look))),
     },
     Format {
         name: "OpenAI Responses",
         is: openai::is_responses,
-        open: Some(openai::open),
+        open: Some(|_, look| Ok(openai::open(look))),
     },
     Format {
         name: "a bare list of messages",
         is: openai::is_list,
-        open: Some(openai::open_list),
+        open: Some(|_, look| Ok(openai::open_list(look))),
     },
     Format {
         name: "an Inspect log",

@@ -14,30 +14,28 @@
 
 use serde_json::value::RawValue;
 
-use super::super::TranscriptError;
 use super::super::detect::{Form, Look};
 use super::super::fields::{Fields, list};
 use super::super::meta::Meta;
 use super::super::native::{parse, tags};
 use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Sessions, Shape, text_of};
-use super::super::source::Source;
 use super::exchange::{self, Body, Exchange, Held, api_error, items};
 use super::gemini;
 use super::items::Talk;
 use crate::model::{Message, Text, Transcript};
 
 /// Logs and replies, a record each.
-pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.walk(), OpenAi)))
+pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
+    Box::new(ByRecord::new(look.walk(), OpenAi))
 }
 
 /// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
-pub(super) fn open_list(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(match look.form {
+pub(super) fn open_list(look: &Look<'_>) -> Box<dyn Reader> {
+    match look.form {
         Form::Values { array: true } => Box::new(ByRecord::new(look.whole(), OpenAi)),
         Form::Lines => Box::new(BySession::new(look.walk(), Loose)),
         _ => Box::new(ByRecord::new(look.walk(), OpenAi)),
-    })
+    }
 }
 
 /// Whether the records are items of Responses. An Anthropic message has its type and role in common with them.
