@@ -145,12 +145,12 @@ fn told(meta: &mut Meta, report: &Map<String, Value>) {
         meta.set(key, of(key));
     }
     let failed = report.get("events").and_then(Value::as_array);
-    let failed = failed
+    let mut failed = failed
         .into_iter()
         .flatten()
         .filter(|event| event["type"] == "error");
     if let (Some(last), "CR_ERROR") = (
-        failed.last(),
+        failed.next_back(),
         report
             .get("close_reason")
             .and_then(Value::as_str)
@@ -171,7 +171,7 @@ fn told(meta: &mut Meta, report: &Map<String, Value>) {
 /// The report's usage: one entry a model, or one for all.
 fn tokens(usage: &RawValue) -> Tokens {
     let entries: Vec<Map<String, Value>> = match serde_json::from_str(usage.get()) {
-        Ok(Value::Array(all)) => all.into_iter().filter_map(|one| as_map(one)).collect(),
+        Ok(Value::Array(all)) => all.into_iter().filter_map(as_map).collect(),
         Ok(Value::Object(one)) => vec![one],
         _ => Vec::new(),
     };

@@ -1,5 +1,5 @@
 //! One message as JSON, in the shapes that several tools write: `parts` of OpenTelemetry's semantic conventions and of
-//! PromptKit, `content` of OpenAI and the Vercel AI SDK, OpenInference's wrappers.
+//! `PromptKit`, `content` of OpenAI and the Vercel AI SDK, `OpenInference`'s wrappers.
 //!
 //! Lenient: what is not understood stays as a part of its own; nothing is dropped.
 
@@ -14,7 +14,7 @@ use crate::transcript::meta::compact;
 
 #[derive(Deserialize, Default)]
 struct Wire<'a> {
-    /// OpenInference and `gen_ai.choice` wrap the message.
+    /// `OpenInference` and `gen_ai.choice` wrap the message.
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -40,7 +40,7 @@ struct Wire<'a> {
 /// A part, whatever its dialect; the fields that a kind does not have stay empty.
 #[derive(Deserialize, Default)]
 struct Piece<'a> {
-    /// OpenInference wraps it.
+    /// `OpenInference` wraps it.
     #[serde(borrow, default)]
     message_content: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "type")]
@@ -65,9 +65,10 @@ struct Piece<'a> {
 
 #[derive(Deserialize, Default)]
 struct Call<'a> {
-    /// OpenInference wraps it.
+    /// `OpenInference` wraps it.
     #[serde(borrow, default)]
-    tool_call: Option<&'a RawValue>,
+    #[serde(rename = "tool_call")]
+    inner: Option<&'a RawValue>,
     #[serde(borrow, default, alias = "toolCallId")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -225,7 +226,9 @@ impl Making<'_> {
             match serde_json::from_str::<Vec<Object<Piece<'_>>>>(&text) {
                 Ok(_) if list => {
                     let all: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
-                    all.into_iter().for_each(|one| self.piece(one));
+                    for one in all {
+                        self.piece(one);
+                    }
                 }
                 _ if text.is_empty() => {}
                 _ => self.parts.push(Part::Text(Text::from(text.into_owned()))),
@@ -233,7 +236,11 @@ impl Making<'_> {
             return;
         }
         match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
-            Ok(all) => all.into_iter().for_each(|one| self.piece(one)),
+            Ok(all) => {
+                for one in all {
+                    self.piece(one);
+                }
+            }
             Err(_) if raw.get() == "null" => {}
             Err(_) => self.parts.push(other(raw)),
         }
@@ -332,7 +339,7 @@ pub(in crate::transcript) fn call(raw: &RawValue) -> Part<'static> {
     let Ok(Object(wire)) = serde_json::from_str::<Object<Call<'_>>>(raw.get()) else {
         return other(raw);
     };
-    if let Some(inner) = wire.tool_call {
+    if let Some(inner) = wire.inner {
         return call(inner);
     }
     let Object(function) = wire.function.unwrap_or(Object(Function::default()));

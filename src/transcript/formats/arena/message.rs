@@ -1,4 +1,4 @@
-//! A message as PromptKit writes it: its own `tool_result`, `latency_ms`, `cost_info`, and what was decided of it in
+//! A message as `PromptKit` writes it: its own `tool_result`, `latency_ms`, `cost_info`, and what was decided of it in
 //! `meta.assertions` and `validations`.
 
 use serde::Deserialize;
@@ -121,7 +121,7 @@ fn answered(message: &mut Message<'static>, answer: &Answer<'_>) {
     let mut content = words(answer.content);
     let mut rest = Vec::new();
     if content.is_empty() {
-        let parts = answer.parts.map(RawValue::get).unwrap_or("[]");
+        let parts = answer.parts.map_or("[]", RawValue::get);
         let mut inner = Messages::default();
         inner.read(&format!("{{\"parts\":{parts}}}"), &Role::User);
         for one in inner.all {

@@ -1,4 +1,4 @@
-//! PromptKit Arena: a run's result (`{"RunID", "Messages", …}`, also as `.arena.json`), its older output of turns
+//! `PromptKit` Arena: a run's result (`{"RunID", "Messages", …}`, also as `.arena.json`), its older output of turns
 //! (`{"scenario_id", "turns"}`), and session recordings as one object (`{"metadata", "events"}`) or as lines.
 //!
 //! Owns their shapes. What assertions, guardrails and evals decided becomes verdicts of the judge `arena`: a conversation's
@@ -79,7 +79,7 @@ struct Run<'a> {
 
 /// The older output.
 #[derive(Deserialize)]
-struct Turns<'a> {
+struct Older<'a> {
     #[serde(borrow, default)]
     scenario_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -143,7 +143,7 @@ impl Shape for Results {
             return recording::whole(record, out);
         }
         if which.turns.is_some() {
-            let Object(turns): Object<Turns<'_>> = serde_json::from_str(record).map_err(wrong)?;
+            let Object(turns): Object<Older<'_>> = serde_json::from_str(record).map_err(wrong)?;
             out.transcript(&of_turns(&turns));
             return Ok(());
         }
@@ -203,7 +203,7 @@ fn of_run(run: &Run<'_>) -> Result<Transcript<'static>, String> {
     ))
 }
 
-fn of_turns(turns: &Turns<'_>) -> Transcript<'static> {
+fn of_turns(turns: &Older<'_>) -> Transcript<'static> {
     let mut messages = Vec::new();
     let mut verdicts = Vec::new();
     for Object(turn) in &turns.turns {

@@ -216,7 +216,7 @@ impl Session {
                 if json.len() > 1 {
                     json.push(',');
                 }
-                json.push_str(&format!("\"{key}\":{}", raw.get()));
+                json.push_str(&["\"", key, "\":", raw.get()].concat());
             }
         }
         json.push('}');

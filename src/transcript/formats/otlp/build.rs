@@ -205,35 +205,9 @@ impl Conversation<'_, '_> {
             {
                 last.metadata = numbers::numbers(&node.entry, said.stop.as_deref()).finish();
             }
-            self.place(node.trace, said, &mut threads, &mut went_on);
+            place(node.trace, said, &mut threads, &mut went_on);
         }
         joined(threads, &went_on)
-    }
-
-    fn place(&self, trace: u64, said: Said, threads: &mut Vec<Thread>, went_on: &mut HashSet<u64>) {
-        for thread in threads.iter_mut().rev() {
-            match thread.fit(&said.input, &said.output) {
-                Fit::On(known) => {
-                    if thread.trace != trace {
-                        went_on.insert(trace);
-                    }
-                    thread.go_on(known, said.input, said.output);
-                    return;
-                }
-                Fit::Known => {
-                    // Two instrumentations told of one call, or a wrapper did.
-                    let at = thread.place(&said.input, &said.output);
-                    if let (Some(at), Some(last)) = (at, said.output.into_iter().last()) {
-                        number(&mut thread.messages[at], last.metadata);
-                    }
-                    return;
-                }
-                Fit::No => {}
-            }
-        }
-        let mut all = said.input;
-        all.extend(said.output);
-        threads.push(Thread::new(trace, all));
     }
 
     /// What tool spans say of the calls.
@@ -411,4 +385,31 @@ impl Conversation<'_, '_> {
             .flat_map(|at| self.nodes[at].verdicts.iter().cloned())
             .collect()
     }
+}
+
+/// Puts a call where it belongs.
+fn place(trace: u64, said: Said, threads: &mut Vec<Thread>, went_on: &mut HashSet<u64>) {
+    for thread in threads.iter_mut().rev() {
+        match thread.fit(&said.input, &said.output) {
+            Fit::On(known) => {
+                if thread.trace != trace {
+                    went_on.insert(trace);
+                }
+                thread.go_on(known, said.input, said.output);
+                return;
+            }
+            Fit::Known => {
+                // Two instrumentations told of one call, or a wrapper did.
+                let at = thread.place(&said.input, &said.output);
+                if let (Some(at), Some(last)) = (at, said.output.into_iter().last()) {
+                    number(&mut thread.messages[at], last.metadata);
+                }
+                return;
+            }
+            Fit::No => {}
+        }
+    }
+    let mut all = said.input;
+    all.extend(said.output);
+    threads.push(Thread::new(trace, all));
 }

@@ -1,7 +1,7 @@
 //! What one model call or agent says it was given and answered, whichever dialect it speaks, and its numbers.
 //!
 //! The first dialect with content wins, for what went in and what came out alike: the semantic conventions' attributes,
-//! OpenInference's flattened ones, OpenLLMetry's, the Vercel AI SDK's, events of the span or of its log, Logfire's
+//! `OpenInference`'s flattened ones, `OpenLLMetry`'s, the Vercel AI SDK's, events of the span or of its log, Logfire's
 //! `events`, and last `input.value` and `output.value`.
 
 use std::collections::BTreeMap;
@@ -74,14 +74,14 @@ impl Said {
         if let Some(json) = input {
             self.input = self.read(
                 &json,
-                Role::User,
+                &Role::User,
                 "gen_ai.input.messages that is no JSON (cut off?)",
             );
         }
         if let Some(json) = attrs.text("gen_ai.output.messages") {
             let found = self.read(
                 &json,
-                Role::Assistant,
+                &Role::Assistant,
                 "gen_ai.output.messages that is no JSON (cut off?)",
             );
             self.output = self.first_choice(found);
@@ -111,11 +111,11 @@ impl Said {
     fn read(
         &mut self,
         json: &str,
-        role: Role<'static>,
+        role: &Role<'static>,
         lost: &'static str,
     ) -> Vec<Message<'static>> {
         let mut messages = Messages::default();
-        if !messages.read(json, &role) {
+        if !messages.read(json, role) {
             self.lost.push(lost);
         }
         self.stop = messages.stop.or(self.stop.take());
@@ -160,7 +160,7 @@ impl Said {
         if let Some(json) = attrs.text("ai.prompt.messages") {
             self.input = self.read(
                 &json,
-                Role::User,
+                &Role::User,
                 "ai.prompt.messages that is no JSON (cut off?)",
             );
         } else if let Some(json) = attrs.text("ai.prompt") {
@@ -222,7 +222,7 @@ impl Said {
                     let inner = field(json, "gen_ai.prompt").unwrap_or_default();
                     self.input = self.read(
                         &inner,
-                        Role::User,
+                        &Role::User,
                         "gen_ai.prompt that is no JSON (cut off?)",
                     );
                     continue;
@@ -231,7 +231,7 @@ impl Said {
                     let inner = field(json, "gen_ai.completion").unwrap_or_default();
                     self.output = self.read(
                         &inner,
-                        Role::Assistant,
+                        &Role::Assistant,
                         "gen_ai.completion that is no JSON (cut off?)",
                     );
                     continue;

@@ -1,5 +1,5 @@
-//! What a span is to a conversation, by the names that the dialects give: semantic conventions, OpenInference,
-//! OpenLLMetry, Vercel AI SDK.
+//! What a span is to a conversation, by the names that the dialects give: semantic conventions, `OpenInference`,
+//! `OpenLLMetry`, Vercel AI SDK.
 
 use std::borrow::Cow;
 

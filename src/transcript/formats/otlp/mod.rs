@@ -1,7 +1,7 @@
 //! OpenTelemetry spans of generative AI as OTLP JSON: one request, or one a line (the collector's file exporter).
 //!
 //! Owns the way from spans to conversations. Reads the semantic conventions (attributes, events, log records) and three
-//! dialects: OpenInference, OpenLLMetry, the Vercel AI SDK. Refuses to guess: a span that says nothing of a model, a tool
+//! dialects: `OpenInference`, `OpenLLMetry`, the Vercel AI SDK. Refuses to guess: a span that says nothing of a model, a tool
 //! or an agent is counted by its operation or name; a conversation without messages is a named fault.
 //!
 //! A transcript's id is the conversation's (`gen_ai.conversation.id`, `session.id` …), else the trace's id. Behind it

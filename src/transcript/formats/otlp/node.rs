@@ -58,10 +58,9 @@ pub(super) fn nodes(raw: &[(bool, String)]) -> Vec<Node<'_>> {
         nodes[ix].events.extend(told);
         nodes[ix].verdicts.extend(verdict);
     }
-    for ix in 0..nodes.len() {
-        let parent = nodes[ix].entry.parent_span_id.to_string();
-        let parent = at.get(&(nodes[ix].trace, parent)).copied();
-        nodes[ix].parent = parent.filter(|parent| *parent != ix);
+    for (ix, node) in nodes.iter_mut().enumerate() {
+        let key = (node.trace, node.entry.parent_span_id.to_string());
+        node.parent = at.get(&key).copied().filter(|parent| *parent != ix);
     }
     nodes
 }

@@ -1,7 +1,7 @@
 //! OTLP as JSON has it: resources, scopes, spans, log records, attributes; everything optional, nothing copied.
 //!
 //! Owns the spellings (`instrumentationLibrarySpans`, int64 as text or number, ids of any form) and attribute values as
-//! text or JSON. Knows no GenAI names.
+//! text or JSON. Knows no names of generative AI.
 
 use std::borrow::Cow;
 
@@ -123,6 +123,7 @@ pub(super) struct Pair<'a> {
 }
 
 /// A value as OTLP wraps it.
+#[expect(clippy::struct_field_names, reason = "OTLP's names")]
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Any<'a> {
@@ -204,7 +205,7 @@ impl<'a> Attrs<'a> {
             }
             let key = serde_json::Value::from(&*pair.key);
             let value = pair.value.map_or("null", RawValue::get);
-            out.push_str(&format!("{{\"key\":{key},\"value\":{value}}}"));
+            out.push_str(&["{\"key\":", &key.to_string(), ",\"value\":", value, "}"].concat());
         }
         out.push(']');
         out
