@@ -156,7 +156,7 @@ impl Loader<'_> {
         }
         self.problems.append(&mut found.problems);
         if !has_errors(&self.problems) {
-            let about = self.about(&found, &rubrics);
+            let about = about(&found, &rubrics);
             self.problems.extend(about);
         }
         for (path, text) in found.files {
@@ -360,14 +360,14 @@ impl Loader<'_> {
         }
         rubrics
     }
+}
 
-    /// What is wrong with what labels are about.
-    fn about(&self, found: &labels::Read, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
-        let text = |path: &Path| {
-            let mut files = found.files.iter();
-            let of = files.find(|(known, _)| *known == path);
-            of.map(|(_, text)| Arc::clone(text))
-        };
-        labels::of_rubrics(&found.labels, &found.places, rubrics, &text)
-    }
+/// What is wrong with what labels are about.
+fn about(found: &labels::Read, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+    let text = |path: &Path| {
+        let mut files = found.files.iter();
+        let of = files.find(|(known, _)| *known == path);
+        of.map(|(_, text)| Arc::clone(text))
+    };
+    labels::of_rubrics(&found.labels, &found.places, rubrics, &text)
 }
