@@ -222,7 +222,6 @@ const fn ban(
         why,
     }
 }
-
 const MAX_LINES: usize = 500;
 
 /// The module a file belongs to: the name below `src`.
