@@ -18,7 +18,16 @@ pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
 
 /// The same, behind what `line` holds.
 pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
-    serde_json::to_writer(line, &Whole(transcript)).expect("every part of a transcript is JSON");
+    let start = line.len();
+    serde_json::to_writer(&mut *line, &Whole(transcript))
+        .expect("every part of a transcript is JSON");
+    // JSON that was kept as written may go over several lines. In a string a line break is escaped; so any that stands
+    // there is white space between values.
+    for byte in &mut line[start..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
 }
 
 struct Whole<'t>(&'t Transcript<'t>);
