@@ -82,7 +82,7 @@ pub(super) const FORMATS: [Format; 21] = [
     Format {
         name: "Anthropic messages (content blocks)",
         is: anthropic::is,
-        open: Some(anthropic::open),
+        open: Some(|_, look| Ok(anthropic::reader(look))),
     },
     NATIVE,
     Format {
@@ -98,7 +98,7 @@ pub(super) const FORMATS: [Format; 21] = [
     Format {
         name: "a Claude Code session",
         is: claude_code::is,
-        open: Some(claude_code::open),
+        open: Some(|_, look| Ok(claude_code::reader(look))),
     },
     Format {
         name: "promptfoo results",
