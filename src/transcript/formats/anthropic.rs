@@ -277,7 +277,9 @@ impl Making<'_> {
             let turns = message
                 .turns(Meta::default())
                 .map_err(|why| format!("message {at}: {why}"))?;
-            turns.into_iter().for_each(|turn| self.push(turn));
+            for turn in turns {
+                self.push(turn);
+            }
         }
         if let Some(model) = raw.model.and_then(string) {
             self.meta.set("model", &*model);
@@ -311,7 +313,9 @@ impl Making<'_> {
             self.meta.set("model", &*model);
         }
         let turns = reply.turns(meta)?;
-        turns.into_iter().for_each(|turn| self.push(turn));
+        for turn in turns {
+            self.push(turn);
+        }
         Ok(())
     }
 
