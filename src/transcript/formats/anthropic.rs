@@ -25,18 +25,17 @@ use super::super::content::{Content, Object};
 use super::super::detect::Look;
 use super::super::meta::Meta;
 use super::super::native::{self, as_text, id_text, of, string, tags};
+use super::super::parse;
 use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use super::super::sniff::Sniff;
-use super::super::source::Source;
-use super::super::{TranscriptError, parse};
 use super::blocks::Blocks;
 use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
 pub(super) use reply::{Reply, tokens};
 use reply::{error_told, tool_names};
 
-/// See [`super::Open`].
-pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.walk(), Messages)))
+/// The reader of a file that was recognised.
+pub(super) fn reader(look: &Look<'_>) -> Box<dyn Reader> {
+    Box::new(ByRecord::new(look.walk(), Messages))
 }
 
 /// Whether one of the first records is in these shapes.
@@ -278,7 +277,9 @@ impl Making<'_> {
             let turns = message
                 .turns(Meta::default())
                 .map_err(|why| format!("message {at}: {why}"))?;
-            turns.into_iter().for_each(|turn| self.push(turn));
+            for turn in turns {
+                self.push(turn);
+            }
         }
         if let Some(model) = raw.model.and_then(string) {
             self.meta.set("model", &*model);
@@ -312,7 +313,9 @@ impl Making<'_> {
             self.meta.set("model", &*model);
         }
         let turns = reply.turns(meta)?;
-        turns.into_iter().for_each(|turn| self.push(turn));
+        for turn in turns {
+            self.push(turn);
+        }
         Ok(())
     }
 

@@ -31,21 +31,21 @@ mod tree;
 
 use std::collections::{HashMap, HashSet};
 
+use super::super::MAX_RECORD;
 use super::super::content::Object;
 use super::super::detect::Look;
 use super::super::native::string;
 use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions};
 use super::super::source::Source;
-use super::super::{MAX_RECORD, TranscriptError};
 use crate::model::{Text, Transcript};
 use agents::Agents;
 use line::{Envelope, Kind, Line};
 use said::Message;
 use tree::{Node, Parent, Ways};
 
-/// See [`super::Open`].
-pub(super) fn open(_: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(BySession::new(look.walk(), Files::default())))
+/// The reader of a file that was recognised.
+pub(super) fn reader(look: &Look<'_>) -> Box<dyn Reader> {
+    Box::new(BySession::new(look.walk(), Files::default()))
 }
 
 /// Whether one of the first lines is one of a session: the very first may be broken.

@@ -103,7 +103,7 @@ pub(super) const FORMATS: &[Format] = &[
     Format {
         name: "Anthropic messages (content blocks)",
         is: anthropic::is,
-        open: Some(anthropic::open),
+        open: Some(|_, look| Ok(anthropic::reader(look))),
     },
     // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
     Format {
@@ -164,7 +164,7 @@ pub(super) const FORMATS: &[Format] = &[
     Format {
         name: "a Claude Code session",
         is: claude_code::is,
-        open: Some(claude_code::open),
+        open: Some(|_, look| Ok(claude_code::reader(look))),
     },
     Format {
         name: "promptfoo results",

@@ -152,6 +152,26 @@ fn a_record_in_blocks_behind_many_others_is_read_in_its_own_shape() {
 }
 
 #[test]
+fn a_record_over_many_lines_becomes_one() {
+    let record: Value = serde_json::from_str(
+        r#"{"role":"assistant","type":"message","stop_reason":null,"content":[{"type":"image","source":{"a":"b\nc"}}]}"#,
+    )
+    .expect("JSON");
+    let text = serde_json::to_string_pretty(&record).expect("JSON");
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.json");
+    std::fs::write(&path, text).expect("written");
+    let mut open = TranscriptFile::open(&path).expect("a file of transcripts");
+    let block = open.next_block().expect("a block").expect("one");
+    let (_, line) = block.records().next().expect("one");
+    assert!(!line.contains(&b'\n'));
+    assert_eq!(
+        told(all(&path).1[0].as_ref().expect("good")),
+        ["assistant: [image]"]
+    );
+}
+
+#[test]
 fn what_only_looks_alike_stays_what_it_is() {
     for text in [
         r#"{"system":"beam","messages":[{"role":"system","content":"x"},{"role":"user","content":"y"}]}"#,

@@ -332,9 +332,7 @@ fn title(lines: &[Line<'_>]) -> Option<String> {
                 let leaf = line.raw.leaf.and_then(string);
                 leaf.is_some_and(|leaf| uuids.contains(&*leaf))
             };
-            told.filter(own)
-                .last()
-                .and_then(|line| raw(line.raw.summary))
+            told.rfind(own).and_then(|line| raw(line.raw.summary))
         })
 }
 

@@ -141,7 +141,7 @@ impl<'n> Tree<'n> {
         let mut on = vec![false; self.nodes.len()];
         let mut calls: HashSet<&str> = HashSet::new();
         let mut answered: HashSet<&str> = HashSet::new();
-        let mut note =
+        let mut take =
             |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
                 let node: &'n Node<'n> = &self.nodes[at];
                 calls.extend(node.calls.iter().map(|id| &**id));
@@ -151,7 +151,7 @@ impl<'n> Tree<'n> {
         let mut at = Some(end);
         while let Some(here) = at {
             on[here] = true;
-            note(here, &mut calls, &mut answered);
+            take(here, &mut calls, &mut answered);
             at = self.up[here];
         }
         // What belongs to it stands below one of its nodes, and so behind it.
@@ -167,7 +167,7 @@ impl<'n> Tree<'n> {
                 && answers.all(|id: &str| calls.contains(id) && !answered.contains(id));
             if of_reply || answers {
                 on[at] = true;
-                note(at, &mut calls, &mut answered);
+                take(at, &mut calls, &mut answered);
             }
         }
         (0..self.nodes.len()).filter(|at| on[*at]).collect()
