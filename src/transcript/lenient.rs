@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::fields::compact;
+
 use memchr::memmem;
 
 /// The text with every bare `NaN` and `Infinity` made null, and how many there were. Nothing is copied where there is none.
@@ -42,34 +44,6 @@ pub(super) fn finite(text: &str) -> (Cow<'_, str>, u64) {
     (Cow::Owned(made), count)
 }
 
-/// The text without line breaks between its tokens (a raw line break stands in no string), so that any piece of it can
-/// stand on one line. Nothing is copied where there is none.
-pub(super) fn compact(text: &str) -> Cow<'_, str> {
-    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
-        return Cow::Borrowed(text);
-    }
-    let bytes = text.as_bytes();
-    let mut made = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let from = at;
-        if bytes[at] == b'"' {
-            at = after_string(bytes, at + 1);
-        } else if bytes[at].is_ascii_whitespace() {
-            at += 1;
-            continue;
-        } else {
-            let rest = &bytes[at..];
-            let token = rest
-                .iter()
-                .position(|byte| *byte == b'"' || byte.is_ascii_whitespace());
-            at += token.unwrap_or(rest.len());
-        }
-        made.push_str(&text[from..at]);
-    }
-    Cow::Owned(made)
-}
-
 /// How long the number without a value is that stands at the beginning.
 fn word(bytes: &[u8]) -> Option<usize> {
     let words: [&[u8]; 4] = [b"NaN", b"Infinity", b"-Infinity", b"-NaN"];
@@ -91,6 +65,14 @@ fn after_string(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// The text on one line, so that any piece of it can stand on one. Nothing is copied where it is on one already.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
+    }
+    compact(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,9 +80,9 @@ mod tests {
     #[test]
     fn white_space_between_tokens_goes_and_what_is_in_strings_stays() {
         let text = "{\n  \"a b\": [1,\r\n 2.50, \"x \\\" \\n y\"],\n\t\"c\": true }\n";
-        assert_eq!(compact(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
+        assert_eq!(one_line(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
         assert!(
-            matches!(compact("{ \"a\": 1 }"), Cow::Borrowed(_)),
+            matches!(one_line("{ \"a\": 1 }"), Cow::Borrowed(_)),
             "on one line already"
         );
     }

@@ -170,27 +170,3 @@ impl Tokens {
 pub(super) fn json(raw: &RawValue) -> JsonText<'_> {
     serde_json::from_str(raw.get()).expect("a raw value is JSON")
 }
-
-/// JSON without the white space between its tokens, its numbers and texts as written.
-pub(super) fn compact(json: &str) -> Cow<'_, str> {
-    let mut quoted = false;
-    let mut escaped = false;
-    let mut keep = |c: char| {
-        if escaped {
-            escaped = false;
-        } else if quoted && c == '\\' {
-            escaped = true;
-        } else if c == '"' {
-            quoted = !quoted;
-        }
-        quoted || !c.is_ascii_whitespace()
-    };
-    match json.find(|c| !keep(c)) {
-        None => Cow::Borrowed(json),
-        Some(at) => {
-            let mut out = json[..at].to_owned();
-            out.extend(json[at..].chars().filter(|c| keep(*c)));
-            Cow::Owned(out)
-        }
-    }
-}

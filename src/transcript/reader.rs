@@ -74,12 +74,6 @@ impl Out {
     pub(super) fn transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
         write_native(transcript, &mut self.block.bytes);
-        // What is kept as written may go over lines: between its tokens, since JSON's texts hold no bare line ends.
-        for byte in &mut self.block.bytes[start..] {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
         self.push(start, None);
     }
 

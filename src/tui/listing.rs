@@ -220,9 +220,9 @@ mod tests {
         assert_eq!(ids(&listed(&path, 2)), ["three"], "a further page");
         let refs: Vec<_> = all.iter().flat_map(|listed| &listed.refs).collect();
         assert!(refs.iter().all(|found| found.digest.is_unread()));
-        let shown = crate::tui::reads::read_document(refs[2], None).expect("read now");
+        let shown = crate::tui::reads::read_document(refs[2], None, None).expect("read now");
         assert_eq!((&*shown.id, shown.messages.len()), ("three", 2));
-        let why = crate::tui::reads::read_document(refs[1], None).expect_err("torn");
+        let why = crate::tui::reads::read_document(refs[1], None, None).expect_err("torn");
         assert!(why.contains("two_epoch_1"), "{why}");
     }
 

@@ -58,7 +58,7 @@ fn foreign_formats_are_named() {
     // Read or not, a format has a name.
     let named = |head: &[u8]| match found(head) {
         Ok((name, _, _)) | Err(Refusal::Unsupported(name)) => name.to_owned(),
-        Err(Refusal::Unknown(why)) => why,
+        Err(Refusal::Unknown(why) | Refusal::Foreign(why)) => why,
     };
     let cases = [
         (

@@ -281,30 +281,7 @@ pub(super) fn compact(raw: &RawValue) -> Text<'_> {
     if !written.starts_with(['{', '[']) {
         return as_text(raw);
     }
-    let mut kept: Option<String> = None;
-    let (mut in_string, mut escaped, mut from) = (false, false, 0);
-    for (at, byte) in written.bytes().enumerate() {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-        } else if byte == b'"' {
-            in_string = true;
-        } else if byte.is_ascii_whitespace() {
-            kept.get_or_insert_default().push_str(&written[from..at]);
-            from = at + 1;
-        }
-    }
-    match kept {
-        None => Text(Cow::Borrowed(written)),
-        Some(mut kept) => {
-            kept.push_str(&written[from..]);
-            Text::from(kept)
-        }
-    }
+    Text(super::super::fields::compact(written))
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ impl Reading {
             "agent_config_update" => self.config(item, kind),
             _ => {
                 out.unknown(&format!("an item of type {kind:?}"));
-                let kept = super::super::meta::compact(raw.get());
+                let kept = super::super::fields::compact(raw.get());
                 if let Ok(kept) = serde_json::from_str::<crate::model::JsonText<'_>>(&kept) {
                     self.messages.push(Message {
                         role: Role::Other(Text::from(kind)),

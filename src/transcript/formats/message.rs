@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
 use crate::transcript::content::Object;
-use crate::transcript::meta::compact;
+use crate::transcript::fields::compact;
 
 #[derive(Deserialize, Default)]
 struct Wire<'a> {

@@ -17,7 +17,11 @@ fn of(name: &str, text: &str, entry: &Entry) -> (Vec<String>, Vec<String>) {
             .map_or(String::new(), |r| format!("{r}/"));
         let mut line = format!(
             "{} {rubric}{} {}",
-            label.transcript, label.eval, label.passed
+            label.transcript,
+            label.eval,
+            label
+                .passed
+                .map_or("unsure".to_owned(), |passed| passed.to_string())
         );
         for more in [
             label.score.map(|score| score.to_string()),

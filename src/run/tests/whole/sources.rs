@@ -111,7 +111,7 @@ async fn no_judge_sees_a_label_or_what_others_decided() {
         transcript: "t0".to_owned(),
         rubric: None,
         eval: "greets".to_owned(),
-        passed: true,
+        passed: Some(true),
         score: None,
         by: Some("HIDDEN person".to_owned()),
         at: None,

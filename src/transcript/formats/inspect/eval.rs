@@ -22,7 +22,7 @@ use super::archive::Archive;
 use super::chunked::Unpacked;
 use super::sample::{RawSample, Summary};
 use crate::transcript::detect::Look;
-use crate::transcript::lenient::{compact, finite};
+use crate::transcript::lenient::{finite, one_line};
 use crate::transcript::reader::{Out, Reader};
 use crate::transcript::scan::ValueScan;
 use crate::transcript::source::Source;
@@ -137,7 +137,7 @@ impl Eval {
     fn read(&self, name: &str, sample: Sample, out: &mut Out) -> Result<(), String> {
         let text = self.archive.text(sample.member)?;
         let (text, non_finite) = finite(&text);
-        let text = compact(&text);
+        let text = one_line(&text);
         if sample.in_parts {
             let parts = Unpacked::of(&self.archive, name, text.into_owned())?;
             out.transcript(&parts.read(&self.archive, &self.log, non_finite)?);

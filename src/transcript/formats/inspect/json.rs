@@ -9,7 +9,7 @@ use super::Log;
 use super::sample::RawSample;
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::{Form, Look};
-use crate::transcript::lenient::{compact, finite};
+use crate::transcript::lenient::{finite, one_line};
 use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use crate::transcript::scan::ValueScan;
 use crate::transcript::source::Source;
@@ -25,7 +25,7 @@ struct InList(Log);
 impl Shape for InList {
     fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
         let (text, non_finite) = finite(record);
-        let text = compact(&text);
+        let text = one_line(&text);
         out.transcript(&RawSample::parse(&text)?.read(&self.0, non_finite)?);
         Ok(())
     }

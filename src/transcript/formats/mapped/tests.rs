@@ -205,7 +205,10 @@ fn labels_of_people_come_with_their_transcript() {
         .iter()
         .map(|label| (&*label.transcript, &*label.eval, label.passed))
         .collect();
-    assert_eq!(told, [("1", "tone", true), ("1", "facts", false)]);
+    assert_eq!(
+        told,
+        [("1", "tone", Some(true)), ("1", "facts", Some(false))]
+    );
     assert_eq!(
         (labels[0].by.as_deref(), labels[0].score),
         (Some("Ann"), Some(0.5))

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use super::numbers::{failure, took, when};
 use super::wire::Entry;
 use crate::model::{Message, Part, Role, Text, ToolResult};
-use crate::transcript::meta::{Meta, compact};
+use crate::transcript::fields::compact;
+use crate::transcript::meta::Meta;
 
 /// What a tool's span says.
 #[derive(Debug)]
