@@ -1,5 +1,7 @@
 //! Labelling: keys that say what a person thinks, a screen that hides what the judge said, counts of both.
 
+use super::look::rows;
+use super::looks::same;
 use super::{go_to, judged, outcome, rubric, told};
 use crate::model::{Label, Millis, Outcome};
 use crate::tui::model::cells::{Entry, Human, Mark, RowId, Sort};
@@ -219,18 +221,13 @@ fn what_cannot_be_labelled_says_why() {
     assert_eq!(told(&app), "this is a replay: q goes back");
 }
 
-/// Without the eval that judges single messages, which nobody can label.
+/// Nothing judges single messages any more: nobody can label those.
 fn without_messages(app: &mut Driven) {
-    let path = app.root.join("rubrics/support.yaml");
-    let text = std::fs::read_to_string(path).expect("it is there");
-    let from = text.find("  - id: asks-no-secrets").expect("it is there");
-    let to = from
-        + 4
-        + text[from + 4..]
-            .find("  - id:")
-            .expect("one comes after it");
-    let less = format!("{}{}", &text[..from], &text[to..]);
-    app.save("rubrics/support.yaml", &less).settle();
+    let path = "rubrics/tool-work.yaml";
+    let text = std::fs::read_to_string(app.root.join(path)).expect("it is there");
+    let less = text.replace("    trigger: every_turn\n", "");
+    assert_ne!(text, less);
+    app.save(path, &less).settle();
 }
 
 /// What gives a verdict away: marks, and each judge's or check's own words.
@@ -346,6 +343,10 @@ fn a_label_lifts_the_veil_of_its_decision_alone() {
     let mut app = unlabelled(120, 40);
     app.keys("B");
     go_to(&mut app, "refund-03/support/grounded");
+    for (width, height) in [(80, 24), (200, 60), (120, 40)] {
+        app.resize(width, height);
+        same(&format!("blind_{width}x{height}"), &rows(&app));
+    }
     assert!(
         app.screen()
             .contains("hidden until you label it: p pass, f"),
