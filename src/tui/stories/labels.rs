@@ -2,7 +2,7 @@
 
 use super::{go_to, judged, outcome, rubric, told};
 use crate::model::{Label, Millis, Outcome};
-use crate::tui::model::cells::{Entry, Human, RowId, Sort};
+use crate::tui::model::cells::{Entry, Human, Row, RowId, Sort};
 use crate::tui::model::saves::summary;
 use crate::tui::testing::Driven;
 
@@ -263,7 +263,7 @@ fn sorts_go_round_and_keep_the_selected_cell() {
     let first: Vec<Option<bool>> = cells.shown[at + 1..at + 5]
         .iter()
         .map(|entry| match entry {
-            Entry::Row(row) => cells.row(*row).and_then(|row| row.agrees()),
+            Entry::Row(row) => cells.row(*row).and_then(Row::agrees),
             Entry::Group(_) => None,
         })
         .collect();
