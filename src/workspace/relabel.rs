@@ -210,15 +210,12 @@ fn put(
         label.note = label.note.or_else(|| old.note.clone());
     }
     let line = serde_json::to_vec(&label).map_err(|error| error.to_string())?;
-    let (was, at) = match known {
-        Some((at, _)) => {
-            let new = like(&lines[at], &line);
-            (Some(std::mem::replace(&mut lines[at], new)), at)
-        }
-        None => {
-            insert(lines, lines.len(), &line, end);
-            (None, lines.len() - 1)
-        }
+    let (was, at) = if let Some((at, _)) = known {
+        let new = like(&lines[at], &line);
+        (Some(std::mem::replace(&mut lines[at], new)), at)
+    } else {
+        insert(lines, lines.len(), &line, end);
+        (None, lines.len() - 1)
     };
     let line = Some(line);
     Ok((Some(label), Back { line, was, at }))

@@ -46,7 +46,7 @@ fn a_new_label_is_appended_and_everything_else_is_kept_to_the_byte() {
 #[test]
 fn ones_own_line_and_one_of_nobody_are_replaced_where_they_stand() {
     let nobody = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"score":0.9,"note":"see page 3"}"#;
-    for old in [nobody.to_owned(), nobody.replace("}", r#","by":"ana"}"#)] {
+    for old in [nobody.to_owned(), nobody.replace('}', r#","by":"ana"}"#)] {
         let text = format!("{old}\n{{\"transcript\":\"b\",\"eval\":\"x\",\"passed\":true}}\n");
         let (new, back) = edited(&text, &Change::Put(label("a", None, "ana")));
         let first = new.lines().next().expect("a line");

@@ -3,6 +3,7 @@
 //! Made anew for every frame and key from borrowed texts, so nothing here copies or lays out a large one. What a text still
 //! lacks (a blob, its colours) is noted in [`Ink`]; `update/focus.rs` asks for it.
 
+mod asked;
 mod beside;
 mod call;
 mod changes;

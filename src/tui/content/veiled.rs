@@ -1,7 +1,7 @@
 //! What stands in the panes of a trace while its verdict is hidden: nothing of it, but what is asked, so that a person can
 //! say it themselves.
 
-use super::{Ink, gap, rich, verdict};
+use super::{Ink, asked, gap, rich};
 use crate::theme::Role;
 use crate::tui::model::Model;
 use crate::tui::model::cells::SlotState;
@@ -44,7 +44,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>, pane: Pane) -> Vec<Block<'a>> {
             ("B", Role::Key),
             (" shows all verdicts", Role::Muted),
         ]));
-        out.extend(verdict::asked(ink, row.eval));
+        out.extend(asked::asked(ink, row.eval));
     }
     out
 }

@@ -1,8 +1,8 @@
-//! Labelling: keys that say what a person thinks, a screen that hides what the judge said, counts of both.
+//! Labelling: keys that say what a person thinks, files that say it too, counts of how often the verdict is the same.
 
 use super::{go_to, judged, outcome, rubric, told};
 use crate::model::{Label, Millis, Outcome};
-use crate::tui::model::cells::{Entry, Human, Mark, RowId, Sort};
+use crate::tui::model::cells::{Entry, Human, Row, RowId, Sort};
 use crate::tui::model::saves::summary;
 use crate::tui::testing::Driven;
 
@@ -30,14 +30,6 @@ fn label(app: &Driven, name: &str) -> Option<Human> {
 /// Goes on until the watcher has read what we wrote.
 fn read_back(app: &mut Driven) {
     app.settle_for(|model| model.labels.own.is_empty());
-}
-
-/// Nobody said anything.
-fn unlabelled(width: u16, height: u16) -> Driven {
-    let mut app = judged(width, height);
-    app.save("labels.jsonl", "").settle();
-    app.app.model.saves.report = None;
-    app
 }
 
 #[test]
@@ -219,168 +211,6 @@ fn what_cannot_be_labelled_says_why() {
     assert_eq!(told(&app), "this is a replay: q goes back");
 }
 
-/// Without the eval that judges single messages, which nobody can label.
-fn without_messages(app: &mut Driven) {
-    let path = app.root.join("rubrics/support.yaml");
-    let text = std::fs::read_to_string(path).expect("it is there");
-    let from = text.find("  - id: asks-no-secrets").expect("it is there");
-    let to = from
-        + 4
-        + text[from + 4..]
-            .find("  - id:")
-            .expect("one comes after it");
-    let less = format!("{}{}", &text[..from], &text[to..]);
-    app.save("rubrics/support.yaml", &less).settle();
-}
-
-/// What gives a verdict away: marks, and each judge's or check's own words.
-fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
-    let screen = app.screen();
-    let flat: String = screen
-        .split(['\n', '│'])
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join(" ");
-    let cells = &app.app.model.live.cells;
-    let mut found = ["✓", "✗", "⇄", "agrees"]
-        .iter()
-        .find(|mark| screen.contains(**mark))
-        .map(|mark| (*mark).to_owned());
-    for row in rows {
-        let why = cells
-            .row(*row)
-            .and_then(|row| row.why())
-            .map_or("", |why| why);
-        let words: String = why.chars().take(20).collect();
-        if words.len() > 12 && flat.contains(&words) {
-            found = Some(words);
-        }
-    }
-    found.map(|what| format!("`{what}` in\n{screen}"))
-}
-
-#[test]
-fn a_blind_screen_holds_no_verdict() {
-    let mut app = unlabelled(120, 40);
-    without_messages(&mut app);
-    let (text, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
-    assert!(app.screen().contains("3 flips"));
-    app.keys("B 0").settle();
-    app.pass(Millis(60_000));
-    let cells = &app.app.model.live.cells;
-    let rows: Vec<RowId> = (0..).map(RowId).take(cells.rows.len()).collect();
-    let open = cells
-        .rows
-        .iter()
-        .filter(|row| row.message.is_none() && row.decision.is_some());
-    assert!(open.clone().count() > 50);
-    assert!(
-        open.clone()
-            .all(|row| row.mark() == Mark::Hidden && row.seen().is_none())
-    );
-    assert!(app.screen().contains(" BLIND "));
-    for name in [
-        "beam-quote/beamline/names-a-version",
-        "beam-injected/beamline/newest",
-        "refund-03/support/grounded",
-    ] {
-        for (width, height) in [(120, 40), (80, 24), (200, 60)] {
-            app.resize(width, height);
-            for pane in [
-                "1", "2", "3", "4", "5", "6", "7", "5 X", "X", "+", "+", "S", "esc", "c", "] 1",
-            ] {
-                go_to(&mut app, name);
-                app.keys(pane).settle();
-                app.pass(Millis(60_000));
-                if pane == "] 1" {
-                    assert_eq!(
-                        told(&app),
-                        "nothing failed, flipped or is in error among what is listed"
-                    );
-                }
-                assert_eq!(gives_away(&app, &rows), None, "{name}, {pane}");
-            }
-        }
-    }
-    // Nor does a filter, a copied text or a replay.
-    app.keys("1 /")
-        .type_in("outcome:fail,pass")
-        .keys("enter")
-        .settle();
-    assert_eq!(app.app.model.live.cells.matching, 0);
-    app.keys("esc /")
-        .type_in("is:problem")
-        .keys("enter")
-        .settle();
-    assert_eq!(app.app.model.live.cells.matching, 0);
-    app.keys("esc");
-    go_to(&mut app, "refund-03/support/grounded");
-    app.keys("5 y v v").settle();
-    assert!(
-        app.app.screen.copied[0].starts_with("hidden until you label it"),
-        "{:?}",
-        app.app.screen.copied
-    );
-    assert_eq!(
-        told(&app),
-        "a replay would show the hidden verdicts: B shows them"
-    );
-    // A run and a save say no more.
-    app.keys("R").settle();
-    assert!(!told(&app).contains('✓'), "{}", told(&app));
-    app.save("rubrics/beamline.yaml", &text)
-        .settle()
-        .pass(Millis(60_000));
-    assert_eq!(gives_away(&app, &rows), None);
-    assert!(
-        app.screen()
-            .contains("what moved is hidden until you label it"),
-        "{}",
-        app.screen()
-    );
-}
-
-#[test]
-fn a_label_lifts_the_veil_of_its_decision_alone() {
-    let mut app = unlabelled(120, 40);
-    app.keys("B");
-    go_to(&mut app, "refund-03/support/grounded");
-    assert!(
-        app.screen()
-            .contains("hidden until you label it: p pass, f"),
-        "{}",
-        app.screen()
-    );
-    let at = app.app.model.live.cells.position();
-    app.keys("f").settle();
-    assert_eq!(
-        told(&app),
-        "labelled refund-03 × grounded: fail, the verdict agrees (U takes it back)"
-    );
-    assert!(app.screen().contains("label ✗ agrees"), "{}", app.screen());
-    assert_eq!(
-        app.app.model.live.cells.position(),
-        at,
-        "it stays where it is"
-    );
-    app.keys("s");
-    let cells = &app.app.model.live.cells;
-    let now = cells
-        .selected()
-        .and_then(|row| cells.row(row))
-        .expect("a row");
-    assert!(now.veiled && now.label.is_none());
-    app.keys("U").settle();
-    assert!(
-        app.screen().contains("hidden until you label it"),
-        "{}",
-        app.screen()
-    );
-    app.keys("B");
-    assert!(!app.screen().contains(" BLIND "));
-}
-
 #[test]
 fn sorts_go_round_and_keep_the_selected_cell() {
     let mut app = judged(120, 40);
@@ -433,7 +263,7 @@ fn sorts_go_round_and_keep_the_selected_cell() {
     let first: Vec<Option<bool>> = cells.shown[at + 1..at + 5]
         .iter()
         .map(|entry| match entry {
-            Entry::Row(row) => cells.row(*row).and_then(|row| row.agrees()),
+            Entry::Row(row) => cells.row(*row).and_then(Row::agrees),
             Entry::Group(_) => None,
         })
         .collect();

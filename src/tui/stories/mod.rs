@@ -3,6 +3,7 @@
 //!
 //! No terminal, no network but loopback, no clock but the fake one.
 
+mod blind;
 mod calls;
 mod hostile;
 mod hurts;

@@ -8,7 +8,7 @@ use super::panes::in_view;
 use crate::model::{CellName, Label};
 use crate::tui::effect::{Effect, LabelChange, LabelOrder};
 use crate::tui::model::Model;
-use crate::tui::model::cells::{Human, RowId, Sort, towards};
+use crate::tui::model::cells::{Human, Row, RowId, Sort, towards};
 use crate::tui::model::labels::{Own, file_of};
 use crate::tui::model::notices::Level;
 use crate::tui::msg::Written;
@@ -40,7 +40,7 @@ pub(super) fn say(model: &mut Model, passed: Option<bool>) -> Vec<Effect> {
     };
     let change = LabelChange::Say(name.clone(), passed);
     let effects = take_up(model, name, Some(label), before, change, None);
-    let agrees = model.live.cells.row(row).and_then(|row| row.agrees());
+    let agrees = model.live.cells.row(row).and_then(Row::agrees);
     let agrees = match agrees {
         Some(true) => ", the verdict agrees",
         Some(false) => ", the verdict disagrees",

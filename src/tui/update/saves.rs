@@ -335,9 +335,8 @@ pub(super) fn time_passed(model: &mut Model) -> Vec<Effect> {
         // What a later save took away cannot be judged.
         let there = |name: &EvalName| touched::has(workspace, name);
         waiting.evals.retain(there);
-        waiting
-            .names
-            .retain(|name| evals_of(std::slice::from_ref(name)).iter().all(there));
+        let all_there = |name: &String| evals_of(std::slice::from_ref(name)).iter().all(there);
+        waiting.names.retain(all_there);
     }
     let mut effects = start_evals(model, &waiting.evals, CachePolicy::Use);
     if !waiting.names.is_empty() {

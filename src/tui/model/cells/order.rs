@@ -126,10 +126,9 @@ impl Row {
     /// How soon it comes.
     pub(super) fn class(&self, sort: Sort) -> u8 {
         match (sort, self.label) {
-            (Sort::FileOrder, _) => return LAST,
             (Sort::Unlabelled, None) if self.message.is_none() => return 0,
             (Sort::Unlabelled, Some(Human::Unsure)) => return 1,
-            (Sort::Unlabelled, _) => return LAST,
+            (Sort::Unlabelled | Sort::FileOrder, _) => return LAST,
             (Sort::ProblemsFirst | Sort::Disagreements, _) => {}
         }
         let flipped = self.flipped.is_some() && !self.veiled;

@@ -1,0 +1,98 @@
+//! What an eval asks, as its rubric states it now; and how the verdicts of one stand against labels.
+
+use super::{Ink, gap, heading};
+use crate::model::Digest;
+use crate::rubric::Eval;
+use crate::theme::{Lang, Role};
+use crate::tui::model::cells::Entry;
+use crate::tui::model::trace::{Shown, same_eval};
+use crate::tui::widget::flow::Block;
+
+/// A selected eval: how its verdicts stand against labels, and what it asks.
+pub(super) fn of_eval<'a>(ink: &mut Ink<'a>) -> Option<Vec<Block<'a>>> {
+    let cells = &ink.model.desk().cells;
+    let Some(Entry::Group(eval)) = cells.list.selected else {
+        return None;
+    };
+    let info = cells.evals.get(eval as usize)?;
+    if info.kind.is_empty() {
+        return None;
+    }
+    let mut out = vec![
+        heading(format!("{} against your labels", info.id)),
+        Block::new(cells.tally(eval).line(), Role::Text),
+    ];
+    out.extend(asked(ink, eval));
+    Some(out)
+}
+
+/// A check that dicta decides itself, as its rubric states it.
+pub(super) fn definition<'a>(ink: &mut Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
+    let desk = ink.model.desk();
+    let Some(info) = desk.cells.evals.get(shown.row.eval as usize) else {
+        return Vec::new();
+    };
+    if info.judged {
+        return Vec::new();
+    }
+    define(ink, shown.row.eval, &|digest| same_eval(shown, digest))
+}
+
+/// An eval as its rubric states it now, whoever decides it.
+pub(super) fn asked<'a>(ink: &mut Ink<'a>, eval: u32) -> Vec<Block<'a>> {
+    define(ink, eval, &|_| true)
+}
+
+fn define<'a>(ink: &mut Ink<'a>, eval: u32, same: &dyn Fn(&Digest) -> bool) -> Vec<Block<'a>> {
+    let desk = ink.model.desk();
+    // A row of a bare file is no eval.
+    let Some(info) = desk.cells.evals.get(eval as usize) else {
+        return Vec::new();
+    };
+    if info.kind.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![gap(), heading(format!("{} · {}", info.id, info.kind))];
+    let found = ink
+        .model
+        .workspace()
+        .and_then(|workspace| workspace.eval(&info.rubric, &info.id));
+    let eval = found.map(|(rubric, at)| {
+        let eval = &rubric.evals[at];
+        (eval, source_of(&rubric.source, eval))
+    });
+    match eval {
+        Some((eval, text)) => {
+            if !same(&eval.digest) {
+                let note = "this is the eval as it is now; the verdict above is of an earlier one";
+                out.push(Block::new(note, Role::Stale));
+            }
+            out.push(ink.code(text, Lang::Yaml, None));
+        }
+        None => out.push(Block::new("its rubric is not open here", Role::Muted)),
+    }
+    out
+}
+
+/// An eval's lines in its rubric: from where it begins to where the next entry of its list does.
+fn source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
+    /// An eval is a few lines; one that goes on is cut.
+    const LINES: usize = 200;
+    let at = eval.span.bytes.start.min(source.len());
+    let from = source
+        .get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |nl| nl + 1);
+    let rest = source.get(from..).unwrap_or_default();
+    let deep = |line: &str| line.len() - line.trim_start().len();
+    let own = deep(rest);
+    let mut end = 0;
+    for (number, line) in rest.split_inclusive('\n').enumerate() {
+        let blank = line.trim().is_empty();
+        if number > 0 && !blank && deep(line) <= own || number == LINES {
+            break;
+        }
+        end += line.len();
+    }
+    rest[..end].trim_end()
+}
