@@ -149,7 +149,9 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
         })
         .map_err(|error| Trouble::usage(error.to_string()))?;
         bad.append(std::mem::take(&mut understood.faults));
-        taken.into_iter().for_each(|one| bad.push(one));
+        for one in taken {
+            bad.push(one);
+        }
         all.add(path, workspace, understood);
     }
     bad.tell(cx);

@@ -38,12 +38,11 @@ impl TranscriptFile {
             Refusal::Unknown(why) => source.unknown(why),
             Refusal::Foreign(why) => source.unmapped(why),
         };
-        let (format, reader) = match map {
-            Some(map) => mapped::open(&source, &head, map).map_err(refused)?,
-            None => {
-                let found = detect::detect(&head).map_err(refused)?;
-                (found.name, (found.open)(&source, &found.look)?)
-            }
+        let (format, reader) = if let Some(map) = map {
+            mapped::open(&source, &head, map).map_err(refused)?
+        } else {
+            let found = detect::detect(&head).map_err(refused)?;
+            (found.name, (found.open)(&source, &found.look)?)
         };
         Ok(Self {
             source,

@@ -15,8 +15,6 @@
 //! Numbers are what the source says, never made up; a sum is made here only where the source counts the same reply twice
 //! and no other place says it.
 
-use std::borrow::Cow;
-
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

@@ -13,8 +13,6 @@
 //! type that ends in `_error`. Nothing here fails: what has not the shape of its type is kept as `{"type": "unread",
 //! "block": …}`, since the native form would take it for something else.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

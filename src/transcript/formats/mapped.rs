@@ -136,7 +136,7 @@ impl Rec<'_> {
                 Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
             }),
             found if found.kind() == "a number" => Ok(found.text().unwrap_or_default()),
-            found => Err(format!(
+            found @ Found::Json(_) => Err(format!(
                 "`id` ({}) finds {}, not a text or a number",
                 query.as_str(),
                 found.kind()

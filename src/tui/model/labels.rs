@@ -46,10 +46,10 @@ pub(crate) struct Labelling {
 
 /// Where labels of a workspace are written: into the file it reads them from, if it is of lines.
 pub(crate) fn file_of(workspace: &Workspace) -> PathBuf {
-    let mut read = workspace.files.iter().map(|(path, _)| path);
-    let lines = read.find(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    let file = lines.map_or_else(|| PathBuf::from(FILE), Clone::clone);
-    workspace.root.join(file)
+    match &workspace.labels_file {
+        Some(file) => file.clone(),
+        None => workspace.root.join(FILE),
+    }
 }
 
 /// Stands for the text of that file, as it was read last.

@@ -50,7 +50,7 @@ fn what_a_source_told_stands_above_the_messages_and_beside_them() {
 fn the_record_behind_a_transcript_is_one_key_away() {
     let mut app = opened(120, 40);
     point(&mut app, "row-1/r/says");
-    app.settle().keys("s").settle();
+    app.settle().keys("O").settle();
     let screen = app.screen();
     for part in [
         "source  row-1",
@@ -83,7 +83,7 @@ fn the_record_behind_a_transcript_is_one_key_away() {
     assert!(!app.screen().contains("source  row-1"));
     // Gone since: the screen says so, and why.
     std::fs::remove_file(app.root.join("out.json")).expect("removed");
-    app.keys("s").settle();
+    app.keys("O").settle();
     assert!(
         app.screen().contains("the record cannot be read"),
         "{}",

@@ -11,6 +11,9 @@ use crate::model::{Label, visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
+/// What a label is about: transcript, rubric, eval.
+type Of<'l> = (&'l str, Option<&'l str>, &'l str);
+
 /// Problems of a kind that are told one by one; a wrong column of a table has one for each row.
 const TOLD: usize = 20;
 
@@ -23,8 +26,7 @@ pub(in crate::workspace) fn of_rubrics(
 ) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let mut first: HashMap<(&str, Option<&str>, &str), (Option<bool>, &LabelPlace)> =
-        HashMap::new();
+    let mut first: HashMap<Of<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
     // Most labels are about few evals: what is said of one of them is worked out once.
     let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
     for (label, place) in labels.iter().zip(places) {

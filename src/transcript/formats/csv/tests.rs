@@ -1,7 +1,7 @@
 //! Tables as people export them, and as nobody should.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::*;
 use crate::transcript::{Maps, TranscriptFile, parse};
@@ -9,11 +9,14 @@ use crate::transcript::{Maps, TranscriptFile, parse};
 const MAP: &str = "id: id, input: q, output: a";
 
 /// Id, input and output of every transcript, or what is wrong with it.
-fn read(bytes: &[u8]) -> Vec<Result<(String, String, String), String>> {
+/// A row's id, question and answer, or why it is none.
+type Row = Result<(String, String, String), String>;
+
+fn read(bytes: &[u8]) -> Vec<Row> {
     read_by(MAP, bytes).0
 }
 
-fn read_by(map: &str, bytes: &[u8]) -> (Vec<Result<(String, String, String), String>>, Tally) {
+fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, Tally) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("t.csv");
     std::fs::write(&path, bytes).expect("written");
@@ -43,12 +46,16 @@ fn read_by(map: &str, bytes: &[u8]) -> (Vec<Result<(String, String, String), Str
     (all, tally)
 }
 
-fn open(path: &PathBuf, map: &str) -> Result<TranscriptFile, TranscriptError> {
+fn open(path: &Path, map: &str) -> Result<TranscriptFile, TranscriptError> {
     let map = Arc::new(FieldMap::typed(map).expect("a map"));
-    Maps([(path.clone(), map)].into()).open(path)
+    Maps([(path.to_owned(), map)].into()).open(path)
 }
 
-fn row(id: &str, q: &str, a: &str) -> Result<(String, String, String), String> {
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it stands among rows that are none"
+)]
+fn row(id: &str, q: &str, a: &str) -> Row {
     Ok((id.to_owned(), q.to_owned(), a.to_owned()))
 }
 

@@ -139,7 +139,7 @@ impl<'r> Rec<'r> {
     pub(super) fn find(&self, query: &Query, parse: bool) -> Result<Found<'_>, String> {
         let told = |why| format!("`{}`: {why}", query.as_str());
         if let Some(path) = query.path()
-            && let Some(found) = self.lead(path, parse).map_err(told)?
+            && let Some(found) = self.lead(path, parse)
         {
             return Ok(found);
         }
@@ -151,32 +151,32 @@ impl<'r> Rec<'r> {
     }
 
     /// Follows a path; `None` where that is JMESPath's work.
-    fn lead(&self, path: &[Step], parse: bool) -> Result<Option<Found<'_>>, String> {
+    fn lead(&self, path: &[Step], parse: bool) -> Option<Found<'_>> {
         let Some((first, rest)) = path.split_first() else {
-            return Ok(match &self.own {
+            return match &self.own {
                 Own::Object { text, .. } | Own::Other(text) => Some(Found::of(text)),
                 Own::Row { .. } => None,
-            });
+            };
         };
         let raw = match (&self.own, first) {
             (Own::Object { top, .. }, Step::Key(key)) => match top.get(key.as_str()) {
                 Some(raw) => raw.get(),
-                None => return Ok(Some(Found::Nothing)),
+                None => return Some(Found::Nothing),
             },
             (Own::Row { names, cells }, Step::Key(key)) => {
                 let Some(at) = names.iter().position(|name| name == key) else {
-                    return Ok(Some(Found::Nothing));
+                    return Some(Found::Nothing);
                 };
                 match rest {
-                    [] => return Ok(Some(Found::Text(cells[at].into()))),
+                    [] => return Some(Found::Text(cells[at].into())),
                     _ if parse => cells[at],
-                    _ => return Ok(Some(Found::Nothing)),
+                    _ => return Some(Found::Nothing),
                 }
             }
-            (Own::Other(_), _) => return Ok(None),
-            (_, Step::At(_)) => return Ok(Some(Found::Nothing)),
+            (Own::Other(_), _) => return None,
+            (_, Step::At(_)) => return Some(Found::Nothing),
         };
-        Ok(Some(descend(raw, rest)))
+        Some(descend(raw, rest))
     }
 
     fn value(&self, parse: bool) -> Result<Value, String> {

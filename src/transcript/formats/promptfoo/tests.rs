@@ -69,7 +69,7 @@ fn a_result_of_the_third_format_is_prompt_and_answer_with_its_numbers() {
     let object = &all[1];
     assert_eq!(object.id.len(), 36, "the result's own id");
     assert_eq!(object.messages.len(), 2);
-    assert!(object.messages[1].text().starts_with("{"), "{object:?}");
+    assert!(object.messages[1].text().starts_with('{'), "{object:?}");
     let own = object.messages[1]
         .metadata
         .as_ref()

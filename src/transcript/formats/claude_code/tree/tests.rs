@@ -50,7 +50,9 @@ proptest! {
         let mut in_a_way = vec![false; nodes.len()];
         for way in &found.ways {
             prop_assert!(way.is_sorted());
-            way.iter().for_each(|at| in_a_way[*at] = true);
+            for at in way.iter() {
+                in_a_way[*at] = true;
+            }
         }
         let lost = (0..nodes.len()).filter(|at| nodes[*at].speaks && !in_a_way[*at]).count();
         prop_assert_eq!(lost, found.left);
