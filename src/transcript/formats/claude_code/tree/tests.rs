@@ -50,7 +50,7 @@ proptest! {
         let mut in_a_way = vec![false; nodes.len()];
         for way in &found.ways {
             prop_assert!(way.is_sorted());
-            for at in way.iter() {
+            for at in way {
                 in_a_way[*at] = true;
             }
         }
