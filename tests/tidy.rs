@@ -6,6 +6,8 @@
 
 #[path = "tidy/demo.rs"]
 mod demo;
+#[path = "tidy/floors.rs"]
+mod floors;
 #[path = "tidy/readme.rs"]
 mod readme;
 #[path = "tidy/sockets.rs"]
@@ -17,115 +19,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
+use floors::FLOORS;
 use source::{Source, blank, ends_in_word, is_word, line_of, root, sources, word};
-
-/// Who may import whom (of ours), lowest floor first: the table of `src/lib.rs`.
-const FLOORS: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("query", &[]),
-    ("diag", &["model"]),
-    ("clock", &["model"]),
-    ("schema", &["model", "diag"]),
-    ("event", &["model", "clock"]),
-    ("net", &["model", "diag", "clock"]),
-    ("transcript", &["model", "diag", "query"]),
-    ("rubric", &["model", "diag", "schema", "transcript"]),
-    ("provider", &["model", "event", "net", "clock"]),
-    (
-        "tools",
-        &["model", "event", "net", "schema", "diag", "clock"],
-    ),
-    (
-        "handlers",
-        &[
-            "model", "query", "event", "rubric", "schema", "diag", "clock",
-        ],
-    ),
-    ("judge", UP_TO_HANDLERS),
-    ("record", &["model", "event", "clock", "diag"]),
-    ("workspace", UP_TO_HANDLERS),
-    ("run", UP_TO_WORKSPACE),
-    ("compare", &["model", "event", "record"]),
-    ("report", &["model", "event", "record"]),
-    ("theme", &["model", "diag"]),
-    ("tui", UP_TO_REPORT_AND_THEME),
-    ("cli", UP_TO_TUI),
-    ("main", &["cli"]),
-];
-const UP_TO_HANDLERS: &[&str] = &[
-    "model",
-    "query",
-    "diag",
-    "clock",
-    "schema",
-    "event",
-    "net",
-    "transcript",
-    "rubric",
-    "provider",
-    "tools",
-    "handlers",
-];
-const UP_TO_WORKSPACE: &[&str] = &[
-    "model",
-    "query",
-    "diag",
-    "clock",
-    "schema",
-    "event",
-    "net",
-    "transcript",
-    "rubric",
-    "provider",
-    "tools",
-    "handlers",
-    "judge",
-    "record",
-    "workspace",
-];
-const UP_TO_REPORT_AND_THEME: &[&str] = &[
-    "model",
-    "query",
-    "diag",
-    "clock",
-    "schema",
-    "event",
-    "net",
-    "transcript",
-    "rubric",
-    "provider",
-    "tools",
-    "handlers",
-    "judge",
-    "record",
-    "workspace",
-    "run",
-    "compare",
-    "report",
-    "theme",
-];
-const UP_TO_TUI: &[&str] = &[
-    "model",
-    "query",
-    "diag",
-    "clock",
-    "schema",
-    "event",
-    "net",
-    "transcript",
-    "rubric",
-    "provider",
-    "tools",
-    "handlers",
-    "judge",
-    "record",
-    "workspace",
-    "run",
-    "compare",
-    "report",
-    "theme",
-    "tui",
-];
 
 /// The one home of an outside crate: files under `src` whose path begins with one of these.
 const HOMES: &[(&str, &[&str])] = &[

@@ -78,7 +78,7 @@ fn decisions_are_counted_against_labels() {
     );
     let judges = text(&bench.dicta(&["judges"]).stdout);
     assert!(judges.contains("inspect, promptfoo"), "{judges}");
-    let refused = bench.dicta(&["selftest", "--judge", "promptfoo"]);
+    let refused = bench.dicta(&["selftest", "promptfoo"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).contains("reads no answer"),

@@ -61,10 +61,7 @@ fn foreign_formats_are_named() {
         Err(Refusal::Unknown(why) | Refusal::Foreign(why)) => why,
     };
     let cases = [
-        (
-            "PK\u{3}\u{4}rest",
-            "a zip archive (Inspect's .eval logs are such)",
-        ),
+        ("PK\u{3}\u{4}rest", "an Inspect log (.eval)"),
         (
             r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,
             "a Codex rollout",
@@ -244,5 +241,5 @@ fn formats_that_have_a_reader_are_told_apart() {
         );
     }
     let plain = found(br#"{"input":"q","output":"a"}"#);
-    assert!(matches!(plain, Err(Refusal::Unknown(_))), "of any tool");
+    assert!(matches!(plain, Err(Refusal::Foreign(_))), "of any tool");
 }

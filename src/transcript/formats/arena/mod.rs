@@ -155,17 +155,21 @@ impl Shape for Results {
 
 fn of_run(run: &Run<'_>) -> Result<Transcript<'static>, String> {
     let raw = run.messages.as_ref().ok_or("it has no list `Messages`")?;
-    let mut messages = Vec::new();
-    let mut verdicts = Vec::new();
-    for raw in raw {
-        message::read(raw, None, &mut messages, &mut verdicts);
-    }
+    let read = |mut messages: Vec<Message<'static>>| {
+        let mut verdicts = Vec::new();
+        for raw in raw {
+            message::read(raw, None, &mut messages, &mut verdicts);
+        }
+        (messages, verdicts)
+    };
+    let (mut messages, mut verdicts) = read(Vec::new());
     if let Some(prompt) = run.params.and_then(|raw| field(raw, "system_prompt"))
         && !messages.iter().any(|message| message.role == Role::System)
     {
         let mut system = super::message::Messages::default();
         system.text(Role::System, &prompt);
-        messages.splice(0..0, system.all);
+        // Verdicts name positions, and these begin with it.
+        (messages, verdicts) = read(system.all);
     }
     verdicts.extend(verdict::all(
         run.conversation_assertions,

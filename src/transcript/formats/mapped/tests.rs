@@ -185,7 +185,7 @@ fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
         "no messages, and no panic"
     );
     let deeper = format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(one("output: a[].b", &deeper).is_err());
+    assert!(one("output: 'a[].b'", &deeper).is_err());
     assert!(one("output: a", "[1]").is_err());
 }
 
