@@ -159,11 +159,11 @@ struct RawPart<'a> {
 }
 
 #[derive(Deserialize)]
-struct ResultMeta<'a> {
+pub(super) struct ResultMeta<'a> {
     #[serde(borrow, default)]
-    is_error: Option<&'a RawValue>,
+    pub(super) is_error: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    duration_ms: Option<&'a RawValue>,
+    pub(super) duration_ms: Option<&'a RawValue>,
 }
 
 fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault> {

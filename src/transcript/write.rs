@@ -12,6 +12,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use super::fields::{Fields, compact};
 use super::meta::Meta;
 use super::native::part_of;
+use super::native::{ResultMeta, of};
 use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult, Transcript};
 
 /// A transcript as one line of the native form, without a line end.
@@ -72,6 +73,7 @@ impl Serialize for One<'_> {
             && !rest
                 .iter()
                 .any(|part| matches!(part, Part::Text(_) | Part::ToolResult(_)))
+            && says_the_same(message.metadata.as_ref(), result)
         {
             answer(&mut map, message, result, rest)?;
             return map.end();
@@ -120,6 +122,17 @@ fn answer<M: SerializeMap>(
         map.serialize_entry("metadata", &told)?;
     }
     Ok(())
+}
+
+/// Whether a tool message's own metadata may stand for what is said of its answer: it says the same, or nothing.
+fn says_the_same(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
+    let Some(own) = own else { return true };
+    let Ok(own) = serde_json::from_str::<ResultMeta<'_>>(own.get()) else {
+        return true;
+    };
+    let same_error = own.is_error.is_none() || of(own.is_error) == result.is_error;
+    let same_time = own.duration_ms.is_none() || of(own.duration_ms) == result.duration_ms;
+    same_error && same_time
 }
 
 /// A tool message's metadata, with what is said of the answer in it.

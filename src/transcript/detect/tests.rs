@@ -78,7 +78,7 @@ fn foreign_formats_are_named() {
         ),
         (
             "[{\"role\":\"user\",\"content\":\"x\"}]",
-            "a bare list of messages (each record is to be an object with `messages`)",
+            "a bare list of messages",
         ),
         (
             "job_id,eval_id,score\n1,2,3\n",
