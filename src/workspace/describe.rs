@@ -25,7 +25,7 @@ pub fn json_schema() -> Value {
         "type": "object",
         "properties": {
             "transcripts": transcripts(),
-            "rubrics": globs("Globs, relative to this file or absolute."),
+            "rubrics": globs("Globs, relative to this file, absolute or from home (`~/`)."),
             "tools": {
                 "description": "Files that declare tools for judges, as the MCP toolbox has them: files, folders, globs.",
                 "anyOf": [
@@ -116,7 +116,7 @@ fn transcripts() -> Value {
         "type": "object",
         "description": "Files of a foreign shape: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
         "properties": {
-            "path": text("A file or a glob, relative to this file or absolute."),
+            "path": text("A file or a glob, relative to this file, absolute or from home (`~/`)."),
             "map": {
                 "type": "object",
                 "properties": {
@@ -140,7 +140,7 @@ fn transcripts() -> Value {
         "additionalProperties": false,
     });
     json!({
-        "description": "Files or globs, relative to this file or absolute.",
+        "description": "Files or globs, relative to this file, absolute or from home (`~/`).",
         "anyOf": [
             {"type": "string", "minLength": 1},
             {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string", "minLength": 1}, mapped]}},
