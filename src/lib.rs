@@ -21,9 +21,9 @@
 //! 1. [`model`] nouns · [`diag`] problems in files, the one YAML reader · [`clock`] time · [`schema`] JSON Schema ·
 //!    [`query`] JMESPath
 //! 2. [`event`] the one event type, its fold, the way in · [`net`] the only HTTP client builder
-//! 3. [`transcript`] readers · [`rubric`] rubric text · [`provider`] model dialects · [`tools`] judge tools
+//! 3. [`transcript`] readers, one a format, each into the native form · [`rubric`] rubric text · [`provider`] model dialects · [`tools`] judge tools
 //! 4. [`handlers`] eval types
-//! 5. [`judge`] the trace · [`record`] writer, reader, store · [`workspace`] dicta.yaml and discovery
+//! 5. [`judge`] the trace · [`record`] writer, reader, store · [`workspace`] dicta.yaml, discovery, labels read and written
 //! 6. [`run`] plan, schedule, cache · [`compare`] flips · [`report`] outputs
 //! 7. [`theme`] what things look like · [`tui`] the workbench
 //! 8. [`cli`] the commands

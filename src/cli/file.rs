@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
 use crate::transcript::{FieldMap, TranscriptError, TranscriptFile};
-use crate::workspace;
+use crate::workspace::{self, Env};
 
 /// Opens a file; `map` counts before what a dicta.yaml says.
 pub(super) fn open_file(
@@ -52,7 +52,7 @@ pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMap>>, Vec<Diagnosti
         roots.extend(workspace::discover(&from).filter(|root| !roots.contains(root)));
     }
     for root in roots {
-        let maps = workspace::maps_of(&root)?;
+        let maps = workspace::maps_of(&root, &Env::of_process())?;
         let found = names.iter().find_map(|name| maps.0.get(name));
         if let Some(found) = found {
             return Ok(Some(Arc::clone(found)));

@@ -25,7 +25,7 @@ pub fn json_schema() -> Value {
         "type": "object",
         "properties": {
             "transcripts": transcripts(),
-            "rubrics": globs("Globs, relative to this file or absolute."),
+            "rubrics": globs("Globs, relative to this file, absolute or from home (`~/`)."),
             "tools": {
                 "description": "Files that declare tools for judges, as the MCP toolbox has them: files, folders, globs.",
                 "anyOf": [
@@ -116,7 +116,7 @@ fn transcripts() -> Value {
         "type": "object",
         "description": "Files of a foreign shape: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
         "properties": {
-            "path": text("A file or a glob, relative to this file or absolute."),
+            "path": text("A file or a glob, relative to this file, absolute or from home (`~/`)."),
             "map": {
                 "type": "object",
                 "properties": {
@@ -140,7 +140,7 @@ fn transcripts() -> Value {
         "additionalProperties": false,
     });
     json!({
-        "description": "Files or globs, relative to this file or absolute.",
+        "description": "Files or globs, relative to this file, absolute or from home (`~/`).",
         "anyOf": [
             {"type": "string", "minLength": 1},
             {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string", "minLength": 1}, mapped]}},
@@ -204,10 +204,6 @@ fn judge() -> Value {
             "base_prompt": {"type": "string", "description": "Put in front of the prompt."},
             "project": text("For vertex: the Google Cloud project; GOOGLE_CLOUD_PROJECT or the credentials' own by default."),
             "location": text("For vertex: a region, global, us or eu; GOOGLE_CLOUD_LOCATION by default."),
-            "tokens_per_minute": {"type": "integer", "minimum": 1},
-            "max_attempts": {"type": "integer", "minimum": 1, "maximum": 20, "default": 4},
-            "context_window": {"type": "integer", "minimum": 1, "description": "Tokens of prompt and reply together."},
-            "transcript": {"enum": ["auto", "whole", "tools"], "default": "auto"},
             "credentials_file": text("For vertex: a service account's key or gcloud's user file; found as Google's libraries do by default."),
         },
         "required": ["provider"],
@@ -273,11 +269,30 @@ pub fn transcript_schema() -> Value {
         "properties": {
             "id": {"type": "string", "description": "`<file stem>:<record number>` where none is written."},
             "messages": {"type": "array", "items": {"$ref": "#/$defs/message"}},
-            "metadata": {"type": ["object", "null"], "description": "Never shown to a judge unless the rubric names it."},
+            "metadata": {"type": ["object", "null"], "description": "Never shown to a judge unless the rubric names it. Evals read `latency_ms`, `usage`, `cost_usd`."},
             "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+            "verdicts": {
+                "type": ["array", "null"],
+                "description": "What another tool decided of it; never shown to a judge.",
+                "items": {"$ref": "#/$defs/verdict"},
+            },
         },
         "required": ["messages"],
         "$defs": {
+            "part": part_schema(),
+            "verdict": {
+                "type": "object",
+                "properties": {
+                    "judge": {"type": "string", "description": "Who decided: inspect, promptfoo, evalbench, arena, otel …"},
+                    "eval": {"type": "string", "description": "What: the scorer's, assertion's or metric's name."},
+                    "passed": {"type": ["boolean", "null"], "description": "Where the source says pass or fail."},
+                    "score": {"type": ["number", "null"], "description": "From 0 to 1."},
+                    "value": {"description": "As the source writes it."},
+                    "reasoning": {"type": ["string", "null"]},
+                    "error": {"type": ["string", "null"], "description": "Why there is no verdict: the grader failed."},
+                },
+                "required": ["judge", "eval"],
+            },
             "message": {
                 "type": "object",
                 "properties": {
@@ -286,7 +301,7 @@ pub fn transcript_schema() -> Value {
                         "description": "Text, or parts.",
                         "anyOf": [
                             {"type": ["string", "null"]},
-                            {"type": "array", "items": {"type": "object", "properties": {"type": {"type": "string"}}}},
+                            {"type": "array", "items": {"$ref": "#/$defs/part"}},
                         ],
                     },
                     "tool_calls": {
@@ -307,12 +322,39 @@ pub fn transcript_schema() -> Value {
                         },
                     },
                     "tool_call_id": {"type": ["string", "null"]},
-                    "metadata": {"type": ["object", "null"], "description": "`is_error` and `duration_ms` of a tool message, `latency_ms` …"},
+                    "metadata": {"type": ["object", "null"], "description": "`is_error` and `duration_ms` of a tool message; `timestamp`, `latency_ms`, `usage`, `cost_usd`, `model`, `stop_reason` of an answer."},
                 },
                 "required": ["role"],
             },
         },
     })
+}
+
+/// A part of a message's content. Kinds that are not told here are kept as written.
+fn part_schema() -> Value {
+    json!({"anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "description": "text, reasoning, tool_call, tool_result; image_url, input_audio, file …; media and verbatim hold in `raw` what would be read as something else.",
+                },
+                "text": {"description": "Of `text`."},
+                "reasoning": {"description": "Of `reasoning`."},
+                "id": {"description": "Of `tool_call`: the call's."},
+                "name": {"type": ["string", "null"], "description": "Of `tool_call`: the tool's."},
+                "arguments": {"description": "Of `tool_call`: a JSON object as text."},
+                "tool_call_id": {"description": "Of `tool_result`: the call that it answers."},
+                "content": {"description": "Of `tool_result`: the answer as text."},
+                "is_error": {"description": "Of `tool_result`: true or false, where the source says it."},
+                "duration_ms": {"description": "Of `tool_result`: a number, where the source says it."},
+                "kind": {"description": "Of `media`: image_url, input_audio, file …"},
+                "raw": {"description": "Of `media` and `verbatim`: the part as the source has it."},
+            },
+        },
+    ]})
 }
 
 /// The JSON Schema (2020-12) of one event, a line of a run's `events.jsonl`: the envelope, and which kinds there are. A

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use walkdir::{DirEntry, WalkDir};
 
-use super::files;
+use super::{Env, files};
 
 /// More folders of one glob than this are not watched.
 const MAX_FOLDERS: usize = 1000;
@@ -59,6 +59,16 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<Found, String> {
         return Err(message);
     }
     Ok(found)
+}
+
+/// The same as dicta.yaml writes it: `~/` is home. What is wrong is told of the path as written.
+pub(super) fn expand_from_home(root: &Path, written: &str, env: &Env) -> Result<Found, String> {
+    let whole = super::paths::resolve(root, written, env);
+    let whole = whole.to_string_lossy();
+    if written.starts_with("~/") {
+        return expand(root, &whole).map_err(|why| why.replace(&*whole, written));
+    }
+    expand(root, written)
 }
 
 /// Where files of a glob may appear: the folders to watch, and what tells them from others. A plain path is one folder

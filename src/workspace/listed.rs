@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CONFIG, files, globs, runs};
+use super::{CONFIG, Env, files, globs, runs};
 use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
 use crate::transcript::{FieldMap, Maps};
@@ -22,7 +22,7 @@ pub(super) struct Listed {
 }
 
 /// The maps of the workspace in `root`, from no more of its dicta.yaml than `transcripts`: whatever else is wrong there.
-pub fn maps_of(root: &Path) -> Result<Maps, Vec<Diagnostic>> {
+pub fn maps_of(root: &Path, env: &Env) -> Result<Maps, Vec<Diagnostic>> {
     let root = runs::real(root);
     let Ok(text) = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64) else {
         return Ok(Maps::default());
@@ -35,7 +35,7 @@ pub fn maps_of(root: &Path) -> Result<Maps, Vec<Diagnostic>> {
     }
     let problems = Problems::of(&doc);
     let mut fields = Fields::of(&doc, "", &problems);
-    let listed = Listed::read(&root, &doc, &mut fields, "transcripts", &problems);
+    let listed = Listed::read((&root, env), &doc, &mut fields, "transcripts", &problems);
     // A file that is not there, or a list that is none, is another command's trouble.
     let mut found = problems.into_sorted();
     found.retain(|problem| !matches!(problem.code, "glob" | "skipped"));
@@ -48,7 +48,7 @@ pub fn maps_of(root: &Path) -> Result<Maps, Vec<Diagnostic>> {
 impl Listed {
     /// The files of a list of globs.
     pub(super) fn read(
-        root: &Path,
+        at_home @ (root, _): (&Path, &Env),
         doc: &Doc,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -81,7 +81,7 @@ impl Listed {
         for (at, item) in written {
             match item {
                 Value::String(glob) => {
-                    listed.take(root, glob, &at, fields, problems);
+                    listed.take(at_home, glob, &at, fields, problems);
                 }
                 Value::Object(entry) if key == "transcripts" => {
                     let has_map = entry.contains_key("map");
@@ -99,7 +99,7 @@ impl Listed {
                     own.finish();
                     let Some(path) = path else { continue };
                     let inside = format!("{at}/path");
-                    let found = listed.take(root, &path, &inside, fields, problems);
+                    let found = listed.take(at_home, &path, &inside, fields, problems);
                     let Some(map) = map.map(Arc::new) else {
                         continue;
                     };
@@ -134,13 +134,13 @@ impl Listed {
     /// Takes the files of a glob; all of them are handed back.
     fn take(
         &mut self,
-        root: &Path,
+        (root, env): (&Path, &Env),
         glob: &str,
         at: &str,
         fields: &Fields<'_>,
         problems: &Problems,
     ) -> Vec<PathBuf> {
-        match globs::expand(root, glob) {
+        match globs::expand_from_home(root, glob, env) {
             Ok(found) => {
                 for file in &found.files {
                     if !self.files.contains(file) {

@@ -114,7 +114,8 @@ impl Loader<'_> {
     fn workspace(&mut self, doc: &Doc) -> Workspace {
         let problems = Problems::of(doc);
         let mut fields = Fields::of(doc, "", &problems);
-        let mut listed = |key| Listed::read(self.root, doc, &mut fields, key, &problems);
+        let mut listed =
+            |key| Listed::read((self.root, self.env), doc, &mut fields, key, &problems);
         let transcripts = listed("transcripts");
         let rubric_files = listed("rubrics").files;
         let tools = tools::read(self.root, self.env, &mut fields, self.resolver);

@@ -241,3 +241,60 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
         text(&map.stdout)
     );
 }
+
+const DOCS: &str = include_str!("../../docs/transcripts.md");
+
+/// The block of the docs in this language that begins so.
+fn shown(language: &str, begin: &str) -> &'static str {
+    let fence = format!("```{language}\n");
+    let after: Vec<&'static str> = DOCS.split(fence.as_str()).skip(1).collect();
+    let mut blocks = after
+        .into_iter()
+        .filter_map(|rest| rest.split("```").next());
+    let found = blocks.find(|block| block.starts_with(begin));
+    found.unwrap_or_else(|| panic!("docs/transcripts.md has no block of {language} with {begin}"))
+}
+
+#[test]
+fn the_table_of_the_docs_becomes_what_they_show() {
+    let bench = Bench::new();
+    bench.write("support.csv", shown("csv", "conversation_id"));
+    let guess = bench.dicta(&["map", "support.csv"]);
+    let (command, printed) = shown("console", "$ dicta map")
+        .split_once('\n')
+        .expect("lines");
+    assert_eq!(command, "$ dicta map support.csv");
+    assert_eq!(text(&guess.stdout), printed);
+
+    bench.write(
+        "dicta.yaml",
+        shown("yaml", "transcripts:\n  - path: support.csv"),
+    );
+    bench.write("rubrics/support.yaml", shown("yaml", "id: support"));
+    let import = bench.dicta(&["import", "support.csv", "--labels", "labels.jsonl"]);
+    assert_eq!(text(&import.stdout), shown("json", "{\"id\":\"c-1\""));
+    let labels = fs::read_to_string(bench.path().join("labels.jsonl")).expect("written");
+    assert_eq!(labels, shown("json", "{\"transcript\""));
+
+    let check = bench.dicta(&["check", "--strict"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
+    let run = bench.dicta(&["run"]);
+    let counts = "says-when  2 labelled: 1 true pass, 0 false passes, 1 true fail, 0 false fails";
+    assert!(text(&run.stdout).contains(counts), "{}", text(&run.stdout));
+    assert!(DOCS.contains(&format!("`{counts}`")));
+}
+
+#[test]
+fn the_native_lines_of_the_docs_stay_as_they_are() {
+    let bench = Bench::new();
+    for (name, begin) in [
+        ("a.jsonl", "{\"id\":\"order-17\""),
+        ("b.jsonl", "{\"id\":\"parts\""),
+    ] {
+        bench.write(name, shown("json", begin));
+        let check = bench.dicta(&["check", "--strict", name]);
+        assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
+        let import = bench.dicta(&["import", name]);
+        assert_eq!(text(&import.stdout), shown("json", begin));
+    }
+}

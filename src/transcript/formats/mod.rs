@@ -11,6 +11,8 @@ mod claude_code;
 mod codex;
 mod codex_exec;
 pub(super) mod csv;
+#[cfg(test)]
+mod docs_tests;
 mod evalbench;
 mod exchange;
 mod gemini;

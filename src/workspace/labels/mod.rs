@@ -71,9 +71,7 @@ pub(super) fn read(
 ) -> Read {
     let mut found = Read::default();
     for (at, entry) in entries::read(fields) {
-        let written = paths::resolve(root, &entry.path, env);
-        let files = globs::expand(root, &written.to_string_lossy());
-        match files {
+        match globs::expand_from_home(root, &entry.path, env) {
             Ok(files) => {
                 for file in files.files {
                     if let Err(why) = found.file(root, &file, &entry) {
@@ -83,11 +81,7 @@ pub(super) fn read(
                     }
                 }
             }
-            // As written: the path may have been spelled out.
-            Err(why) => {
-                let why = why.replace(&*written.to_string_lossy(), &entry.path);
-                problems.error(doc.span(&at), "io", why);
-            }
+            Err(why) => problems.error(doc.span(&at), "io", why),
         }
     }
     if found.file.is_none() {

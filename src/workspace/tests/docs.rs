@@ -58,3 +58,114 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
         assert_eq!(schema.errors(&doc.value), [], "{block}");
     }
 }
+
+const TRANSCRIPTS: &str = include_str!("../../../docs/transcripts.md");
+const LABELS: &str = include_str!("../../../docs/labels.md");
+
+/// The blocks of a language that begin so.
+fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static str> {
+    let fence = format!("```{language}\n");
+    let after: Vec<&'static str> = document.split(fence.as_str()).skip(1).collect();
+    let blocks = after
+        .into_iter()
+        .filter_map(|rest| rest.split("```").next());
+    blocks
+        .filter(|block| keys.iter().any(|key| block.starts_with(key)))
+        .collect()
+}
+
+/// What stands in the files that the blocks about own data name.
+fn own_data(block: &str) -> (Folder, Env) {
+    let rest = |key: &str, line: &str| match block.starts_with(key)
+        || block.contains(&format!("\n{key}"))
+    {
+        true => String::new(),
+        false => line.to_owned(),
+    };
+    let folder = Folder::new(&[(
+        "dicta.yaml",
+        &format!(
+            "{block}{}{}",
+            rest("transcripts:", "transcripts: [t.jsonl]\n"),
+            rest("rubrics:", "rubrics: [rubrics/*.yaml]\n"),
+        ),
+    )]);
+    let said = begin(LABELS, "json", &["{\"transcript\""]);
+    let sheet = begin(LABELS, "csv", &["transcript,"]);
+    let marks = json!({"evalId": "e", "results": {"version": 3, "results": [
+        {"id": "refund-06", "testIdx": 0, "promptIdx": 0, "gradingResult": {"pass": true, "score": 1, "componentResults": [
+            {"pass": true, "score": 1, "comment": "seen", "assertion": {"type": "human"}},
+        ]}},
+    ]}});
+    let home = folder.root().join("home");
+    let sessions = "home/.claude/projects/-home-ann-shop";
+    for name in [
+        "logs/a.jsonl",
+        "inspect/run.eval",
+        "sharegpt.jsonl",
+        "support.csv",
+    ] {
+        folder.write(name, "");
+    }
+    folder.write(&format!("{sessions}/a.jsonl"), "");
+    folder.write(&format!("{sessions}/a/subagents/agent-1.jsonl"), "");
+    folder.write("labels.jsonl", said.first().expect("a block"));
+    folder.write("sheet.csv", sheet.first().expect("a block"));
+    folder.write("results.json", &marks.to_string());
+    folder.write("validation.csv", "id,target\nrefund-07,true\n");
+    folder.write(
+        "rubrics/support.yaml",
+        "id: support\nevals:\n  - {id: grounded, type: regex, params: {pattern: x}}\n",
+    );
+    let mut env = data();
+    env.0
+        .insert("HOME".to_owned(), home.to_string_lossy().into_owned());
+    (folder, env)
+}
+
+#[test]
+fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
+    let schema = crate::schema::Compiled::compile(&json_schema()).expect("a schema");
+    let keys = ["transcripts:", "labels:"];
+    let pages = [TRANSCRIPTS, LABELS, include_str!("../../../README.md")];
+    let blocks: Vec<_> = pages.map(|page| begin(page, "yaml", &keys)).concat();
+    assert!(blocks.len() > 5, "{}", blocks.len());
+    for block in blocks {
+        let (folder, env) = own_data(block);
+        let text = std::fs::read_to_string(folder.root().join("dicta.yaml")).expect("there");
+        let doc = crate::diag::yaml::read(&text.as_str().into(), Path::new("dicta.yaml"));
+        assert_eq!(schema.errors(&doc.expect("YAML").value), [], "{text}");
+        let workspace = load(folder.dir.path(), &env, &FakeCatalog::new());
+        let workspace =
+            workspace.unwrap_or_else(|found| panic!("{text}\n{}", lines(&found).join("\n")));
+        let (labels, warnings): (usize, &[&str]) = match block.starts_with("labels:") {
+            true => (6, &["sheet.csv:4:1: 1 row has no verdict, and is no label"]),
+            false => (2, &[]),
+        };
+        assert_eq!(lines(&workspace.warnings), warnings, "{text}");
+        assert_eq!(workspace.labels.len(), labels, "{text}");
+    }
+}
+
+#[test]
+fn transcripts_of_the_docs_satisfy_their_schema() {
+    let schema = crate::schema::Compiled::compile(&transcript_schema()).expect("a schema");
+    let blocks = begin(TRANSCRIPTS, "json", &["{\"id\""]);
+    let found: Vec<&str> = blocks.iter().flat_map(|block| block.lines()).collect();
+    assert!(found.len() > 3, "{}", found.len());
+    for line in found {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(schema.errors(&value), [], "{line}");
+    }
+    for bad in [
+        json!({"messages": [], "verdicts": [{"judge": "inspect"}]}),
+        json!({"messages": [{"role": "user", "content": [7]}]}),
+    ] {
+        assert!(!schema.is_valid(&bad), "{bad}");
+        let line = bad.to_string();
+        assert!(
+            crate::transcript::parse(line.as_bytes(), 1, "t").is_err(),
+            "{line}"
+        );
+    }
+}

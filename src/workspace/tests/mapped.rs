@@ -30,7 +30,7 @@ fn a_map_is_of_every_file_that_its_glob_names() {
     );
     let maps: Vec<_> = workspace.maps.0.keys().cloned().collect();
     assert_eq!(maps, [root.join("a.csv"), root.join("b.csv")]);
-    assert_eq!(maps_of(&root).expect("the same"), workspace.maps);
+    assert_eq!(maps_of(&root, &data()).expect("the same"), workspace.maps);
     let again = folder.load().expect("it loads");
     assert_eq!(again.maps, workspace.maps);
     folder.write(

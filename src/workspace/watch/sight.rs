@@ -57,7 +57,8 @@ impl Scope {
                 }
             }
             for written in texts(doc.value.get("rubrics")) {
-                scope.glob(root, written);
+                let path = paths::resolve(root, written, env);
+                scope.glob(root, &path.to_string_lossy());
             }
             for written in texts(doc.value.get("tools")) {
                 for glob in tools::watched(root, written, env) {

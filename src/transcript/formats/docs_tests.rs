@@ -1,0 +1,30 @@
+//! `docs/transcripts.md` tells of every format, in the order in which they are looked for.
+
+use super::{FORMATS, MAGIC};
+
+const DOCS: &str = include_str!("../../../docs/transcripts.md");
+
+#[test]
+fn the_docs_tell_of_every_format() {
+    let magic = MAGIC.iter().map(|one| (one.name, one.open.is_some()));
+    let text = FORMATS.iter().map(|one| (one.name, one.open.is_some()));
+    let (read, named): (Vec<_>, Vec<_>) = magic.chain(text).partition(|(_, read)| *read);
+    let section = DOCS
+        .split("\n## What is read\n")
+        .nth(1)
+        .expect("its section");
+    let section = section.split("\n## ").next().expect("its end");
+    let table = section.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = table.skip(1).take_while(|line| line.starts_with('|'));
+    let told: Vec<&str> = rows
+        .filter_map(|row| row.split(" | ").next()?.strip_prefix("| "))
+        .collect();
+    let known: Vec<&str> = read.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(told, known, "the table of docs/transcripts.md");
+    let words = section.split_whitespace().collect::<Vec<_>>().join(" ");
+    let list = words.split("but not read: ").nth(1).expect("the list");
+    let list = list.split(". ").next().expect("its end");
+    let told: Vec<&str> = list.split(", ").collect();
+    let known: Vec<&str> = named.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(told, known, "those that are not read");
+}
