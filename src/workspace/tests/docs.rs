@@ -74,13 +74,14 @@ fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static 
         .collect()
 }
 
+/// What is told of the sheet that `docs/labels.md` shows.
+const BLANK: &[&str] = &["sheet.csv:4:1: 1 row has no verdict, and is no label"];
+
 /// What stands in the files that the blocks about own data name.
 fn own_data(block: &str) -> (Folder, Env) {
-    let rest = |key: &str, line: &str| match block.starts_with(key)
-        || block.contains(&format!("\n{key}"))
-    {
-        true => String::new(),
-        false => line.to_owned(),
+    let rest = |key: &str, line: &'static str| {
+        let has = block.starts_with(key) || block.contains(&format!("\n{key}"));
+        if has { "" } else { line }
     };
     let folder = Folder::new(&[(
         "dicta.yaml",
@@ -138,9 +139,10 @@ fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
         let workspace = load(folder.dir.path(), &env, &FakeCatalog::new());
         let workspace =
             workspace.unwrap_or_else(|found| panic!("{text}\n{}", lines(&found).join("\n")));
-        let (labels, warnings): (usize, &[&str]) = match block.starts_with("labels:") {
-            true => (6, &["sheet.csv:4:1: 1 row has no verdict, and is no label"]),
-            false => (2, &[]),
+        let (labels, warnings) = if block.starts_with("labels:") {
+            (6, BLANK)
+        } else {
+            (2, &[][..])
         };
         assert_eq!(lines(&workspace.warnings), warnings, "{text}");
         assert_eq!(workspace.labels.len(), labels, "{text}");
