@@ -2,9 +2,9 @@
 //! `target` is Inspect Scout's.
 
 use super::scout;
-use super::sheet::{Sheet, label, no_verdict, verdict};
+use super::sheet::{Sheet, label, no_verdict};
 use crate::diag::{Span, nearest};
-use crate::model::{WallTime, visible};
+use crate::model::{WallTime, pass_or_fail, visible};
 
 const COLUMNS: [&str; 9] = [
     "transcript",
@@ -154,7 +154,7 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
             sheet.blank(row.span);
             continue;
         };
-        let Some(passed) = verdict(word) else {
+        let Some(passed) = pass_or_fail(word) else {
             sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
             continue;
         };
