@@ -124,3 +124,28 @@ impl Against {
         self.false_pass + self.false_fail
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_pass_and_fail_are_the_ones_listed() {
+        for (words, passed) in [
+            (
+                "true yes y pass passed ok good correct 1 1.0 PASS",
+                Some(true),
+            ),
+            (
+                "false no n fail failed bad incorrect wrong 0 0.0 No",
+                Some(false),
+            ),
+            ("maybe 2 0.5 unsure passing", None),
+        ] {
+            for word in words.split(' ') {
+                assert_eq!(pass_or_fail(&format!(" {word}\t")), passed, "{word}");
+            }
+        }
+        assert_eq!(pass_or_fail(""), None);
+    }
+}
