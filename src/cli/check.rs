@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::args::Exam;
 use super::trouble::{Trouble, USAGE};
 use super::understood::{self, Files, Understood, Warned};
-use super::workspace::open;
+use super::workspace::{labels_hold, open};
 use super::{Cx, exam};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
@@ -129,6 +129,7 @@ fn in_lines(rubric: &Rubric) -> String {
 
 fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(path, cx)?;
+    labels_hold(&opened.workspace)?;
     opened.introduce(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();

@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{Miss, OutFormat, RunArgs};
 use super::trouble::{Trouble, USAGE};
-use super::workspace::{Opened, open};
+use super::workspace::{Opened, labels_hold, open};
 use super::{Cx, runtime};
 use crate::diag::{Diagnostic, has_errors};
 use crate::event::{Kind, RunEvent};
@@ -35,6 +35,7 @@ const FLUSH: Millis = Millis(100);
 /// Runs, and exits by the outcome.
 pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     let opened = open(args.path.as_deref(), cx)?;
+    labels_hold(&opened.workspace)?;
     opened.announce(cx);
     let options = options(args)?;
     let registry = Registry::builtin();

@@ -8,7 +8,7 @@ use std::io;
 use super::Cx;
 use super::args::{OutFormat, Place};
 use super::trouble::Trouble;
-use super::workspace::{store, store_and_workspace};
+use super::workspace::{note_labels, store, store_and_workspace};
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, counted, visible};
@@ -124,7 +124,7 @@ pub(super) fn show(
 ) -> Result<u8, Trouble> {
     let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve(run)?;
-    let labels = labels_of(workspace.as_deref(), &[&run])?;
+    let labels = labels_of(workspace.as_deref(), &[&run], cx)?;
     let labelled = !labels.is_empty();
     let selected = match cell {
         None => None,
@@ -190,7 +190,7 @@ pub(super) fn show(
 }
 
 /// Today's labels of the workspace, where the runs are of it; none where it does not load.
-fn labels_of(workspace: Option<&Workspace>, runs: &[&Run]) -> Result<Labels, Trouble> {
+fn labels_of(workspace: Option<&Workspace>, runs: &[&Run], cx: &Cx) -> Result<Labels, Trouble> {
     let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
         return Ok(Labels::default());
     };
@@ -201,6 +201,7 @@ fn labels_of(workspace: Option<&Workspace>, runs: &[&Run]) -> Result<Labels, Tro
             return Ok(Labels::default());
         }
     }
+    note_labels(workspace, cx);
     Ok(Labels::new(workspace.labels.iter().cloned()))
 }
 
@@ -233,7 +234,7 @@ fn pick(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, Troubl
 pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Result<u8, Trouble> {
     let (store, workspace) = store_and_workspace(place.workspace.as_deref(), cx)?;
     let (old, new) = (store.resolve(before)?, store.resolve(after)?);
-    let labels = labels_of(workspace.as_deref(), &[&old, &new])?;
+    let labels = labels_of(workspace.as_deref(), &[&old, &new], cx)?;
     let (old_state, new_state) = (read(&old, cx)?, read(&new, cx)?);
     let found = compare::compare((&old_state, &*old.blobs()), (&new_state, &*new.blobs()));
     let mut out = format!("{} → {}\n", old.id, new.id);

@@ -9,7 +9,7 @@ use super::Cx;
 use super::args::{OutFormat, Place};
 use super::show::RESULTS;
 use super::trouble::Trouble;
-use super::workspace::store_and_workspace;
+use super::workspace::{note_labels, store_and_workspace};
 use crate::compare::{Counts, Point, Scores, Sweep};
 use crate::diag::nearest;
 use crate::event::RunHeader;
@@ -42,6 +42,9 @@ pub(super) fn thresholds(
     let run = store.resolve(run)?;
     let (header, scores) = read(&run)?;
     let workspace = workspace.as_deref();
+    if let Some(workspace) = workspace {
+        note_labels(workspace, cx);
+    }
     let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
     let labels = Labels::new(labels.iter().cloned());
     let mut sweeps = scores.sweeps(&labels, &|rubric, eval| {

@@ -7,6 +7,7 @@ use super::Cx;
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
 use crate::handlers::Registry;
+use crate::model::counted;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::workspace::{self, Workspace, demo};
@@ -53,6 +54,27 @@ impl Opened {
         if !others.is_empty() {
             cx.streams.diagnose(&others);
         }
+    }
+}
+
+/// What is wrong with labels, for a command that counts them.
+pub(super) fn labels_hold(workspace: &Workspace) -> Result<(), Trouble> {
+    if workspace.label_problems.is_empty() {
+        return Ok(());
+    }
+    let warnings = workspace.warnings.iter();
+    let all = warnings.chain(&workspace.label_problems).cloned();
+    Err(Trouble::files(all.collect()))
+}
+
+/// Says that some labels count for nothing, where that refuses nothing.
+pub(super) fn note_labels(workspace: &Workspace, cx: &Cx) {
+    let problems = workspace.label_problems.len();
+    if problems > 0 {
+        let problems = counted(problems, "problem");
+        cx.streams.tell(&format!(
+            "note: {problems} with labels, which count for nothing; `dicta check` lists them"
+        ));
     }
 }
 

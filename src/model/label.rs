@@ -34,6 +34,23 @@ pub struct Label {
     pub note: Option<String>,
 }
 
+/// People's and tables' words for pass and fail, in any case and with blanks around them; the one list of them:
+///
+/// | pass | `true` `yes` `y` `pass` `passed` `ok` `good` `correct` `1` `1.0` |
+/// |---|---|
+/// | fail | `false` `no` `n` `fail` `failed` `bad` `incorrect` `wrong` `0` `0.0` |
+pub fn pass_or_fail(word: &str) -> Option<bool> {
+    match word.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "y" | "pass" | "passed" | "ok" | "good" | "correct" | "1" | "1.0" => {
+            Some(true)
+        }
+        "false" | "no" | "n" | "fail" | "failed" | "bad" | "incorrect" | "wrong" | "0" | "0.0" => {
+            Some(false)
+        }
+        _ => None,
+    }
+}
+
 /// A key that serde would take for `null` where it is missing.
 fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     Option::deserialize(from)
@@ -105,5 +122,30 @@ impl Against {
     /// Those where verdict and label differ.
     pub fn disagreements(&self) -> u64 {
         self.false_pass + self.false_fail
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_pass_and_fail_are_the_ones_listed() {
+        for (words, passed) in [
+            (
+                "true yes y pass passed ok good correct 1 1.0 PASS",
+                Some(true),
+            ),
+            (
+                "false no n fail failed bad incorrect wrong 0 0.0 No",
+                Some(false),
+            ),
+            ("maybe 2 0.5 unsure passing", None),
+        ] {
+            for word in words.split(' ') {
+                assert_eq!(pass_or_fail(&format!(" {word}\t")), passed, "{word}");
+            }
+        }
+        assert_eq!(pass_or_fail(""), None);
     }
 }

@@ -27,7 +27,7 @@ pub use judge::{
     JudgeConfig, KeySource, Prices, ProviderKind, SOURCES, ToolUse, TranscriptMode, VerdictMode,
     is_loopback_url, source_judge,
 };
-pub use label::{Against, Label, Labels};
+pub use label::{Against, Label, Labels, pass_or_fail};
 pub use money::{Bill, Budgets, Caps, Pricing};
 pub use panel::{
     Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms, Undecided, probability,

@@ -317,7 +317,7 @@ impl Entry {
                 .as_f64()
                 .is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
             Value::String(text) => {
-                text.trim().is_empty() || super::formats::mapped::verdict(text).is_some()
+                text.trim().is_empty() || crate::model::pass_or_fail(text).is_some()
             }
             _ => false,
         };

@@ -109,6 +109,11 @@ impl FieldMap {
         })
     }
 
+    /// Whether records may hold what people said of them.
+    pub fn has_labels(&self) -> bool {
+        !self.labels.is_empty()
+    }
+
     /// Reads a map that was typed on a command line: YAML, its braces left out if one likes.
     pub fn typed(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = match text.trim() {

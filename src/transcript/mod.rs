@@ -197,6 +197,8 @@ pub struct Entry {
     pub span: Span,
     /// Its id.
     pub id: String,
+    /// What its own tools call it, where that is another name.
+    pub uuid: Option<String>,
     /// What the source decided.
     pub verdicts: Vec<SourceVerdict>,
 }

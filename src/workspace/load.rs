@@ -15,7 +15,7 @@ use super::{
     keys, labels, lint, paths, runs, scripts, sources, tools,
 };
 use crate::diag::yaml::{self, Doc, Fields, MAX_BYTES, Problems, describe};
-use crate::diag::{Diagnostic, has_errors, masked};
+use crate::diag::{Diagnostic, Severity, has_errors, masked};
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, Catalog, Rubric};
@@ -61,13 +61,23 @@ pub(super) fn load_naming(
     let workspace = loader.workspace(&doc);
     named.append(&mut loader.named);
     let problems = by_file(loader.problems);
-    if has_errors(&problems) {
+    if refuses(&problems) {
         return Err(problems);
     }
+    let (label_problems, warnings) = problems
+        .into_iter()
+        .partition(|problem| problem.severity == Severity::Error);
     Ok(Workspace {
-        warnings: problems,
+        warnings,
+        label_problems,
         ..workspace
     })
+}
+
+/// Whether any problem is worse than labels that count for nothing.
+fn refuses(problems: &[Diagnostic]) -> bool {
+    let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
+    errors.any(|problem| problem.code != labels::CODE)
 }
 
 /// File by file in the order the files were first spoken of, within a file by place.
@@ -155,8 +165,17 @@ impl Loader<'_> {
             let found = lint::of_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
             self.problems.extend(found);
         }
-        self.problems.append(&mut found.problems);
         if !has_errors(&self.problems) {
+            labels::by_uuid(&mut found, &transcripts.files, &transcripts.maps);
+            found.after(labels::read_mapped(
+                self.root,
+                &transcripts.files,
+                &transcripts.maps,
+            ));
+            self.problems.extend(labels::of_maps(doc, &rubrics));
+        }
+        self.problems.append(&mut found.problems);
+        if !refuses(&self.problems) {
             let about = about(&found, &rubrics);
             self.problems.extend(about);
         }
@@ -177,6 +196,7 @@ impl Loader<'_> {
             labels: found.labels,
             label_places: found.places,
             labels_file: found.file,
+            label_problems: Vec::new(),
             runs,
             also_runs: demo.into_iter().collect(),
             frozen,
@@ -370,5 +390,5 @@ fn about(found: &labels::Read, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
         let of = files.find(|(known, _)| *known == path);
         of.map(|(_, text)| Arc::clone(text))
     };
-    labels::of_rubrics(&found.labels, &found.places, rubrics, &text)
+    labels::of_rubrics(&found.labels, &found.places, found.mapped, rubrics, &text)
 }

@@ -112,6 +112,9 @@ pub struct Workspace {
     /// Where new ones are written: the first `.jsonl` file of `labels:`, else `labels.jsonl` beside dicta.yaml, which may
     /// not be there yet.
     pub labels_file: Option<PathBuf>,
+    /// What is wrong with labels: errors for `dicta run` and `dicta check`, which count on them. Rubrics and judges work
+    /// without, and a label that matches nothing counts for nothing.
+    pub label_problems: Vec<Diagnostic>,
     /// Where runs are recorded.
     pub runs: PathBuf,
     /// Further folders with runs to read (the demo's recordings).

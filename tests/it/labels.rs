@@ -115,3 +115,37 @@ fn a_label_of_no_transcript_is_an_error_once_all_were_read() {
     let part = bench.dicta(&["run", "-q", "--limit", "1"]);
     assert_eq!(part.status.code(), Some(0), "{}", text(&part.stderr));
 }
+
+#[test]
+fn labels_of_a_map_are_counted_and_one_of_no_eval_stops_a_run_alone() {
+    let bench = bench("");
+    let config = |eval: &str| {
+        bench.write(
+            "dicta.yaml",
+            &format!(
+                "transcripts: [{{path: a.csv, map: {{id: id, input: q, output: a, label: {{eval: {eval}, passed: ok}}}}}}]\nrubrics: [r.yaml]\njudge: rules\n"
+            ),
+        );
+    };
+    bench.write("a.csv", "id,q,a,ok\none,hi,hello,good\ntwo,hi,bye,ok\n");
+    config("hello");
+    let run = bench.dicta(&["run"]);
+    let said = text(&run.stdout);
+    assert!(
+        said.contains("hello  2 labelled: 1 true pass, 0 false passes, 0 true fails, 1 false fail"),
+        "{said}{}",
+        text(&run.stderr)
+    );
+    config("helo");
+    for command in ["run", "check"] {
+        let refused = bench.dicta(&[command]);
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        let said = text(&refused.stderr);
+        assert!(said.contains("did you mean `hello`?"), "{command}: {said}");
+    }
+    let shown = bench.dicta(&["show", "@"]);
+    assert_eq!(shown.status.code(), Some(0));
+    let said = text(&shown.stderr);
+    assert!(said.contains("1 problem with labels"), "{said}");
+    assert_eq!(bench.dicta(&["judges"]).status.code(), Some(0));
+}

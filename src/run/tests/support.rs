@@ -59,6 +59,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_problems: Vec::new(),
         labels_file: None,
         runs: root.join("runs"),
         tools: std::sync::Arc::default(),

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::rec::{Found, Own, told};
 use super::csv::{Layout, Table};
-use crate::model::{JsonText, Label, Message, Part, Role, Text, Transcript};
+use crate::model::{JsonText, Label, Message, Part, Role, Text, Transcript, pass_or_fail};
 use crate::query::Query;
 use crate::transcript::content::Object;
 use crate::transcript::detect::{self, Form, Refusal};
@@ -267,7 +267,7 @@ impl Rec<'_> {
             .map_err(|why| format!("label: {why}"))?;
         let passed = match found {
             Found::Nothing => return Ok(None),
-            Found::Text(text) | Found::Json(text) => match verdict(&text) {
+            Found::Text(text) | Found::Json(text) => match pass_or_fail(&text) {
                 Some(passed) => passed,
                 None if text.trim().is_empty() => return Ok(None),
                 None => {
@@ -288,24 +288,13 @@ impl Rec<'_> {
             rubric: map.rubric.clone(),
             eval: map.eval.clone(),
             passed: Some(passed),
-            score: said(&map.score).and_then(|score| score.trim().parse().ok()),
+            score: said(&map.score)
+                .and_then(|score| score.trim().parse().ok())
+                .filter(|score| (0.0..=1.0).contains(score)),
             by: said(&map.by),
             at: None,
             note: said(&map.note),
         }))
-    }
-}
-
-/// The words of people and tables for pass and fail.
-pub(in crate::transcript) fn verdict(text: &str) -> Option<bool> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "yes" | "y" | "pass" | "passed" | "ok" | "good" | "correct" | "1" | "1.0" => {
-            Some(true)
-        }
-        "false" | "no" | "n" | "fail" | "failed" | "bad" | "incorrect" | "wrong" | "0" | "0.0" => {
-            Some(false)
-        }
-        _ => None,
     }
 }
 

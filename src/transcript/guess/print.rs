@@ -53,12 +53,7 @@ impl Entry {
             }
         }
         if let Some((expression, why)) = &self.label {
-            line(
-                6,
-                "label",
-                "",
-                "what people said, for `dicta import --labels`",
-            );
+            line(6, "label", "", "what people said: labels");
             line(
                 8,
                 "eval",

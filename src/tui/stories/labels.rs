@@ -346,3 +346,44 @@ fn where_flips_went_is_told_anew_with_every_label() {
         said(&app)
     );
 }
+
+#[test]
+fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
+    let mut app = judged(120, 40);
+    let path = "rubrics/beamline.yaml";
+    let text = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    let renamed = text.replace("names-a-version", "names-some-version");
+    assert_ne!(text, renamed);
+    let notices = |app: &Driven| -> Vec<String> {
+        let log = &app.app.model.notices.log;
+        log.iter().map(|notice| notice.text.clone()).collect()
+    };
+    app.save(path, &renamed).settle();
+    assert!(app.app.model.saves.problems.is_empty());
+    let cells = &app.app.model.live.cells;
+    assert!(
+        cells
+            .evals
+            .iter()
+            .any(|eval| eval.id == "names-some-version")
+    );
+    let said = notices(&app);
+    assert!(
+        said.iter().any(|text| text.starts_with("labels.jsonl:")
+            && text.contains("a label for the eval `names-a-version`, which is not here; did you mean `names-some-version`?")
+            && text.contains("for nothing until mended")),
+        "{said:#?}"
+    );
+    app.save(path, &text).settle();
+    let said = notices(&app);
+    assert!(
+        said.iter().any(|text| text == "all labels match again"),
+        "{said:#?}"
+    );
+    assert!(
+        app.app
+            .model
+            .workspace()
+            .is_some_and(|w| w.label_problems.is_empty())
+    );
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::examples;
+use super::{examples, labels};
 use crate::model::{counted, visible};
 use crate::tui::effect::Effect;
 use crate::tui::listing::Listed;
@@ -46,6 +46,7 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
         let text = visible(&warning.to_string(), false).into_owned();
         model.notices.tell(model.now, Level::Warning, text);
     }
+    labels::problems(model, None, &workspace);
     if workspace.demo {
         let text = format!(
             "this is the demo, unpacked at {} (yours to edit)",

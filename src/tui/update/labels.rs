@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::keys::{self, told};
 use super::panes::in_view;
-use crate::model::{CellName, Label};
+use crate::model::{CellName, Label, visible};
 use crate::tui::effect::{Effect, LabelChange, LabelOrder};
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Human, Row, RowId, Sort, towards};
@@ -237,6 +237,27 @@ pub(super) fn reloaded(
         .iter()
         .filter(|path| workspace.root.join(path) != file);
     others.cloned().collect()
+}
+
+/// Tells what is wrong with labels, where it is news: a rubric is judged all the same, and they count for nothing.
+pub(super) fn problems(model: &mut Model, before: Option<&Workspace>, now: &Workspace) {
+    let known = before.map_or(&[][..], |before| &before.label_problems);
+    if known == now.label_problems {
+        return;
+    }
+    let Some(first) = now.label_problems.first() else {
+        let said = "all labels match again";
+        return model.notices.tell(model.now, Level::Info, said);
+    };
+    let first = visible(&first.to_string(), false).into_owned();
+    let said = match now.label_problems.len() {
+        1 => format!("{first} (it counts for nothing until mended)"),
+        n => format!(
+            "{first} (and {} more; they count for nothing until mended)",
+            n - 1
+        ),
+    };
+    model.notices.tell(model.now, Level::Warning, said);
 }
 
 /// `s`: the next decision nobody labelled.

@@ -20,6 +20,8 @@ mod touched;
 mod tour;
 mod typing;
 
+use std::sync::Arc;
+
 use super::effect::Effect;
 use super::model::Model;
 use super::model::notices::Level;
@@ -67,7 +69,12 @@ pub(crate) fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             board,
             problems,
         } => runs::board_read(model, generation, &board, problems),
-        Msg::Reloaded { workspace, changed } => saves::reloaded(model, workspace, &changed),
+        Msg::Reloaded { workspace, changed } => {
+            let before = model.workspace().map(Arc::clone);
+            let effects = saves::reloaded(model, Arc::clone(&workspace), &changed);
+            labels::problems(model, before.as_deref(), &workspace);
+            effects
+        }
         Msg::ReloadFailed { problems } => saves::failed(model, problems),
         Msg::ExamplesTried { number, trials } => examples::tried(model, number, trials),
         Msg::ExamplesJudged {

@@ -91,6 +91,14 @@ fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
     }
 }
 
+/// The files and globs of `transcripts:` whose map reads labels.
+pub(in crate::workspace) fn watched_maps(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    let entries = value.and_then(Value::as_array).into_iter().flatten();
+    entries
+        .filter(|entry| entry.pointer("/map/label").is_some())
+        .filter_map(|entry| entry.get("path")?.as_str())
+}
+
 /// The files and globs that a value of `labels:` names, however broken the rest is.
 pub(in crate::workspace) fn watched(value: Option<&Value>) -> Vec<&str> {
     fn path(value: &Value) -> Option<&str> {

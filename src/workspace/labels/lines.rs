@@ -28,7 +28,7 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
                     column: u32::try_from(error.column()).unwrap_or(u32::MAX).max(1),
                     ..whole
                 };
-                let problem = Diagnostic::error("label", sheet.path, format!("no label: {message}"))
+                let problem = Diagnostic::error(super::CODE, sheet.path, format!("no label: {message}"))
                     .at(span, &text)
                     .help(r#"a label is {"transcript": "…", "eval": "…", "passed": true}, with rubric, score, by, at and note if known"#);
                 sheet.told(problem);

@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::LabelPlace;
+use serde_json::Value;
+
+use super::{CODE, LabelPlace};
+use crate::diag::yaml::Doc;
 use crate::diag::{Diagnostic, Span, nearest};
 use crate::model::{Label, visible};
 use crate::rubric::{Rubric, Trigger};
@@ -17,10 +20,12 @@ type Of<'l> = (&'l str, Option<&'l str>, &'l str);
 /// Problems of a kind that are told one by one; a wrong column of a table has one for each row.
 const TOLD: usize = 20;
 
-/// Labels against the rubrics: what names no eval of theirs, and what contradicts itself.
+/// Labels against the rubrics: what names no eval of theirs, and what contradicts itself. The first `mapped` of them are
+/// about what a map says, which [`of_maps`] looks at once for all.
 pub(in crate::workspace) fn of_rubrics(
     labels: &[Label],
     places: &[LabelPlace],
+    mapped: usize,
     rubrics: &[Arc<Rubric>],
     texts: &dyn Fn(&Path) -> Option<Arc<str>>,
 ) -> Vec<Diagnostic> {
@@ -29,14 +34,17 @@ pub(in crate::workspace) fn of_rubrics(
     let mut first: HashMap<Of<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
     // Most labels are about few evals: what is said of one of them is worked out once.
     let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
-    for (label, place) in labels.iter().zip(places) {
+    for (nth, (label, place)) in labels.iter().zip(places).enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
         let wrong = known
             .entry(about)
             .or_insert_with(|| unknown(about, rubrics));
         if let Some(message) = wrong {
+            if nth < mapped {
+                continue;
+            }
             errors.push(at(
-                Diagnostic::error("label", &*place.0, message.as_str()),
+                Diagnostic::error(CODE, &*place.0, message.as_str()),
                 &place.1,
                 texts(&place.0),
             ));
@@ -58,7 +66,7 @@ pub(in crate::workspace) fn of_rubrics(
                 before.1.line
             );
             warnings.push(at(
-                Diagnostic::warning("label", &*place.0, message),
+                Diagnostic::warning(CODE, &*place.0, message),
                 &place.1,
                 texts(&place.0),
             ));
@@ -68,6 +76,37 @@ pub(in crate::workspace) fn of_rubrics(
     cap(&mut warnings, "more labels contradict earlier ones");
     errors.append(&mut warnings);
     errors
+}
+
+/// The `label`s of maps against the rubrics, each at its place in dicta.yaml.
+pub(in crate::workspace) fn of_maps(doc: &Doc, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    let Some(Value::Array(entries)) = doc.value.get("transcripts") else {
+        return problems;
+    };
+    for (nth, entry) in entries.iter().enumerate() {
+        let at = format!("/transcripts/{nth}/map/label");
+        let written: Vec<(String, &Value)> = match entry.pointer("/map/label") {
+            Some(Value::Array(all)) => {
+                let all = all.iter().enumerate();
+                all.map(|(nth, one)| (format!("{at}/{nth}"), one)).collect()
+            }
+            Some(one) => vec![(at, one)],
+            None => continue,
+        };
+        for (at, label) in written {
+            let text = |key: &str| label.get(key).and_then(Value::as_str);
+            let rubric = text("rubric");
+            let Some(message) = text("eval").and_then(|eval| unknown((rubric, eval), rubrics))
+            else {
+                continue;
+            };
+            let none = rubric.is_some_and(|id| rubrics.iter().all(|known| known.id != id));
+            let key = if none { "rubric" } else { "eval" };
+            problems.push(doc.error(&format!("{at}/{key}"), CODE, message));
+        }
+    }
+    problems
 }
 
 fn at(problem: Diagnostic, span: &Span, text: Option<Arc<str>>) -> Diagnostic {
@@ -143,7 +182,7 @@ pub(crate) fn strays(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagno
             let found = files.find(|(path, _)| **path == *place.0);
             found.map(|(_, text)| Arc::clone(text))
         };
-        let problem = Diagnostic::error("label", &*place.0, message);
+        let problem = Diagnostic::error(CODE, &*place.0, message);
         problems.push(at(problem, &place.1, text()));
     }
     cap(

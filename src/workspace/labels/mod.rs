@@ -6,11 +6,13 @@
 
 mod entries;
 mod lines;
+mod mapped;
 mod matching;
 mod promptfoo;
 mod scout;
 mod sheet;
 mod table;
+mod uuids;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +24,16 @@ use crate::diag::yaml::{Doc, Fields, Problems};
 use crate::diag::{Diagnostic, Span};
 use crate::model::Label;
 
-pub(super) use entries::watched;
-pub(super) use matching::of_rubrics;
+pub(super) use entries::{watched, watched_maps};
+pub(super) use mapped::of_maps as read_mapped;
 pub(crate) use matching::strays;
+pub(super) use matching::{of_maps, of_rubrics};
+pub(super) use uuids::by_uuid;
 
 /// The largest labels file that is read, in bytes.
 const MAX_LABELS: u64 = 64 << 20;
+/// What problems of labels are called: errors for a run, and no reason to refuse a rubric.
+pub(super) const CODE: &str = "label";
 /// Where labels are looked for and written to, beside dicta.yaml, when nothing else is said.
 pub(super) const DEFAULT: &str = "labels.jsonl";
 
@@ -40,6 +46,10 @@ pub(super) struct Read {
     pub(super) labels: Vec<Label>,
     /// Where each of them stands.
     pub(super) places: Vec<LabelPlace>,
+    /// Which of them are of Inspect Scout, whose ids may be Inspect's.
+    pub(super) scout: Vec<usize>,
+    /// So many of the first ones are from files of transcripts.
+    pub(super) mapped: usize,
     /// Of files and labels, not of dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
     /// Files of our own form, as they are named, with their text.
@@ -98,6 +108,16 @@ pub(super) fn read(
 }
 
 impl Read {
+    /// What stood in files of transcripts comes first: what somebody writes down later counts.
+    pub(super) fn after(&mut self, mut mapped: Read) {
+        self.mapped = mapped.labels.len();
+        mapped.labels.append(&mut self.labels);
+        mapped.places.append(&mut self.places);
+        mapped.problems.append(&mut self.problems);
+        (self.labels, self.places) = (mapped.labels, mapped.places);
+        self.problems = mapped.problems;
+    }
+
     /// One more file. The error is a sentence without its path.
     fn file(&mut self, root: &Path, path: &Path, entry: &Entry) -> Result<(), String> {
         let text = files::read_text(path, MAX_LABELS)?;
@@ -110,10 +130,14 @@ impl Read {
             Form::Promptfoo => promptfoo::read(&mut sheet),
             Form::Scout => scout::read(&mut sheet),
         }
+        let of_scout = sheet.scout;
         let (labels, problems) = sheet.finish();
         self.problems.extend(problems);
         let of: Arc<Path> = Arc::from(&*shown);
         for (label, span) in labels {
+            if of_scout {
+                self.scout.push(self.labels.len());
+            }
             self.labels.push(label);
             self.places.push((Arc::clone(&of), span));
         }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::sheet::{Sheet, label, no_verdict, verdict, verdict_of};
+use super::sheet::{Sheet, label, no_verdict, verdict_of};
 use super::table::{Row, fits};
 use crate::diag::{Span, yaml};
+use crate::model::pass_or_fail;
 
 /// What is neither a target nor a label.
 const ASIDE: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
 
 /// Whether the first line of a table without a header is a case: an id and a verdict.
 pub(super) fn is_headerless(cells: &[String]) -> bool {
-    matches!(cells, [_, target] if verdict(target).is_some())
+    matches!(cells, [id, target] if id != "id" && pass_or_fail(target).is_some())
 }
 
 /// Reads a table with a header, or one of cases alone.
@@ -118,6 +119,7 @@ fn cases(sheet: &mut Sheet<'_>, value: &Value, place: &dyn Fn(&str) -> Span, at:
 }
 
 fn one(sheet: &mut Sheet<'_>, case: &Map<String, Value>, span: &Span) {
+    sheet.scout = true;
     let id = match case.get("id") {
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
             return sheet.error(

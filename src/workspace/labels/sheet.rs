@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::entries::Entry;
 use crate::diag::{Diagnostic, Span};
-use crate::model::{Label, visible};
+use crate::model::{Label, pass_or_fail, visible};
 
 /// A file being read.
 pub(super) struct Sheet<'s> {
@@ -15,6 +15,8 @@ pub(super) struct Sheet<'s> {
     pub(super) path: &'s Path,
     /// What dicta.yaml says of all its labels that do not say it themselves.
     pub(super) entry: &'s Entry,
+    /// Its cases are Inspect Scout's.
+    pub(super) scout: bool,
     labels: Vec<(Label, Span)>,
     problems: Vec<Diagnostic>,
     /// Rows without a verdict, and the first one's place.
@@ -27,6 +29,7 @@ impl<'s> Sheet<'s> {
             text,
             path,
             entry,
+            scout: false,
             labels: Vec::new(),
             problems: Vec::new(),
             blank: (0, None),
@@ -57,15 +60,19 @@ impl<'s> Sheet<'s> {
     }
 
     pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.told(Diagnostic::error("label", self.path, message).at(span, self.text));
+        self.told(Diagnostic::error(super::CODE, self.path, message).at(span, self.text));
     }
 
     pub(super) fn warning(&mut self, span: Span, message: impl Into<String>) {
-        self.told(Diagnostic::warning("label", self.path, message).at(span, self.text));
+        self.told(Diagnostic::warning(super::CODE, self.path, message).at(span, self.text));
     }
 
+    /// Whatever is wrong in a file of labels is a problem of labels.
     pub(super) fn told(&mut self, problem: Diagnostic) {
-        self.problems.push(problem);
+        self.problems.push(Diagnostic {
+            code: super::CODE,
+            ..problem
+        });
     }
 
     /// The whole of a line, by its number from 1 and where it begins.
@@ -105,21 +112,12 @@ pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
     }
 }
 
-/// A verdict in one of the words for it.
-pub(super) fn verdict(word: &str) -> Option<bool> {
-    match word.trim().to_ascii_lowercase().as_str() {
-        "true" | "pass" | "1" | "yes" => Some(true),
-        "false" | "fail" | "0" | "no" => Some(false),
-        _ => None,
-    }
-}
-
-/// The same of a value of JSON or YAML.
+/// Pass or fail by a value of JSON or YAML.
 pub(super) fn verdict_of(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(passed) => Some(*passed),
-        Value::String(word) => verdict(word),
-        Value::Number(number) => verdict(&number.to_string()),
+        Value::String(word) => pass_or_fail(word),
+        Value::Number(number) => pass_or_fail(&number.to_string()),
         _ => None,
     }
 }

@@ -2,9 +2,9 @@
 //! `target` is Inspect Scout's.
 
 use super::scout;
-use super::sheet::{Sheet, label, no_verdict, verdict};
+use super::sheet::{Sheet, label, no_verdict};
 use crate::diag::{Span, nearest};
-use crate::model::{WallTime, visible};
+use crate::model::{WallTime, pass_or_fail, visible};
 
 const COLUMNS: [&str; 9] = [
     "transcript",
@@ -18,6 +18,8 @@ const COLUMNS: [&str; 9] = [
     "at",
 ];
 const NOTE: &str = "note";
+/// Looked at, and cannot say.
+const UNSURE: &str = "unsure";
 
 /// A row with its place.
 pub(super) struct Row {
@@ -34,6 +36,13 @@ pub(super) fn read(sheet: &mut Sheet<'_>) {
         .iter()
         .map(|name| name.trim().to_owned())
         .collect();
+    if ["Status", "Score", "Named Scores"]
+        .iter()
+        .all(|own| names.iter().any(|name| name == own))
+    {
+        let message = "promptfoo's own table does not tell what people marked: export the eval as JSON (`promptfoo export eval ID -o results.json`) and name that";
+        return sheet.error(header.span, message);
+    }
     for (nth, name) in names.iter().enumerate() {
         if !name.is_empty() && names[..nth].contains(name) {
             return sheet.error(header.span, format!("two columns are called `{name}`"));
@@ -154,9 +163,13 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
             sheet.blank(row.span);
             continue;
         };
-        let Some(passed) = verdict(word) else {
-            sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
-            continue;
+        let passed = match pass_or_fail(word) {
+            None if word.eq_ignore_ascii_case(UNSURE) => None,
+            None => {
+                sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
+                continue;
+            }
+            said => said,
         };
         let score = match cell("score").map(|text| (text, text.parse::<f64>())) {
             None => None,
@@ -168,7 +181,8 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
             }
         };
         let owned = |name: &str| cell(name).map(str::to_owned);
-        let mut found = label(transcript, eval, passed);
+        let mut found = label(transcript, eval, false);
+        found.passed = passed;
         found.rubric = owned("rubric");
         found.score = score;
         found.by = owned("by");

@@ -129,3 +129,148 @@ fn judges_of_sources_are_there_once_they_are_named() {
         assert_eq!(folder.problems(), [format!("dicta.yaml:{problem}")]);
     }
 }
+
+#[test]
+fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it() {
+    let map = |labels: &str| {
+        format!(
+            "transcripts: [t.jsonl, {{path: a.csv, map: {{id: id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
+        )
+    };
+    let folder = Folder::new(&[
+        ("dicta.yaml", &map("{eval: a, passed: ok, by: who}")),
+        (
+            "a.csv",
+            "id,q,a,ok,who\none,hi,\"hello\nyou\",good,ann\ntwo,hi,no,,ann\none,hi,hey,bad,ann\n,hi,ho,n,\n",
+        ),
+        (
+            "labels.jsonl",
+            "{\"transcript\":\"one\",\"eval\":\"a\",\"passed\":false}\n",
+        ),
+    ]);
+    folder.write(
+        "r.yaml",
+        "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let said: Vec<_> = workspace
+        .labels
+        .iter()
+        .zip(&workspace.label_places)
+        .map(|(label, place)| (&*label.transcript, label.passed, place.1.line))
+        .collect();
+    // The one that somebody wrote down counts after the one that came with the file.
+    assert_eq!(
+        said,
+        [
+            ("one", Some(true), 2),
+            ("a:4", Some(false), 6),
+            ("one", Some(false), 1)
+        ]
+    );
+    assert_eq!(workspace.labels[0].by.as_deref(), Some("ann"));
+    assert_eq!(
+        lines(&workspace.warnings),
+        [
+            "a.csv: 1 label of a transcript with an id that an earlier one has counts for nothing: give each its own `id`",
+            "labels.jsonl:1:1: this label of `a` on `one` contradicts the one in a.csv:2; the last one counts",
+        ]
+    );
+    folder.write(
+        "dicta.yaml",
+        &map("[{eval: aa, passed: ok}, {eval: a, rubric: s, passed: ok}]"),
+    );
+    let told = folder.problems();
+    assert!(
+        told[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
+            && told[1]
+                .ends_with("a label for the rubric `s`, which is not here; did you mean `r`?")
+            && told
+                .iter()
+                .take(2)
+                .all(|line| line.starts_with("dicta.yaml:1:")),
+        "{told:?}"
+    );
+    folder.write("dicta.yaml", &map("{eval: a, passed: ok}"));
+    let large = std::fs::File::create(folder.root().join("a.csv")).expect("a file");
+    large.set_len((64 << 20) + 1).expect("a hole");
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(workspace.labels.len(), 1);
+    assert_eq!(
+        lines(&workspace.warnings),
+        [
+            "a.csv: its labels are not read: it is larger than 64 MiB; `dicta import a.csv -o FILE --labels labels.jsonl` writes them where they are"
+        ]
+    );
+}
+
+#[test]
+fn a_label_that_matches_nothing_refuses_no_rubric() {
+    let folder = config("");
+    folder.write(
+        "labels.jsonl",
+        "{\"transcript\":\"t\",\"eval\":\"gone\",\"passed\":true}\n{\"torn\n",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(workspace.warnings, []);
+    let told = lines(&workspace.label_problems);
+    assert!(
+        told[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
+            && told[1].starts_with("labels.jsonl:2:"),
+        "{told:?}"
+    );
+    // What is wrong elsewhere is told with it.
+    folder.write("r.yaml", "evals: [{id: a, type: regexx}]\n");
+    let problems = folder.load().expect_err("the rubric is wrong");
+    assert!(problems.iter().any(|problem| problem.code == "label"));
+}
+
+#[test]
+fn scout_calls_a_sample_by_its_uuid() {
+    let folder = config("labels: {path: s.csv, eval: a}\n");
+    let log = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/inspect/log.json"
+    );
+    let text = std::fs::read_to_string(log).expect("a fixture");
+    let mut log: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let uuid = "5o3i6Dfyck4V26SHEu4Jte";
+    log["samples"][0]["uuid"] = uuid.into();
+    folder.write("l.json", &log.to_string());
+    folder.write(
+        "dicta.yaml",
+        "transcripts: l.json\nrubrics: [r.yaml]\nlabels: {path: s.csv, eval: a}\n",
+    );
+    folder.write(
+        "r.yaml",
+        "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
+    );
+    folder.write("s.csv", &format!("id,target\n{uuid},true\nother,false\n"));
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let ids: Vec<&str> = workspace.labels.iter().map(|l| &*l.transcript).collect();
+    let sample = log["samples"][0]["id"].to_string();
+    assert!(
+        ids[0].starts_with(sample.trim_matches('"')) && ids[0] != uuid,
+        "{ids:?}"
+    );
+    assert_eq!(ids[1], "other");
+}
+
+#[test]
+fn a_table_may_say_unsure_and_promptfoos_own_table_says_what_to_do() {
+    let folder = config("labels: m.csv\n");
+    folder.write(
+        "r.yaml",
+        "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
+    );
+    folder.write("m.csv", "transcript,eval,passed\nt,a,Unsure\nu,a,Correct\n");
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let said: Vec<_> = workspace.labels.iter().map(|label| label.passed).collect();
+    assert_eq!(said, [None, Some(true)]);
+    folder.write(
+        "m.csv",
+        "Description,word,Status,Score,Named Scores,Status,Score\n,a,PASS,1,,FAIL,0\n",
+    );
+    let told = folder.problems();
+    assert!(told[0].contains("export the eval as JSON"), "{told:?}");
+}

@@ -49,6 +49,9 @@ impl Scope {
                 scope.glob(root, &path.to_string_lossy());
                 scope.file(&path);
             }
+            for written in labels::watched_maps(doc.value.get("transcripts")) {
+                scope.glob(root, written);
+            }
             // Read where no other is named, and made by the first label.
             scope.file(&root.join(labels::DEFAULT));
             if let Some(Value::Object(judges)) = doc.value.get("judges") {

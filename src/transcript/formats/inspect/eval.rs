@@ -211,7 +211,8 @@ impl Reader for Eval {
     }
 
     fn entries(&mut self, _source: &Source) -> Result<Option<Vec<Entry>>, TranscriptError> {
-        let mut told: HashMap<usize, (String, Vec<_>)> = HashMap::with_capacity(self.samples.len());
+        let mut told: HashMap<usize, (String, Option<String>, Vec<_>)> =
+            HashMap::with_capacity(self.samples.len());
         for member in self.summaries() {
             let mut bad = 0;
             let mut take = |element: &[u8]| {
@@ -220,7 +221,8 @@ impl Reader for Eval {
                 let summary = serde_json::from_str::<Summary<'_>>(&text).ok();
                 let found = summary.and_then(|summary| {
                     let at = self.samples.get_index_of(&summary.member()?)?;
-                    Some((at, (summary.id(&self.log)?, summary.verdicts())))
+                    let verdicts = summary.verdicts();
+                    Some((at, (summary.id(&self.log)?, summary.uuid, verdicts)))
                 });
                 match found {
                     // The last one counts, as with the samples themselves.
@@ -240,16 +242,21 @@ impl Reader for Eval {
             }
         }
         let entry = |(at, (name, sample)): (usize, (&String, &Sample))| {
-            let (id, verdicts) = told.remove(&at).unwrap_or_else(|| {
+            let (id, uuid, verdicts) = told.remove(&at).unwrap_or_else(|| {
                 let (id, epoch) = parted(name).unwrap_or((name, 1));
-                (self.log.named(id, epoch), Vec::new())
+                (self.log.named(id, epoch), None, Vec::new())
             });
             let number = at as u64 + 1;
             let span = Span {
                 number,
                 ..self.archive.span(sample.member)?
             };
-            Some(Entry { span, id, verdicts })
+            Some(Entry {
+                span,
+                id,
+                uuid,
+                verdicts,
+            })
         };
         Ok(Some(
             self.samples.iter().enumerate().filter_map(entry).collect(),

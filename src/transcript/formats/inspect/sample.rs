@@ -286,6 +286,8 @@ pub(super) struct Summary<'a> {
     epoch: Option<u64>,
     #[serde(borrow, default)]
     scores: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) uuid: Option<String>,
 }
 
 impl Summary<'_> {

@@ -26,6 +26,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),

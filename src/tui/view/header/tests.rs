@@ -34,6 +34,7 @@ fn demo() -> Model {
         judge: Some("quick".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),

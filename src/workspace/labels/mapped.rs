@@ -1,0 +1,127 @@
+//! Labels that stand in the files of transcripts themselves, where a `map` of dicta.yaml says which field they are in.
+//!
+//! They are read as the transcripts are, a record at a time. A label is of the transcript beside it, so it names one that is
+//! here; what the map says it is about is looked at in dicta.yaml, once for all.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{CODE, MAX_LABELS, Read};
+use crate::diag::{Diagnostic, Span};
+use crate::model::{Label, counted};
+use crate::transcript::{Maps, TranscriptError};
+use crate::workspace::paths;
+
+/// The labels of all files whose map has any. A file that cannot be read is whoever reads its transcripts' trouble.
+pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Maps) -> Read {
+    let mut found = Read::default();
+    let mut ids: HashSet<String> = HashSet::new();
+    for path in files {
+        if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
+            continue;
+        }
+        let shown = paths::shown(root, path);
+        if path.metadata().is_ok_and(|meta| meta.len() > MAX_LABELS) {
+            let file = shown.display();
+            let message = format!(
+                "its labels are not read: it is larger than {} MiB; `dicta import {file} -o FILE --labels labels.jsonl` writes them where they are",
+                MAX_LABELS >> 20
+            );
+            let warning = Diagnostic::warning(CODE, &*shown, message);
+            found.problems.push(warning);
+            continue;
+        }
+        let before = found.labels.len();
+        let mut taken = 0;
+        let mut offsets = Vec::new();
+        let read = each(
+            path,
+            maps,
+            &mut |label, offset| {
+                // A run calls the second one otherwise.
+                if let Some(label) = label {
+                    offsets.push(offset);
+                    found.labels.push(label);
+                } else {
+                    taken += 1;
+                }
+            },
+            &mut ids,
+        );
+        if read.is_err() {
+            found.labels.truncate(before);
+            continue;
+        }
+        let of: Arc<Path> = Arc::from(&*shown);
+        let spans = spans(path, &offsets);
+        let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
+        found.places.extend(places);
+        if taken > 0 {
+            let labels = counted(taken, "label");
+            let (of, count) = if taken == 1 {
+                ("a transcript", "counts")
+            } else {
+                ("transcripts", "count")
+            };
+            let message = format!(
+                "{labels} of {of} with an id that an earlier one has {count} for nothing: give each its own `id`"
+            );
+            let warning = Diagnostic::warning(CODE, &*shown, message);
+            found.problems.push(warning);
+        }
+    }
+    found
+}
+
+/// Every label of a file with where its record begins; none for one of a transcript whose id is taken.
+fn each(
+    path: &Path,
+    maps: &Maps,
+    tell: &mut dyn FnMut(Option<Label>, u64),
+    ids: &mut HashSet<String>,
+) -> Result<(), TranscriptError> {
+    let mut file = maps.open(path)?;
+    while let Some(block) = file.next_block()? {
+        for (record, bytes) in block.records() {
+            let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) else {
+                continue;
+            };
+            let id = transcript.id.to_string();
+            let first = ids.insert(id.clone());
+            for label in &record.labels {
+                let label = first.then(|| Label {
+                    transcript: id.clone(),
+                    ..label.clone()
+                });
+                tell(label, record.span.offset);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Places by where they begin, in the file's order.
+fn spans(path: &Path, offsets: &[u64]) -> Vec<Span> {
+    let text = if offsets.is_empty() {
+        Vec::new()
+    } else {
+        std::fs::read(path).unwrap_or_default()
+    };
+    let (mut counted, mut line) = (0, 1);
+    let place = |offset: &u64| {
+        let at = usize::try_from(*offset)
+            .unwrap_or(usize::MAX)
+            .min(text.len());
+        let between = text.get(counted..at).unwrap_or_default();
+        line += u32::try_from(between.iter().filter(|byte| **byte == b'\n').count())
+            .unwrap_or(u32::MAX);
+        counted = at;
+        Span {
+            bytes: at..at,
+            line,
+            column: 1,
+        }
+    };
+    offsets.iter().map(place).collect()
+}

@@ -1,0 +1,88 @@
+//! Inspect Scout calls a transcript of an Inspect log by the sample's uuid; here it is called by sample and epoch. Labels of
+//! Scout are taken to the transcript of that uuid.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::{MAX_LABELS, Read};
+use crate::transcript::{Maps, TranscriptError};
+
+/// Gives Scout's labels the ids of their transcripts. Logs are looked at only if there are any; a log that is not read from
+/// its directory, no further than [`MAX_LABELS`].
+pub(in crate::workspace) fn by_uuid(found: &mut Read, files: &[PathBuf], maps: &Maps) {
+    let labels = &found.labels;
+    let wanted: HashSet<String> = found
+        .scout
+        .iter()
+        .filter_map(|at| labels.get(*at))
+        .map(|label| label.transcript.clone())
+        .collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let mut named = Named {
+        wanted,
+        seen: HashMap::new(),
+        ids: HashMap::new(),
+    };
+    for path in files.iter().filter(|path| !maps.0.contains_key(*path)) {
+        // What cannot be read is told by whoever reads its transcripts.
+        let _told_later = named.file(path, maps);
+    }
+    for at in &found.scout {
+        if let Some(label) = found.labels.get_mut(*at)
+            && let Some(id) = named.ids.get(&label.transcript)
+        {
+            label.transcript.clone_from(id);
+        }
+    }
+}
+
+struct Named {
+    wanted: HashSet<String>,
+    /// How often an id came: a run calls the second one otherwise.
+    seen: HashMap<String, u32>,
+    ids: HashMap<String, String>,
+}
+
+impl Named {
+    fn file(&mut self, path: &Path, maps: &Maps) -> Result<(), TranscriptError> {
+        let mut file = maps.open(path)?;
+        if !file.format().contains("Inspect") {
+            return Ok(());
+        }
+        if let Some(entries) = file.entries()? {
+            for entry in entries {
+                self.take(entry.id, entry.uuid.as_deref());
+            }
+            return Ok(());
+        }
+        if path.metadata().is_ok_and(|meta| meta.len() > MAX_LABELS) {
+            return Ok(());
+        }
+        while let Some(block) = file.next_block()? {
+            for (record, bytes) in block.records() {
+                let id = file.default_id(record.span.number);
+                if let Ok(transcript) = record.parse(bytes, &id) {
+                    let metadata = transcript
+                        .metadata
+                        .as_ref()
+                        .map(crate::model::JsonText::value);
+                    let uuid = metadata.as_ref().and_then(|all| all["uuid"].as_str());
+                    self.take(transcript.id.to_string(), uuid);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, id: String, uuid: Option<&str>) {
+        let nth = self.seen.entry(id.clone()).or_default();
+        *nth += 1;
+        let Some(uuid) = uuid.filter(|uuid| self.wanted.contains(*uuid)) else {
+            return;
+        };
+        let id = if *nth == 1 { id } else { format!("{id}~{nth}") };
+        self.ids.insert(uuid.to_owned(), id);
+    }
+}
