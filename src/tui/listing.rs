@@ -11,6 +11,8 @@ use crate::transcript::{Entry, Record, TranscriptFile};
 
 /// So many records are listed at a time.
 pub(crate) const PAGE: u64 = 2000;
+/// So many of a file's own directory, which is read whole for each page.
+const DIRECTORY_PAGE: u64 = 50_000;
 /// So many are handed on at once: the first rows are there before the page is.
 const BATCH: usize = 200;
 /// Counting tells how far it is every so many records.
@@ -106,7 +108,7 @@ fn by_directory(
 ) -> Goes {
     found.counted = entries.len() as u64;
     let after = usize::try_from(after).unwrap_or(usize::MAX);
-    for (entry, _) in entries.iter().skip(after).zip(0..PAGE) {
+    for (entry, _) in entries.iter().skip(after).zip(0..DIRECTORY_PAGE) {
         found.refs.push(TranscriptRef {
             id: entry.id.clone(),
             path: file.path().to_owned(),

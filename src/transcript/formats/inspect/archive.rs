@@ -4,10 +4,11 @@
 //! is unpacked: what the directory says of sizes is never trusted), and errors that say what to do. A name that occurs
 //! twice is its last entry. Refuses to know what the members mean.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::Arc;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
 
 use zip::ZipArchive;
 use zip::result::ZipError;
@@ -23,6 +24,8 @@ const WINDOW: usize = 64 * 1024;
 pub(super) struct Archive {
     zip: ZipArchive<Window>,
     by_offset: Arc<HashMap<u64, usize>>,
+    /// Made when first asked for: few logs have samples in parts.
+    by_name: Arc<OnceLock<BTreeMap<String, usize>>>,
 }
 
 impl Archive {
@@ -46,15 +49,36 @@ impl Archive {
         let offsets =
             (0..zip.len()).filter_map(|at| Some((zip.by_index_data(at).ok()?.header_start(), at)));
         let by_offset = Arc::new(offsets.collect());
-        Ok(Self { zip, by_offset })
+        Ok(Self {
+            zip,
+            by_offset,
+            by_name: Arc::default(),
+        })
     }
 
     /// The names of all members that have a readable one, each once, with their numbers.
     pub(super) fn names(&self) -> impl Iterator<Item = (usize, String)> {
-        (0..self.zip.len()).filter_map(|at| {
-            let name = self.zip.by_index_data(at).ok()?.name().ok()?.into_owned();
-            Some((at, name))
-        })
+        (0..self.zip.len()).filter_map(|at| Some((at, self.called(at)?)))
+    }
+
+    /// What a member is called, if that can be read.
+    pub(super) fn called(&self, member: usize) -> Option<String> {
+        let data = self.zip.by_index_data(member).ok()?;
+        Some(data.name().ok()?.into_owned())
+    }
+
+    /// The members whose names begin like this: the rest of their names, and their numbers.
+    pub(super) fn below<'p>(
+        &self,
+        prefix: &'p str,
+    ) -> impl Iterator<Item = (&str, usize)> + use<'_, 'p> {
+        let by_name = self.by_name.get_or_init(|| {
+            let names = self.names();
+            names.map(|(member, name)| (name, member)).collect()
+        });
+        by_name
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .map_while(move |(name, member)| Some((name.strip_prefix(prefix)?, *member)))
     }
 
     /// The number of a member.
@@ -121,11 +145,7 @@ impl Archive {
     }
 
     fn name(&self, member: usize) -> String {
-        let data = self.zip.by_index_data(member);
-        let name = data
-            .ok()
-            .and_then(|data| data.name().ok().map(std::borrow::Cow::into_owned));
-        format!("{:?}", name.unwrap_or_default())
+        format!("{:?}", self.called(member).unwrap_or_default())
     }
 }
 

@@ -130,11 +130,8 @@ impl Unpacked {
 fn sequence(archive: &Archive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
     let below = format!("{prefix}/{name}/");
     let mut all: Vec<(u64, usize)> = archive
-        .names()
-        .filter_map(|(member, name)| {
-            let start = name.strip_prefix(&below)?.strip_suffix(".json")?;
-            Some((start.parse().ok()?, member))
-        })
+        .below(&below)
+        .filter_map(|(name, member)| Some((name.strip_suffix(".json")?.parse().ok()?, member)))
         .collect();
     all.sort_unstable();
     all

@@ -149,9 +149,9 @@ impl Eval {
 
     fn found(&self, span: Span) -> Option<(&str, Sample)> {
         let member = self.archive.at(span.offset)?;
-        let mut samples = self.samples.iter();
-        let (name, sample) = samples.find(|(_, sample)| sample.member == member)?;
-        Some((name, *sample))
+        let called = self.archive.called(member)?;
+        let (_, name, sample) = self.samples.get_full(sample_name(&called)?.0)?;
+        (sample.member == member).then_some((name, *sample))
     }
 
     /// The members that hold summaries, in the order of writing.
@@ -271,7 +271,7 @@ impl Reader for Eval {
 /// Hands the elements of a JSON list to `take`, one after another, without holding the list.
 fn elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
     /// So much is unpacked at a time.
-    const STEP: usize = 256 * 1024;
+    const STEP: u64 = 256 * 1024;
     let mut bytes: Vec<u8> = Vec::new();
     let mut inside = false;
     let mut total = 0;
@@ -284,9 +284,8 @@ fn elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result
         at -= start;
         start = 0;
         let had = bytes.len();
-        bytes.resize(had + STEP, 0);
-        let read = from.read(&mut bytes[had..])?;
-        bytes.truncate(had + read);
+        // What unpacks gives little at a time.
+        let read = (&mut *from).take(STEP).read_to_end(&mut bytes)?;
         total += read as u64;
         if read == 0 {
             return Ok(());
