@@ -135,7 +135,9 @@ impl Rec<'_> {
                 Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
                 Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
             }),
-            found @ Found::Json(_) if found.kind() == "a number" => Ok(found.text().unwrap_or_default()),
+            found @ Found::Json(_) if found.kind() == "a number" => {
+                Ok(found.text().unwrap_or_default())
+            }
             found @ Found::Json(_) => Err(format!(
                 "`id` ({}) finds {}, not a text or a number",
                 query.as_str(),

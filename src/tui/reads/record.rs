@@ -1,7 +1,7 @@
 //! What a file itself has of a transcript, readable: as written, indented where it is JSON, capped.
 
 use crate::model::TranscriptRef;
-use crate::transcript::{Span, TranscriptFile};
+use crate::transcript::{Span, Tally, TranscriptFile};
 use crate::tui::model::source::RawRecord;
 
 /// So much of a record is shown, in bytes.
@@ -64,7 +64,11 @@ fn not_understood(file: &mut TranscriptFile) -> Option<String> {
     }
     file.tally()?;
     while file.next_block().ok()?.is_some() {}
-    let tally = file.tally()?;
+    missed(file.tally()?)
+}
+
+/// What of a file that was read through was passed over, in a sentence.
+pub(crate) fn missed(tally: &Tally) -> Option<String> {
     let missed = tally.not_understood();
     if missed == 0 {
         return None;
