@@ -62,6 +62,25 @@ fn recording(run: Run, speed: Option<f64>, around: Option<Arc<Workspace>>) -> Op
     }
 }
 
+/// What can be done with a folder that is no workspace: of files that look like transcripts one is named.
+fn instead(folder: &Path) -> String {
+    const ENDS: [&str; 6] = ["jsonl", "json", "eval", "csv", "tsv", "ndjson"];
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| {
+        let end = file.extension().and_then(|end| end.to_str());
+        end.is_some_and(|end| ENDS.contains(&end)) && file.is_file()
+    });
+    files.sort();
+    match files.first() {
+        Some(file) => format!(
+            "`dicta open {}` shows one of its files, and W there makes a workspace around it",
+            file.display()
+        ),
+        None => "`dicta init DIR` makes a workspace".to_owned(),
+    }
+}
+
 /// What a path on the command line is.
 fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     let text = path.to_string_lossy();
@@ -99,8 +118,9 @@ fn what_is(path: &Path, cx: &Cx) -> Result<Open, Trouble> {
     let Some(root) = workspace::discover(path) else {
         if path.is_dir() {
             return Err(Trouble::usage(format!(
-                "there is no {CONFIG} at or above {}; `dicta init DIR` makes a workspace",
-                path.display()
+                "there is no {CONFIG} at or above {}; {}",
+                path.display(),
+                instead(path)
             )));
         }
         return Ok(Open::File(path.to_owned()));

@@ -215,7 +215,7 @@ fn report_collisions(problems: &Problems, all: &[Eval], items: &[Value]) {
 }
 
 /// Ids stand in cell names, on screens and in files: no hidden characters, no blanks around, not endless.
-pub(super) fn check_id(id: &str) -> Result<(), &'static str> {
+pub(crate) fn check_id(id: &str) -> Result<(), &'static str> {
     if id.trim() != id || id.is_empty() {
         return Err("must not be empty or begin or end with a blank");
     }

@@ -37,6 +37,7 @@ pub use digest::canonical_json;
 pub use files::{Files, KeptFiles, NoFiles, clean};
 pub use forms::{Form, Recognised, recognise};
 pub use lints::LINTS;
+pub(crate) use load::check_id;
 pub use load::{load, load_with};
 pub use panel::{JudgedBy, NamedPanel};
 pub use params::from_metadata;

@@ -64,6 +64,66 @@ fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
 }
 
 #[test]
+fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_as_written() {
+    let table = "ticket;Customer question;Agent answer\n1;Where is it?;\"It ships; on Monday, promise.\"\n2;Refund?;No.\n";
+    let (mut driven, file) = opened("support.csv", table);
+    driven.keys("tab tab 1");
+    let screen = driven.screen();
+    assert!(screen.contains("dicta map"), "{screen}");
+    assert!(screen.contains("W makes a workspace with"), "{screen}");
+    driven.keys("W").settle();
+    assert!(said(&driven).contains("R judges it"), "{}", said(&driven));
+    assert!(file.with_file_name("support-rubrics").is_dir());
+    driven.keys("R").settle();
+    assert!(driven.app.model.live.cells.total.pass > 0);
+    driven.keys("j O").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("a table, read by a map"), "{screen}");
+    assert!(screen.contains("Where is it?;"), "{screen}");
+}
+
+#[test]
+fn what_another_tool_decided_and_what_was_not_understood_is_told() {
+    let results = r#"{"evalId":"eval-1","results":{"version":3,"results":[
+{"id":"row-1","testIdx":0,"promptIdx":0,"prompt":{"raw":"hello","label":"greet"},"vars":{},"provider":{"id":"echo"},
+ "response":{"output":"a refund of all of it"},"success":false,"score":0.5,
+ "gradingResult":{"pass":false,"score":0.5,"reason":"no","componentResults":[{"pass":false,"score":0.5,"reason":"no","assertion":{"type":"equals","value":"x","metric":"exact"}}]}},
+{"note":"no result"}]},"config":{}}"#;
+    let (mut driven, file) = opened("out.json", results);
+    let screen = driven.screen();
+    assert!(screen.contains("promptfoo said: exact fail"), "{screen}");
+    assert!(
+        said(&driven).contains("some records not understood (L says which)"),
+        "{}",
+        said(&driven)
+    );
+    let log = &driven.app.model.notices.log;
+    assert!(
+        log.iter()
+            .any(|n| n.text.contains("2 records 1 were not understood"))
+    );
+    // Nothing is empty beside it, and no key is told that has nothing to do.
+    assert!(!screen.contains("2 prompt ─"), "{screen}");
+    driven.keys("6");
+    let screen = driven.screen();
+    assert!(screen.contains("O raw record"), "{screen}");
+    assert!(!screen.contains("next problem"), "{screen}");
+    driven.keys("5");
+    assert!(driven.screen().contains("no rubric judges this file yet"));
+    driven.keys("W").settle();
+    assert!(
+        file.with_file_name("out-rubrics/rubrics/promptfoo.yaml")
+            .is_file()
+    );
+    driven.keys("R").settle();
+    let cells = &driven.app.model.live.cells;
+    let name = "row-1/promptfoo/exact".parse().expect("a name");
+    let row = cells.row_of(&name).expect("what was there is a decision");
+    assert!(cells.row(row).is_some());
+    assert!(cells.total.fail >= 2, "{:?}", cells.total);
+}
+
+#[test]
 fn a_file_that_holds_no_transcripts_says_why_in_the_pane() {
     for (name, text, why) in [
         ("nothing.jsonl", "", "empty"),

@@ -307,7 +307,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "The message before." },
     CommandSpec { command: Command::Raw, id: "raw", title: "raw", scope: Scope::Global, keys: &["x", "X"], group: "Trace", hint: 0, enabled: always,
         help: "As it was sent or received: the request, the arguments to the byte, the body of a page; and back (`X` in the cells and the verdict)." },
-    CommandSpec { command: Command::Source, id: "source", title: "the raw record", scope: Scope::Global, keys: &["O"], group: "Trace", hint: 0, enabled: enabled::transcript,
+    CommandSpec { command: Command::Source, id: "source", title: "raw record", scope: Scope::Global, keys: &["O"], group: "Trace", hint: 0, enabled: enabled::transcript,
         help: "What the file itself has of the shown transcript, as written." },
     CommandSpec { command: Command::CopyValue, id: "copy.value", title: "copy the pane's text", scope: Scope::Global, keys: &["y v"], group: "Copying", hint: 0, enabled: enabled::text,
         help: "Copies the text of the focused pane." },

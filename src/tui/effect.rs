@@ -81,7 +81,10 @@ pub(crate) enum Effect {
         map: Option<Arc<FieldMap>>,
     },
     /// Read what the file itself has of a transcript.
-    ReadSource(TranscriptRef),
+    ReadSource {
+        of: TranscriptRef,
+        map: Option<Arc<FieldMap>>,
+    },
     /// Have the check decide again, for the places its finding rests on.
     FindMarks {
         key: MarksKey,

@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
+use super::reads::missed;
 use crate::model::{Digest, TranscriptRef};
-use crate::transcript::{Entry, Record, TranscriptFile};
+use crate::transcript::{Entry, Record, TranscriptError, TranscriptFile};
 
 /// So many records are listed at a time.
 pub(crate) const PAGE: u64 = 2000;
@@ -33,8 +34,12 @@ pub(crate) struct Listed {
     pub(crate) page: bool,
     /// All records are counted.
     pub(crate) whole: bool,
+    /// What of the file was not understood, once all of it was read.
+    pub(crate) missed: Option<String>,
     /// The file cannot be read, or no further: a sentence.
     pub(crate) problem: Option<String>,
+    /// It only lacks a map, which a workspace around it would have.
+    pub(crate) mappable: bool,
 }
 
 /// Lists a page of a file's transcripts past its first `after` records, then counts the rest. Stops when `tell` returns
@@ -68,7 +73,10 @@ fn walk(
     tell: &mut dyn FnMut(Listed) -> bool,
 ) -> Result<Goes, String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut file = TranscriptFile::open(&path).map_err(|error| error.to_string())?;
+    let mut file = TranscriptFile::open(&path).map_err(|error| {
+        found.mappable = matches!(error, TranscriptError::Unmapped { .. });
+        error.to_string()
+    })?;
     if let Some(entries) = file.entries().map_err(|error| error.to_string())? {
         return Ok(by_directory(&file, &entries, after, found, tell));
     }
@@ -95,6 +103,7 @@ fn walk(
             }
         }
     }
+    found.missed = file.tally().and_then(missed);
     Ok(Goes::On)
 }
 

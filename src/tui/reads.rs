@@ -22,7 +22,7 @@ use crate::theme::Role;
 use crate::tools::unshown_in;
 use crate::transcript::{FieldMap, Span, TranscriptFile, parse};
 
-pub(crate) use record::read_record;
+pub(crate) use record::{missed, read_record};
 
 /// Events between two looks at whether anybody still waits.
 const STRETCH: usize = 512;

@@ -1,6 +1,11 @@
 //! A workspace around a bare file of transcripts: a folder beside it, with a first rubric that fits what the file holds.
 //!
+//! Of verdicts that came with the file a second rubric is made, see `recorded`; a file whose fields nothing explains is
+//! mapped as [`guess`] would.
+//!
 //! Nothing is overwritten: a name that is taken gets a number. The file itself stays where it is and is pointed at.
+
+mod recorded;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,9 +13,10 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use self::recorded::Recorded;
 use super::files;
 use crate::model::{Part, Role, Transcript};
-use crate::transcript::TranscriptFile;
+use crate::transcript::{Guess, TranscriptError, TranscriptFile, guess};
 
 /// So many records are looked at to see what the file holds.
 const LOOKED_AT: u64 = 500;
@@ -27,12 +33,25 @@ pub fn make(file: &Path) -> Result<PathBuf, String> {
             file.display()
         ));
     };
-    let held = look(&file)?;
+    let escaped = globset::escape(name);
+    let (held, map) = match TranscriptFile::open(&file) {
+        Ok(opened) => (look(opened)?, None),
+        Err(TranscriptError::Unmapped { .. }) => (Held::default(), Some(guessed(&file, &escaped)?)),
+        Err(error) => return Err(error.to_string()),
+    };
     let folder = free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
     fs::create_dir(&rubrics).map_err(|error| told(&rubrics, &error))?;
     write(&rubrics.join("first.yaml"), &rubric(&held))?;
-    write(&folder.join("dicta.yaml"), &config(name))?;
+    for (name, text) in held.recorded.rubrics(held.whole) {
+        write(&rubrics.join(format!("{name}.yaml")), &text)?;
+    }
+    let files =
+        map.unwrap_or_else(|| format!("transcripts: [{}]", quoted(&format!("../{escaped}"))));
+    write(
+        &folder.join("dicta.yaml"),
+        &config(&files, &held.recorded.judges()),
+    )?;
     Ok(folder)
 }
 
@@ -75,10 +94,28 @@ fn told(path: &Path, error: &std::io::Error) -> String {
     format!("{} {}", path.display(), files::why(error))
 }
 
+/// The entry of a file that needs a map.
+fn guessed(file: &Path, escaped: &str) -> Result<String, String> {
+    match guess(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
+        Guess::Entry {
+            yaml,
+            complete: true,
+        } => Ok(yaml.trim_end().to_owned()),
+        Guess::Entry { .. } => Err(format!(
+            "no field of {} looks like a conversation or an answer: `dicta map` prints what is there, for a dicta.yaml of yours",
+            file.display()
+        )),
+        Guess::NeedsNone(_) => Err(format!("{} changed just now: try again", file.display())),
+    }
+}
+
 /// What the first records hold.
 #[derive(Debug, Default)]
 struct Held {
     read: u64,
+    /// All records were looked at.
+    whole: bool,
+    recorded: Recorded,
     /// How many transcripts call a tool, by its name, in the order of their first call.
     tools: Vec<(String, u64)>,
     results: bool,
@@ -86,8 +123,7 @@ struct Held {
     answers: u64,
 }
 
-fn look(path: &Path) -> Result<Held, String> {
-    let mut file = TranscriptFile::open(path).map_err(|error| error.to_string())?;
+fn look(mut file: TranscriptFile) -> Result<Held, String> {
     let mut held = Held::default();
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
@@ -95,17 +131,19 @@ fn look(path: &Path) -> Result<Held, String> {
             if record.span.number > LOOKED_AT {
                 return Ok(held);
             }
-            if let Ok(transcript) = record.parse(bytes, "") {
+            if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
                 held.see(&transcript, &mut at);
             }
         }
     }
+    held.whole = true;
     Ok(held)
 }
 
 impl Held {
     fn see(&mut self, transcript: &Transcript<'_>, at: &mut HashMap<String, usize>) {
         self.read += 1;
+        self.recorded.see(transcript);
         let mut called: Vec<&str> = Vec::new();
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
@@ -148,22 +186,27 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn config(name: &str) -> String {
-    let path = quoted(&format!("../{}", globset::escape(name)));
+fn config(files: &str, judges: &str) -> String {
+    let more = if judges.is_empty() {
+        String::new()
+    } else {
+        format!("\n# Who decided what came with the transcripts.\njudges:\n{judges}")
+    };
+    // A second `judges:` would be one too many.
+    let key = if judges.is_empty() { "# judges:\n" } else { "" };
     format!(
         "# A workspace around one file of transcripts. Paths are relative to this file.
 # `dicta` here opens the workbench, `dicta run` judges without it, `dicta check` says what is wrong.
 
-transcripts: [{path}]
+{files}
 rubrics: [rubrics/*.yaml]
 # labels: labels.jsonl               # what people said: {{\"transcript\", \"eval\", \"passed\"}} a line; no judge sees it
 
 # The default judge. `rules` is built in: a documented checker that reads simple clauses. It is not a model.
 judge: rules
-
+{more}
 # A model instead: take the # away, name it above, and see `dicta judges`.
-# judges:
-#   local:
+{key}#   local:
 #     provider: openai               # any server that speaks OpenAI chat completions
 #     base_url: http://127.0.0.1:8080/v1
 #     model: your-model
@@ -291,6 +334,61 @@ mod tests {
                 ("asks-no-password", "llm_judge")
             ]
         );
+    }
+
+    const SCORED: &str = concat!(
+        r#"{"id":"a{1}","messages":[{"role":"assistant","content":"x"}],"verdicts":[{"judge":"inspect","eval":"match","passed":true,"score":1.0,"value":"C"},{"judge":"inspect","eval":"by_dict/length","score":16.0,"value":16},{"judge":"inspect","eval":"graded","passed":true,"score":1.0},{"judge":"inspect","eval":"float","score":0.375},{"judge":"inspect","eval":"rare","passed":true},{"judge":"inspect","eval":"nan","error":"no number"},{"judge":"our: own","eval":"{{x}} ok","passed":false}]}"#,
+        "\n",
+        r#"{"id":"b","messages":[{"role":"assistant","content":"y"}],"verdicts":[{"judge":"inspect","eval":"match","passed":false,"score":0.0,"value":"I"},{"judge":"inspect","eval":"by_dict/length","score":1600.0,"value":1600},{"judge":"inspect","eval":"graded","score":0.5,"value":"P"},{"judge":"inspect","eval":"float","score":0.6},{"judge":"our: own","eval":"{{x}} ok","passed":true}]}"#,
+        "\n"
+    );
+
+    #[test]
+    fn verdicts_that_came_with_the_file_are_a_rubric_beside_the_first_one() {
+        let (_dir, path) = file("log.jsonl", SCORED);
+        let root = make(&path).expect("made");
+        let workspace = loaded(&root);
+        assert_eq!(workspace.warnings, Vec::new());
+        let rubrics: Vec<&str> = workspace.rubrics.iter().map(|r| r.id.as_str()).collect();
+        assert_eq!(rubrics, ["first", "inspect", "our: own"]);
+        let ids = |at: usize| -> Vec<&str> {
+            let evals = workspace.rubrics[at].evals.iter();
+            evals.map(|eval| eval.id.as_str()).collect()
+        };
+        assert_eq!(ids(1), ["match", "graded", "float", "rare"]);
+        assert_eq!(ids(2), ["{{x}} ok"]);
+        let text = fs::read_to_string(root.join("rubrics/inspect.yaml")).expect("made");
+        for part in [
+            "Recorded on 2 transcripts: 1 passed, 1 failed",
+            "min_score: 1 ",
+            "the lowest score it passed",
+            "min_score: 0.5 ",
+            "CHANGE: it says no pass or fail",
+            "# \"nan\": only graders that failed",
+            "# \"by_dict/length\": values that are no scores",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+        assert_eq!(text.matches("min_score").count(), 2, "{text}");
+        assert_eq!(
+            workspace.rubrics[1].evals[3].applies_to.ids.len(),
+            1,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_table_is_mapped_by_a_guess_and_one_that_cannot_be_guessed_makes_nothing() {
+        let table = "ticket;Customer question;Agent answer\n1;Where is it?;It ships on Monday.\n2;Refund?;No.\n";
+        let (_dir, path) = file("a {1}.csv", table);
+        let root = make(&path).expect("made");
+        assert_eq!(loaded(&root).transcripts.len(), 1);
+        let text = fs::read_to_string(root.join("dicta.yaml")).expect("made");
+        assert!(text.contains("A guess from the first 2 records"), "{text}");
+        let (dir, path) = file("b.csv", "x;y\n1;2\n3;4\n");
+        let why = make(&path).expect_err("nothing is said");
+        assert!(why.contains("`dicta map`"), "{why}");
+        assert!(!dir.path().join("b-rubrics").exists());
     }
 
     #[test]

@@ -171,12 +171,19 @@ pub(super) fn replay(model: &Model) -> Enabled {
 pub(super) fn make_workspace(model: &Model) -> Enabled {
     live(model)?;
     unless(
+        model.bare.problem.is_some() && !model.bare.mappable,
+        "no workspace can be made around what holds no transcripts",
+    )?;
+    unless(
         !matches!(model.place, Place::Bare(_)),
         "this is no bare file: a workspace is open already",
     )
 }
 
 pub(super) fn problems(model: &Model) -> Enabled {
+    if model.is_bare() {
+        workspace(model)?;
+    }
     unless(model.desk().cells.rows.is_empty(), "there are no cells yet")
 }
 

@@ -232,7 +232,8 @@ fn decided_by_code<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Option<Vec<Block<'a>
             ]),
         ]);
     }
-    (!eval.judged).then(|| {
+    // Without a kind it is the group of a file that nothing judges.
+    (!eval.judged && !eval.kind.is_empty()).then(|| {
         vec![
             rich([
                 ("no judge here: code decides ", Role::Muted),

@@ -20,6 +20,8 @@ pub(crate) struct Bare {
     pub(crate) listing: bool,
     /// Why nothing can be listed: a sentence.
     pub(crate) problem: Option<String>,
+    /// A map is all that it lacks.
+    pub(crate) mappable: bool,
     /// Makes ids unique over all pages.
     pub(crate) ids: Ids,
 }

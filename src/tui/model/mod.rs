@@ -239,7 +239,13 @@ impl Model {
             tour: self.tour_shown(),
             // What a save moved is the live desk's; a recording has nothing to do with it.
             changes: self.saves.report.is_some() && self.replay.is_none(),
+            bare: self.is_bare(),
         })
+    }
+
+    /// Whether a file of transcripts is looked at that no rubric judges.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.replay.is_none() && matches!(self.place, Place::Bare(_))
     }
 
     /// Whether it is to be shown that examples miss: they are of what is live.

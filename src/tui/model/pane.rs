@@ -212,6 +212,8 @@ pub(crate) struct Wish {
     pub(crate) tour: bool,
     /// Whether there is anything to show in the changes pane.
     pub(crate) changes: bool,
+    /// Nothing is judged yet: the transcript has the room, and no empty trace.
+    pub(crate) bare: bool,
 }
 
 impl Layout {

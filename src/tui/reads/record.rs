@@ -1,7 +1,9 @@
 //! What a file itself has of a transcript, readable: as written, indented where it is JSON, capped.
 
+use std::sync::Arc;
+
 use crate::model::TranscriptRef;
-use crate::transcript::{Span, TranscriptFile};
+use crate::transcript::{FieldMap, Span, Tally, TranscriptFile};
 use crate::tui::model::source::RawRecord;
 
 /// So much of a record is shown, in bytes.
@@ -16,8 +18,12 @@ const CHEAP: u64 = 4 * 1024 * 1024;
 const KINDS: usize = 4;
 
 /// Reads it. `transcript.path` is absolute.
-pub(crate) fn read_record(transcript: &TranscriptRef) -> Result<RawRecord, String> {
-    let mut file = TranscriptFile::open(&transcript.path).map_err(|error| error.to_string())?;
+pub(crate) fn read_record(
+    transcript: &TranscriptRef,
+    map: Option<&Arc<FieldMap>>,
+) -> Result<RawRecord, String> {
+    let file = TranscriptFile::open_as(&transcript.path, map);
+    let mut file = file.map_err(|error| error.to_string())?;
     let span = Span {
         offset: transcript.offset,
         len: transcript.len,
@@ -64,7 +70,11 @@ fn not_understood(file: &mut TranscriptFile) -> Option<String> {
     }
     file.tally()?;
     while file.next_block().ok()?.is_some() {}
-    let tally = file.tally()?;
+    missed(file.tally()?)
+}
+
+/// What of a file that was read through was passed over, in a sentence.
+pub(crate) fn missed(tally: &Tally) -> Option<String> {
     let missed = tally.not_understood();
     if missed == 0 {
         return None;

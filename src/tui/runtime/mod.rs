@@ -340,11 +340,11 @@ impl Runtime {
                     },
                 );
             }
-            Effect::ReadSource(of) => {
+            Effect::ReadSource { of, map } => {
                 let failed = of.clone();
                 self.ask(
                     move || Msg::SourceRead {
-                        record: reads::read_record(&of).map(Arc::new),
+                        record: reads::read_record(&of, map.as_ref()).map(Arc::new),
                         of,
                     },
                     move |why| Msg::SourceRead {

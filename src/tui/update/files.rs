@@ -97,18 +97,24 @@ pub(super) fn listed(model: &mut Model, file: &Path, listed: Listed) -> Vec<Effe
         let text = visible(&why, false).into_owned();
         model.notices.tell(model.now, Level::Warning, text);
     }
+    let missed = listed.missed.is_some();
+    if let Some(told) = listed.missed {
+        let told = visible(&told, false).into_owned();
+        model.notices.tell(model.now, Level::Info, told);
+    }
     if let Some(why) = listed.problem {
+        model.bare.mappable = listed.mappable;
         let why = visible(&why, false).into_owned();
         model.bare.problem = Some(why.clone());
         model.notices.tell(model.now, Level::Error, why);
     } else if listed.whole {
-        let text = summary(&model.bare);
+        let text = summary(&model.bare, missed);
         model.notices.tell(model.now, Level::Info, text);
     }
     Vec::new()
 }
 
-fn summary(bare: &Bare) -> String {
+fn summary(bare: &Bare, missed: bool) -> String {
     let mut text = counted(bare.counted, "transcript");
     if bare.bad > 0 {
         text = format!(
@@ -116,6 +122,9 @@ fn summary(bare: &Bare) -> String {
             counted(bare.counted, "record"),
             bare.bad
         );
+    }
+    if missed {
+        text += ", some records not understood (L says which)";
     }
     text + "; W makes a workspace with a first rubric around this file"
 }
@@ -147,7 +156,8 @@ pub(super) fn near_the_end(model: &mut Model) -> Vec<Effect> {
 
 /// A workspace around the bare file, if one is open.
 pub(super) fn make_workspace(model: &mut Model) -> Vec<Effect> {
-    match (&model.place, &model.bare.problem) {
+    let problem = model.bare.problem.as_ref().filter(|_| !model.bare.mappable);
+    match (&model.place, problem) {
         (Place::Bare(file), None) => vec![Effect::MakeWorkspace { file: file.clone() }],
         (Place::Bare(_), Some(why)) => {
             let text = format!("no workspace can be made around this file: {why}");

@@ -106,7 +106,8 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
         counted: 5,
         page: true,
         whole: true,
-        problem: None,
+        missed: Some("of the file's 9 records 1 was\u{1b} odd".to_owned()),
+        ..Listed::default()
     };
     batch(&mut model, second);
     let (fresh, changed) = model.bare.ids.unique("a".to_owned());
@@ -114,7 +115,7 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
     assert_eq!((model.bare.listed, model.bare.counted), (5, 5000));
     assert_eq!(
         last(&model).1,
-        "5000 records, 1 of them could not be read; W makes a workspace with a first rubric around this file"
+        "5000 records, 1 of them could not be read, some records not understood (L says which); W makes a workspace with a first rubric around this file"
     );
 }
 

@@ -153,7 +153,8 @@ pub(super) fn show_source(model: &mut Model) -> Vec<Effect> {
     let (placed, _) = where_read(model, &of);
     let view = SourceView::reading(placed.clone());
     model.overlays.push(Overlay::Source(view));
-    vec![Effect::ReadSource(placed)]
+    let map = map_of(model, &placed.path);
+    vec![Effect::ReadSource { of: placed, map }]
 }
 
 /// It was read: whoever still looks at it sees it.

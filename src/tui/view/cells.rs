@@ -134,6 +134,9 @@ fn empty(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
     if let Some(why) = why.filter(|_| !filtered) {
         // The message in the footer may be too long for it, and goes away.
         let way_out = match model.place {
+            Place::Bare(_) if model.bare.mappable => {
+                "W makes a workspace with that guess as its map, yours to correct; q leaves"
+            }
             Place::Bare(_) => "q leaves; `dicta open --help` says what can be opened",
             _ => "mend it: what is watched is read again at once",
         };

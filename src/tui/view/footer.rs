@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::theme::Role;
-use crate::tui::command::{COMMANDS, CommandSpec};
+use crate::tui::command::{self, COMMANDS, Command, CommandSpec};
 use crate::tui::model::notices::Level;
 use crate::tui::model::pane::{Layout, Pane};
 use crate::tui::model::saves;
@@ -184,16 +184,39 @@ fn hints(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
             ["step.previous", "raw"].into_iter().filter_map(of_trace),
         );
     }
+    // Of what others wrote one asks how it stands there.
+    if model.ui.focus == Pane::Transcript || model.is_bare() {
+        let first = specs.partition_point(|spec| spec.hint < 2);
+        let source = COMMANDS.iter().find(|spec| spec.id == "source");
+        specs.splice(
+            first..first,
+            source.filter(|spec| spec.usable(model).is_ok()),
+        );
+    }
+    // Three keys, one hint: after what judges.
+    let labels = matches!(model.ui.focus, Pane::Cells | Pane::Verdict)
+        && LABELS.iter().all(|command| usable(*command, model));
     // What is being paid for can be ended: nobody should have to look for how.
     if model.replay.is_none() && model.runs().live().next().is_some() {
         let cancel = COMMANDS.iter().find(|spec| spec.id == "cancel");
         specs.splice(0..0, cancel);
     }
+    let judging = |spec: &&CommandSpec| spec.hint < 2 || spec.id == "source";
+    let labels_at = specs.iter().take_while(|spec| judging(spec)).count();
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
     let kept = help.map_or(0, |spec| hint(spec).width());
     let mut room = usize::from(area.width);
     let mut at = area;
-    for spec in specs.into_iter().chain(help) {
+    for (place, spec) in specs.into_iter().chain(help).enumerate() {
+        if labels && place == labels_at {
+            let used = labelling(canvas, at, room.saturating_sub(kept));
+            at = Rect {
+                x: at.x + used,
+                width: at.width - used,
+                ..at
+            };
+            room -= usize::from(used);
+        }
         let row = hint(spec);
         let last = spec.id == "help";
         if row.width() + if last { 0 } else { kept } > room {
@@ -208,6 +231,40 @@ fn hints(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
         };
         room -= usize::from(used);
     }
+}
+
+/// The keys that label.
+const LABELS: [Command; 3] = [Command::LabelPass, Command::LabelFail, Command::LabelUnsure];
+
+fn usable(command: Command, model: &Model) -> bool {
+    command::spec(command).is_some_and(|spec| spec.usable(model).is_ok())
+}
+
+/// `p f u label`, each key for itself; the width used, which is 0 where there is no room.
+fn labelling(canvas: &mut Canvas<'_>, area: Rect, room: usize) -> u16 {
+    let mut row = Row::default();
+    let mut hits = Vec::new();
+    for command in LABELS {
+        let key = command::spec(command).and_then(|spec| spec.keys.first());
+        row = row.with(" ", Role::Text);
+        hits.push((row.width(), command));
+        row = row.with(key.copied().unwrap_or_default(), Role::Key);
+    }
+    row = row.with(" label ", Role::Muted);
+    if row.width() > room {
+        return 0;
+    }
+    let used = line::draw(canvas, area, &row, None);
+    for (from, command) in hits {
+        let x = area.x + u16::try_from(from).unwrap_or_default();
+        let key = Rect {
+            x,
+            width: 1,
+            ..area
+        };
+        canvas.hit(key, Target::Command(command));
+    }
+    used
 }
 
 fn hint(spec: &CommandSpec) -> Row<'static> {

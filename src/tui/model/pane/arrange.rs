@@ -44,7 +44,9 @@ pub(super) fn arrange(wish: &Wish) -> Layout {
     }
     let problems = wish.problems.min(4).min((size.height / 6).max(1));
     layout.problems = bottom(&mut rest, problems);
-    if fits(WIDE) {
+    if wish.bare && fits(BESIDE) {
+        beside(&mut layout, wish, rest);
+    } else if fits(WIDE) {
         wide(&mut layout, wish, rest);
     } else if fits(FULL) {
         full(&mut layout, wish, rest);

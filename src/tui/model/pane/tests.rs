@@ -16,6 +16,7 @@ fn wish(width: u16, height: u16) -> Wish {
         replay: false,
         tour: false,
         changes: false,
+        bare: false,
     }
 }
 
@@ -98,6 +99,18 @@ fn a_small_screen_has_one_pane_beside_the_cells() {
 }
 
 #[test]
+fn what_nothing_judges_has_its_transcript_beside_the_list_at_every_size() {
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let layout = Layout::of(&Wish {
+            tab: Pane::Transcript,
+            bare: true,
+            ..wish(width, height)
+        });
+        assert_eq!(panes(&layout), [Pane::Cells, Pane::Transcript]);
+    }
+}
+
+#[test]
 fn a_tiny_screen_has_one_pane_at_a_time_and_a_smaller_one_says_so() {
     let layout = Layout::of(&Wish {
         focus: Pane::Transcript,
@@ -148,7 +161,7 @@ fn any_wish() -> impl Strategy<Value = Wish> {
     (
         (0_u16..=220, 0_u16..=70, 0_usize..7, 0_usize..7, 0_u16..6),
         proptest::array::uniform7(0_u16..=1000),
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
     )
         .prop_map(|((width, height, focus, tab, problems), at, flags)| Wish {
             size: Size::new(width, height),
@@ -168,6 +181,7 @@ fn any_wish() -> impl Strategy<Value = Wish> {
             replay: flags[1],
             tour: flags[2],
             changes: flags[2],
+            bare: flags[3],
         })
 }
 

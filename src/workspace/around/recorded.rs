@@ -1,0 +1,292 @@
+//! What a file's own tool decided, as a rubric whose judge is that tool: what was there stands beside one's own evals.
+//!
+//! One eval a scorer, where its word can decide something; what cannot (a grader that always failed, a length in
+//! characters) is told in a comment, with the reason. Refuses to turn a score into a pass without saying so in the file.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::quoted;
+use crate::model::{SourceVerdict, Transcript, counted, source_judge, visible};
+use crate::rubric::check_id;
+
+/// A scorer that is on fewer transcripts names them, if these are not too many to read.
+const NAMED: usize = 40;
+
+/// Whose verdicts a file carries, in the order they were met.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    judges: Vec<Judge>,
+    at: HashMap<String, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Judge {
+    name: String,
+    /// Transcripts that carry a verdict of it.
+    transcripts: u64,
+    scorers: Vec<Scorer>,
+    at: HashMap<String, usize>,
+}
+
+/// What one scorer said.
+#[derive(Debug, Default)]
+struct Scorer {
+    name: String,
+    /// The transcripts it is on.
+    on: u64,
+    /// Their ids, the first ones.
+    ids: Vec<String>,
+    /// More than once on one transcript: which of them counts would be a guess.
+    twice: bool,
+    passed: u64,
+    failed: u64,
+    errors: u64,
+    /// A score from 0 to 1 and neither pass nor fail.
+    scored: u64,
+    /// Neither, and no such score.
+    odd: u64,
+    /// A pass or fail without a score: no bound could decide it.
+    bare: u64,
+    lowest_pass: Option<f64>,
+    highest_fail: Option<f64>,
+}
+
+impl Recorded {
+    /// Takes a transcript's verdicts in.
+    pub(super) fn see(&mut self, transcript: &Transcript<'_>) {
+        let mut seen: Vec<(usize, usize)> = Vec::new();
+        for verdict in &transcript.verdicts {
+            let judge = place(&mut self.at, &mut self.judges, &verdict.judge, |name| {
+                Judge {
+                    name,
+                    ..Judge::default()
+                }
+            });
+            let own = &mut self.judges[judge];
+            let scorer = place(&mut own.at, &mut own.scorers, &verdict.eval, |name| {
+                Scorer {
+                    name,
+                    ..Scorer::default()
+                }
+            });
+            own.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
+            let told = &mut own.scorers[scorer];
+            if seen.contains(&(judge, scorer)) {
+                told.twice = true;
+            } else {
+                told.on += 1;
+                if told.ids.len() <= NAMED {
+                    told.ids.push(transcript.id.to_string());
+                }
+            }
+            seen.push((judge, scorer));
+            told.count(verdict);
+        }
+    }
+
+    /// Rubrics by the name of their file, without ending.
+    pub(super) fn rubrics(&self, whole: bool) -> Vec<(String, String)> {
+        let mut names = vec!["first".to_owned()];
+        self.judges
+            .iter()
+            .filter_map(|judge| {
+                let text = judge.rubric(whole)?;
+                let mut name = file_name(&judge.name);
+                while names.contains(&name) {
+                    name.push_str("-2");
+                }
+                names.push(name.clone());
+                Some((name, text))
+            })
+            .collect()
+    }
+
+    /// Judges that dicta does not know by their names, as entries of `judges:`.
+    pub(super) fn judges(&self) -> String {
+        let strange = |judge: &&Judge| source_judge(&judge.name).is_none();
+        let mut out = String::new();
+        for judge in self.judges.iter().filter(strange) {
+            let name = quoted(&judge.name);
+            let _infallible = writeln!(out, "  {name}: {{ provider: source, of: {name} }}");
+        }
+        out
+    }
+}
+
+/// Where something of a name stands; made if it was not there.
+fn place<T>(
+    at: &mut HashMap<String, usize>,
+    all: &mut Vec<T>,
+    name: &str,
+    new: impl FnOnce(String) -> T,
+) -> usize {
+    *at.entry(name.to_owned()).or_insert_with(|| {
+        all.push(new(name.to_owned()));
+        all.len() - 1
+    })
+}
+
+/// A tool's name as that of a file.
+fn file_name(judge: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = judge.chars().take(40).map(plain).collect();
+    let name = name.trim_matches('-').to_owned();
+    if name.is_empty() {
+        "recorded".to_owned()
+    } else {
+        name
+    }
+}
+
+impl Judge {
+    /// `None` where nothing it said can decide.
+    fn rubric(&self, whole: bool) -> Option<String> {
+        let name = visible(&self.name, false);
+        let mut evals = String::new();
+        let mut left_out = String::new();
+        for scorer in &self.scorers {
+            match scorer.hindered(self.transcripts, whole) {
+                Some(why) => {
+                    let called = quoted(&scorer.name);
+                    let _infallible = writeln!(left_out, "  # {called}: {why}");
+                }
+                None => scorer.write(&self.name, self.transcripts, &mut evals),
+            }
+        }
+        if evals.is_empty() {
+            return None;
+        }
+        if !left_out.is_empty() {
+            left_out.insert_str(0, "\n  # Also recorded, and no eval here:\n");
+        }
+        let id = quoted(&self.name);
+        let about = quoted(&format!(
+            "What {name} decided when these transcripts were made"
+        ));
+        Some(format!(
+            "# Nobody is asked: these verdicts came with the transcripts. `dicta run --judge {name}` has {name} answer your
+# own evals of the same names, and `dicta compare` says where the two differ.
+id: {id}
+description: {about}
+judge: {id}
+
+evals:
+{evals}{left_out}"
+        ))
+    }
+}
+
+impl Scorer {
+    fn count(&mut self, verdict: &SourceVerdict) {
+        let score = verdict.score.filter(|score| (0.0..=1.0).contains(score));
+        if verdict.error.is_some() {
+            self.errors += 1;
+            return;
+        }
+        match (verdict.passed, score) {
+            (Some(passed), score) => {
+                self.bare += u64::from(score.is_none());
+                if passed {
+                    self.passed += 1;
+                    self.lowest_pass = merged(self.lowest_pass, score, f64::min);
+                } else {
+                    self.failed += 1;
+                    self.highest_fail = merged(self.highest_fail, score, f64::max);
+                }
+            }
+            (None, Some(_)) => self.scored += 1,
+            (None, None) => self.odd += 1,
+        }
+    }
+
+    /// Why it is no eval.
+    fn hindered(&self, of: u64, whole: bool) -> Option<String> {
+        if let Err(why) = check_id(&self.name) {
+            return Some(format!("its name {why}"));
+        }
+        if self.twice {
+            return Some("several times on one transcript".to_owned());
+        }
+        if self.passed + self.failed + self.scored == 0 {
+            let all = if self.odd == 0 {
+                "only graders that failed"
+            } else {
+                "values that are no scores from 0 to 1, and neither pass nor fail"
+            };
+            return Some(all.to_owned());
+        }
+        let many = self.ids.len() > NAMED || !whole;
+        (!self.is_common(of) && many).then(|| {
+            format!(
+                "on {} of {of} transcripts only; `applies_to` can say which",
+                self.on
+            )
+        })
+    }
+
+    /// Whether it is on nearly all transcripts that its judge said something about.
+    fn is_common(&self, of: u64) -> bool {
+        self.on * 5 >= of * 4
+    }
+
+    /// The bound that decides, where the scorer itself did not; of what it did decide nothing changes.
+    fn bound(&self) -> Option<f64> {
+        if self.scored == 0 || self.bare > 0 {
+            return None;
+        }
+        let bound = self.lowest_pass.unwrap_or(0.5);
+        self.highest_fail
+            .is_none_or(|fail| fail < bound)
+            .then_some(bound)
+    }
+
+    fn write(&self, judge: &str, of: u64, out: &mut String) {
+        let mut told = Vec::new();
+        for (count, word) in [
+            (self.passed, "passed"),
+            (self.failed, "failed"),
+            (self.scored, "scored without pass or fail"),
+            (self.odd, "neither"),
+            (self.errors, "errors"),
+        ] {
+            if count > 0 {
+                told.push(format!("{count} {word}"));
+            }
+        }
+        let on = counted(self.on, "transcript");
+        let told = quoted(&format!("Recorded on {on}: {}", told.join(", ")));
+        // Braces would be a template's.
+        let asked = format!("what {judge} recorded as {}", self.name);
+        let asked = quoted(&asked.replace(['{', '}'], ""));
+        let _infallible = write!(
+            out,
+            "  - id: {}
+    description: {told}
+    type: llm_judge_session
+",
+            quoted(&self.name)
+        );
+        if !self.is_common(of) {
+            let ids = self.ids.iter().map(|id| quoted(&globset::escape(id)));
+            let ids: Vec<String> = ids.collect();
+            let _infallible = writeln!(out, "    applies_to: {{ ids: [{}] }}", ids.join(", "));
+        }
+        let _infallible = writeln!(out, "    params:\n      criteria: {asked}");
+        if let Some(bound) = self.bound() {
+            let why = if self.lowest_pass.is_some() {
+                "the lowest score it passed; it says no pass or fail of some"
+            } else {
+                "CHANGE: it says no pass or fail, so this decides"
+            };
+            let _infallible = writeln!(out, "      min_score: {bound:<18} # {why}");
+        }
+    }
+}
+
+fn merged(old: Option<f64>, new: Option<f64>, which: fn(f64, f64) -> f64) -> Option<f64> {
+    match (old, new) {
+        (Some(old), Some(new)) => Some(which(old, new)),
+        (old, new) => old.or(new),
+    }
+}
