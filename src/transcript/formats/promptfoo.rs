@@ -454,9 +454,11 @@ fn said(output: &RawValue) -> Option<Vec<Part<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
         b'n' => None,
-        b'"' => serde_json::from_str::<String>(written)
-            .ok()
-            .map(|text| vec![Part::Text(Text::from(text))]),
+        // Not read as a `String`: half a character, as JavaScript cuts them, would lose the answer.
+        b'"' => {
+            let text = native::as_text(output).into_owned();
+            Some(vec![Part::Text(text)])
+        }
         _ => {
             let message = if written.starts_with('[') {
                 format!("{{\"messages\":[{{\"role\":\"assistant\",\"tool_calls\":{written}}}]}}")

@@ -6,7 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::super::content::Object;
+use super::super::super::fields::Fields;
 use super::super::super::meta::{Meta, Tokens};
+use super::super::super::native::string;
 use super::super::message::{Messages, result, words};
 use super::{of, verdict};
 use crate::model::{Message, Part, Role, SourceVerdict, Text};
@@ -152,15 +154,13 @@ fn answered(message: &mut Message<'static>, answer: &Answer<'_>) {
 
 /// The thoughts of a trace, wherever it has them.
 fn thoughts(raw: &RawValue) -> String {
-    match serde_json::from_str::<Value>(raw.get()) {
-        Ok(Value::String(text)) => text,
-        Ok(Value::Object(map)) => {
-            let keys = ["text", "content", "summary"];
-            let text = keys.iter().find_map(|key| map.get(*key)?.as_str());
-            text.unwrap_or_default().to_owned()
-        }
-        _ => String::new(),
-    }
+    let keys = ["text", "content", "summary"];
+    let inside = || {
+        let map = Fields::of(raw)?;
+        keys.iter().find_map(|key| map.text(key))
+    };
+    let text = string(raw).or_else(inside).unwrap_or_default();
+    text.0.into_owned()
 }
 
 /// Tokens as `cost_info` and `Cost` have them.

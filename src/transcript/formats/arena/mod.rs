@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::super::TranscriptError;
 use super::super::content::Object;
 use super::super::detect::Look;
+use super::super::fields::Fields;
 use super::super::meta::Meta;
 use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Shape};
 use super::super::source::Source;
@@ -291,8 +292,8 @@ fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
 
 /// A field of an object that is text.
 fn field(raw: &RawValue, key: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(raw.get()).ok()?;
-    Some(value.get(key)?.as_str()?.to_owned())
+    let text = Fields::of(raw)?.text(key)?;
+    Some(text.0.into_owned())
 }
 
 #[cfg(test)]

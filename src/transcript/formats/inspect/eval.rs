@@ -115,7 +115,10 @@ fn header(archive: &Archive, tally: &mut Tally) -> Option<Log> {
         });
         match read {
             Ok(header) => return Some(Log::of(&header)),
-            Err(why) => *tally.unknown.entry(format!("{name} ({why})")).or_default() += 1,
+            Err(why) => {
+                tally.records += 1;
+                *tally.unknown.entry(format!("{name} ({why})")).or_default() += 1;
+            }
         }
     }
     None

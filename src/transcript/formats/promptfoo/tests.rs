@@ -294,3 +294,13 @@ fn odd_results_are_faults_or_read_never_a_panic() {
         .to_string();
     assert!(why.contains("promptfoo export"), "{why}");
 }
+
+#[test]
+fn half_a_character_costs_no_answer() {
+    let (_dir, path) = written(
+        r#"{"version":3,"results":{"version":3,"results":[{"prompt":{"raw":"Hi \ud83d"},"response":{"output":"cut \ud83d"},"success":true}]}}"#,
+    );
+    let all = good(&path);
+    let said: Vec<_> = all[0].messages.iter().map(|m| m.text()).collect();
+    assert_eq!(said, ["Hi \u{fffd}", "cut \u{fffd}"]);
+}
