@@ -15,12 +15,11 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use indexmap::IndexMap;
-use serde_json::Value;
 
-use super::Log;
 use super::archive::Archive;
 use super::chunked::Unpacked;
 use super::sample::{RawSample, Summary};
+use super::{FACT, Log};
 use crate::transcript::detect::Look;
 use crate::transcript::lenient::{finite, one_line};
 use crate::transcript::reader::{Out, Reader};
@@ -109,12 +108,12 @@ fn header(archive: &Archive, tally: &mut Tally) -> Option<Log> {
         let Some(member) = archive.find(name) else {
             continue;
         };
-        let read = archive.text(member).and_then(|text| {
-            let read = serde_json::from_str::<Value>(&finite(&text).0);
-            read.map_err(|why| why.to_string())
+        let read = archive.bytes(member, FACT).and_then(|bytes| {
+            let text = String::from_utf8(bytes).map_err(|why| why.to_string())?;
+            Log::parse(&finite(&text).0)
         });
         match read {
-            Ok(header) => return Some(Log::of(&header)),
+            Ok(log) => return Some(log),
             Err(why) => {
                 tally.records += 1;
                 *tally.unknown.entry(format!("{name} ({why})")).or_default() += 1;

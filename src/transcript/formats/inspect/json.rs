@@ -3,10 +3,11 @@
 //! Finds the list without holding the file; each sample is then a place in it. What stands before the list is read, what
 //! stands behind it only where the facts were not before.
 
-use serde_json::{Map, Value};
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
 
-use super::Log;
 use super::sample::RawSample;
+use super::{FACT, Log};
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::{Form, Look};
 use crate::transcript::lenient::{finite, one_line};
@@ -14,9 +15,6 @@ use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use crate::transcript::scan::ValueScan;
 use crate::transcript::source::Source;
 use crate::transcript::walk::{BLOCK, Walk};
-
-/// Facts of the log are no longer than this.
-const FACT: usize = 16 * 1024 * 1024;
 
 /// A sample in the list.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ pub(in crate::transcript::formats) fn open(
         bytes: Vec::new(),
         at: 0,
     };
-    let mut header = Map::new();
+    let mut header: IndexMap<String, Box<RawValue>> = IndexMap::new();
     let mut samples = None;
     object.pass(b"{")?;
     while let Some(key) = object.key()? {
@@ -76,7 +74,8 @@ pub(in crate::transcript::formats) fn open(
             "it is an Inspect log without samples: it was written without them, or is the header of one only",
         ));
     };
-    let log = Log::of(&Value::Object(header));
+    let header = serde_json::to_string(&header).unwrap_or_default();
+    let log = Log::parse(&header).unwrap_or_default();
     let walk = Walk::new(Form::Elements, samples);
     Ok(Box::new(ByRecord::new(walk, InList(log))))
 }

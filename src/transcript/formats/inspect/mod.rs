@@ -19,15 +19,18 @@ mod scores;
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use attachments::Attachments;
 
 use crate::model::Text;
+use crate::transcript::fields::Fields;
 
 pub(super) use eval::open as open_eval;
 pub(super) use json::open as open_json;
+
+/// Facts of a log are no longer than this.
+const FACT: usize = 16 * 1024 * 1024;
 
 /// What a log says of all its samples.
 #[derive(Debug, Default, Clone)]
@@ -41,36 +44,38 @@ struct Log {
 }
 
 impl Log {
-    /// From a log's header, or as much of it as is known: `eval`, `results`, `tags`.
-    fn of(header: &Value) -> Self {
-        let text = |at: &str| {
-            header
-                .pointer(at)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        let tags = |at: &str| {
-            let tags = header.pointer(at).and_then(Value::as_array);
-            let tags = tags.into_iter().flatten().filter_map(Value::as_str);
-            tags.map(str::to_owned).collect::<Vec<_>>()
+    /// From a log's header, or as much of it as is known: `eval`, `results`, `tags`. Never made a tree: one of small
+    /// numbers is a hundred times its text.
+    fn parse(header: &str) -> Result<Self, String> {
+        let header = Fields::parse(header)?;
+        let eval = header.object("eval").unwrap_or_default();
+        let results = header.object("results").unwrap_or_default();
+        let text = |of: &Fields<'_>, key: &str| of.text(key).map(|text| text.0.into_owned());
+        let tags = |of: &Fields<'_>| -> Vec<String> {
+            let tags = of.list("tags").unwrap_or_default();
+            let tags = tags.into_iter().filter_map(string);
+            tags.map(|tag| tag.0.into_owned()).collect()
         };
         // Those at the top are what became of them later.
-        let edited = tags("/tags");
-        let scorer = text("/results/scorer/name").or_else(|| text("/results/scores/0/name"));
-        Self {
-            task: text("/eval/task"),
-            model: text("/eval/model"),
+        let edited = tags(&header);
+        let scorer = results.object("scorer").or_else(|| {
+            let scores = results.list("scores")?;
+            Fields::of(scores.first()?)
+        });
+        let config = eval.object("config").unwrap_or_default();
+        Ok(Self {
+            task: text(&eval, "task"),
+            model: text(&eval, "model"),
             tags: if edited.is_empty() {
-                tags("/eval/tags")
+                tags(&eval)
             } else {
                 edited
             },
-            epochs: header
-                .pointer("/eval/config/epochs")
-                .and_then(Value::as_u64)
-                .unwrap_or(1),
-            scorer: scorer.unwrap_or_else(|| "score".to_owned()),
-        }
+            epochs: config.count("epochs").unwrap_or(1),
+            scorer: scorer
+                .and_then(|scorer| text(&scorer, "name"))
+                .unwrap_or_else(|| "score".to_owned()),
+        })
     }
 
     /// A sample's id. `id` is JSON: text or a number.

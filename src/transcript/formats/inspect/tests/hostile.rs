@@ -179,6 +179,20 @@ fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
 }
 
 #[test]
+fn a_header_that_is_a_bomb_counts_as_a_record_and_samples_are_read() {
+    let bomb = format!("{{\"eval\":[1{}]}}", ",1".repeat(9 * 1024 * 1024));
+    let zip = Zip::default()
+        .add("header.json", &bomb, Method::Deflate)
+        .add("samples/a_epoch_1.json", SAMPLE, Method::Stored);
+    let (_dir, path) = written("a.eval", zip.finish());
+    let mut file = TranscriptFile::open(&path).expect("a log");
+    let block = file.next_block().expect("read").expect("a block");
+    assert!(block.records[0].fault.is_none());
+    let tally = file.tally().expect("a tally");
+    assert_eq!((tally.records, tally.not_understood()), (2, 1));
+}
+
+#[test]
 fn a_message_range_written_over_and_over_ends() {
     let shell = r#"{"id":"big","message_refs":[[0,18446744073709551615]]}"#;
     let zip = Zip::default()
