@@ -162,7 +162,7 @@ impl Understood {
         if self.labels > 0 {
             let _infallible = writeln!(
                 out,
-                "  {}: `dicta import --labels FILE` writes them for dicta.yaml",
+                "  {}, which count as those of `labels:` do",
                 counted(self.labels, "label")
             );
         }

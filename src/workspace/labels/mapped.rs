@@ -114,8 +114,8 @@ fn spans(path: &Path, offsets: &[u64]) -> Vec<Span> {
             .unwrap_or(usize::MAX)
             .min(text.len());
         let between = text.get(counted..at).unwrap_or_default();
-        line += u32::try_from(between.iter().filter(|byte| **byte == b'\n').count())
-            .unwrap_or(u32::MAX);
+        let lines = memchr::memchr_iter(b'\n', between).count();
+        line += u32::try_from(lines).unwrap_or(u32::MAX);
         counted = at;
         Span {
             bytes: at..at,
