@@ -76,7 +76,8 @@ fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_a
     assert!(file.with_file_name("support-rubrics").is_dir());
     driven.keys("R").settle();
     assert!(driven.app.model.live.cells.total.pass > 0);
-    driven.keys("j O").settle();
+    driven.keys("j").settle();
+    driven.keys("O").settle();
     let screen = driven.screen();
     assert!(screen.contains("a table, read by a map"), "{screen}");
     assert!(screen.contains("Where is it?;"), "{screen}");

@@ -72,8 +72,8 @@ fn free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
                 return Err(format!(
-                    "no workspace can be made here: {}",
-                    told(&folder, &error)
+                    "no workspace can be made here: {}: {error}",
+                    folder.display()
                 ));
             }
         }

@@ -171,10 +171,6 @@ pub(super) fn replay(model: &Model) -> Enabled {
 pub(super) fn make_workspace(model: &Model) -> Enabled {
     live(model)?;
     unless(
-        model.bare.problem.is_some() && !model.bare.mappable,
-        "no workspace can be made around what holds no transcripts",
-    )?;
-    unless(
         !matches!(model.place, Place::Bare(_)),
         "this is no bare file: a workspace is open already",
     )

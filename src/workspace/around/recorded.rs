@@ -104,7 +104,7 @@ impl Recorded {
 
     /// Judges that dicta does not know by their names, as entries of `judges:`.
     pub(super) fn judges(&self) -> String {
-        let strange = |judge: &&Judge| source_judge(&judge.name).is_none();
+        let strange = |judge: &&Judge| judge.is_namable() && source_judge(&judge.name).is_none();
         let mut out = String::new();
         for judge in self.judges.iter().filter(strange) {
             let name = quoted(&judge.name);
@@ -140,8 +140,16 @@ fn file_name(judge: &str) -> String {
 }
 
 impl Judge {
+    /// Whether dicta.yaml can name it: the checker that is the default judge has its name already.
+    fn is_namable(&self) -> bool {
+        check_id(&self.name).is_ok() && self.name != "rules"
+    }
+
     /// `None` where nothing it said can decide.
     fn rubric(&self, whole: bool) -> Option<String> {
+        if !self.is_namable() {
+            return None;
+        }
         let name = visible(&self.name, false);
         let mut evals = String::new();
         let mut left_out = String::new();
