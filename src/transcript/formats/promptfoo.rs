@@ -24,6 +24,7 @@ use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::transcript::TranscriptError;
 use crate::transcript::content::Object;
 use crate::transcript::detect::{Form, Look};
+use crate::transcript::fields::Fields;
 use crate::transcript::meta::{Meta, Tokens};
 use crate::transcript::native;
 use crate::transcript::nested::{array_at, text_in, value_in};
@@ -260,6 +261,14 @@ impl<'a> Row<'a> {
             None => in_object(self.prompt).unwrap_or_default(),
         };
         let mut messages = asked(prompt.raw.as_ref());
+        if messages.is_empty() {
+            // Half a character in it, or no text at all: as it is written.
+            let as_written = || match Fields::of(self.prompt?) {
+                Some(prompt) => prompt.written("raw"),
+                None => self.prompt.map(native::as_text),
+            };
+            messages = asked(as_written().as_ref());
+        }
         let answered = messages.iter().any(|m| m.role == Role::Assistant);
         let mut meta = Meta::default();
         meta.set("source", "promptfoo");
@@ -454,7 +463,7 @@ fn said(output: &RawValue) -> Option<Vec<Part<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
         b'n' => None,
-        // Not read as a `String`: half a character, as JavaScript cuts them, would lose the answer.
+        // With half a character in it, as JavaScript cuts them, no text but what is written: never lost.
         b'"' => {
             let text = native::as_text(output).into_owned();
             Some(vec![Part::Text(text)])

@@ -157,7 +157,7 @@ fn thoughts(raw: &RawValue) -> String {
     let keys = ["text", "content", "summary"];
     let inside = || {
         let map = Fields::of(raw)?;
-        keys.iter().find_map(|key| map.text(key))
+        keys.iter().find_map(|key| map.written(key))
     };
     let text = string(raw).or_else(inside).unwrap_or_default();
     text.0.into_owned()

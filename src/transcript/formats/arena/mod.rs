@@ -290,9 +290,9 @@ fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// A field of an object that is text.
+/// A field of an object: text, or what is written where it is none.
 fn field(raw: &RawValue, key: &str) -> Option<String> {
-    let text = Fields::of(raw)?.text(key)?;
+    let text = Fields::of(raw)?.written(key)?;
     Some(text.0.into_owned())
 }
 
