@@ -68,8 +68,8 @@ pub(super) fn load_naming(
         .into_iter()
         .partition(|problem| problem.severity == Severity::Error);
     Ok(Workspace {
-        warnings,
         label_problems,
+        warnings,
         ..workspace
     })
 }
