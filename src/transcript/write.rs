@@ -126,7 +126,10 @@ fn answer<M: SerializeMap>(
 
 /// Whether a tool message's own metadata may stand for what is said of its answer: it says the same, or nothing.
 fn says_the_same(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
-    let Some(own) = own else { return true };
+    // A list would be read field by field; what is no object is no metadata when it is read again.
+    let Some(own) = own.filter(|own| own.get().starts_with('{')) else {
+        return true;
+    };
     let Ok(own) = serde_json::from_str::<ResultMeta<'_>>(own.get()) else {
         return true;
     };

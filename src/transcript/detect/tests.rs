@@ -81,7 +81,7 @@ fn foreign_formats_are_named() {
             "a bare list of messages",
         ),
         (
-            "job_id,eval_id,score\n1,2,3\n",
+            "eval_id,prompt,conversation_history\n1,2,[]\n",
             "an evalbench result table (CSV)",
         ),
         (
