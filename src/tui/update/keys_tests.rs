@@ -76,6 +76,8 @@ fn numbers_focus_and_esc_steps_back_but_never_quits() {
 #[test]
 fn tab_goes_round_and_l_to_the_right() {
     let mut model = model(120, 40);
+    // A bare file has no judging to show beside its transcript.
+    model.place = Place::Recording;
     press(&mut model, "tab");
     assert_eq!(model.ui.focus, Pane::Prompt);
     press(&mut model, "l");
@@ -164,6 +166,8 @@ fn help_is_searched_and_runs_what_is_selected() {
 #[test]
 fn a_border_is_dragged_and_a_click_focuses() {
     let mut model = model(120, 40);
+    // A bare file has no judging to show beside its transcript.
+    model.place = Place::Recording;
     let mouse = |did, column, row| Msg::Mouse(Mouse { did, column, row });
     update(&mut model, mouse(MouseDid::Pressed, 40, 10));
     update(&mut model, mouse(MouseDid::Dragged, 60, 10));
