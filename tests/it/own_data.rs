@@ -25,7 +25,12 @@ fn mapped() -> Bench {
     );
     bench.write(
         "dicta.yaml",
-        &format!("{entry}rubrics: [r.yaml]\nruns: runs\n"),
+        &format!(
+            "{}rubrics: [r.yaml]\nruns: runs\n",
+            entry
+                .replace("      # ", "      ")
+                .replace("eval: CHANGE", "eval: names")
+        ),
     );
     bench.write(
         "r.yaml",
@@ -129,8 +134,8 @@ fn files_of_several_shapes_become_one_of_ours() {
     assert_eq!(
         read("labels.jsonl"),
         [
-            json!({"transcript": "c-1", "eval": "human", "passed": true}),
-            json!({"transcript": "c-2", "eval": "human", "passed": false}),
+            json!({"transcript": "c-1", "eval": "names", "passed": true}),
+            json!({"transcript": "c-2", "eval": "names", "passed": false}),
         ]
     );
     // What was imported is read as it is, and importing it again changes nothing.

@@ -53,14 +53,19 @@ impl Entry {
             }
         }
         if let Some((expression, why)) = &self.label {
-            line(6, "label", "", "what people said: labels");
+            // Not in force yet: a label of an eval that is not there would refuse every run.
+            let mut labels = String::new();
+            let mut line = |text: &str, why: &str| {
+                let why = crate::model::visible(why, false);
+                let _infallible = writeln!(labels, "{text:<54}  # {why}");
+            };
+            line("      # label:", "what people said: labels");
             line(
-                8,
-                "eval",
-                "human",
-                "CHANGE: the id of the eval of yours that it is about",
+                "      #   eval: CHANGE",
+                "the id of the eval of yours that it is about",
             );
-            line(8, "passed", &yaml_text(expression), why);
+            line(&format!("      #   passed: {}", yaml_text(expression)), why);
+            out.push_str(&labels);
         }
         Guess::Entry {
             yaml: out,
