@@ -28,7 +28,7 @@ fn mapped() -> Bench {
         &format!(
             "{}rubrics: [r.yaml]\nruns: runs\n",
             entry
-                .replace("      # ", "      ")
+                .replace("\n      # ", "\n      ")
                 .replace("eval: CHANGE", "eval: names")
         ),
     );
