@@ -49,7 +49,7 @@ pub struct Changed {
     pub label: Option<Label>,
     /// What takes it back.
     pub back: Back,
-    /// Stands for the text before, see [`print`].
+    /// Stands for the text before, see [`print()`].
     pub before: u64,
     /// For the text after it.
     pub after: u64,
