@@ -104,7 +104,9 @@ impl Walk {
                 break had + at + 1;
             }
             if bytes.len() >= MAX_RECORD {
-                return self.overlong_line(source, bytes);
+                return self.overlong(source, bytes, 0, MAX_RECORD, |piece| {
+                    memchr::memchr(b'\n', piece).map(|at| at + 1)
+                });
             }
             want = (bytes.len() * 2).clamp(BLOCK, MAX_RECORD);
         };
@@ -146,10 +148,7 @@ impl Walk {
                 return Ok(self.block(bytes, start, spans));
             }
             if bytes.len() - start >= MAX_RECORD {
-                let head = self.span(start, start + MAX_RECORD);
-                let block = self.block(bytes, at, vec![head]);
-                self.pass_over(source, |piece| scan.feed(piece))?;
-                return Ok(block);
+                return self.overlong(source, bytes, start, at, |piece| scan.feed(piece));
             }
             want = (bytes.len() * 2).clamp(BLOCK, start + MAX_RECORD);
         }
@@ -165,13 +164,19 @@ impl Walk {
         }
     }
 
-    /// A line of [`MAX_RECORD`] bytes or more: its head stands for it, the rest is passed over.
-    fn overlong_line(&mut self, source: &Source, bytes: Vec<u8>) -> Result<Raw, TranscriptError> {
-        let span = self.span(0, MAX_RECORD);
-        let block = self.block(bytes, MAX_RECORD, vec![span]);
-        self.pass_over(source, |piece| {
-            memchr::memchr(b'\n', piece).map(|at| at + 1)
-        })?;
+    /// A record of [`MAX_RECORD`] bytes or more, that begins at `start`: its head stands for it, the rest is passed over,
+    /// from `read` on to where `end` finds it.
+    fn overlong(
+        &mut self,
+        source: &Source,
+        bytes: Vec<u8>,
+        start: usize,
+        read: usize,
+        end: impl FnMut(&[u8]) -> Option<usize>,
+    ) -> Result<Raw, TranscriptError> {
+        let head = self.span(start, start + MAX_RECORD);
+        let block = self.block(bytes, read, vec![head]);
+        self.pass_over(source, end)?;
         Ok(block)
     }
 
@@ -243,10 +248,7 @@ impl Walk {
                 return Ok(self.block(bytes, start, spans));
             }
             if bytes.len() - start >= MAX_RECORD {
-                let head = self.span(start, start + MAX_RECORD);
-                let block = self.block(bytes, at, vec![head]);
-                self.pass_over(source, |piece| scan.feed(piece))?;
-                return Ok(block);
+                return self.overlong(source, bytes, start, at, |piece| scan.feed(piece));
             }
             want = (bytes.len() * 2).clamp(BLOCK, start + MAX_RECORD);
         }

@@ -16,6 +16,7 @@ use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use super::super::source::Source;
 use super::message::{Messages, response, result, words};
 use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
+use crate::transcript::native::of;
 
 /// Makes the reader.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
@@ -193,11 +194,6 @@ fn read_step(step: &Step<'_>, messages: &mut Vec<Message<'static>>) {
             metadata: meta.finish(),
         });
     }
-}
-
-/// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use super::super::source::Source;
 use super::message::{result, role_of, words};
 use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
+use crate::transcript::native::of;
 
 /// Makes the reader.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
@@ -382,11 +383,6 @@ fn content(raw: &RawValue) -> Vec<Part<'static>> {
         }
     };
     all.into_iter().map(part).collect()
-}
-
-/// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 #[cfg(test)]

@@ -424,8 +424,7 @@ pub(in crate::transcript) fn role_of(role: &str) -> Role<'static> {
 
 /// The text of a JSON string; `None` for anything else.
 pub(in crate::transcript) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
-    Some(text.0)
+    Some(crate::transcript::native::string(raw)?.0)
 }
 
 /// A string as it is, anything else as compact JSON, null as nothing.

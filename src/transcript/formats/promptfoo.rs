@@ -27,6 +27,7 @@ use crate::transcript::detect::{Form, Look};
 use crate::transcript::fields::Fields;
 use crate::transcript::meta::{Meta, Tokens};
 use crate::transcript::native;
+use crate::transcript::native::of;
 use crate::transcript::nested::{array_at, text_in, value_in};
 use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
 use crate::transcript::source::Source;
@@ -225,11 +226,6 @@ impl Shape for Table {
         }
         Ok(())
     }
-}
-
-/// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 /// A value as it is; one that is too deep for a tree as its text.

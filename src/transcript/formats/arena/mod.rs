@@ -22,6 +22,7 @@ use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Shape};
 use super::super::source::Source;
 use super::message::words;
 use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
+use crate::transcript::native::of;
 use message::cost_meta;
 
 /// Makes the reader of results and of recordings that are one object.
@@ -283,11 +284,6 @@ fn transcript(
         tags: tags.into_iter().map(Text::from).collect(),
         verdicts,
     }
-}
-
-/// A value of the kind that is wanted; anything else is none.
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 /// A field of an object: text, or what is written where it is none.

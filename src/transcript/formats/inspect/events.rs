@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::Attachments;
 use super::message::RawMessage;
-use super::{Attachments, string};
 use crate::transcript::content::Object;
 use crate::transcript::meta::{Meta, Tokens};
+use crate::transcript::native::string;
 
 /// What is known of the calls to models and tools.
 #[derive(Debug, Default)]

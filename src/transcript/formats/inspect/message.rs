@@ -13,11 +13,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::Attachments;
 use super::events::{Events, said, value};
-use super::{Attachments, string};
 use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
 use crate::transcript::content::{Content, Object};
 use crate::transcript::meta::{Meta, json};
+use crate::transcript::native::{as_text, string};
 
 #[derive(Deserialize)]
 pub(super) struct RawMessage<'a> {
@@ -299,12 +300,4 @@ fn part<'a>(
         _ => parts.push(Part::Other(json(raw))),
     }
     Ok(())
-}
-
-/// The text of a JSON string; anything else as written, null as nothing.
-fn as_text(raw: &RawValue) -> Text<'_> {
-    match raw.get() {
-        "null" => Text::default(),
-        written => string(raw).unwrap_or_else(|| Text::from(written)),
-    }
 }

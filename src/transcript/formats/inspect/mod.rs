@@ -19,12 +19,10 @@ mod scores;
 #[cfg(test)]
 mod tests;
 
-use serde_json::value::RawValue;
-
 use attachments::Attachments;
 
-use crate::model::Text;
 use crate::transcript::fields::Fields;
+use crate::transcript::native::string;
 
 pub(super) use eval::open as open_eval;
 pub(super) use json::open as open_json;
@@ -92,11 +90,4 @@ impl Log {
             id.to_owned()
         }
     }
-}
-
-/// The text of a JSON string; `None` for anything else.
-fn string(raw: &RawValue) -> Option<Text<'_>> {
-    raw.get()
-        .starts_with('"')
-        .then(|| serde_json::from_str(raw.get()).ok())?
 }

@@ -22,10 +22,11 @@ use serde_json::value::RawValue;
 
 use super::events::{Events, RawOutput, milliseconds, said, tokens, value};
 use super::message::{MessageCx, RawMessage};
-use super::{Attachments, Log, scores, string};
+use super::{Attachments, Log, scores};
 use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::transcript::content::Object;
 use crate::transcript::meta::Meta;
+use crate::transcript::native::string;
 
 /// A sample as it stands.
 #[derive(Deserialize)]

@@ -17,8 +17,9 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Attachments, string};
+use super::Attachments;
 use crate::model::{RawJson, SourceVerdict, Text};
+use crate::transcript::native::string;
 
 #[derive(Deserialize)]
 struct RawScore<'a> {

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::model::Text;
 use crate::transcript::content::Object;
+use crate::transcript::formats::message::string;
 
 /// Values within values are followed so far; what is deeper stays as OTLP writes it.
 const DEEP: usize = 64;
@@ -249,11 +250,6 @@ fn any(raw: &RawValue) -> Option<Any<'_>> {
     serde_json::from_str::<Object<Any<'_>>>(raw.get())
         .ok()
         .map(|Object(any)| any)
-}
-
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text: Text<'_> = serde_json::from_str(raw.get()).ok()?;
-    Some(text.0)
 }
 
 /// A wrapped value as the JSON it stands for.

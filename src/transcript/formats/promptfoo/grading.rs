@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{RawJson, SourceVerdict, Text};
 use crate::transcript::content::Object;
+use crate::transcript::native::of;
 
 /// How deep components within components are followed.
 const DEEP: u8 = 32;
@@ -147,10 +148,6 @@ fn value(raw: &RawValue) -> Option<serde_json::Value> {
 fn read(raw: &RawValue) -> Option<Grading<'_>> {
     let Object(grading) = serde_json::from_str(raw.get()).ok()?;
     Some(grading)
-}
-
-fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 impl<'a> Grading<'a> {
