@@ -436,5 +436,4 @@ impl Moved {
 }
 
 #[cfg(test)]
-#[path = "thresholds_tests.rs"]
 mod tests;

@@ -430,5 +430,4 @@ impl fmt::Display for BudgetStop {
 }
 
 #[cfg(test)]
-#[path = "stats_tests.rs"]
 mod tests;

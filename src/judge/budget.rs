@@ -316,5 +316,4 @@ impl Over {
 }
 
 #[cfg(test)]
-#[path = "budget_tests.rs"]
 mod tests;

@@ -362,5 +362,4 @@ fn told(text: &str) -> Answer {
 }
 
 #[cfg(test)]
-#[path = "calls_tests.rs"]
 mod tests;

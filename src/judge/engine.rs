@@ -374,5 +374,4 @@ fn identity(tool: &dyn Tool) -> Value {
 }
 
 #[cfg(test)]
-#[path = "engine_tests.rs"]
 mod tests;

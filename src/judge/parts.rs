@@ -378,5 +378,4 @@ fn count(name: &str, stated: Counted) -> Result<VerdictPart, NoVerdict> {
 }
 
 #[cfg(test)]
-#[path = "parts_tests.rs"]
 mod tests;

@@ -376,9 +376,7 @@ fn metadata(ask: &JudgeRequest) -> String {
 }
 
 #[cfg(test)]
-#[path = "prompt_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "reading_tests.rs"]
 mod reading_tests;

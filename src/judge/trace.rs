@@ -465,13 +465,10 @@ fn failed(error: &ProviderError) -> CellResult {
 }
 
 #[cfg(test)]
-#[path = "trace_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "repair_tests.rs"]
 mod repairs;
 
 #[cfg(test)]
-#[path = "rounds_tests.rs"]
 mod rounds;

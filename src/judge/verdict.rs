@@ -337,5 +337,4 @@ fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
 }
 
 #[cfg(test)]
-#[path = "verdict_tests.rs"]
 mod tests;

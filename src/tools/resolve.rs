@@ -475,5 +475,4 @@ fn badge_of(tool: &Definition, toolbox: &Toolbox) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "resolve_tests.rs"]
 mod tests;

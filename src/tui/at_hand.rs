@@ -387,5 +387,4 @@ fn thousands(number: u64) -> String {
 }
 
 #[cfg(test)]
-#[path = "at_hand_tests.rs"]
 mod tests;

@@ -282,5 +282,4 @@ fn take_back(
 }
 
 #[cfg(test)]
-#[path = "relabel_tests.rs"]
 mod tests;

@@ -305,5 +305,4 @@ fn without(text: &str, value: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "env_tests.rs"]
 mod tests;

@@ -386,5 +386,4 @@ fn content(raw: &RawValue) -> Vec<Part<'static>> {
 }
 
 #[cfg(test)]
-#[path = "livekit/tests.rs"]
 mod tests;

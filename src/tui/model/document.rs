@@ -381,5 +381,4 @@ fn go_on(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "document_tests.rs"]
 mod tests;

@@ -105,5 +105,4 @@ impl Labelling {
 }
 
 #[cfg(test)]
-#[path = "labels_tests.rs"]
 mod tests;

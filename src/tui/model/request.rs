@@ -485,5 +485,4 @@ fn role(who: &str) -> Role {
 }
 
 #[cfg(test)]
-#[path = "request_tests.rs"]
 mod tests;

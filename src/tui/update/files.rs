@@ -200,5 +200,4 @@ fn shown(path: &Path) -> String {
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
 mod tests;

@@ -272,5 +272,4 @@ fn edit(model: &mut Model) -> Vec<Effect> {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
 mod tests;

@@ -480,5 +480,4 @@ fn moment_of(typed: &str, length: Millis) -> Result<Millis, String> {
 }
 
 #[cfg(test)]
-#[path = "replay_tests.rs"]
 mod tests;

@@ -496,5 +496,4 @@ pub(super) fn toggle_auto(model: &mut Model) -> Vec<Effect> {
 }
 
 #[cfg(test)]
-#[path = "saves_tests.rs"]
 mod tests;
