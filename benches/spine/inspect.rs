@@ -24,7 +24,7 @@ pub(crate) fn inspect(dir: &Path) {
     let bytes = std::fs::metadata(&log).expect("a log").len();
     let start = Instant::now();
     let mut file = TranscriptFile::open(&log).expect("opened");
-    let entries = file.entries().expect("read").expect("a directory");
+    let entries = file.read_index().expect("read").expect("a directory");
     let listed = start.elapsed().as_secs_f64();
     let (count, megabytes) = (entries.len(), bytes / 1_000_000);
     let peak = own_peak();
@@ -32,7 +32,7 @@ pub(crate) fn inspect(dir: &Path) {
 
     let start = Instant::now();
     let middle = &entries[count / 2];
-    let read = file.read(middle.span).expect("read").len();
+    let read = file.read_native(middle.span).expect("read").len();
     let took = start.elapsed().as_secs_f64();
     println!("  one of them by its place ({read} bytes): wall {took:.4} s");
 

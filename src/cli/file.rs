@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
-use crate::transcript::{FieldMap, TranscriptError, TranscriptFile};
+use crate::transcript::{FieldMapping, TranscriptError, TranscriptFile};
 use crate::workspace::{self, Env};
 
 /// Opens a file; `map` counts before what a dicta.yaml says.
 pub(super) fn open_file(
     path: &Path,
-    map: Option<&Arc<FieldMap>>,
+    map: Option<&Arc<FieldMapping>>,
 ) -> Result<TranscriptFile, Trouble> {
     let of_workspace = match map {
         Some(_) => None,
         None => map_of(path).map_err(Trouble::files)?,
     };
-    TranscriptFile::open_as(path, map.or(of_workspace.as_ref())).map_err(|error| cannot(&error))
+    TranscriptFile::open_mapped(path, map.or(of_workspace.as_ref())).map_err(|error| cannot(&error))
 }
 
 /// Why a file is not read, and what to name instead of a folder.
@@ -33,7 +33,7 @@ pub(super) fn cannot(error: &TranscriptError) -> Trouble {
 }
 
 /// The map that a workspace has for a file: the workspace around the file, else the one around here.
-pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMap>>, Vec<Diagnostic>> {
+pub(super) fn map_of(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut names = vec![whole.clone()];
     // A workspace has its own path without symbolic links.

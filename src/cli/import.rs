@@ -20,13 +20,15 @@ use super::understood::Warned;
 use crate::diag::Diagnostic;
 use crate::model::{Label, Text, counted, visible};
 use crate::run::Ids;
-use crate::transcript::{Block, FieldMap, TranscriptFile};
+use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
 
 /// Writes the native form of every transcript.
 pub(super) fn import(args: &ImportArgs, cx: &Cx) -> Result<u8, Trouble> {
     let map = match &args.map {
         None => None,
-        Some(text) => Some(Arc::new(FieldMap::typed(text).map_err(Trouble::files)?)),
+        Some(text) => Some(Arc::new(
+            FieldMapping::parse_inline(text).map_err(Trouble::files)?,
+        )),
     };
     let to = args
         .output
@@ -144,9 +146,9 @@ fn one(
 ) -> Result<(), Trouble> {
     let trouble = |error: crate::transcript::TranscriptError| Trouble::usage(error.to_string());
     while let Some(block) = file.next_block().map_err(trouble)? {
-        let Block { bytes, records } = block;
+        let TranscriptBlock { bytes, records } = block;
         for record in records {
-            let native = &bytes[record.at.clone()];
+            let native = &bytes[record.byte_range.clone()];
             let read = record.parse(native, &file.default_id(record.span.number));
             let id = match read {
                 Ok(transcript) => transcript.id.into_owned(),
@@ -189,7 +191,7 @@ fn one(
         }
     }
     if let Some(tally) = file.tally() {
-        sums.unknown += tally.not_understood();
+        sums.unknown += tally.unknown_count();
     }
     Ok(())
 }

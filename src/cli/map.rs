@@ -5,20 +5,20 @@ use std::path::Path;
 use super::Cx;
 use super::file::cannot;
 use super::trouble::{Trouble, USAGE};
-use crate::transcript::{Guess, guess};
+use crate::transcript::{MappingGuess, guess_mapping};
 use crate::workspace;
 
 /// Prints the guess; 2 where the conversation was not found.
 pub(super) fn map(path: &Path, cx: &Cx) -> Result<u8, Trouble> {
-    match guess(path, &written(path)).map_err(|error| cannot(&error))? {
-        Guess::NeedsNone(format) => {
+    match guess_mapping(path, &written(path)).map_err(|error| cannot(&error))? {
+        MappingGuess::AlreadyReadable(format) => {
             let path = path.display();
             cx.streams.print(&format!(
                 "# {path} needs no map: its format is known ({format}). In dicta.yaml its name is enough.\n"
             ));
             Ok(0)
         }
-        Guess::Entry { yaml, complete } => {
+        MappingGuess::Entry { yaml, complete } => {
             cx.streams.print(&yaml);
             if complete {
                 return Ok(0);

@@ -11,7 +11,7 @@ use super::file::{map_of, open_file};
 use super::trouble::{Trouble, USAGE};
 use crate::diag::Diagnostic;
 use crate::model::{Message, Part, Transcript, counted, visible};
-use crate::transcript::{FieldMap, Tally, TranscriptError, TranscriptFile};
+use crate::transcript::{FieldMapping, ReadTally, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
 /// So many warnings of one kind of trouble are told: a file of the wrong kind has one for each record.
@@ -69,7 +69,7 @@ pub(super) struct Understood {
     verdicts: BTreeMap<String, BTreeMap<String, u64>>,
     labels: u64,
     /// What was counted of a format that is not native.
-    tally: Option<Tally>,
+    tally: Option<ReadTally>,
     /// The first transcript, in lines.
     first: Option<String>,
 }
@@ -125,7 +125,7 @@ impl Understood {
         match &self.tally {
             None => (self.transcripts + self.bad, self.bad),
             Some(tally) => {
-                let not = (tally.not_understood() + self.bad).min(tally.records);
+                let not = (tally.unknown_count() + self.bad).min(tally.records);
                 (tally.records, not)
             }
         }
@@ -170,7 +170,7 @@ impl Understood {
         if !tally.unknown.is_empty() {
             let _infallible = writeln!(out, "  not understood: {}", by_kind(&tally.unknown));
         }
-        for (what, n) in &tally.wanting {
+        for (what, n) in &tally.missing {
             let what = visible(what, false);
             let all = counted(self.transcripts, "transcript");
             let _infallible = writeln!(out, "  {what} in {n} of {all}");
@@ -179,7 +179,7 @@ impl Understood {
     }
 
     fn not_understood(&self) -> u64 {
-        self.tally.as_ref().map_or(0, Tally::not_understood)
+        self.tally.as_ref().map_or(0, ReadTally::unknown_count)
     }
 }
 
@@ -258,7 +258,7 @@ pub(super) struct Files {
     /// Of formats that are not ours: by its name, how many files, and what they gave together.
     foreign: BTreeMap<&'static str, (u64, Understood)>,
     /// The first transcript by each map, with its file.
-    mapped: Vec<(Arc<FieldMap>, PathBuf, Option<String>)>,
+    mapped: Vec<(Arc<FieldMapping>, PathBuf, Option<String>)>,
 }
 
 impl Files {
@@ -328,7 +328,7 @@ impl Understood {
         let more = other.tally.unwrap_or_default();
         tally.records += more.records;
         add(&mut tally.unknown, more.unknown);
-        add(&mut tally.wanting, more.wanting);
+        add(&mut tally.missing, more.missing);
     }
 }
 

@@ -100,7 +100,8 @@ impl EvalReader<'_> {
         let mut only = None;
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         for (number, line) in (1_u64..).zip(lines) {
-            let Ok(found) = transcript::parse(line.as_bytes(), number, &format!("{stem}:{number}"))
+            let Ok(found) =
+                transcript::parse_native(line.as_bytes(), number, &format!("{stem}:{number}"))
             else {
                 continue;
             };
@@ -127,7 +128,7 @@ impl EvalReader<'_> {
 }
 
 fn parse(record: &[u8]) -> Result<Transcript<'static>, String> {
-    transcript::parse(record, 1, "example")
+    transcript::parse_native(record, 1, "example")
         .map(Transcript::into_owned)
         .map_err(|bad| format!("transcript cannot be read: {}", bad.why))
 }

@@ -305,7 +305,7 @@ fn question(tools: bool, registry: &Registry) -> Result<rubric::Rubric, String> 
 }
 
 fn judged() -> Result<Arc<Transcript<'static>>, String> {
-    let parsed = transcript::parse(RECORD.as_bytes(), 1, "connect");
+    let parsed = transcript::parse_native(RECORD.as_bytes(), 1, "connect");
     let parsed = parsed.map_err(|bad| format!("the built-in answer does not load: {}", bad.why))?;
     Ok(Arc::new(parsed.into_owned()))
 }

@@ -51,7 +51,7 @@ pub(crate) fn transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, S
     let mut feed = FileFeed::new(Files::of(workspace), None);
     while let Some(chunk) = feed.next()? {
         for record in &chunk.records {
-            if let Ok(transcript) = record.parse(&chunk.bytes[record.found.at.clone()]) {
+            if let Ok(transcript) = record.parse(&chunk.bytes[record.found.byte_range.clone()]) {
                 all.insert(ids.unique(transcript.id.to_string()).0);
             }
         }

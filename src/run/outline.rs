@@ -70,7 +70,7 @@ fn one(
     chunk: &Chunk,
     record: &Record,
 ) -> Option<(TranscriptRef, Vec<CellKey>)> {
-    let bytes = &chunk.bytes[record.found.at.clone()];
+    let bytes = &chunk.bytes[record.found.byte_range.clone()];
     let read = catch_unwind(AssertUnwindSafe(|| {
         let parsed = record.parse(bytes).ok()?;
         Some((parsed.id.to_string(), keys(plan, &plan.tasks(&parsed))))

@@ -21,7 +21,7 @@ use crate::judge::MissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, Transcript, TranscriptRef};
 use crate::record::{RecordError, Run};
 use crate::rubric::{self, Files as _, KeptFiles, Rubric};
-use crate::transcript::{self, Span, TranscriptFile};
+use crate::transcript::{self, RecordSpan, TranscriptFile};
 use crate::workspace::{CONFIG, Env, JudgeNames, Workspace};
 
 /// What an earlier run planned and settled for one transcript.
@@ -416,13 +416,13 @@ impl ResumeFeed {
             self.file = Some((path, file));
         }
         let (_, file) = self.file.as_ref()?;
-        let span = Span {
+        let span = RecordSpan {
             offset: of.offset,
             len: of.len,
             part: of.part,
             number: 0,
         };
-        file.read(span).ok()
+        file.read_native(span).ok()
     }
 }
 
@@ -439,14 +439,14 @@ impl Feed for ResumeFeed {
             Err(why) => (Vec::new(), Some(why)),
         };
         let record = Record {
-            found: transcript::Record {
-                span: Span {
+            found: transcript::TranscriptRecord {
+                span: RecordSpan {
                     offset: reference.offset,
                     len: reference.len,
                     part: reference.part,
                     number: 0,
                 },
-                at: 0..bytes.len(),
+                byte_range: 0..bytes.len(),
                 fault: None,
                 labels: Vec::new(),
             },

@@ -40,7 +40,7 @@ impl Sample {
             for record in records {
                 let at = number;
                 number += 1;
-                let bytes = &bytes[record.found.at.clone()];
+                let bytes = &bytes[record.found.byte_range.clone()];
                 let Ok(transcript) = record.parse(bytes) else {
                     continue;
                 };

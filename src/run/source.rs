@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::resume::Carried;
 use crate::model::Transcript;
-use crate::transcript::{self, BadRecord, Maps, TranscriptFile};
+use crate::transcript::{self, BadRecord, FieldMappings, TranscriptFile};
 use crate::workspace::Workspace;
 
 /// Records a worker takes at once, at most.
@@ -25,7 +25,7 @@ pub(super) struct Chunk {
 /// One record of a [`Chunk`].
 pub(super) struct Record {
     /// Its place in its file and in the chunk's bytes.
-    pub(super) found: transcript::Record,
+    pub(super) found: transcript::TranscriptRecord,
     /// What it is called if it has no id of its own.
     pub(super) default_id: String,
     /// Its unique id, where an earlier pass found it.
@@ -69,7 +69,7 @@ pub(super) struct Files {
     /// The workspace's folder: files are named relative to it where they lie inside.
     pub(super) root: PathBuf,
     pub(super) paths: Vec<PathBuf>,
-    pub(super) maps: Maps,
+    pub(super) maps: FieldMappings,
 }
 
 impl Files {
@@ -86,7 +86,7 @@ impl Files {
 /// Walks files in the order listed.
 pub(super) struct FileFeed {
     root: PathBuf,
-    maps: Maps,
+    maps: FieldMappings,
     files: std::vec::IntoIter<PathBuf>,
     open: Option<(Arc<Path>, TranscriptFile)>,
     /// Chunks cut from the last block, last first.

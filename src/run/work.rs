@@ -66,14 +66,14 @@ pub(super) fn work(bench: &Bench, chunk: &Chunk) -> Vec<Worked> {
 }
 
 fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
-    let bytes = &chunk.bytes[record.found.at.clone()];
+    let bytes = &chunk.bytes[record.found.byte_range.clone()];
     let mut item = Item {
         id: String::new(),
         offset: record.found.span.offset,
         len: record.found.span.len,
         part: record.found.span.part,
         digest: Digest(String::new()),
-        at: record.found.at.clone(),
+        at: record.found.byte_range.clone(),
         cells: Vec::new(),
         judged: Vec::new(),
         transcript: None,

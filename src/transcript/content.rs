@@ -10,7 +10,7 @@ use crate::model::Text;
 
 /// `content` as it stands in a message.
 #[derive(Debug)]
-pub(super) enum Content<'a> {
+pub(super) enum RawContent<'a> {
     /// A string.
     Text(Text<'a>),
     /// A list, each entry as written.
@@ -19,27 +19,27 @@ pub(super) enum Content<'a> {
     Object(String),
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawContent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor)
+        deserializer.deserialize_any(RawContentVisitor)
     }
 }
 
-struct ContentVisitor;
+struct RawContentVisitor;
 
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content<'de>;
+impl<'de> Visitor<'de> for RawContentVisitor {
+    type Value = RawContent<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text, a list of parts or null as content")
     }
 
     fn visit_borrowed_str<E: Error>(self, v: &'de str) -> Result<Self::Value, E> {
-        Ok(Content::Text(Text::from(v)))
+        Ok(RawContent::Text(Text::from(v)))
     }
 
     fn visit_str<E: Error>(self, v: &str) -> Result<Self::Value, E> {
-        Ok(Content::Text(Text::from(v.to_owned())))
+        Ok(RawContent::Text(Text::from(v.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -47,7 +47,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
         while let Some(part) = seq.next_element()? {
             parts.push(part);
         }
-        Ok(Content::Parts(parts))
+        Ok(RawContent::Parts(parts))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -61,24 +61,24 @@ impl<'de> Visitor<'de> for ContentVisitor {
             json.push_str(value.get());
         }
         json.push('}');
-        Ok(Content::Object(json))
+        Ok(RawContent::Object(json))
     }
 }
 
 /// A struct that is read from an object only; serde's derive would take a list for one, field by field.
 #[derive(Debug)]
-pub(super) struct Object<T>(pub(super) T);
+pub(super) struct ObjectOnly<T>(pub(super) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectVisitor<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
+            type Value = ObjectOnly<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+                T::deserialize(MapAccessDeserializer::new(map)).map(ObjectOnly)
             }
         }
         deserializer.deserialize_map(ObjectVisitor(std::marker::PhantomData))

@@ -9,21 +9,21 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::native::{as_text, sentence, string};
+use super::native::{format_json_error, json_string, text_or_json};
 use crate::model::Text;
 
 /// The entries of a JSON object.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fields<'a>(Vec<(Text<'a>, &'a RawValue)>);
+pub(super) struct RawFields<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> RawFields<'a> {
     /// The object that a text is. The error is a sentence.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|why| sentence(&why))
+        serde_json::from_str(text).map_err(|why| format_json_error(&why))
     }
 
     /// The object that a value is.
-    pub(super) fn of(raw: &'a RawValue) -> Option<Self> {
+    pub(super) fn from_raw(raw: &'a RawValue) -> Option<Self> {
         // Asked first: the error of a long text would be costly to make.
         raw.get()
             .starts_with('{')
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The first of these that is there.
-    pub(super) fn either(&self, keys: &[&str]) -> Option<&'a RawValue> {
+    pub(super) fn get_first(&self, keys: &[&str]) -> Option<&'a RawValue> {
         keys.iter().find_map(|key| self.get(key))
     }
 
@@ -48,37 +48,37 @@ impl<'a> Fields<'a> {
     }
 
     /// Whether the key is there at all.
-    pub(super) fn names(&self, key: &str) -> bool {
+    pub(super) fn has_key(&self, key: &str) -> bool {
         self.0.iter().any(|(name, _)| &**name == key)
     }
 
     /// A string.
     pub(super) fn text(&self, key: &str) -> Option<Text<'a>> {
-        self.get(key).and_then(string)
+        self.get(key).and_then(json_string)
     }
 
     /// A string, or anything else as it is written.
-    pub(super) fn written(&self, key: &str) -> Option<Text<'a>> {
-        self.get(key).map(as_text)
+    pub(super) fn text_or_json(&self, key: &str) -> Option<Text<'a>> {
+        self.get(key).map(text_or_json)
     }
 
     /// A string or a number's digits, where it is not empty: what names something.
-    pub(super) fn id(&self, key: &str) -> Option<Text<'a>> {
+    pub(super) fn id_text(&self, key: &str) -> Option<Text<'a>> {
         self.get(key).and_then(super::native::id_text)
     }
 
     /// An object.
     pub(super) fn object(&self, key: &str) -> Option<Self> {
-        self.get(key).and_then(Self::of)
+        self.get(key).and_then(Self::from_raw)
     }
 
     /// A list, its entries as written.
     pub(super) fn list(&self, key: &str) -> Option<Vec<&'a RawValue>> {
-        self.get(key).and_then(list)
+        self.get(key).and_then(list_items)
     }
 
     /// A whole number.
-    pub(super) fn count(&self, key: &str) -> Option<u64> {
+    pub(super) fn integer(&self, key: &str) -> Option<u64> {
         serde_json::from_str(self.get(key)?.get()).ok()
     }
 
@@ -99,14 +99,14 @@ impl<'a> Fields<'a> {
 }
 
 /// The entries of a list.
-pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
+pub(super) fn list_items(raw: &RawValue) -> Option<Vec<&RawValue>> {
     raw.get()
         .starts_with('[')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// JSON without the white space between its tokens; numbers and strings stay as written.
-pub(super) fn compact(json: &str) -> Cow<'_, str> {
+pub(super) fn compact_json(json: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut from, mut in_string, mut escaped) = (0, false, false);
     for (at, byte) in json.bytes().enumerate() {
@@ -128,11 +128,11 @@ pub(super) fn compact(json: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
+        struct RawFieldsVisitor;
+        impl<'de> Visitor<'de> for RawFieldsVisitor {
+            type Value = RawFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -141,10 +141,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 while let Some(entry) = map.next_entry()? {
                     all.push(entry);
                 }
-                Ok(Fields(all))
+                Ok(RawFields(all))
             }
         }
-        deserializer.deserialize_map(FieldsVisitor)
+        deserializer.deserialize_map(RawFieldsVisitor)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     fn a_look_takes_what_it_knows_and_leaves_the_rest() {
         let text =
             r#"{"a": "x", "n": 12345678901234567890123, "null": null, "o": {"k": [1]}, "a": "y"}"#;
-        let fields = Fields::parse(text).expect("an object");
+        let fields = RawFields::parse(text).expect("an object");
         assert_eq!(
             fields.text("a").as_deref(),
             Some("y"),
@@ -164,12 +164,12 @@ mod tests {
         );
         assert!(!fields.has("null") && fields.text("n").is_none());
         let digits = Some("12345678901234567890123");
-        assert_eq!(fields.written("n").as_deref(), digits);
-        assert_eq!(fields.id("n").as_deref(), digits);
+        assert_eq!(fields.text_or_json("n").as_deref(), digits);
+        assert_eq!(fields.id_text("n").as_deref(), digits);
         let inner = fields.object("o").and_then(|o| o.list("k"));
         assert_eq!(inner.expect("a list").len(), 1);
         for bad in ["[]", "5", "{\"a\":", "{\"a\": nan}"] {
-            assert!(Fields::parse(bad).is_err(), "{bad}");
+            assert!(RawFields::parse(bad).is_err(), "{bad}");
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
             ("[]", "[]"),
             (" [1 , 2]", "[1,2]"),
         ] {
-            assert_eq!(compact(wide), tight);
+            assert_eq!(compact_json(wide), tight);
         }
     }
 }

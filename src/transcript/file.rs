@@ -3,46 +3,49 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::detect::{self, Refusal};
+use super::detect::{self, DetectError};
+use super::field_mapping::FieldMapping;
 use super::formats::mapped;
-use super::map::FieldMap;
-use super::reader::Reader;
-use super::source::Source;
-use super::{Block, Entry, Span, Tally, TranscriptError, walk};
+use super::reader::TranscriptReader;
+use super::source::SourceFile;
+use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
 
 /// An open file of transcripts.
 #[derive(Debug)]
 pub struct TranscriptFile {
-    source: Source,
+    source: SourceFile,
     format: &'static str,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn TranscriptReader>,
 }
 
 impl TranscriptFile {
     /// Opens a file and recognises its format from its first bytes. Never blocks: what is no regular file is refused
     /// before it is opened.
     pub fn open(path: &Path) -> Result<Self, TranscriptError> {
-        Self::open_as(path, None)
+        Self::open_mapped(path, None)
     }
 
     /// The same, of a file whose fields a map names.
-    pub fn open_as(path: &Path, map: Option<&Arc<FieldMap>>) -> Result<Self, TranscriptError> {
-        let source = Source::open(path)?;
+    pub fn open_mapped(
+        path: &Path,
+        map: Option<&Arc<FieldMapping>>,
+    ) -> Result<Self, TranscriptError> {
+        let source = SourceFile::open(path)?;
         let mut head = Vec::new();
-        source.fill(0, &mut head, walk::BLOCK)?;
+        source.fill_buffer(0, &mut head, walk::BLOCK_SIZE)?;
         let refused = |refusal| match refusal {
-            Refusal::Unsupported(format) => TranscriptError::Unsupported {
+            DetectError::Unsupported(format) => TranscriptError::Unsupported {
                 path: path.to_owned(),
                 format,
             },
-            Refusal::Unknown(why) => source.unknown(why),
-            Refusal::Foreign(why) => source.unmapped(why),
+            DetectError::Unknown(why) => source.unknown_error(why),
+            DetectError::Unmapped(why) => source.unmapped_error(why),
         };
         let (format, reader) = if let Some(map) = map {
             mapped::open(&source, &head, map).map_err(refused)?
         } else {
             let found = detect::detect(&head).map_err(refused)?;
-            (found.name, (found.open)(&source, &found.look)?)
+            (found.name, (found.create_reader)(&source, &found.preview)?)
         };
         Ok(Self {
             source,
@@ -63,27 +66,27 @@ impl TranscriptFile {
 
     /// Walks the file once: each call returns the next few transcripts (about 1 MiB of them), or `None` at the end. The
     /// first ones are there long before a large file is walked.
-    pub fn next_block(&mut self) -> Result<Option<Block>, TranscriptError> {
-        self.reader.next(&self.source)
+    pub fn next_block(&mut self) -> Result<Option<TranscriptBlock>, TranscriptError> {
+        self.reader.next_block(&self.source)
     }
 
     /// One transcript's native form again.
-    pub fn read(&self, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        self.reader.again(&self.source, span)
+    pub fn read_native(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        self.reader.read_native(&self.source, span)
     }
 
     /// What the file itself holds of a transcript, as written; of a compressed one, unpacked.
-    pub fn raw(&self, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        self.reader.raw(&self.source, span)
+    pub fn read_raw(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        self.reader.read_raw(&self.source, span)
     }
 
     /// All transcripts by the file's own directory, where the format has one: none is read.
-    pub fn entries(&mut self) -> Result<Option<Vec<Entry>>, TranscriptError> {
-        self.reader.entries(&self.source)
+    pub fn read_index(&mut self) -> Result<Option<Vec<TranscriptIndexEntry>>, TranscriptError> {
+        self.reader.read_index(&self.source)
     }
 
     /// What was counted so far; `None` for native files, where every record is a transcript or a bad one.
-    pub fn tally(&self) -> Option<&Tally> {
+    pub fn tally(&self) -> Option<&ReadTally> {
         self.reader.tally()
     }
 

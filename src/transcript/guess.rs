@@ -10,23 +10,23 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use self::print::quoted;
-use super::detect::{self, Form, Refusal};
-use super::formats::csv::{Layout, first_rows};
-use super::source::Source;
-use super::walk::BLOCK;
+use self::print::quote_jmespath_key;
+use super::detect::{self, DetectError, RecordLayout};
+use super::formats::csv::{CsvLayout, first_rows};
+use super::source::SourceFile;
+use super::walk::BLOCK_SIZE;
 use super::{TranscriptError, TranscriptFile};
 
 /// So many records are looked at.
-const LOOKED_AT: usize = 50;
+const MAX_GUESS_RECORDS: usize = 50;
 /// So deep is looked for fields in objects.
-const DEPTH: usize = 3;
+const MAX_FIELD_DEPTH: usize = 3;
 
 /// What is known about a file's fields.
 #[derive(Debug)]
-pub enum Guess {
+pub enum MappingGuess {
     /// It is read as it is: its format.
-    NeedsNone(&'static str),
+    AlreadyReadable(&'static str),
     /// An entry of dicta.yaml.
     Entry {
         /// YAML, with comments.
@@ -37,37 +37,38 @@ pub enum Guess {
 }
 
 /// Guesses. `written` is how dicta.yaml is to name the file.
-pub fn guess(path: &Path, written: &str) -> Result<Guess, TranscriptError> {
+pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, TranscriptError> {
     match TranscriptFile::open(path) {
-        Ok(file) => return Ok(Guess::NeedsNone(file.format())),
+        Ok(file) => return Ok(MappingGuess::AlreadyReadable(file.format())),
         Err(TranscriptError::Unmapped { .. }) => {}
         Err(error) => return Err(error),
     }
-    let source = Source::open(path)?;
+    let source = SourceFile::open(path)?;
     let mut head = Vec::new();
-    source.fill(0, &mut head, BLOCK)?;
-    let whole = source.size() <= BLOCK as u64;
-    let look = detect::look(&head).map_err(|refusal| match refusal {
-        Refusal::Unknown(why) | Refusal::Foreign(why) => source.unknown(why),
-        Refusal::Unsupported(format) => source.unknown(format),
+    source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
+    let whole = source.size() <= BLOCK_SIZE as u64;
+    let look = detect::preview_file(&head).map_err(|refusal| match refusal {
+        DetectError::Unknown(why) | DetectError::Unmapped(why) => source.unknown_error(why),
+        DetectError::Unsupported(format) => source.unknown_error(format),
     })?;
-    let json =
-        matches!(look.form, Form::Values { .. }) || look.head[look.start..].starts_with(b"{");
+    let json = matches!(look.layout, RecordLayout::Values { .. })
+        || look.bytes[look.start..].starts_with(b"{");
     let (what, records) = if json {
-        let parse = |seen: &detect::Seen<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
+        let parse =
+            |seen: &detect::PreviewedRecord<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
         let records: Vec<Value> = look
             .records
             .iter()
             .filter_map(parse)
-            .take(LOOKED_AT)
+            .take(MAX_GUESS_RECORDS)
             .collect();
         ("JSON".to_owned(), records)
     } else {
-        let layout = Layout::of(&head, whole).map_err(|why| source.unknown(why))?;
-        let rows = first_rows(&head, &layout, LOOKED_AT);
+        let layout = CsvLayout::detect(&head, whole).map_err(|why| source.unknown_error(why))?;
+        let rows = first_rows(&head, &layout, MAX_GUESS_RECORDS);
         let record = |cells: Vec<String>| {
             let all = layout
-                .names
+                .columns
                 .iter()
                 .cloned()
                 .zip(cells.into_iter().map(Value::String));
@@ -75,16 +76,22 @@ pub fn guess(path: &Path, written: &str) -> Result<Guess, TranscriptError> {
         };
         let what = format!(
             "a table of {} columns, `{}` between them",
-            layout.names.len(),
-            layout.between()
+            layout.columns.len(),
+            layout.delimiter_name()
         );
         (what, rows.into_iter().map(record).collect())
     };
-    Ok(Entry::of(&records, !json).yaml(written, &what, records.len()))
+    Ok(
+        MappingGuessBuilder::from_records(&records, !json).into_guess(
+            written,
+            &what,
+            records.len(),
+        ),
+    )
 }
 
 /// What fields are called, likeliest first: the conversation, instructions, what went in, what came out.
-const WHOLE: [&str; 9] = [
+const CONVERSATION_NAMES: [&str; 9] = [
     "messages",
     "conversation",
     "conversations",
@@ -95,8 +102,8 @@ const WHOLE: [&str; 9] = [
     "dialogue",
     "transcript",
 ];
-const SYSTEM: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
-const INPUT: [&str; 14] = [
+const SYSTEM_NAMES: [&str; 4] = ["system", "system_prompt", "system_message", "instructions"];
+const INPUT_NAMES: [&str; 14] = [
     "input",
     "prompt",
     "question",
@@ -112,7 +119,7 @@ const INPUT: [&str; 14] = [
     "inputs",
     "customer_message",
 ];
-const OUTPUT: [&str; 17] = [
+const OUTPUT_NAMES: [&str; 17] = [
     "output",
     "response",
     "answer",
@@ -134,7 +141,7 @@ const OUTPUT: [&str; 17] = [
 
 /// A field that some records have.
 #[derive(Debug)]
-struct Field {
+struct GuessField {
     /// As JMESPath writes it.
     path: String,
     /// Its own name, in lower case with `_` between words.
@@ -144,7 +151,7 @@ struct Field {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct MappingGuessBuilder {
     lines: Vec<(String, String, String)>,
     metadata: Vec<(String, String, String)>,
     label: Option<(String, String)>,
@@ -152,31 +159,31 @@ struct Entry {
     names: Vec<String>,
 }
 
-impl Entry {
-    fn of(records: &[Value], table: bool) -> Self {
-        let mut fields: Vec<Field> = Vec::new();
+impl MappingGuessBuilder {
+    fn from_records(records: &[Value], table: bool) -> Self {
+        let mut fields: Vec<GuessField> = Vec::new();
         for record in records {
             if let Value::Object(map) = record {
-                collect(map, "", DEPTH, &mut fields);
+                collect_fields(map, "", MAX_FIELD_DEPTH, &mut fields);
             }
         }
         let mut entry = Self {
             names: fields.iter().map(|field| field.path.clone()).collect(),
             ..Self::default()
         };
-        entry.id(&mut fields, records.len());
-        entry.conversation(&mut fields, table);
+        entry.guess_id(&mut fields, records.len());
+        entry.guess_conversation(&mut fields, table);
         entry.label(&mut fields);
-        entry.rest(fields, table);
+        entry.guess_metadata(fields, table);
         entry
     }
 
-    fn put(&mut self, key: &str, expression: &str, why: impl Into<String>) {
+    fn add_line(&mut self, key: &str, expression: &str, why: impl Into<String>) {
         self.lines
             .push((key.to_owned(), expression.to_owned(), why.into()));
     }
 
-    fn id(&mut self, fields: &mut Vec<Field>, records: usize) {
+    fn guess_id(&mut self, fields: &mut Vec<GuessField>, records: usize) {
         const NAMES: [&str; 8] = [
             "id",
             "uuid",
@@ -187,7 +194,7 @@ impl Entry {
             "trace_id",
             "key",
         ];
-        let named = |field: &Field| {
+        let named = |field: &GuessField| {
             NAMES
                 .iter()
                 .position(|name| *name == field.name)
@@ -218,23 +225,23 @@ impl Entry {
                 seen.len()
             )
         };
-        self.put("id", &field.path, why);
+        self.add_line("id", &field.path, why);
     }
 
-    fn conversation(&mut self, fields: &mut Vec<Field>, table: bool) {
-        let lists = |field: &Field| field.values.iter().find_map(turns);
-        let named = |field: &Field| {
-            WHOLE
+    fn guess_conversation(&mut self, fields: &mut Vec<GuessField>, table: bool) {
+        let lists = |field: &GuessField| field.values.iter().find_map(detect_message_keys);
+        let named = |field: &GuessField| {
+            CONVERSATION_NAMES
                 .iter()
                 .position(|name| *name == field.name)
-                .unwrap_or(WHOLE.len())
+                .unwrap_or(CONVERSATION_NAMES.len())
         };
         let best = (0..fields.len())
             .filter_map(|at| Some((named(&fields[at]), at, lists(&fields[at])?)))
             .min_by_key(|(rank, at, _)| (*rank, *at));
         if let Some((rank, at, turns)) = best {
             let field = fields.remove(at);
-            let by = if rank < WHOLE.len() {
+            let by = if rank < CONVERSATION_NAMES.len() {
                 "by its name and what it holds"
             } else {
                 "by what it holds"
@@ -250,8 +257,8 @@ impl Entry {
                     format!(
                         "{}[].{{role: {}, content: {}}}",
                         field.path,
-                        quoted(role),
-                        quoted(content)
+                        quote_jmespath_key(role),
+                        quote_jmespath_key(content)
                     ),
                     format!("{by}: a list with {role:?} and {content:?}"),
                 )
@@ -267,33 +274,33 @@ impl Entry {
             } else {
                 expression
             };
-            self.put("messages", &expression, format!("{why}{note}"));
+            self.add_line("messages", &expression, format!("{why}{note}"));
             self.complete = true;
             return;
         }
         for (key, names, why) in [
             (
                 "system",
-                &SYSTEM[..],
+                &SYSTEM_NAMES[..],
                 "by its name: instructions that stand before the conversation",
             ),
-            ("input", &INPUT[..], "by its name: what the user said"),
+            ("input", &INPUT_NAMES[..], "by its name: what the user said"),
             (
                 "output",
-                &OUTPUT[..],
+                &OUTPUT_NAMES[..],
                 "by its name: what the agent answered",
             ),
         ] {
-            let Some(at) = by_name(fields, names) else {
+            let Some(at) = find_field_by_name(fields, names) else {
                 continue;
             };
             let field = fields.remove(at);
             self.complete |= key == "output";
-            self.put(key, &field.path, why);
+            self.add_line(key, &field.path, why);
         }
     }
 
-    fn label(&mut self, fields: &mut Vec<Field>) {
+    fn label(&mut self, fields: &mut Vec<GuessField>) {
         const NAMES: [&str; 15] = [
             "label",
             "human_label",
@@ -333,7 +340,7 @@ impl Entry {
         self.label = Some((field.path, why));
     }
 
-    fn rest(&mut self, fields: Vec<Field>, table: bool) {
+    fn guess_metadata(&mut self, fields: Vec<GuessField>, table: bool) {
         const STANDARD: [(&str, &[&str]); 6] = [
             (
                 "latency_ms",
@@ -355,7 +362,7 @@ impl Entry {
             if let Some(("tags", _)) = standard
                 && !self.lines.iter().any(|(key, ..)| key == "tags")
             {
-                self.put(
+                self.add_line(
                     "tags",
                     &field.path,
                     "by its name; rubrics choose transcripts by tags",
@@ -388,9 +395,14 @@ impl Entry {
 }
 
 /// The fields of an object and of the objects in it, in the order in which they are met.
-fn collect(map: &Map<String, Value>, before: &str, depth: usize, fields: &mut Vec<Field>) {
+fn collect_fields(
+    map: &Map<String, Value>,
+    before: &str,
+    depth: usize,
+    fields: &mut Vec<GuessField>,
+) {
     for (key, value) in map {
-        let step = quoted(key);
+        let step = quote_jmespath_key(key);
         let path = if before.is_empty() {
             step
         } else {
@@ -399,14 +411,14 @@ fn collect(map: &Map<String, Value>, before: &str, depth: usize, fields: &mut Ve
         match value {
             Value::Null => {}
             Value::Object(inner) if depth > 1 && !inner.is_empty() => {
-                collect(inner, &path, depth - 1, fields);
+                collect_fields(inner, &path, depth - 1, fields);
             }
             value => match fields.iter().position(|field| field.path == path) {
                 Some(at) => fields[at].values.push(value.clone()),
-                None if fields.len() < 256 => fields.push(Field {
+                None if fields.len() < 256 => fields.push(GuessField {
                     path,
                     name: if crate::model::visible(key, false) == *key {
-                        plain(key)
+                        normalize_name(key)
                     } else {
                         // Whoever hides something in a name is not taken at its word.
                         String::new()
@@ -420,13 +432,13 @@ fn collect(map: &Map<String, Value>, before: &str, depth: usize, fields: &mut Ve
 }
 
 /// How a list of messages names who speaks and what is said.
-struct Turns {
+struct MessageKeys {
     role: String,
     content: String,
     is_text: bool,
 }
 
-fn turns(value: &Value) -> Option<Turns> {
+fn detect_message_keys(value: &Value) -> Option<MessageKeys> {
     let parsed: Value;
     let (list, is_text) = match value {
         Value::Array(list) => (list, false),
@@ -439,11 +451,11 @@ fn turns(value: &Value) -> Option<Turns> {
     let first = list.first()?.as_object()?;
     let find = |names: &[&str]| {
         names.iter().find_map(|name| {
-            let found = first.keys().find(|key| plain(key) == *name)?;
+            let found = first.keys().find(|key| normalize_name(key) == *name)?;
             Some(found.clone())
         })
     };
-    Some(Turns {
+    Some(MessageKeys {
         role: find(&["role", "from", "speaker", "sender", "author", "type"])?,
         content: find(&["content", "value", "text", "message", "body", "utterance"])?,
         is_text,
@@ -451,7 +463,7 @@ fn turns(value: &Value) -> Option<Turns> {
 }
 
 /// A name as it is compared: `Agent Response`, `agentResponse` and `agent-response` are one.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     let mut out = String::new();
     let mut lower = false;
     for c in name.trim().chars() {
@@ -469,7 +481,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The field whose name comes first among these: alone, at the end of a longer one, or at its beginning.
-fn by_name(fields: &[Field], names: &[&str]) -> Option<usize> {
+fn find_field_by_name(fields: &[GuessField], names: &[&str]) -> Option<usize> {
     let is = |fits: fn(&str, &str) -> bool| {
         names
             .iter()

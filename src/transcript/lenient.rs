@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use super::fields::compact;
+use super::fields::compact_json;
 
 use memchr::memmem;
 
 /// The text with every bare `NaN` and `Infinity` made null, and how many there were. Nothing is copied where there is none.
-pub(super) fn finite(text: &str) -> (Cow<'_, str>, u64) {
+pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     let bytes = text.as_bytes();
     let any = memmem::find(bytes, b"NaN").is_some() || memmem::find(bytes, b"Infinity").is_some();
     if !any {
@@ -23,8 +23,8 @@ pub(super) fn finite(text: &str) -> (Cow<'_, str>, u64) {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => at = after_string(bytes, at + 1),
-            b'N' | b'I' | b'-' => match word(&bytes[at..]) {
+            b'"' => at = string_end(bytes, at + 1),
+            b'N' | b'I' | b'-' => match non_finite_len(&bytes[at..]) {
                 Some(len) => {
                     made.push_str(&text[copied..at]);
                     made.push_str("null");
@@ -45,7 +45,7 @@ pub(super) fn finite(text: &str) -> (Cow<'_, str>, u64) {
 }
 
 /// How long the number without a value is that stands at the beginning.
-fn word(bytes: &[u8]) -> Option<usize> {
+fn non_finite_len(bytes: &[u8]) -> Option<usize> {
     let words: [&[u8]; 4] = [b"NaN", b"Infinity", b"-Infinity", b"-NaN"];
     let found = words.into_iter().find(|word| bytes.starts_with(word))?;
     let ends = bytes
@@ -55,7 +55,7 @@ fn word(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Where the string ends whose content begins at `at`.
-fn after_string(bytes: &[u8], mut at: usize) -> usize {
+fn string_end(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
             None => return bytes.len(),
@@ -66,11 +66,11 @@ fn after_string(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The text on one line, so that any piece of it can stand on one. Nothing is copied where it is on one already.
-pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+pub(super) fn join_lines(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
-    compact(text)
+    compact_json(text)
 }
 
 #[cfg(test)]
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn white_space_between_tokens_goes_and_what_is_in_strings_stays() {
         let text = "{\n  \"a b\": [1,\r\n 2.50, \"x \\\" \\n y\"],\n\t\"c\": true }\n";
-        assert_eq!(one_line(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
+        assert_eq!(join_lines(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
         assert!(
-            matches!(one_line("{ \"a\": 1 }"), Cow::Borrowed(_)),
+            matches!(join_lines("{ \"a\": 1 }"), Cow::Borrowed(_)),
             "on one line already"
         );
     }
@@ -104,7 +104,11 @@ mod tests {
             ("NaN", "null", 1),
             (r#"["NaN\"#, r#"["NaN\"#, 0),
         ] {
-            assert_eq!(finite(text), (Cow::Borrowed(wanted), count), "{text}");
+            assert_eq!(
+                replace_non_finite(text),
+                (Cow::Borrowed(wanted), count),
+                "{text}"
+            );
         }
     }
 }

@@ -16,15 +16,15 @@
 
 mod content;
 mod detect;
+mod field_mapping;
 mod fields;
 mod file;
 mod formats;
 mod guess;
+mod json_path;
 mod lenient;
-mod map;
-mod meta;
+mod metadata;
 mod native;
-mod nested;
 mod reader;
 mod scan;
 mod sniff;
@@ -41,11 +41,11 @@ use thiserror::Error;
 
 use crate::model::{Label, SourceVerdict, Transcript};
 
+pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
 pub use formats::promptfoo_id::promptfoo_id;
-pub use guess::{Guess, guess};
-pub use map::{FieldMap, Maps};
-pub use native::parse;
+pub use guess::{MappingGuess, guess_mapping};
+pub use native::parse_native;
 pub use write::to_native;
 
 /// Records of this many bytes or more are bad: reading one must not fill the memory.
@@ -100,7 +100,7 @@ pub enum TranscriptError {
 
 /// Where a record stands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct RecordSpan {
     /// From the start of the file, in bytes.
     pub offset: u64,
     /// In bytes, line end excluded; [`MAX_RECORD`] for a record that is longer still.
@@ -123,20 +123,20 @@ pub struct BadRecord {
 
 /// A run of transcripts in the native form.
 #[derive(Debug, Default, PartialEq)]
-pub struct Block {
+pub struct TranscriptBlock {
     /// The bytes of all of them.
     pub bytes: Vec<u8>,
     /// In the file's order.
-    pub records: Vec<Record>,
+    pub records: Vec<TranscriptRecord>,
 }
 
 /// One transcript, or what should have been one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct TranscriptRecord {
     /// Where it stands in its file.
-    pub span: Span,
+    pub span: RecordSpan,
     /// Where its native form stands in the block's bytes.
-    pub at: Range<usize>,
+    pub byte_range: Range<usize>,
     /// Why there is none, as far as its reader could tell: a sentence.
     pub fault: Option<String>,
     /// What people said of it, where its file says so. `transcript` is the id that the file has: who makes ids unique
@@ -144,16 +144,16 @@ pub struct Record {
     pub labels: Vec<Label>,
 }
 
-impl Block {
+impl TranscriptBlock {
     /// Every record with its bytes, in order.
-    pub fn records(&self) -> impl Iterator<Item = (&Record, &[u8])> {
+    pub fn records(&self) -> impl Iterator<Item = (&TranscriptRecord, &[u8])> {
         self.records
             .iter()
-            .map(|record| (record, &self.bytes[record.at.clone()]))
+            .map(|record| (record, &self.bytes[record.byte_range.clone()]))
     }
 }
 
-impl Record {
+impl TranscriptRecord {
     /// The record as a transcript. `bytes` are its own; `default_id` names it if it has no id.
     pub fn parse<'b>(
         &self,
@@ -161,7 +161,7 @@ impl Record {
         default_id: &str,
     ) -> Result<Transcript<'b>, BadRecord> {
         match &self.fault {
-            None => parse(bytes, self.span.number, default_id),
+            None => parse_native(bytes, self.span.number, default_id),
             Some(why) => Err(BadRecord {
                 number: self.span.number,
                 why: why.clone(),
@@ -172,29 +172,29 @@ impl Record {
 
 /// How a reader fared with a file of another format than the native one, so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ReadTally {
     /// Records as the format counts them: lines of a session, samples, spans.
     pub records: u64,
     /// Those that were passed over, by what they are; kept where they are, reachable as raw.
     pub unknown: BTreeMap<String, u64>,
     /// Of records that were understood: what a map looks for and did not find, in words.
-    pub wanting: BTreeMap<String, u64>,
+    pub missing: BTreeMap<String, u64>,
     /// Transcripts and faults handed out: where their numbers come from.
-    handed: u64,
+    emitted: u64,
 }
 
-impl Tally {
+impl ReadTally {
     /// How many were passed over.
-    pub fn not_understood(&self) -> u64 {
+    pub fn unknown_count(&self) -> u64 {
         self.unknown.values().sum()
     }
 }
 
 /// A transcript as a format's own directory tells of it, without its content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct TranscriptIndexEntry {
     /// Where it is.
-    pub span: Span,
+    pub span: RecordSpan,
     /// Its id.
     pub id: String,
     /// What its own tools call it, where that is another name.

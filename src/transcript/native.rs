@@ -22,81 +22,85 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::content::{Content, Object};
+use super::content::{ObjectOnly, RawContent};
 use super::{BadRecord, MAX_RECORD};
 use crate::model::{
     JsonText, Message, Part, Role, SourceVerdict, Text, ToolCall, ToolResult, Transcript,
 };
 
 /// Parses one record. `default_id` names it if it has no id of its own; ids are made unique by the caller.
-pub fn parse<'a>(
+pub fn parse_native<'a>(
     record: &'a [u8],
     number: u64,
     default_id: &str,
 ) -> Result<Transcript<'a>, BadRecord> {
-    read(record, default_id).map_err(|fault| BadRecord {
+    parse_record(record, default_id).map_err(|fault| BadRecord {
         number,
         why: match fault {
-            Fault::Bad(why) => why,
-            Fault::Foreign(format) => format!("it is in another shape: {format}"),
+            NativeParseError::Invalid(why) => why,
+            NativeParseError::ForeignFormat(format) => format!("it is in another shape: {format}"),
         },
     })
 }
 
 /// Whether a record with `messages` is in another shape than OpenAI's.
-pub(super) fn foreign_shape(record: &[u8]) -> bool {
+pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
     memchr::memmem::find(record, b"tool_").is_some()
-        && matches!(read(record, ""), Err(Fault::Foreign(_)))
+        && matches!(
+            parse_record(record, ""),
+            Err(NativeParseError::ForeignFormat(_))
+        )
 }
 
 /// One message in OpenAI's shapes. The error is a sentence.
-pub(super) fn message(raw: &RawValue) -> Result<Message<'_>, String> {
-    let Object(message) =
-        serde_json::from_str::<Object<RawMessage<'_>>>(raw.get()).map_err(|why| sentence(&why))?;
-    message.read().map_err(|fault| match fault {
-        Fault::Bad(why) => why,
-        Fault::Foreign(format) => format!("it is one of {format}"),
+pub(super) fn parse_message(raw: &RawValue) -> Result<Message<'_>, String> {
+    let ObjectOnly(message) =
+        serde_json::from_str::<ObjectOnly<NativeRecordMessage<'_>>>(raw.get())
+            .map_err(|why| format_json_error(&why))?;
+    message.into_message().map_err(|fault| match fault {
+        NativeParseError::Invalid(why) => why,
+        NativeParseError::ForeignFormat(format) => format!("it is one of {format}"),
     })
 }
 
 /// One part of a message's content; `None` for what cannot be one.
-pub(super) fn part_of(raw: &RawValue) -> Option<Part<'_>> {
-    part(raw).ok()
+pub(super) fn try_parse_part(raw: &RawValue) -> Option<Part<'_>> {
+    parse_part(raw).ok()
 }
 
-enum Fault {
+enum NativeParseError {
     /// Recognised as another format.
-    Foreign(&'static str),
+    ForeignFormat(&'static str),
     /// A sentence.
-    Bad(String),
+    Invalid(String),
 }
 
 #[derive(Deserialize)]
-struct RawRecord<'a> {
+struct NativeRecord<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    messages: Option<Vec<Object<RawMessage<'a>>>>,
+    messages: Option<Vec<ObjectOnly<NativeRecordMessage<'a>>>>,
     #[serde(borrow, default)]
     metadata: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     tags: Option<&'a RawValue>,
     #[serde(default)]
-    verdicts: Option<Vec<Object<SourceVerdict>>>,
+    verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
 }
 
 #[derive(Deserialize)]
-struct RawMessage<'a> {
+struct NativeRecordMessage<'a> {
     #[serde(borrow, default)]
     role: Option<Text<'a>>,
     #[serde(borrow, default)]
-    content: Option<Content<'a>>,
+    content: Option<RawContent<'a>>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Object<RawCall<'a>>>>,
+    tool_calls: Option<Vec<ObjectOnly<NativeRecordToolCall<'a>>>>,
     #[serde(borrow, default)]
     tool_call_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function_call: Option<Object<RawFunction<'a>>>,
+    function_call: Option<ObjectOnly<NativeRecordFunction<'a>>>,
     #[serde(borrow, default)]
     refusal: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -108,17 +112,17 @@ struct RawMessage<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawCall<'a> {
+struct NativeRecordToolCall<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function: Option<Object<RawFunction<'a>>>,
+    function: Option<ObjectOnly<NativeRecordFunction<'a>>>,
     #[serde(borrow, default)]
-    custom: Option<Object<RawFunction<'a>>>,
+    custom: Option<ObjectOnly<NativeRecordFunction<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct RawFunction<'a> {
+struct NativeRecordFunction<'a> {
     #[serde(borrow, default)]
     name: Option<Text<'a>>,
     #[serde(borrow, default, alias = "input")]
@@ -126,7 +130,7 @@ struct RawFunction<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawPart<'a> {
+struct NativeRecordPart<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -159,25 +163,31 @@ struct RawPart<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ResultMeta<'a> {
+pub(super) struct NativeResultMetadata<'a> {
     #[serde(borrow, default)]
     pub(super) is_error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) duration_ms: Option<&'a RawValue>,
 }
 
-fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault> {
+fn parse_record<'a>(
+    record: &'a [u8],
+    default_id: &str,
+) -> Result<Transcript<'a>, NativeParseError> {
     if record.len() >= MAX_RECORD {
         let limit = MAX_RECORD / (1024 * 1024);
-        return Err(Fault::Bad(format!("the record is {limit} MiB or longer")));
+        return Err(NativeParseError::Invalid(format!(
+            "the record is {limit} MiB or longer"
+        )));
     }
-    let text = std::str::from_utf8(record)
-        .map_err(|why| Fault::Bad(format!("not UTF-8 at byte {}", why.valid_up_to())))?;
-    let Object(raw): Object<RawRecord<'a>> =
-        serde_json::from_str(text).map_err(|why| Fault::Bad(sentence(&why)))?;
+    let text = std::str::from_utf8(record).map_err(|why| {
+        NativeParseError::Invalid(format!("not UTF-8 at byte {}", why.valid_up_to()))
+    })?;
+    let ObjectOnly(raw): ObjectOnly<NativeRecord<'a>> = serde_json::from_str(text)
+        .map_err(|why| NativeParseError::Invalid(format_json_error(&why)))?;
     let messages = raw
         .messages
-        .ok_or_else(|| Fault::Bad("it has no list `messages`".to_owned()))?;
+        .ok_or_else(|| NativeParseError::Invalid("it has no list `messages`".to_owned()))?;
     Ok(Transcript {
         id: raw
             .id
@@ -186,26 +196,28 @@ fn read<'a>(record: &'a [u8], default_id: &str) -> Result<Transcript<'a>, Fault>
         messages: messages
             .into_iter()
             .enumerate()
-            .map(|(at, Object(message))| {
-                message.read().map_err(|fault| match fault {
-                    Fault::Bad(why) => Fault::Bad(format!("message {at}: {why}")),
-                    foreign @ Fault::Foreign(_) => foreign,
+            .map(|(at, ObjectOnly(message))| {
+                message.into_message().map_err(|fault| match fault {
+                    NativeParseError::Invalid(why) => {
+                        NativeParseError::Invalid(format!("message {at}: {why}"))
+                    }
+                    foreign @ NativeParseError::ForeignFormat(_) => foreign,
                 })
             })
             .collect::<Result<_, _>>()?,
-        metadata: raw.metadata.and_then(object),
-        tags: raw.tags.map(tags).unwrap_or_default(),
+        metadata: raw.metadata.and_then(object_or_none),
+        tags: raw.tags.map(parse_tags).unwrap_or_default(),
         verdicts: raw
             .verdicts
             .into_iter()
             .flatten()
-            .map(|Object(verdict)| verdict)
+            .map(|ObjectOnly(verdict)| verdict)
             .collect(),
     })
 }
 
 /// What serde says, with the place in bytes where the record is one line.
-pub(super) fn sentence(why: &serde_json::Error) -> String {
+pub(super) fn format_json_error(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
         // Column 0 is the record as a whole.
@@ -215,61 +227,65 @@ pub(super) fn sentence(why: &serde_json::Error) -> String {
     }
 }
 
-impl<'a> RawMessage<'a> {
-    fn read(self) -> Result<Message<'a>, Fault> {
-        let role = role(
+impl<'a> NativeRecordMessage<'a> {
+    fn into_message(self) -> Result<Message<'a>, NativeParseError> {
+        let role = parse_role(
             self.role
-                .ok_or_else(|| Fault::Bad("it has no `role`".to_owned()))?,
+                .ok_or_else(|| NativeParseError::Invalid("it has no `role`".to_owned()))?,
         );
-        let metadata = self.metadata.and_then(object);
+        let metadata = self.metadata.and_then(object_or_none);
         let mut parts = Vec::with_capacity(1 + self.tool_calls.as_ref().map_or(0, Vec::len));
         let first = self.reasoning_content.map(RawValue::get);
         // Some servers write the same thoughts under both names.
         let second = self.reasoning.filter(|again| Some(again.get()) != first);
         for thought in self.reasoning_content.into_iter().chain(second) {
-            parts.push(string(thought).map_or_else(|| other(thought), Part::Reasoning));
+            parts.push(json_string(thought).map_or_else(|| unknown_part(thought), Part::Reasoning));
         }
-        if role == Role::Tool && !answers_in(self.content.as_ref()) {
-            let (content, media) = result_content(self.content)?;
+        if role == Role::Tool && !has_result_parts(self.content.as_ref()) {
+            let (content, media) = split_result_content(self.content)?;
             let meta = metadata
                 .as_ref()
-                .and_then(|m| serde_json::from_str::<ResultMeta<'_>>(m.get()).ok());
+                .and_then(|m| serde_json::from_str::<NativeResultMetadata<'_>>(m.get()).ok());
             let meta = meta.as_ref();
             parts.push(Part::ToolResult(ToolResult {
-                call_id: self.tool_call_id.map(as_text).unwrap_or_default(),
+                call_id: self.tool_call_id.map(text_or_json).unwrap_or_default(),
                 content,
-                is_error: meta.and_then(|m| of(m.is_error)),
-                duration_ms: meta.and_then(|m| of(m.duration_ms)),
+                is_error: meta.and_then(|m| parse_or_none(m.is_error)),
+                duration_ms: meta.and_then(|m| parse_or_none(m.duration_ms)),
             }));
             parts.extend(media);
         } else {
             match self.content {
                 None => {}
-                Some(Content::Text(text)) if text.is_empty() => {}
-                Some(Content::Text(text)) => parts.push(Part::Text(text)),
-                Some(Content::Object(json)) => parts.extend(owned_json(&json).map(Part::Other)),
-                Some(Content::Parts(raw)) => {
+                Some(RawContent::Text(text)) if text.is_empty() => {}
+                Some(RawContent::Text(text)) => parts.push(Part::Text(text)),
+                Some(RawContent::Object(json)) => parts.extend(owned_json(&json).map(Part::Other)),
+                Some(RawContent::Parts(raw)) => {
                     for one in raw {
-                        parts.push(part(one)?);
+                        parts.push(parse_part(one)?);
                     }
                 }
             }
         }
         parts.extend(
             self.refusal
-                .and_then(string)
+                .and_then(json_string)
                 .filter(|t| !t.is_empty())
                 .map(Part::Text),
         );
-        for (at, Object(call)) in self.tool_calls.into_iter().flatten().enumerate() {
-            let Some(Object(function)) = call.function.or(call.custom) else {
-                return Err(Fault::Bad(format!("tool call {at} has no `function`")));
+        for (at, ObjectOnly(call)) in self.tool_calls.into_iter().flatten().enumerate() {
+            let Some(ObjectOnly(function)) = call.function.or(call.custom) else {
+                return Err(NativeParseError::Invalid(format!(
+                    "tool call {at} has no `function`"
+                )));
             };
-            let id = call.id.map(as_text).unwrap_or_default();
-            parts.push(function.read(id, &format_args!("tool call {at}"))?);
+            let id = call.id.map(text_or_json).unwrap_or_default();
+            parts.push(function.into_tool_call(id, &format_args!("tool call {at}"))?);
         }
-        if let Some(Object(function)) = self.function_call {
-            parts.push(function.read(Text::default(), &format_args!("its `function_call`"))?);
+        if let Some(ObjectOnly(function)) = self.function_call {
+            parts.push(
+                function.into_tool_call(Text::default(), &format_args!("its `function_call`"))?,
+            );
         }
         Ok(Message {
             role,
@@ -279,12 +295,16 @@ impl<'a> RawMessage<'a> {
     }
 }
 
-impl<'a> RawFunction<'a> {
-    fn read(self, id: Text<'a>, place: &std::fmt::Arguments<'_>) -> Result<Part<'a>, Fault> {
+impl<'a> NativeRecordFunction<'a> {
+    fn into_tool_call(
+        self,
+        id: Text<'a>,
+        place: &std::fmt::Arguments<'_>,
+    ) -> Result<Part<'a>, NativeParseError> {
         let Some(name) = self.name.filter(|n| !n.is_empty()) else {
-            return Err(Fault::Bad(format!("{place} has no `name`")));
+            return Err(NativeParseError::Invalid(format!("{place} has no `name`")));
         };
-        let arguments = self.arguments.map(as_text).unwrap_or_default();
+        let arguments = self.arguments.map(text_or_json).unwrap_or_default();
         Ok(Part::ToolCall(ToolCall {
             id,
             name,
@@ -293,7 +313,7 @@ impl<'a> RawFunction<'a> {
     }
 }
 
-pub(super) fn role(written: Text<'_>) -> Role<'_> {
+pub(super) fn parse_role(written: Text<'_>) -> Role<'_> {
     // As most files write them, without a second look.
     match &*written {
         "assistant" => return Role::Assistant,
@@ -311,79 +331,89 @@ pub(super) fn role(written: Text<'_>) -> Role<'_> {
     }
 }
 
-fn part(raw: &RawValue) -> Result<Part<'_>, Fault> {
-    if let Some(text) = string(raw) {
+fn parse_part(raw: &RawValue) -> Result<Part<'_>, NativeParseError> {
+    if let Some(text) = json_string(raw) {
         return Ok(Part::Text(text));
     }
-    let Ok(Object(fields)) = serde_json::from_str::<Object<RawPart<'_>>>(raw.get()) else {
-        return Err(Fault::Bad(
+    let Ok(ObjectOnly(fields)) =
+        serde_json::from_str::<ObjectOnly<NativeRecordPart<'_>>>(raw.get())
+    else {
+        return Err(NativeParseError::Invalid(
             "a part of its `content` is neither text nor an object with a text as `type`"
                 .to_owned(),
         ));
     };
     let kind = fields.kind.unwrap_or_default();
     let known = match &*kind {
-        "text" | "input_text" | "output_text" => fields.text.and_then(string).map(Part::Text),
-        "refusal" => fields.refusal.and_then(string).map(Part::Text),
-        "thinking" => fields.thinking.and_then(string).map(Part::Reasoning),
+        "text" | "input_text" | "output_text" => fields.text.and_then(json_string).map(Part::Text),
+        "refusal" => fields.refusal.and_then(json_string).map(Part::Text),
+        "thinking" => fields.thinking.and_then(json_string).map(Part::Reasoning),
         "reasoning" => fields
             .reasoning
             .or(fields.text)
-            .and_then(string)
+            .and_then(json_string)
             .map(Part::Reasoning),
         "tool_call" if fields.name.is_some() => Some(Part::ToolCall(ToolCall {
-            id: fields.id.map(as_text).unwrap_or_default(),
+            id: fields.id.map(text_or_json).unwrap_or_default(),
             name: fields.name.clone().unwrap_or_default(),
-            arguments: fields.arguments.map(as_text).unwrap_or_default(),
+            arguments: fields.arguments.map(text_or_json).unwrap_or_default(),
         })),
         "tool_result" if fields.tool_call_id.is_some() => Some(Part::ToolResult(ToolResult {
-            call_id: fields.tool_call_id.map(as_text).unwrap_or_default(),
-            content: fields.content.map(as_text).unwrap_or_default(),
-            is_error: of(fields.is_error),
-            duration_ms: of(fields.duration_ms),
+            call_id: fields.tool_call_id.map(text_or_json).unwrap_or_default(),
+            content: fields.content.map(text_or_json).unwrap_or_default(),
+            is_error: parse_or_none(fields.is_error),
+            duration_ms: parse_or_none(fields.duration_ms),
         })),
-        "verbatim" if fields.raw.is_some() => fields.raw.map(other),
+        "verbatim" if fields.raw.is_some() => fields.raw.map(unknown_part),
         "media" if fields.raw.is_some() && fields.media.is_some() => {
-            let kind = fields.media.map(as_text).unwrap_or_default();
-            let raw = fields.raw.and_then(json);
+            let kind = fields.media.map(text_or_json).unwrap_or_default();
+            let raw = fields.raw.and_then(parse_json_text);
             raw.map(|raw| Part::Media { kind, raw })
         }
         "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" => {
-            return Err(Fault::Foreign("Anthropic messages (content blocks)"));
+            return Err(NativeParseError::ForeignFormat(
+                "Anthropic messages (content blocks)",
+            ));
         }
         "image_url" | "input_image" | "image" | "input_audio" | "audio" | "audio_url" | "video"
-        | "video_url" | "file" | "input_file" | "document" => json(raw).map(|raw| Part::Media {
-            kind: kind.clone(),
-            raw,
-        }),
-        _ => return Ok(other(raw)),
+        | "video_url" | "file" | "input_file" | "document" => {
+            parse_json_text(raw).map(|raw| Part::Media {
+                kind: kind.clone(),
+                raw,
+            })
+        }
+        _ => return Ok(unknown_part(raw)),
     };
-    known.ok_or_else(|| Fault::Bad(format!("a part of type {:?} has no text", &*kind)))
+    known.ok_or_else(|| {
+        NativeParseError::Invalid(format!("a part of type {:?} has no text", &*kind))
+    })
 }
 
 /// Whether the answers stand among the parts, each with the call's id, as `write.rs` has it where one message holds more
 /// than one answer and what is not text.
-fn answers_in(content: Option<&Content<'_>>) -> bool {
-    let Some(Content::Parts(parts)) = content else {
+fn has_result_parts(content: Option<&RawContent<'_>>) -> bool {
+    let Some(RawContent::Parts(parts)) = content else {
         return false;
     };
     // Most parts are no answers: their text tells it without a look.
     parts.iter().any(|raw| {
-        raw.get().contains("tool_result") && matches!(part(raw), Ok(Part::ToolResult(_)))
+        raw.get().contains("tool_result") && matches!(parse_part(raw), Ok(Part::ToolResult(_)))
     })
 }
 
 /// A tool's answer as one text, and what is not text.
-fn result_content(content: Option<Content<'_>>) -> Result<(Text<'_>, Vec<Part<'_>>), Fault> {
+fn split_result_content(
+    content: Option<RawContent<'_>>,
+) -> Result<(Text<'_>, Vec<Part<'_>>), NativeParseError> {
     match content {
         None => Ok((Text::default(), Vec::new())),
-        Some(Content::Text(text)) => Ok((text, Vec::new())),
-        Some(Content::Object(json)) => Ok((Text::from(json), Vec::new())),
-        Some(Content::Parts(raw)) => {
+        Some(RawContent::Text(text)) => Ok((text, Vec::new())),
+        Some(RawContent::Object(json)) => Ok((Text::from(json), Vec::new())),
+        Some(RawContent::Parts(raw)) => {
             let mut all: Option<Text<'_>> = None;
             let mut rest = Vec::new();
             for one in raw {
-                match part(one)? {
+                match parse_part(one)? {
                     Part::Text(text) => {
                         all = Some(match all {
                             None => text,
@@ -399,22 +429,22 @@ fn result_content(content: Option<Content<'_>>) -> Result<(Text<'_>, Vec<Part<'_
 }
 
 /// A value of the kind that is wanted; anything else is none.
-pub(super) fn of<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+pub(super) fn parse_or_none<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
 /// The text of a JSON string; `None` for anything else.
-pub(super) fn string(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn json_string(raw: &RawValue) -> Option<Text<'_>> {
     raw.get()
         .starts_with('"')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// The text of a JSON string; anything else as written, null as nothing.
-pub(super) fn as_text(raw: &RawValue) -> Text<'_> {
+pub(super) fn text_or_json(raw: &RawValue) -> Text<'_> {
     match raw.get() {
         "null" => Text::default(),
-        written => string(raw).unwrap_or(Text(Cow::Borrowed(written))),
+        written => json_string(raw).unwrap_or(Text(Cow::Borrowed(written))),
     }
 }
 
@@ -424,13 +454,13 @@ pub(super) fn id_text(raw: &RawValue) -> Option<Text<'_>> {
     let id = if number {
         Some(Text::from(written))
     } else {
-        string(raw)
+        json_string(raw)
     };
     id.filter(|id| !id.is_empty())
 }
 
-pub(super) fn tags(raw: &RawValue) -> Vec<Text<'_>> {
-    if let Some(one) = string(raw) {
+pub(super) fn parse_tags(raw: &RawValue) -> Vec<Text<'_>> {
+    if let Some(one) = json_string(raw) {
         return if one.is_empty() {
             Vec::new()
         } else {
@@ -441,7 +471,7 @@ pub(super) fn tags(raw: &RawValue) -> Vec<Text<'_>> {
     all.into_iter().filter_map(id_text).collect()
 }
 
-fn json(raw: &RawValue) -> Option<JsonText<'_>> {
+fn parse_json_text(raw: &RawValue) -> Option<JsonText<'_>> {
     serde_json::from_str(raw.get()).ok()
 }
 
@@ -451,13 +481,13 @@ pub(super) fn owned_json(text: &str) -> Option<JsonText<'static>> {
         .map(JsonText::into_owned)
 }
 
-fn object(json: JsonText<'_>) -> Option<JsonText<'_>> {
+fn object_or_none(json: JsonText<'_>) -> Option<JsonText<'_>> {
     json.get().starts_with('{').then_some(json)
 }
 
 /// A part of a kind we do not know.
-pub(super) fn other(raw: &RawValue) -> Part<'_> {
-    Part::Other(json(raw).expect("a raw value is JSON"))
+pub(super) fn unknown_part(raw: &RawValue) -> Part<'_> {
+    Part::Other(parse_json_text(raw).expect("a raw value is JSON"))
 }
 
 #[cfg(test)]

@@ -8,54 +8,67 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::formats::anthropic;
-use super::source::Source;
-use super::walk::{Raw, Walk};
+use super::source::SourceFile;
+use super::walk::{RecordBlock, RecordWalker};
 use super::write::write_native;
-use super::{Block, Entry, MAX_RECORD, Record, Span, Tally, TranscriptError};
+use super::{
+    MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry,
+    TranscriptRecord,
+};
 use crate::model::{Label, Transcript};
 
 /// So many kinds of unknown records are told apart; the others are counted together.
-const KINDS: usize = 64;
+const MAX_UNKNOWN_KINDS: usize = 64;
 
 /// One format's way through a file.
-pub(super) trait Reader: fmt::Debug + Send {
+pub(super) trait TranscriptReader: fmt::Debug + Send {
     /// The next few transcripts, or `None` at the end.
-    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError>;
+    fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError>;
 
     /// The native form of one of them again.
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError>;
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError>;
 
     /// One of them as the file has it.
-    fn raw(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        source.bytes(span)
+    fn read_raw(&self, source: &SourceFile, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        source.read_span(span)
     }
 
     /// All of them by the file's own directory, where there is one.
-    fn entries(&mut self, source: &Source) -> Result<Option<Vec<Entry>>, TranscriptError> {
+    fn read_index(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<Vec<TranscriptIndexEntry>>, TranscriptError> {
         let _ = source;
         Ok(None)
     }
 
     /// What was counted so far.
-    fn tally(&self) -> Option<&Tally> {
+    fn tally(&self) -> Option<&ReadTally> {
         None
     }
 }
 
 /// Collects what a format finds at one place after another.
 #[derive(Debug)]
-pub(super) struct Out {
-    block: Block,
-    span: Span,
-    tally: Tally,
+pub(super) struct TranscriptSink {
+    block: TranscriptBlock,
+    span: RecordSpan,
+    tally: ReadTally,
 }
 
-impl Out {
+impl TranscriptSink {
     /// Goes on counting from `tally`.
-    pub(super) fn new(tally: Tally) -> Self {
+    pub(super) fn new(tally: ReadTally) -> Self {
         Self {
-            block: Block::default(),
-            span: Span {
+            block: TranscriptBlock::default(),
+            span: RecordSpan {
                 offset: 0,
                 len: 0,
                 part: 0,
@@ -66,34 +79,34 @@ impl Out {
     }
 
     /// What comes now stands at this place.
-    pub(super) fn begin(&mut self, span: Span) {
+    pub(super) fn set_span(&mut self, span: RecordSpan) {
         self.span = span;
     }
 
     /// A transcript. An empty id becomes the default one.
-    pub(super) fn transcript(&mut self, transcript: &Transcript<'_>) {
+    pub(super) fn push_transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
         write_native(transcript, &mut self.block.bytes);
-        self.push(start, None);
+        self.push_record(start, None);
     }
 
     /// Something that should have been a transcript: a sentence says why it is none.
-    pub(super) fn fault(&mut self, why: impl Into<String>) {
+    pub(super) fn push_fault(&mut self, why: impl Into<String>) {
         let start = self.block.bytes.len();
-        self.push(start, Some(why.into()));
+        self.push_record(start, Some(why.into()));
     }
 
-    fn push(&mut self, start: usize, fault: Option<String>) {
+    fn push_record(&mut self, start: usize, fault: Option<String>) {
         let end = self.block.bytes.len();
         // Lines stay lines: what is imported is these bytes.
         self.block.bytes.push(b'\n');
-        self.tally.handed += 1;
-        self.block.records.push(Record {
-            span: Span {
-                number: self.tally.handed,
+        self.tally.emitted += 1;
+        self.block.records.push(TranscriptRecord {
+            span: RecordSpan {
+                number: self.tally.emitted,
                 ..self.span
             },
-            at: start..end,
+            byte_range: start..end,
             fault,
             labels: Vec::new(),
         });
@@ -101,53 +114,59 @@ impl Out {
     }
 
     /// So many records of the file were looked at, understood or not.
-    pub(super) fn count(&mut self, records: u64) {
+    pub(super) fn count_records(&mut self, records: u64) {
         self.tally.records += records;
     }
 
     /// One of the records counted says nothing that is understood.
-    pub(super) fn unknown(&mut self, kind: &str) {
-        add(&mut self.tally.unknown, kind);
+    pub(super) fn count_unknown(&mut self, kind: &str) {
+        count_kind(&mut self.tally.unknown, kind);
     }
 
     /// A record that is understood lacks something that was looked for.
-    pub(super) fn wanting(&mut self, what: &str) {
-        add(&mut self.tally.wanting, what);
+    pub(super) fn count_missing(&mut self, what: &str) {
+        count_kind(&mut self.tally.missing, what);
     }
 
     /// What a person said of the transcript that came last. Without an id in it, it is about the default one.
-    pub(super) fn label(&mut self, label: Label) {
+    pub(super) fn attach_label(&mut self, label: Label) {
         if let Some(record) = self.block.records.last_mut() {
             record.labels.push(label);
         }
     }
 
     /// How many transcripts and faults were collected.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn record_count(&self) -> usize {
         self.block.records.len()
     }
 
     /// How many bytes were collected.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn byte_count(&self) -> usize {
         self.block.bytes.len()
     }
 
     /// What was collected, and what was counted.
-    pub(super) fn finish(self) -> (Block, Tally) {
+    pub(super) fn finish(self) -> (TranscriptBlock, ReadTally) {
         (self.block, self.tally)
     }
 
     /// The native form of the transcript at `part`, for a reader that finds a place again.
-    pub(super) fn only(self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
+    pub(super) fn into_native_at(
+        self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
         let mut found = self.block.records.into_iter();
         match found.find(|record| record.span.part == span.part) {
-            Some(Record {
-                at, fault: None, ..
+            Some(TranscriptRecord {
+                byte_range: at,
+                fault: None,
+                ..
             }) => Ok(self.block.bytes[at].to_vec()),
-            Some(Record {
+            Some(TranscriptRecord {
                 fault: Some(why), ..
-            }) => Err(source.unknown(why)),
-            None => Err(source.unknown(format!(
+            }) => Err(source.unknown_error(why)),
+            None => Err(source.unknown_error(format!(
                 "it no longer holds the transcript that stood at byte {}",
                 span.offset
             ))),
@@ -156,12 +175,12 @@ impl Out {
 }
 
 /// One more of a kind; of kinds that are too many, one more of the others.
-fn add(counts: &mut BTreeMap<String, u64>, kind: &str) {
+fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
     if let Some(count) = counts.get_mut(kind) {
         *count += 1;
         return;
     }
-    let kind = if counts.len() < KINDS {
+    let kind = if counts.len() < MAX_UNKNOWN_KINDS {
         kind.chars().take(80).collect()
     } else {
         "other kinds".to_owned()
@@ -173,37 +192,42 @@ fn add(counts: &mut BTreeMap<String, u64>, kind: &str) {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordCx<'a> {
     /// The file.
-    pub(super) source: &'a Source,
+    pub(super) source: &'a SourceFile,
     /// The place.
-    pub(super) span: Span,
+    pub(super) span: RecordSpan,
 }
 
 /// Records that are handed on as they stand; only those in Anthropic's blocks, which a file may mix with them, are written
 /// anew.
 #[derive(Debug)]
-pub(super) struct Native(pub(super) Walk);
+pub(super) struct NativeReader(pub(super) RecordWalker);
 
-impl Reader for Native {
-    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError> {
-        let Some(raw) = self.0.next(source)? else {
+impl TranscriptReader for NativeReader {
+    fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError> {
+        let Some(raw) = self.0.next_block(source)? else {
             return Ok(None);
         };
-        let record = |span: &Span| Record {
+        let record = |span: &RecordSpan| TranscriptRecord {
             span: *span,
-            at: raw.at(*span),
+            byte_range: raw.byte_range(*span),
             fault: None,
             labels: Vec::new(),
         };
-        let mut block = Block {
+        let mut block = TranscriptBlock {
             records: raw.spans.iter().map(record).collect(),
             bytes: raw.bytes,
         };
-        if anthropic::maybe(&block.bytes) {
+        if anthropic::may_need_conversion(&block.bytes) {
             for record in &mut block.records {
-                if let Some(line) = anthropic::converted(&block.bytes[record.at.clone()]) {
+                if let Some(line) =
+                    anthropic::convert_to_native(&block.bytes[record.byte_range.clone()])
+                {
                     let start = block.bytes.len();
                     block.bytes.extend_from_slice(&line);
-                    record.at = start..block.bytes.len();
+                    record.byte_range = start..block.bytes.len();
                     block.bytes.push(b'\n');
                 }
             }
@@ -211,53 +235,72 @@ impl Reader for Native {
         Ok(Some(block))
     }
 
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let bytes = source.bytes(span)?;
-        Ok(anthropic::converted(&bytes).unwrap_or(bytes))
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
+        let bytes = source.read_span(span)?;
+        Ok(anthropic::convert_to_native(&bytes).unwrap_or(bytes))
     }
 }
 
 /// A format in which each record stands for itself.
-pub(super) trait Shape: fmt::Debug + Send + Sync {
+pub(super) trait RecordParser: fmt::Debug + Send + Sync {
     /// Hands the record's transcripts to `out`: usually one. The error is a sentence.
-    fn read(&self, record: &str, cx: RecordCx<'_>, out: &mut Out) -> Result<(), String>;
+    fn parse_record(
+        &self,
+        record: &str,
+        cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String>;
 }
 
 /// Reads a [`Shape`].
 #[derive(Debug)]
-pub(super) struct ByRecord<S> {
-    walk: Walk,
-    shape: S,
-    tally: Tally,
+pub(super) struct PerRecordReader<S> {
+    walk: RecordWalker,
+    parser: S,
+    tally: ReadTally,
 }
 
-impl<S: Shape> ByRecord<S> {
+impl<S: RecordParser> PerRecordReader<S> {
     /// A reader of the records of a walk.
-    pub(super) fn new(walk: Walk, shape: S) -> Self {
+    pub(super) fn new(walk: RecordWalker, parser: S) -> Self {
         Self {
             walk,
-            shape,
-            tally: Tally::default(),
+            parser,
+            tally: ReadTally::default(),
         }
     }
 
-    fn one(&self, bytes: &[u8], span: Span, source: &Source, out: &mut Out) {
-        out.begin(span);
+    fn parse_into(
+        &self,
+        bytes: &[u8],
+        span: RecordSpan,
+        source: &SourceFile,
+        out: &mut TranscriptSink,
+    ) {
+        out.set_span(span);
         if bytes.is_empty() {
             // See `Form::Elements`.
-            out.fault("the file ends before its list of records does: what came after is lost");
+            out.push_fault(
+                "the file ends before its list of records does: what came after is lost",
+            );
             return;
         }
-        let read = text_of(bytes)
-            .and_then(|record| self.shape.read(record, RecordCx { source, span }, out));
+        let read = record_text(bytes).and_then(|record| {
+            self.parser
+                .parse_record(record, RecordCx { source, span }, out)
+        });
         if let Err(why) = read {
-            out.fault(why);
+            out.push_fault(why);
         }
     }
 }
 
 /// A record as text.
-pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
+pub(super) fn record_text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.len() >= MAX_RECORD {
         let limit = MAX_RECORD / (1024 * 1024);
         return Err(format!("the record is {limit} MiB or longer"));
@@ -265,16 +308,19 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|why| format!("not UTF-8 at byte {}", why.valid_up_to()))
 }
 
-impl<S: Shape> Reader for ByRecord<S> {
-    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError> {
+impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
+    fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError> {
         loop {
-            let Some(raw) = self.walk.next(source)? else {
+            let Some(raw) = self.walk.next_block(source)? else {
                 return Ok(None);
             };
-            let mut out = Out::new(std::mem::take(&mut self.tally));
-            out.count(raw.spans.len() as u64);
+            let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+            out.count_records(raw.spans.len() as u64);
             for span in &raw.spans {
-                self.one(&raw.bytes[raw.at(*span)], *span, source, &mut out);
+                self.parse_into(&raw.bytes[raw.byte_range(*span)], *span, source, &mut out);
             }
             let (block, tally) = out.finish();
             self.tally = tally;
@@ -284,41 +330,45 @@ impl<S: Shape> Reader for ByRecord<S> {
         }
     }
 
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let bytes = source.bytes(span)?;
-        let mut out = Out::new(Tally::default());
-        self.one(&bytes, Span { part: 0, ..span }, source, &mut out);
-        out.only(source, span)
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
+        let bytes = source.read_span(span)?;
+        let mut out = TranscriptSink::new(ReadTally::default());
+        self.parse_into(&bytes, RecordSpan { part: 0, ..span }, source, &mut out);
+        out.into_native_at(source, span)
     }
 
-    fn tally(&self) -> Option<&Tally> {
+    fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
     }
 }
 
 /// A format in which lines that follow each other make one session.
-pub(super) trait Sessions: fmt::Debug + Send + Sync {
+pub(super) trait SessionParser: fmt::Debug + Send + Sync {
     /// Told every line of the file in order: whether it begins another session than the line before it.
-    fn begins(&mut self, line: &[u8]) -> bool;
+    fn starts_session(&mut self, line: &[u8]) -> bool;
 
     /// Hands the transcripts of a session to `out`: the conversation itself first, then branches and sub-agents. A line
     /// that is not understood is `out.unknown`, never an error.
-    fn read(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut Out);
+    fn parse_session(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink);
 }
 
 /// Reads [`Sessions`].
 #[derive(Debug)]
-pub(super) struct BySession<S> {
-    walk: Walk,
-    sessions: S,
-    tally: Tally,
-    open: Pending,
+pub(super) struct PerSessionReader<S> {
+    walk: RecordWalker,
+    parser: S,
+    tally: ReadTally,
+    pending: PendingSession,
     ended: bool,
 }
 
 /// The session that is being read.
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingSession {
     bytes: Vec<u8>,
     offset: u64,
     /// Where the last of its lines ends in the file.
@@ -328,21 +378,21 @@ struct Pending {
     overlong: bool,
 }
 
-impl<S: Sessions> BySession<S> {
+impl<S: SessionParser> PerSessionReader<S> {
     /// A reader of the lines of a walk.
-    pub(super) fn new(walk: Walk, sessions: S) -> Self {
+    pub(super) fn new(walk: RecordWalker, parser: S) -> Self {
         Self {
             walk,
-            sessions,
-            tally: Tally::default(),
-            open: Pending::default(),
+            parser,
+            tally: ReadTally::default(),
+            pending: PendingSession::default(),
             ended: false,
         }
     }
 
-    fn take(&mut self, raw: &Raw, span: Span) {
-        let line = &raw.bytes[raw.at(span)];
-        let open = &mut self.open;
+    fn push_line(&mut self, raw: &RecordBlock, span: RecordSpan) {
+        let line = &raw.bytes[raw.byte_range(span)];
+        let open = &mut self.pending;
         if open.lines == 0 {
             open.offset = span.offset;
         }
@@ -360,31 +410,31 @@ impl<S: Sessions> BySession<S> {
         open.bytes.extend_from_slice(line);
     }
 
-    fn flush(&mut self, source: &Source, out: &mut Out) {
-        let open = std::mem::take(&mut self.open);
+    fn finish_session(&mut self, source: &SourceFile, out: &mut TranscriptSink) {
+        let open = std::mem::take(&mut self.pending);
         if open.lines == 0 {
             return;
         }
-        let span = Span {
+        let span = RecordSpan {
             offset: open.offset,
             len: open.end - open.offset,
             part: 0,
             number: 0,
         };
-        out.count(open.lines);
-        out.begin(span);
+        out.count_records(open.lines);
+        out.set_span(span);
         if open.overlong {
             let limit = MAX_RECORD / (1024 * 1024);
-            out.fault(format!("the session is {limit} MiB or longer"));
+            out.push_fault(format!("the session is {limit} MiB or longer"));
         } else {
-            self.sessions
-                .read(&lines_of(&open.bytes), RecordCx { source, span }, out);
+            self.parser
+                .parse_session(&split_lines(&open.bytes), RecordCx { source, span }, out);
         }
     }
 }
 
 /// The lines of a session's bytes; those that hold only white space are none.
-fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
+fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes
         .split(|byte| *byte == b'\n')
         .map(<[u8]>::trim_ascii)
@@ -392,20 +442,26 @@ fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-impl<S: Sessions> Reader for BySession<S> {
-    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError> {
-        let mut out = Out::new(std::mem::take(&mut self.tally));
-        while !self.ended && out.len() == 0 {
-            let Some(raw) = self.walk.next(source)? else {
+impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
+    fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError> {
+        let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+        while !self.ended && out.record_count() == 0 {
+            let Some(raw) = self.walk.next_block(source)? else {
                 self.ended = true;
-                self.flush(source, &mut out);
+                self.finish_session(source, &mut out);
                 break;
             };
             for span in &raw.spans {
-                if self.sessions.begins(&raw.bytes[raw.at(*span)]) {
-                    self.flush(source, &mut out);
+                if self
+                    .parser
+                    .starts_session(&raw.bytes[raw.byte_range(*span)])
+                {
+                    self.finish_session(source, &mut out);
                 }
-                self.take(&raw, *span);
+                self.push_line(&raw, *span);
             }
         }
         let (block, tally) = out.finish();
@@ -413,20 +469,25 @@ impl<S: Sessions> Reader for BySession<S> {
         Ok((!block.records.is_empty()).then_some(block))
     }
 
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let bytes = source.bytes(span)?;
-        let mut out = Out::new(Tally::default());
-        let place = Span { part: 0, ..span };
-        out.begin(place);
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
+        let bytes = source.read_span(span)?;
+        let mut out = TranscriptSink::new(ReadTally::default());
+        let place = RecordSpan { part: 0, ..span };
+        out.set_span(place);
         let cx = RecordCx {
             source,
             span: place,
         };
-        self.sessions.read(&lines_of(&bytes), cx, &mut out);
-        out.only(source, span)
+        self.parser
+            .parse_session(&split_lines(&bytes), cx, &mut out);
+        out.into_native_at(source, span)
     }
 
-    fn tally(&self) -> Option<&Tally> {
+    fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
     }
 }

@@ -5,7 +5,7 @@
 
 /// A scanner over one value, fed in pieces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ValueScan {
+pub(super) struct JsonValueScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -16,7 +16,7 @@ pub(super) struct ValueScan {
     pub(super) torn_string: bool,
 }
 
-impl ValueScan {
+impl JsonValueScanner {
     /// Reads on through `bytes`, which must begin at the value's first byte on the first call. Returns how many of them
     /// belong to the value once its end is found.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
@@ -85,12 +85,12 @@ impl ValueScan {
 
 /// A scanner over one row of a CSV table, fed in pieces: where its line ends, quoted line ends aside.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RowScan {
-    place: Place,
+pub(super) struct CsvRowScanner {
+    state: CsvScanState,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum CsvScanState {
     /// A quote here opens a quoted cell.
     #[default]
     CellStart,
@@ -100,21 +100,21 @@ enum Place {
     QuoteSeen,
 }
 
-impl RowScan {
+impl CsvRowScanner {
     /// Reads on through `bytes`. Returns how many of them belong to the row, its line end included, once that is found.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
-            if self.place == Place::Quoted {
+            if self.state == CsvScanState::Quoted {
                 at += memchr::memchr(b'"', &bytes[at..])? + 1;
-                self.place = Place::QuoteSeen;
+                self.state = CsvScanState::QuoteSeen;
                 continue;
             }
             match bytes[at] {
                 b'\n' => return Some(at + 1),
-                b',' => self.place = Place::CellStart,
-                b'"' if self.place != Place::Plain => self.place = Place::Quoted,
-                _ => self.place = Place::Plain,
+                b',' => self.state = CsvScanState::CellStart,
+                b'"' if self.state != CsvScanState::Plain => self.state = CsvScanState::Quoted,
+                _ => self.state = CsvScanState::Plain,
             }
             at += 1;
         }
@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn end(text: &str) -> Option<usize> {
-        ValueScan::default().feed(text.as_bytes())
+        JsonValueScanner::default().feed(text.as_bytes())
     }
 
     #[test]
@@ -162,18 +162,18 @@ mod tests {
             ("\"\",\"\"\n", 6),
         ] {
             assert_eq!(
-                RowScan::default().feed(text.as_bytes()),
+                CsvRowScanner::default().feed(text.as_bytes()),
                 Some(len),
                 "{text:?}"
             );
             for cut in 0..len {
-                let mut scan = RowScan::default();
+                let mut scan = CsvRowScanner::default();
                 assert_eq!(scan.feed(&text.as_bytes()[..cut]), None, "{text:?}");
                 let rest = scan.feed(&text.as_bytes()[cut..]);
                 assert_eq!(rest, Some(len - cut), "{text:?}");
             }
         }
-        assert_eq!(RowScan::default().feed(b"\"a\nb"), None);
+        assert_eq!(CsvRowScanner::default().feed(b"\"a\nb"), None);
     }
 
     proptest! {
@@ -181,9 +181,9 @@ mod tests {
         fn pieces_find_the_same_end(text in r#"[\[{]["\\\[\]{},a\n]{0,30}"#, cut in 0usize..30) {
             let bytes = text.as_bytes();
             let cut = cut.min(bytes.len());
-            let mut scan = ValueScan::default();
+            let mut scan = JsonValueScanner::default();
             let pieces = scan.feed(&bytes[..cut]).or_else(|| scan.feed(&bytes[cut..]).map(|n| n + cut));
-            prop_assert_eq!(pieces, ValueScan::default().feed(bytes));
+            prop_assert_eq!(pieces, JsonValueScanner::default().feed(bytes));
         }
     }
 }

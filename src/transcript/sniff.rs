@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::model::Text;
 
 /// The columns of a table, if the line is the header of one: names alone, since a sentence with a comma is no header.
-pub(super) fn columns(line: &[u8]) -> Option<Vec<&str>> {
+pub(super) fn parse_csv_header(line: &[u8]) -> Option<Vec<&str>> {
     let header = std::str::from_utf8(line).ok()?.trim();
     let columns: Vec<&str> = header.split(',').map(|c| c.trim_matches('"')).collect();
     let is_name = |c: &&str| {
@@ -21,14 +21,14 @@ pub(super) fn columns(line: &[u8]) -> Option<Vec<&str>> {
 
 /// The keys of a record's top level, as far as it can be read.
 #[derive(Debug, Default)]
-pub(super) struct Sniff {
+pub(super) struct RecordSniff {
     keys: Vec<String>,
     /// `type`, where it is a string.
     kind: String,
 }
 
-impl Sniff {
-    pub(super) fn of(record: &[u8]) -> Self {
+impl RecordSniff {
+    pub(super) fn from_record(record: &[u8]) -> Self {
         let mut sniff = Self::default();
         let mut reader = serde_json::Deserializer::from_slice(record);
         // An error is no loss: what was read before it is kept, and the parser will report it.
@@ -47,7 +47,7 @@ impl Sniff {
     }
 
     /// Whether `type` begins with one of these.
-    pub(super) fn kind_begins(&self, with: &[&str]) -> bool {
+    pub(super) fn type_starts_with(&self, with: &[&str]) -> bool {
         with.iter().any(|w| self.kind.starts_with(w))
     }
 
@@ -58,7 +58,7 @@ impl Sniff {
                 .keys
                 .iter()
                 .take(6)
-                .map(|k| format!("{:?}", clip(k)))
+                .map(|k| format!("{:?}", truncate_text(k)))
                 .collect();
             return format!(
                 "its first record has no `messages` (it has {})",
@@ -67,7 +67,7 @@ impl Sniff {
         }
         let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
-        let begin = clip(line.trim());
+        let begin = truncate_text(line.trim());
         if begin.starts_with('{') {
             return format!("its first record is not JSON with `messages`: {begin:?}");
         }
@@ -76,20 +76,20 @@ impl Sniff {
 }
 
 /// The first forty characters.
-fn clip(text: &str) -> &str {
+fn truncate_text(text: &str) -> &str {
     text.char_indices()
         .nth(40)
         .map_or(text, |(at, _)| &text[..at])
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Sniff {
+impl<'de> DeserializeSeed<'de> for &mut RecordSniff {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
         reader.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for &mut Sniff {
+impl<'de> Visitor<'de> for &mut RecordSniff {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

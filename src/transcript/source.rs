@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::{MAX_RECORD, Span, TranscriptError, unix};
+use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     file: File,
     path: PathBuf,
     stem: String,
@@ -15,7 +15,7 @@ pub(super) struct Source {
     size: u64,
 }
 
-impl Source {
+impl SourceFile {
     /// Opens a file. Never blocks: what is no regular file is refused before it is opened.
     pub(super) fn open(path: &Path) -> Result<Self, TranscriptError> {
         let io = |why: std::io::Error| {
@@ -32,7 +32,7 @@ impl Source {
             }
         };
         let meta = std::fs::metadata(path).map_err(io)?;
-        if let Some(what) = unix::not_a_file(&meta) {
+        if let Some(what) = unix::describe_special_file(&meta) {
             return Err(TranscriptError::NotAFile {
                 path: path.to_owned(),
                 what,
@@ -83,22 +83,23 @@ impl Source {
     }
 
     /// The bytes of a place, [`MAX_RECORD`] of them at most. A file that became shorter is an error.
-    pub(super) fn bytes(&self, span: Span) -> Result<Vec<u8>, TranscriptError> {
+    pub(super) fn read_span(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         let len = usize::try_from(span.len).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(MAX_RECORD)];
-        let had = unix::fill_at(&self.file, &mut bytes, span.offset).map_err(|why| self.io(why))?;
+        let had =
+            unix::fill_at(&self.file, &mut bytes, span.offset).map_err(|why| self.io_error(why))?;
         if had < bytes.len() {
             let why = std::io::Error::new(
                 std::io::ErrorKind::UnexpectedEof,
                 format!("record {} is gone: the file became shorter", span.number),
             );
-            return Err(self.io(why));
+            return Err(self.io_error(why));
         }
         Ok(bytes)
     }
 
     /// Makes `bytes`, which begin at `pos`, `want` long. Returns whether the file ends within them.
-    pub(super) fn fill(
+    pub(super) fn fill_buffer(
         &self,
         pos: u64,
         bytes: &mut Vec<u8>,
@@ -114,13 +115,13 @@ impl Source {
         };
         bytes.resize(want, 0);
         let read = unix::fill_at(&self.file, &mut bytes[had..], pos + had as u64)
-            .map_err(|why| self.io(why))?;
+            .map_err(|why| self.io_error(why))?;
         bytes.truncate(had + read);
         Ok(had + read < want)
     }
 
     /// What the system refused, with the file's name.
-    pub(super) fn io(&self, why: std::io::Error) -> TranscriptError {
+    pub(super) fn io_error(&self, why: std::io::Error) -> TranscriptError {
         TranscriptError::Io {
             path: self.path.clone(),
             why,
@@ -128,7 +129,7 @@ impl Source {
     }
 
     /// Why nobody knows what its fields mean, and who guesses.
-    pub(super) fn unmapped(&self, why: impl Into<String>) -> TranscriptError {
+    pub(super) fn unmapped_error(&self, why: impl Into<String>) -> TranscriptError {
         TranscriptError::Unmapped {
             path: self.path.clone(),
             why: why.into(),
@@ -136,7 +137,7 @@ impl Source {
     }
 
     /// Why it holds no transcripts.
-    pub(super) fn unknown(&self, why: impl Into<String>) -> TranscriptError {
+    pub(super) fn unknown_error(&self, why: impl Into<String>) -> TranscriptError {
         TranscriptError::Unknown {
             path: self.path.clone(),
             why: why.into(),

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 
 /// What stands there if it is no regular file.
-pub(super) fn not_a_file(meta: &Metadata) -> Option<&'static str> {
+pub(super) fn describe_special_file(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     if kind.is_file() {
         None

@@ -5,18 +5,18 @@
 
 use std::ops::Range;
 
-use super::detect::Form;
-use super::scan::{RowScan, ValueScan};
-use super::source::Source;
-use super::{MAX_RECORD, Span, TranscriptError};
+use super::detect::RecordLayout;
+use super::scan::{CsvRowScanner, JsonValueScanner};
+use super::source::SourceFile;
+use super::{MAX_RECORD, RecordSpan, TranscriptError};
 
 /// How much is read at a time, in bytes.
-pub(super) const BLOCK: usize = 1024 * 1024;
+pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
 
 /// Where a walk over a file is.
 #[derive(Debug)]
-pub(super) struct Walk {
-    form: Form,
+pub(super) struct RecordWalker {
+    layout: RecordLayout,
     /// Where the next block begins.
     pos: u64,
     /// The number of the next record.
@@ -25,42 +25,45 @@ pub(super) struct Walk {
 
 /// A run of whole records as the file has them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Raw {
+pub(super) struct RecordBlock {
     /// The bytes of all of them, and of what stands between.
     pub(super) bytes: Vec<u8>,
     /// Where `bytes` begins in the file.
     pub(super) offset: u64,
     /// The records in it.
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<RecordSpan>,
 }
 
-impl Raw {
+impl RecordBlock {
     /// Where one of its own records stands in the bytes.
-    pub(super) fn at(&self, span: Span) -> Range<usize> {
+    pub(super) fn byte_range(&self, span: RecordSpan) -> Range<usize> {
         let start = usize::try_from(span.offset - self.offset).expect("a block fits in memory");
         let len = usize::try_from(span.len).expect("a record fits in memory");
         start..start + len
     }
 }
 
-impl Walk {
+impl RecordWalker {
     /// A walk that begins at `pos`, in records of this form.
-    pub(super) fn new(form: Form, pos: u64) -> Self {
+    pub(super) fn new(layout: RecordLayout, pos: u64) -> Self {
         Self {
-            form,
+            layout,
             pos,
             number: 1,
         }
     }
 
     /// Each call returns the next block (about 1 MiB) with the places of its records, or `None` at the end.
-    pub(super) fn next(&mut self, source: &Source) -> Result<Option<Raw>, TranscriptError> {
+    pub(super) fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<RecordBlock>, TranscriptError> {
         loop {
-            let block = match self.form {
-                Form::Done => return Ok(None),
-                Form::Lines => self.next_lines(source)?,
-                Form::Rows => self.next_rows(source)?,
-                Form::Values { .. } | Form::Elements => self.next_values(source)?,
+            let block = match self.layout {
+                RecordLayout::Done => return Ok(None),
+                RecordLayout::Lines => self.next_lines(source)?,
+                RecordLayout::Rows => self.next_rows(source)?,
+                RecordLayout::Values { .. } | RecordLayout::Elements => self.next_values(source)?,
             };
             if !block.spans.is_empty() {
                 return Ok(Some(block));
@@ -68,10 +71,10 @@ impl Walk {
         }
     }
 
-    fn span(&mut self, start: usize, end: usize) -> Span {
+    fn number_span(&mut self, start: usize, end: usize) -> RecordSpan {
         let number = self.number;
         self.number += 1;
-        Span {
+        RecordSpan {
             offset: self.pos + start as u64,
             len: (end - start) as u64,
             part: 0,
@@ -79,36 +82,41 @@ impl Walk {
         }
     }
 
-    fn block(&mut self, mut bytes: Vec<u8>, end: usize, spans: Vec<Span>) -> Raw {
+    fn finish_block(
+        &mut self,
+        mut bytes: Vec<u8>,
+        end: usize,
+        spans: Vec<RecordSpan>,
+    ) -> RecordBlock {
         bytes.truncate(end);
         let offset = self.pos;
         self.pos += end as u64;
-        Raw {
+        RecordBlock {
             bytes,
             offset,
             spans,
         }
     }
 
-    fn next_lines(&mut self, source: &Source) -> Result<Raw, TranscriptError> {
+    fn next_lines(&mut self, source: &SourceFile) -> Result<RecordBlock, TranscriptError> {
         let mut bytes = Vec::new();
-        let mut want = BLOCK;
+        let mut want = BLOCK_SIZE;
         let end = loop {
             let had = bytes.len();
-            let ended = source.fill(self.pos, &mut bytes, want)?;
+            let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
             if ended {
-                self.form = Form::Done;
+                self.layout = RecordLayout::Done;
                 break bytes.len();
             }
             if let Some(at) = memchr::memrchr(b'\n', &bytes[had..]) {
                 break had + at + 1;
             }
             if bytes.len() >= MAX_RECORD {
-                return self.overlong(source, bytes, 0, MAX_RECORD, |piece| {
+                return self.skip_overlong(source, bytes, 0, MAX_RECORD, |piece| {
                     memchr::memchr(b'\n', piece).map(|at| at + 1)
                 });
             }
-            want = (bytes.len() * 2).clamp(BLOCK, MAX_RECORD);
+            want = (bytes.len() * 2).clamp(BLOCK_SIZE, MAX_RECORD);
         };
         let mut spans = Vec::with_capacity(end / 4096 + 1);
         let mut start = 0;
@@ -117,100 +125,100 @@ impl Walk {
             let line = &bytes[start..stop];
             if !line.trim_ascii_start().is_empty() {
                 let len = line.strip_suffix(b"\r").unwrap_or(line).len();
-                spans.push(self.span(start, start + len));
+                spans.push(self.number_span(start, start + len));
             }
             start = stop + 1;
         }
-        Ok(self.block(bytes, end, spans))
+        Ok(self.finish_block(bytes, end, spans))
     }
 
-    fn next_rows(&mut self, source: &Source) -> Result<Raw, TranscriptError> {
+    fn next_rows(&mut self, source: &SourceFile) -> Result<RecordBlock, TranscriptError> {
         let mut bytes = Vec::new();
-        let mut want = BLOCK;
+        let mut want = BLOCK_SIZE;
         let mut spans = Vec::new();
         let (mut start, mut at) = (0, 0);
-        let mut scan = RowScan::default();
+        let mut scan = CsvRowScanner::default();
         loop {
-            let ended = source.fill(self.pos, &mut bytes, want)?;
+            let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
             while let Some(len) = scan.feed(&bytes[at..]) {
                 at += len;
-                self.row(&bytes, start, at, &mut spans);
+                self.push_row(&bytes, start, at, &mut spans);
                 start = at;
-                scan = RowScan::default();
+                scan = CsvRowScanner::default();
             }
             at = bytes.len();
             if ended {
-                self.form = Form::Done;
-                self.row(&bytes, start, at, &mut spans);
-                return Ok(self.block(bytes, at, spans));
+                self.layout = RecordLayout::Done;
+                self.push_row(&bytes, start, at, &mut spans);
+                return Ok(self.finish_block(bytes, at, spans));
             }
             if !spans.is_empty() {
-                return Ok(self.block(bytes, start, spans));
+                return Ok(self.finish_block(bytes, start, spans));
             }
             if bytes.len() - start >= MAX_RECORD {
-                return self.overlong(source, bytes, start, at, |piece| scan.feed(piece));
+                return self.skip_overlong(source, bytes, start, at, |piece| scan.feed(piece));
             }
-            want = (bytes.len() * 2).clamp(BLOCK, start + MAX_RECORD);
+            want = (bytes.len() * 2).clamp(BLOCK_SIZE, start + MAX_RECORD);
         }
     }
 
     /// Notes a row, unless it is blank.
-    fn row(&mut self, bytes: &[u8], start: usize, end: usize, spans: &mut Vec<Span>) {
+    fn push_row(&mut self, bytes: &[u8], start: usize, end: usize, spans: &mut Vec<RecordSpan>) {
         let row = &bytes[start..end];
         if !row.trim_ascii_start().is_empty() {
             let row = row.strip_suffix(b"\n").unwrap_or(row);
             let row = row.strip_suffix(b"\r").unwrap_or(row);
-            spans.push(self.span(start, start + row.len()));
+            spans.push(self.number_span(start, start + row.len()));
         }
     }
 
     /// A record of [`MAX_RECORD`] bytes or more, that begins at `start`: its head stands for it, the rest is passed over,
     /// from `read` on to where `end` finds it.
-    fn overlong(
+    fn skip_overlong(
         &mut self,
-        source: &Source,
+        source: &SourceFile,
         bytes: Vec<u8>,
         start: usize,
         read: usize,
         end: impl FnMut(&[u8]) -> Option<usize>,
-    ) -> Result<Raw, TranscriptError> {
-        let head = self.span(start, start + MAX_RECORD);
-        let block = self.block(bytes, read, vec![head]);
-        self.pass_over(source, end)?;
+    ) -> Result<RecordBlock, TranscriptError> {
+        let head = self.number_span(start, start + MAX_RECORD);
+        let block = self.finish_block(bytes, read, vec![head]);
+        self.skip_until(source, end)?;
         Ok(block)
     }
 
     /// Moves on until `end` finds where to stop, or to the end of the file.
-    fn pass_over(
+    fn skip_until(
         &mut self,
-        source: &Source,
+        source: &SourceFile,
         mut end: impl FnMut(&[u8]) -> Option<usize>,
     ) -> Result<(), TranscriptError> {
         let mut piece = Vec::new();
         loop {
             piece.clear();
-            let ended = source.fill(self.pos, &mut piece, BLOCK)?;
+            let ended = source.fill_buffer(self.pos, &mut piece, BLOCK_SIZE)?;
             if let Some(at) = end(&piece) {
                 self.pos += at as u64;
                 return Ok(());
             }
             self.pos += piece.len() as u64;
             if ended {
-                self.form = Form::Done;
+                self.layout = RecordLayout::Done;
                 return Ok(());
             }
         }
     }
 
-    fn next_values(&mut self, source: &Source) -> Result<Raw, TranscriptError> {
+    fn next_values(&mut self, source: &SourceFile) -> Result<RecordBlock, TranscriptError> {
         let mut bytes = Vec::new();
-        let mut want = BLOCK;
+        let mut want = BLOCK_SIZE;
         let mut spans = Vec::new();
         let mut at = 0;
         // The value that is being read: where it began, and how far its scanner is.
-        let mut open: Option<(usize, ValueScan)> = None;
+        let mut open: Option<(usize, JsonValueScanner)> = None;
         loop {
-            let ended = source.fill(self.pos, &mut bytes, want)?;
+            let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
             loop {
                 if let Some((start, scan)) = &mut open {
                     let Some(len) = scan.feed(&bytes[at..]) else {
@@ -219,51 +227,53 @@ impl Walk {
                     };
                     at += len;
                     let start = *start;
-                    spans.push(self.span(start, at));
+                    spans.push(self.number_span(start, at));
                     open = None;
                 } else {
                     at = self.skip_separators(&bytes, at);
-                    if at == bytes.len() || self.form == Form::Done {
+                    if at == bytes.len() || self.layout == RecordLayout::Done {
                         break;
                     }
-                    open = Some((at, ValueScan::default()));
+                    open = Some((at, JsonValueScanner::default()));
                 }
             }
             let Some((start, mut scan)) = open else {
                 if ended {
-                    if self.form == Form::Elements {
-                        spans.push(self.span(at, at));
+                    if self.layout == RecordLayout::Elements {
+                        spans.push(self.number_span(at, at));
                     }
-                    self.form = Form::Done;
+                    self.layout = RecordLayout::Done;
                 }
-                return Ok(self.block(bytes, at, spans));
+                return Ok(self.finish_block(bytes, at, spans));
             };
             if ended {
                 // Torn: the parser will say so, or it is a bare value that ends with the file.
-                self.form = Form::Done;
-                spans.push(self.span(start, bytes.trim_ascii_end().len()));
-                return Ok(self.block(bytes, at, spans));
+                self.layout = RecordLayout::Done;
+                spans.push(self.number_span(start, bytes.trim_ascii_end().len()));
+                return Ok(self.finish_block(bytes, at, spans));
             }
             if !spans.is_empty() {
-                return Ok(self.block(bytes, start, spans));
+                return Ok(self.finish_block(bytes, start, spans));
             }
             if bytes.len() - start >= MAX_RECORD {
-                return self.overlong(source, bytes, start, at, |piece| scan.feed(piece));
+                return self.skip_overlong(source, bytes, start, at, |piece| scan.feed(piece));
             }
-            want = (bytes.len() * 2).clamp(BLOCK, start + MAX_RECORD);
+            want = (bytes.len() * 2).clamp(BLOCK_SIZE, start + MAX_RECORD);
         }
     }
 
     /// Passes white space, the commas of an array, and its end; what follows the end is read as values of its own.
     fn skip_separators(&mut self, bytes: &[u8], mut at: usize) -> usize {
         while let Some(byte) = bytes.get(at) {
-            match (byte, self.form) {
-                (b',', Form::Values { array: true } | Form::Elements) => {}
-                (b']', Form::Elements) => {
-                    self.form = Form::Done;
+            match (byte, self.layout) {
+                (b',', RecordLayout::Values { array: true } | RecordLayout::Elements) => {}
+                (b']', RecordLayout::Elements) => {
+                    self.layout = RecordLayout::Done;
                     break;
                 }
-                (b']', Form::Values { array: true }) => self.form = Form::Values { array: false },
+                (b']', RecordLayout::Values { array: true }) => {
+                    self.layout = RecordLayout::Values { array: false }
+                }
                 (byte, _) if byte.is_ascii_whitespace() => {}
                 _ => break,
             }

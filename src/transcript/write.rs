@@ -9,10 +9,10 @@
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::fields::{Fields, compact};
-use super::meta::Meta;
-use super::native::part_of;
-use super::native::{ResultMeta, of};
+use super::fields::{RawFields, compact_json};
+use super::metadata::MetadataBuilder;
+use super::native::try_parse_part;
+use super::native::{NativeResultMetadata, parse_or_none};
 use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult, Transcript};
 
 /// A transcript as one line of the native form, without a line end.
@@ -25,26 +25,26 @@ pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
 /// The same, behind what `line` holds.
 pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     let start = line.len();
-    serde_json::to_writer(&mut *line, &Whole(transcript))
+    serde_json::to_writer(&mut *line, &SerializeTranscript(transcript))
         .expect("every part of a transcript is JSON");
     if memchr::memchr(b'\n', &line[start..]).is_some() {
         let written = std::str::from_utf8(&line[start..]).expect("JSON is UTF-8");
-        let tight = compact(written).into_owned();
+        let tight = compact_json(written).into_owned();
         line.truncate(start);
         line.extend_from_slice(tight.as_bytes());
     }
 }
 
-struct Whole<'t>(&'t Transcript<'t>);
+struct SerializeTranscript<'t>(&'t Transcript<'t>);
 
-impl Serialize for Whole<'_> {
+impl Serialize for SerializeTranscript<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let transcript = self.0;
         let mut map = to.serialize_map(None)?;
         if !transcript.id.is_empty() {
             map.serialize_entry("id", &*transcript.id)?;
         }
-        let messages: Vec<_> = transcript.messages.iter().map(One).collect();
+        let messages: Vec<_> = transcript.messages.iter().map(SerializeMessage).collect();
         map.serialize_entry("messages", &messages)?;
         if let Some(metadata) = &transcript.metadata {
             map.serialize_entry("metadata", metadata)?;
@@ -60,9 +60,9 @@ impl Serialize for Whole<'_> {
     }
 }
 
-struct One<'t>(&'t Message<'t>);
+struct SerializeMessage<'t>(&'t Message<'t>);
 
-impl Serialize for One<'_> {
+impl Serialize for SerializeMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let message = self.0;
         let mut map = to.serialize_map(None)?;
@@ -73,9 +73,9 @@ impl Serialize for One<'_> {
             && !rest
                 .iter()
                 .any(|part| matches!(part, Part::Text(_) | Part::ToolResult(_)))
-            && says_the_same(message.metadata.as_ref(), result)
+            && metadata_matches_result(message.metadata.as_ref(), result)
         {
-            answer(&mut map, message, result, rest)?;
+            serialize_tool_message(&mut map, message, result, rest)?;
             return map.end();
         }
         let behind = message.parts.iter().rev();
@@ -88,10 +88,10 @@ impl Serialize for One<'_> {
         match said {
             [] => map.serialize_entry("content", &())?,
             [Part::Text(text)] if !text.is_empty() => map.serialize_entry("content", &**text)?,
-            parts => map.serialize_entry("content", &Parts(parts))?,
+            parts => map.serialize_entry("content", &SerializeParts(parts))?,
         }
         if !calls.is_empty() {
-            map.serialize_entry("tool_calls", &Calls(calls))?;
+            map.serialize_entry("tool_calls", &SerializeToolCalls(calls))?;
         }
         if let Some(metadata) = &message.metadata {
             map.serialize_entry("metadata", metadata)?;
@@ -100,7 +100,7 @@ impl Serialize for One<'_> {
     }
 }
 
-fn answer<M: SerializeMap>(
+fn serialize_tool_message<M: SerializeMap>(
     map: &mut M,
     message: &Message<'_>,
     result: &ToolResult<'_>,
@@ -112,9 +112,9 @@ fn answer<M: SerializeMap>(
     if rest.is_empty() {
         map.serialize_entry("content", &*result.content)?;
     } else {
-        map.serialize_entry("content", &AnswerParts(&result.content, rest))?;
+        map.serialize_entry("content", &SerializeResultParts(&result.content, rest))?;
     }
-    let told = AnswerMeta {
+    let told = SerializeResultMetadata {
         own: message.metadata.as_ref(),
         result,
     };
@@ -125,40 +125,41 @@ fn answer<M: SerializeMap>(
 }
 
 /// Whether a tool message's own metadata may stand for what is said of its answer: it says the same, or nothing.
-fn says_the_same(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
+fn metadata_matches_result(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
     // A list would be read field by field; what is no object is no metadata when it is read again.
     let Some(own) = own.filter(|own| own.get().starts_with('{')) else {
         return true;
     };
-    let Ok(own) = serde_json::from_str::<ResultMeta<'_>>(own.get()) else {
+    let Ok(own) = serde_json::from_str::<NativeResultMetadata<'_>>(own.get()) else {
         return true;
     };
-    let same_error = own.is_error.is_none() || of(own.is_error) == result.is_error;
-    let same_time = own.duration_ms.is_none() || of(own.duration_ms) == result.duration_ms;
+    let same_error = own.is_error.is_none() || parse_or_none(own.is_error) == result.is_error;
+    let same_time =
+        own.duration_ms.is_none() || parse_or_none(own.duration_ms) == result.duration_ms;
     same_error && same_time
 }
 
 /// A tool message's metadata, with what is said of the answer in it.
-struct AnswerMeta<'t> {
+struct SerializeResultMetadata<'t> {
     own: Option<&'t JsonText<'t>>,
     result: &'t ToolResult<'t>,
 }
 
-impl Serialize for AnswerMeta<'_> {
+impl Serialize for SerializeResultMetadata<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let own = self.own.map_or("{}", JsonText::get);
-        let fields = Fields::parse(own).unwrap_or_default();
+        let fields = RawFields::parse(own).unwrap_or_default();
         let result = self.result;
         let (error, took) = (result.is_error, result.duration_ms);
         let added = [
             ("is_error", error.map(serde_json::Value::from)),
             ("duration_ms", took.map(serde_json::Value::from)),
         ];
-        let mut told = Meta::default();
-        told.adopt_written(&fields);
+        let mut told = MetadataBuilder::default();
+        told.merge_source_fields(&fields);
         let mut new = false;
         for (key, value) in added {
-            if let Some(value) = value.filter(|_| !fields.names(key)) {
+            if let Some(value) = value.filter(|_| !fields.has_key(key)) {
                 told.set(key, value);
                 new = true;
             }
@@ -171,34 +172,36 @@ impl Serialize for AnswerMeta<'_> {
     }
 }
 
-struct AnswerParts<'t>(&'t str, &'t [Part<'t>]);
+struct SerializeResultParts<'t>(&'t str, &'t [Part<'t>]);
 
-impl Serialize for AnswerParts<'_> {
+impl Serialize for SerializeResultParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut seq = to.serialize_seq(None)?;
-        seq.serialize_element(&Typed("text", "text", self.0))?;
+        seq.serialize_element(&SerializeTextPart("text", "text", self.0))?;
         for part in self.1 {
-            seq.serialize_element(&Piece(part))?;
+            seq.serialize_element(&SerializePart(part))?;
         }
         seq.end()
     }
 }
 
-struct Parts<'t>(&'t [Part<'t>]);
+struct SerializeParts<'t>(&'t [Part<'t>]);
 
-impl Serialize for Parts<'_> {
+impl Serialize for SerializeParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(Piece))
+        to.collect_seq(self.0.iter().map(SerializePart))
     }
 }
 
-struct Piece<'t>(&'t Part<'t>);
+struct SerializePart<'t>(&'t Part<'t>);
 
-impl Serialize for Piece<'_> {
+impl Serialize for SerializePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Part::Text(text) => Typed("text", "text", text).serialize(to),
-            Part::Reasoning(text) => Typed("reasoning", "reasoning", text).serialize(to),
+            Part::Text(text) => SerializeTextPart("text", "text", text).serialize(to),
+            Part::Reasoning(text) => {
+                SerializeTextPart("reasoning", "reasoning", text).serialize(to)
+            }
             Part::ToolCall(call) => {
                 let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "tool_call")?;
@@ -221,7 +224,7 @@ impl Serialize for Piece<'_> {
                 map.end()
             }
             Part::Media { kind, raw } => {
-                if reads_as(raw, self.0) {
+                if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
                 let mut map = to.serialize_map(Some(3))?;
@@ -231,7 +234,7 @@ impl Serialize for Piece<'_> {
                 map.end()
             }
             Part::Other(raw) => {
-                if reads_as(raw, self.0) {
+                if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
                 let mut map = to.serialize_map(Some(2))?;
@@ -244,14 +247,14 @@ impl Serialize for Piece<'_> {
 }
 
 /// Whether a part that is written as this JSON is that part when it is read.
-fn reads_as(raw: &JsonText<'_>, part: &Part<'_>) -> bool {
-    serde_json::from_str(raw.get()).is_ok_and(|raw| part_of(raw).as_ref() == Some(part))
+fn parses_as_part(raw: &JsonText<'_>, part: &Part<'_>) -> bool {
+    serde_json::from_str(raw.get()).is_ok_and(|raw| try_parse_part(raw).as_ref() == Some(part))
 }
 
 /// `{"type": …, key: text}`.
-struct Typed<'t>(&'static str, &'static str, &'t str);
+struct SerializeTextPart<'t>(&'static str, &'static str, &'t str);
 
-impl Serialize for Typed<'_> {
+impl Serialize for SerializeTextPart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(2))?;
         map.serialize_entry("type", self.0)?;
@@ -260,24 +263,25 @@ impl Serialize for Typed<'_> {
     }
 }
 
-struct Calls<'t>(&'t [Part<'t>]);
+struct SerializeToolCalls<'t>(&'t [Part<'t>]);
 
-impl Serialize for Calls<'_> {
+impl Serialize for SerializeToolCalls<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let calls = self.0.iter().filter_map(|part| match part {
-            Part::ToolCall(call) => Some(Call(call)),
+            Part::ToolCall(call) => Some(SerializeToolCall(call)),
             _ => None,
         });
         to.collect_seq(calls)
     }
 }
 
-struct Call<'t>(&'t ToolCall<'t>);
+struct SerializeToolCall<'t>(&'t ToolCall<'t>);
 
-impl Serialize for Call<'_> {
+impl Serialize for SerializeToolCall<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
-        struct Function<'t> {
+        #[serde(rename = "Function")]
+        struct SerializeToolFunction<'t> {
             name: &'t str,
             arguments: &'t str,
         }
@@ -286,7 +290,7 @@ impl Serialize for Call<'_> {
             map.serialize_entry("id", &*self.0.id)?;
         }
         map.serialize_entry("type", "function")?;
-        let function = Function {
+        let function = SerializeToolFunction {
             name: &self.0.name,
             arguments: &self.0.arguments,
         };

@@ -14,7 +14,7 @@ use crate::event::{Parent, Rope};
 use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::run::CachePolicy;
 use crate::theme::Lang;
-use crate::transcript::FieldMap;
+use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
 
 /// What is to be done.
@@ -78,12 +78,12 @@ pub(crate) enum Effect {
     ReadDocument {
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
-        map: Option<Arc<FieldMap>>,
+        map: Option<Arc<FieldMapping>>,
     },
     /// Read what the file itself has of a transcript.
     ReadSource {
         of: TranscriptRef,
-        map: Option<Arc<FieldMap>>,
+        map: Option<Arc<FieldMapping>>,
     },
     /// Have the check decide again, for the places its finding rests on.
     FindMarks {
@@ -92,7 +92,7 @@ pub(crate) enum Effect {
         message: Option<u32>,
         transcript: TranscriptRef,
         run_dir: Option<PathBuf>,
-        map: Option<Arc<FieldMap>>,
+        map: Option<Arc<FieldMapping>>,
     },
     /// Read a run, to be replayed.
     ReadReplay {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::reads::missed;
 use crate::model::{Digest, TranscriptRef};
-use crate::transcript::{Entry, Record, TranscriptError, TranscriptFile};
+use crate::transcript::{TranscriptError, TranscriptFile, TranscriptIndexEntry, TranscriptRecord};
 
 /// So many records are listed at a time.
 pub(crate) const PAGE: u64 = 2000;
@@ -77,7 +77,7 @@ fn walk(
         found.mappable = matches!(error, TranscriptError::Unmapped { .. });
         error.to_string()
     })?;
-    if let Some(entries) = file.entries().map_err(|error| error.to_string())? {
+    if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
         return Ok(by_directory(&file, &entries, after, found, tell));
     }
     let mut told = 0;
@@ -110,7 +110,7 @@ fn walk(
 /// A page of what the file's own directory lists: all of them are counted, and none is read.
 fn by_directory(
     file: &TranscriptFile,
-    entries: &[Entry],
+    entries: &[TranscriptIndexEntry],
     after: u64,
     found: &mut Listed,
     tell: &mut dyn FnMut(Listed) -> bool,
@@ -139,7 +139,7 @@ fn by_directory(
     Goes::On
 }
 
-fn take(found: &mut Listed, file: &TranscriptFile, record: &Record, bytes: &[u8]) {
+fn take(found: &mut Listed, file: &TranscriptFile, record: &TranscriptRecord, bytes: &[u8]) {
     let span = record.span;
     match record.parse(bytes, &file.default_id(span.number)) {
         Ok(transcript) => found.refs.push(TranscriptRef {

@@ -20,7 +20,7 @@ use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, Run};
 use crate::theme::Role;
 use crate::tools::unshown_in;
-use crate::transcript::{FieldMap, Span, TranscriptFile, parse};
+use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 
 pub(crate) use record::{missed, read_record};
 
@@ -195,10 +195,10 @@ fn rope(dir: Option<&Path>, rope: &Rope) -> Result<String, String> {
 pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
-    map: Option<&Arc<FieldMap>>,
+    map: Option<&Arc<FieldMapping>>,
 ) -> Result<Doc, String> {
     let bytes = bytes_of(transcript, (run_dir, map))?;
-    let read = parse(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
+    let read = parse_native(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
     Ok(Doc {
         id: transcript.id.clone(),
         ..Doc::of(&read)
@@ -206,7 +206,7 @@ pub(crate) fn read_document(
 }
 
 /// The folder of a run that may hold a copy, and how the file is read.
-type Whence<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMap>>);
+type Whence<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMapping>>);
 
 fn bytes_of(transcript: &TranscriptRef, (run_dir, map): Whence<'_>) -> Result<Vec<u8>, String> {
     match (from_file(transcript, map), run_dir) {
@@ -233,7 +233,7 @@ pub(crate) fn find_marks(
     let Ok(bytes) = bytes_of(transcript, whence) else {
         return Vec::new();
     };
-    let Ok(read) = parse(&bytes, 1, &transcript.id) else {
+    let Ok(read) = parse_native(&bytes, 1, &transcript.id) else {
         return Vec::new();
     };
     let subject = match message {
@@ -245,15 +245,19 @@ pub(crate) fn find_marks(
     if same { finding.marks } else { Vec::new() }
 }
 
-fn from_file(transcript: &TranscriptRef, map: Option<&Arc<FieldMap>>) -> Result<Vec<u8>, String> {
-    let file = TranscriptFile::open_as(&transcript.path, map).map_err(|error| error.to_string())?;
-    let span = Span {
+fn from_file(
+    transcript: &TranscriptRef,
+    map: Option<&Arc<FieldMapping>>,
+) -> Result<Vec<u8>, String> {
+    let file =
+        TranscriptFile::open_mapped(&transcript.path, map).map_err(|error| error.to_string())?;
+    let span = RecordSpan {
         offset: transcript.offset,
         len: transcript.len,
         part: transcript.part,
         number: 1,
     };
-    let bytes = file.read(span).map_err(|error| error.to_string())?;
+    let bytes = file.read_native(span).map_err(|error| error.to_string())?;
     // What was only listed was judged by nobody: whatever the file holds there is it.
     if transcript.digest.is_unread() || crate::model::Digest::of(&bytes) == transcript.digest {
         Ok(bytes)

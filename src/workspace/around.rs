@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use self::recorded::Recorded;
 use super::files;
 use crate::model::{Part, Role, Transcript};
-use crate::transcript::{Guess, TranscriptError, TranscriptFile, guess};
+use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
 /// So many records are looked at to see what the file holds.
 const LOOKED_AT: u64 = 500;
@@ -96,16 +96,18 @@ fn told(path: &Path, error: &std::io::Error) -> String {
 
 /// The entry of a file that needs a map.
 fn guessed(file: &Path, escaped: &str) -> Result<String, String> {
-    match guess(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
-        Guess::Entry {
+    match guess_mapping(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
+        MappingGuess::Entry {
             yaml,
             complete: true,
         } => Ok(yaml.trim_end().to_owned()),
-        Guess::Entry { .. } => Err(format!(
+        MappingGuess::Entry { .. } => Err(format!(
             "no field of {} looks like a conversation or an answer: `dicta map` prints what is there, for a dicta.yaml of yours",
             file.display()
         )),
-        Guess::NeedsNone(_) => Err(format!("{} changed just now: try again", file.display())),
+        MappingGuess::AlreadyReadable(_) => {
+            Err(format!("{} changed just now: try again", file.display()))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{CONFIG, Env, files, globs, runs};
 use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
-use crate::transcript::{FieldMap, Maps};
+use crate::transcript::{FieldMapping, FieldMappings};
 
 /// What a list names.
 #[derive(Debug, Default)]
@@ -18,20 +18,20 @@ pub(super) struct Listed {
     /// Each once, in the order listed.
     pub(super) files: Vec<PathBuf>,
     /// Of those that have one.
-    pub(super) maps: Maps,
+    pub(super) maps: FieldMappings,
 }
 
 /// The maps of the workspace in `root`, from no more of its dicta.yaml than `transcripts`: whatever else is wrong there.
-pub fn maps_of(root: &Path, env: &Env) -> Result<Maps, Vec<Diagnostic>> {
+pub fn maps_of(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
     let root = runs::real(root);
     let Ok(text) = files::read_text(&root.join(CONFIG), yaml::MAX_BYTES as u64) else {
-        return Ok(Maps::default());
+        return Ok(FieldMappings::default());
     };
     let Ok(doc) = yaml::read(&text, Path::new(CONFIG)) else {
-        return Ok(Maps::default());
+        return Ok(FieldMappings::default());
     };
     if doc.value.get("transcripts").is_none() {
-        return Ok(Maps::default());
+        return Ok(FieldMappings::default());
     }
     let problems = Problems::of(&doc);
     let mut fields = Fields::of(&doc, "", &problems);
@@ -88,7 +88,7 @@ impl Listed {
                     let mut own =
                         Fields::of(doc, &format!("{}/{at}", fields.own_pointer()), problems);
                     let path = own.text("path");
-                    let map = own.mapping("map").and_then(FieldMap::read);
+                    let map = own.mapping("map").and_then(FieldMapping::parse);
                     if !own.has("path") {
                         own.error_here("missing", "`path` is missing: a file or a glob");
                     }

@@ -40,7 +40,7 @@ use crate::diag::Diagnostic;
 use crate::model::{Budgets, JudgeConfig, Label, source_judge};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
-use crate::transcript::Maps;
+use crate::transcript::FieldMappings;
 
 pub use beside::Beside;
 pub use describe::{event_schema, json_schema, transcript_schema};
@@ -96,7 +96,7 @@ pub struct Workspace {
     /// Transcript files, globs expanded, in the order listed (within a glob sorted by path).
     pub transcripts: Vec<PathBuf>,
     /// How those of them are read whose fields dicta.yaml names.
-    pub maps: Maps,
+    pub maps: FieldMappings,
     /// Sorted by path.
     pub rubrics: Vec<Arc<Rubric>>,
     /// In file order; `rules` is always there.

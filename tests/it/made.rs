@@ -71,7 +71,9 @@ fn transcripts(path: &Path, format: &str) -> Result<Option<usize>, String> {
             record
                 .parse(bytes, "x")
                 .map_err(|bad| format!("record {}: {}", bad.number, bad.why))?;
-            let again = file.read(record.span).map_err(|error| error.to_string())?;
+            let again = file
+                .read_native(record.span)
+                .map_err(|error| error.to_string())?;
             if again != bytes {
                 return Err(format!(
                     "record {} reads otherwise again",

@@ -205,7 +205,7 @@ fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
     let plan = compiled(TRIGGERS, &RunOptions::default()).plan;
     let record = br#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},
         {"role":"user","content":"q"},{"role":"assistant","content":"b","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]}"#;
-    let transcript = reader::parse(record, 1, "s:1").expect("native");
+    let transcript = reader::parse_native(record, 1, "s:1").expect("native");
     let tasks: Vec<(u32, Option<u32>, How)> = plan
         .tasks(&transcript)
         .into_iter()

@@ -27,7 +27,7 @@ use crate::run::start::drive;
 use crate::run::tally::Tally;
 use crate::run::window::Window;
 use crate::run::{CachePolicy, RunError, RunOptions};
-use crate::transcript::{Record as Found, Span};
+use crate::transcript::{RecordSpan, TranscriptRecord as Found};
 use crate::workspace::{Env, Limits, Workspace};
 
 /// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
@@ -49,7 +49,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     let judges = ["one", "two", "three"]
         .map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
     Workspace {
-        maps: crate::transcript::Maps::default(),
+        maps: crate::transcript::FieldMappings::default(),
         root: root.to_owned(),
         name: "test".into(),
         demo: false,
@@ -100,13 +100,13 @@ impl Feed for List {
             bytes.extend_from_slice(text.as_bytes());
             records.push(Record {
                 found: Found {
-                    span: Span {
+                    span: RecordSpan {
                         offset: at.start as u64,
                         len: text.len() as u64,
                         part: 0,
                         number: 1,
                     },
-                    at,
+                    byte_range: at,
                     fault: None,
                     labels: Vec::new(),
                 },

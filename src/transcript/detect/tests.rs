@@ -1,18 +1,18 @@
 use super::*;
 
 /// The format's name, how records stand, and from where.
-type Found = (&'static str, Form, usize);
+type Found = (&'static str, RecordLayout, usize);
 
-fn found(head: &[u8]) -> Result<Found, Refusal> {
-    detect(head).map(|found| (found.name, found.look.form, found.look.start))
+fn found(head: &[u8]) -> Result<Found, DetectError> {
+    detect(head).map(|found| (found.name, found.preview.layout, found.preview.start))
 }
 
 fn lines(start: usize) -> Found {
-    ("native", Form::Lines, start)
+    ("native", RecordLayout::Lines, start)
 }
 
 fn values_from(array: bool, start: usize) -> Found {
-    ("native", Form::Values { array }, start)
+    ("native", RecordLayout::Values { array }, start)
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_large_object_is_told_from_a_broken_first_line() {
 fn foreign_formats_are_named() {
     // Read or not, a format has a name.
     let named = |head: &[u8]| match found(head) {
-        Ok((name, _, _)) | Err(Refusal::Unsupported(name)) => name.to_owned(),
-        Err(Refusal::Unknown(why) | Refusal::Foreign(why)) => why,
+        Ok((name, _, _)) | Err(DetectError::Unsupported(name)) => name.to_owned(),
+        Err(DetectError::Unknown(why) | DetectError::Unmapped(why)) => why,
     };
     let cases = [
         ("PK\u{3}\u{4}rest", "an Inspect log (.eval)"),
@@ -98,7 +98,7 @@ fn foreign_formats_are_named() {
     }
     assert_eq!(
         found(br#"{"run_type":"llm","inputs":{}}"#),
-        Err(Refusal::Unsupported("a LangSmith run"))
+        Err(DetectError::Unsupported("a LangSmith run"))
     );
 }
 
@@ -170,9 +170,9 @@ fn what_is_nothing_known_is_described() {
     for (text, why) in cases {
         let mapped = text.starts_with("{\"");
         let refusal = if mapped {
-            Refusal::Foreign
+            DetectError::Unmapped
         } else {
-            Refusal::Unknown
+            DetectError::Unknown
         };
         assert_eq!(
             found(text.as_bytes()),
@@ -180,7 +180,10 @@ fn what_is_nothing_known_is_described() {
             "{text}"
         );
     }
-    assert!(matches!(found(b"\xff\xfe{\0"), Err(Refusal::Unknown(_))));
+    assert!(matches!(
+        found(b"\xff\xfe{\0"),
+        Err(DetectError::Unknown(_))
+    ));
 }
 
 #[test]
@@ -241,5 +244,8 @@ fn formats_that_have_a_reader_are_told_apart() {
         );
     }
     let plain = found(br#"{"input":"q","output":"a"}"#);
-    assert!(matches!(plain, Err(Refusal::Foreign(_))), "of any tool");
+    assert!(
+        matches!(plain, Err(DetectError::Unmapped(_))),
+        "of any tool"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::super::{MAX_RECORD, parse};
+use super::super::{MAX_RECORD, parse_native};
 use super::*;
 
 fn file(name: &str, bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -19,7 +19,7 @@ fn records(path: &Path) -> Vec<(u64, String)> {
     while let Some(block) = open.next_block().expect("a block") {
         assert!(!block.records.is_empty());
         for (found, record) in block.records() {
-            assert_eq!(open.read(found.span).expect("read again"), record);
+            assert_eq!(open.read_native(found.span).expect("read again"), record);
             all.push((
                 found.span.number,
                 String::from_utf8_lossy(record).into_owned(),
@@ -73,7 +73,7 @@ fn a_bad_record_costs_nothing_but_itself() {
     let all = records(&path);
     let parsed: Vec<bool> = all
         .iter()
-        .map(|(n, record)| parse(record.as_bytes(), *n, "t").is_ok())
+        .map(|(n, record)| parse_native(record.as_bytes(), *n, "t").is_ok())
         .collect();
     assert_eq!(parsed, [true, false, true, false]);
     let (_dir, path) = file("runs.json", format!("[{good}, 5, \"x\", {good}] trailing"));
@@ -142,9 +142,9 @@ fn a_file_that_became_shorter_is_an_error_not_other_bytes() {
     let mut open = TranscriptFile::open(&path).expect("open");
     let block = open.next_block().expect("a block").expect("records");
     std::fs::write(&path, good).expect("rewritten");
-    assert!(open.read(block.records[0].span).is_ok());
+    assert!(open.read_native(block.records[0].span).is_ok());
     let gone = open
-        .read(block.records[1].span)
+        .read_native(block.records[1].span)
         .expect_err("gone")
         .to_string();
     assert!(
@@ -205,7 +205,7 @@ fn what_is_no_file_is_refused_without_waiting() {
 proptest::proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200), head in "\\PC{0,4}") {
-        let _any = parse(&bytes, 1, "t");
+        let _any = parse_native(&bytes, 1, "t");
         let mut text = head.into_bytes();
         text.extend_from_slice(b"{\"messages\":[]}\n");
         text.extend_from_slice(&bytes);
@@ -213,7 +213,7 @@ proptest::proptest! {
         if let Ok(mut open) = TranscriptFile::open(&path) {
             while let Some(block) = open.next_block().expect("a block") {
                 for (span, record) in block.records() {
-                    let _any = parse(record, span.span.number, "t");
+                    let _any = parse_native(record, span.span.number, "t");
                 }
             }
         }
@@ -245,7 +245,7 @@ fn a_record_that_would_fill_the_memory_is_bad_and_the_next_one_is_not() {
         while let Some(block) = open.next_block().expect("a block") {
             for (span, record) in block.records() {
                 why.push(
-                    parse(record, span.span.number, "t")
+                    parse_native(record, span.span.number, "t")
                         .err()
                         .map(|bad| (bad.number, bad.why)),
                 );

@@ -21,72 +21,79 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::content::{Content, Object};
-use super::super::detect::Look;
-use super::super::meta::Meta;
-use super::super::native::{self, as_text, id_text, of, string, tags};
-use super::super::parse;
-use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use super::super::sniff::Sniff;
-use super::blocks::Blocks;
+use super::super::content::{ObjectOnly, RawContent};
+use super::super::detect::FilePreview;
+use super::super::metadata::MetadataBuilder;
+use super::super::native::{self, id_text, json_string, parse_or_none, parse_tags, text_or_json};
+use super::super::parse_native;
+use super::super::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use super::super::sniff::RecordSniff;
+use super::content_blocks::ContentBlocks;
 use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
-pub(super) use reply::{Reply, tokens};
-use reply::{error_told, tool_names};
+pub(super) use reply::{AnthropicLogMessage, parse_usage};
+use reply::{format_error, parse_tool_names};
 
 /// The reader of a file that was recognised.
-pub(super) fn reader(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(ByRecord::new(look.walk(), Messages))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(
+        look.record_walker(),
+        AnthropicLogParser,
+    ))
 }
 
 /// Whether one of the first records is in these shapes.
-pub(super) fn is(look: &Look<'_>) -> bool {
+pub(super) fn is_anthropic_log(look: &FilePreview<'_>) -> bool {
     let mut records = look.records.iter();
     records.any(|seen| is_record(seen.bytes, &seen.sniff))
 }
 
 /// The native form of a record that stands among native ones and is none itself; `None` for a native one.
-pub(in crate::transcript) fn converted(record: &[u8]) -> Option<Vec<u8>> {
-    if !maybe(record) {
+pub(in crate::transcript) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
+    if !may_need_conversion(record) {
         return None;
     }
     let text = std::str::from_utf8(record).ok()?;
-    if !is_record(record, &Sniff::of(record)) {
+    if !is_record(record, &RecordSniff::from_record(record)) {
         return None;
     }
-    Some(super::super::to_native(&transcript(text).ok()?))
+    Some(super::super::to_native(&parse_transcript(text).ok()?))
 }
 
 /// Whether bytes hold anything by which a record of ours could be known: a look that costs next to nothing.
-pub(in crate::transcript) fn maybe(bytes: &[u8]) -> bool {
-    memchr::memmem::find(bytes, b"tool_use").is_some() || holds_key(bytes, b"\"system\"")
+pub(in crate::transcript) fn may_need_conversion(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"tool_use").is_some() || contains_key(bytes, b"\"system\"")
 }
 
 /// Whether a string stands there as a key, at whatever depth.
-fn holds_key(bytes: &[u8], key: &[u8]) -> bool {
+fn contains_key(bytes: &[u8], key: &[u8]) -> bool {
     memchr::memmem::find_iter(bytes, key)
         .any(|at| bytes[at + key.len()..].trim_ascii_start().first() == Some(&b':'))
 }
 
-fn is_record(record: &[u8], sniff: &Sniff) -> bool {
+fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
     if sniff.has("messages") {
         return is_request(record, sniff.has("system"));
     }
     (sniff.has("custom_id") && (sniff.has("params") || sniff.has("result")))
-        || (sniff.kind_begins(&["message"]) && sniff.has("role") && sniff.has("stop_reason"))
+        || (sniff.type_starts_with(&["message"]) && sniff.has("role") && sniff.has("stop_reason"))
         || (sniff.has("request") && sniff.has("response") && is_pair(record))
 }
 
 /// Whether a record with `messages` is in Anthropic's shapes.
 fn is_request(record: &[u8], system: bool) -> bool {
     #[derive(Deserialize)]
-    struct Prompted<'a> {
+    #[serde(rename = "Prompted")]
+    struct AnthropicRequestProbe<'a> {
         #[serde(borrow)]
         system: &'a RawValue,
         #[serde(borrow)]
-        messages: Vec<Object<Spoken<'a>>>,
+        messages: Vec<ObjectOnly<AnthropicMessageProbe<'a>>>,
     }
     #[derive(Deserialize)]
-    struct Spoken<'a> {
+    #[serde(rename = "Spoken")]
+    struct AnthropicMessageProbe<'a> {
         #[serde(borrow, default)]
         role: Text<'a>,
         #[serde(default)]
@@ -95,15 +102,17 @@ fn is_request(record: &[u8], system: bool) -> bool {
     // Chat records may have a `system` of their own (which system it was): then a message says what it is told, or who
     // speaks is not what Anthropic knows.
     let prompted = || {
-        let Ok(Object(read)) = serde_json::from_slice::<Object<Prompted<'_>>>(record) else {
+        let Ok(ObjectOnly(read)) =
+            serde_json::from_slice::<ObjectOnly<AnthropicRequestProbe<'_>>>(record)
+        else {
             return false;
         };
-        let spoken = |Object(one): &Object<Spoken<'_>>| {
+        let spoken = |ObjectOnly(one): &ObjectOnly<AnthropicMessageProbe<'_>>| {
             matches!(&*one.role, "user" | "assistant") && one.tool_calls.is_none()
         };
         read.system.get().starts_with(['"', '[']) && read.messages.iter().all(spoken)
     };
-    native::foreign_shape(record)
+    native::is_foreign_shape(record)
         || (system && prompted())
         // Torn: the beginning of a large record.
         || (memchr::memmem::find(record, b"\"tool_use_id\"").is_some()
@@ -111,41 +120,50 @@ fn is_request(record: &[u8], system: bool) -> bool {
 }
 
 fn is_pair(record: &[u8]) -> bool {
-    let Ok(Object(pair)) = serde_json::from_slice::<Object<RawRecord<'_>>>(record) else {
+    let Ok(ObjectOnly(pair)) = serde_json::from_slice::<ObjectOnly<AnthropicLogRecord<'_>>>(record)
+    else {
         return false;
     };
-    let inner = |raw: Option<&RawValue>| raw.map(|raw| as_text(raw).into_owned());
-    let response = inner(pair.response.map(body_of));
-    let request = inner(pair.request.map(body_of));
+    let inner = |raw: Option<&RawValue>| raw.map(|raw| text_or_json(raw).into_owned());
+    let response = inner(pair.response.map(unwrap_body));
+    let request = inner(pair.request.map(unwrap_body));
     let replied = response.is_some_and(|text| {
-        let sniff = Sniff::of(text.as_bytes());
-        sniff.has("content") && sniff.has("role") && sniff.kind_begins(&["message"])
+        let sniff = RecordSniff::from_record(text.as_bytes());
+        sniff.has("content") && sniff.has("role") && sniff.type_starts_with(&["message"])
     });
     replied
         || request.is_some_and(|text| {
-            let sniff = Sniff::of(text.as_bytes());
+            let sniff = RecordSniff::from_record(text.as_bytes());
             sniff.has("messages") && is_request(text.as_bytes(), sniff.has("system"))
         })
 }
 
 /// The reader of one record.
 #[derive(Debug)]
-struct Messages;
+struct AnthropicLogParser;
 
-impl Shape for Messages {
-    fn read(&self, record: &str, cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        if is_record(record.as_bytes(), &Sniff::of(record.as_bytes())) {
-            out.transcript(&transcript(record)?);
+impl RecordParser for AnthropicLogParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        if is_record(
+            record.as_bytes(),
+            &RecordSniff::from_record(record.as_bytes()),
+        ) {
+            out.push_transcript(&parse_transcript(record)?);
             return Ok(());
         }
-        let parsed = parse(record.as_bytes(), cx.span.number, "");
-        out.transcript(&parsed.map_err(|bad| bad.why)?);
+        let parsed = parse_native(record.as_bytes(), cx.span.number, "");
+        out.push_transcript(&parsed.map_err(|bad| bad.why)?);
         Ok(())
     }
 }
 
 #[derive(Deserialize, Default)]
-struct RawRecord<'a> {
+struct AnthropicLogRecord<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -153,9 +171,9 @@ struct RawRecord<'a> {
     #[serde(borrow, default)]
     model: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    system: Option<Content<'a>>,
+    system: Option<RawContent<'a>>,
     #[serde(borrow, default)]
-    messages: Option<Vec<Object<Reply<'a>>>>,
+    messages: Option<Vec<ObjectOnly<AnthropicLogMessage<'a>>>>,
     #[serde(borrow, default)]
     tools: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -163,7 +181,7 @@ struct RawRecord<'a> {
     #[serde(borrow, default)]
     tags: Option<&'a RawValue>,
     #[serde(default)]
-    verdicts: Option<Vec<Object<SourceVerdict>>>,
+    verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
     #[serde(borrow, default)]
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -185,7 +203,7 @@ struct RawRecord<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawResult<'a> {
+struct AnthropicBatchResult<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -195,77 +213,80 @@ struct RawResult<'a> {
 }
 
 /// What stands below `body`, where a log keeps the whole of an exchange.
-fn body_of(raw: &RawValue) -> &RawValue {
+fn unwrap_body(raw: &RawValue) -> &RawValue {
     #[derive(Deserialize)]
-    struct Whole<'a> {
+    #[serde(rename = "Whole")]
+    struct AnthropicHttpBody<'a> {
         #[serde(borrow)]
         body: &'a RawValue,
     }
-    of::<Object<Whole<'_>>>(Some(raw)).map_or(raw, |Object(whole)| whole.body)
+    parse_or_none::<ObjectOnly<AnthropicHttpBody<'_>>>(Some(raw))
+        .map_or(raw, |ObjectOnly(whole)| whole.body)
 }
 
 /// A transcript in the making, and what is known of its last reply.
 #[derive(Default)]
-struct Making<'a> {
+struct AnthropicTranscriptBuilder<'a> {
     id: Option<Text<'a>>,
     messages: Vec<Message<'a>>,
-    meta: Meta,
+    meta: MetadataBuilder,
 }
 
 /// One record of ours.
-fn transcript(record: &str) -> Result<Transcript<'static>, String> {
-    let Object(mut raw): Object<RawRecord<'_>> =
-        serde_json::from_str(record).map_err(|why| native::sentence(&why))?;
-    let mut made = Making {
+fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
+    let ObjectOnly(mut raw): ObjectOnly<AnthropicLogRecord<'_>> =
+        serde_json::from_str(record).map_err(|why| native::format_json_error(&why))?;
+    let mut made = AnthropicTranscriptBuilder {
         id: raw.id.or(raw.custom_id).and_then(id_text),
-        ..Making::default()
+        ..AnthropicTranscriptBuilder::default()
     };
     made.meta.set("source", "anthropic");
-    let mut reply_meta = Meta::default();
+    let mut reply_meta = MetadataBuilder::default();
     let (tags_of, verdicts) = (raw.tags, raw.verdicts.take());
     for (key, raw) in [
         ("timestamp", raw.timestamp),
         ("latency_ms", raw.latency_ms.or(raw.duration_ms)),
         ("cost_usd", raw.cost_usd),
     ] {
-        if let Some(value) = of::<Value>(raw).filter(|v| v.is_number() || v.is_string()) {
+        if let Some(value) = parse_or_none::<Value>(raw).filter(|v| v.is_number() || v.is_string())
+        {
             reply_meta.set(key, value);
         }
     }
     if let Some(request) = raw.request.or(raw.params) {
-        let request = as_text(body_of(request));
-        let Object(request): Object<RawRecord<'_>> =
+        let request = text_or_json(unwrap_body(request));
+        let ObjectOnly(request): ObjectOnly<AnthropicLogRecord<'_>> =
             serde_json::from_str(&request).map_err(|why| format!("its request: {why}"))?;
-        made.request(request)?;
+        made.add_request(request)?;
         if let Some(response) = raw.response {
-            let response = as_text(body_of(response));
-            made.reply(&response, reply_meta)
+            let response = text_or_json(unwrap_body(response));
+            made.add_reply(&response, reply_meta)
                 .map_err(|why| format!("its response: {why}"))?;
         }
-        if let Some(own) = of(raw.metadata) {
-            made.meta.adopt(own);
+        if let Some(own) = parse_or_none(raw.metadata) {
+            made.meta.merge_source(own);
         }
     } else if let Some(result) = raw.result {
-        made.result(result, reply_meta)?;
+        made.add_batch_result(result, reply_meta)?;
     } else if raw.messages.is_some() {
-        made.meta.adopt(Value::Object(Map::from_iter(
-            of::<Value>(raw.timestamp).map(|at| ("timestamp".to_owned(), at)),
+        made.meta.merge_source(Value::Object(Map::from_iter(
+            parse_or_none::<Value>(raw.timestamp).map(|at| ("timestamp".to_owned(), at)),
         )));
-        made.request(raw)?;
+        made.add_request(raw)?;
     } else if raw.role.is_some() {
-        made.reply(record, reply_meta)?;
+        made.add_reply(record, reply_meta)?;
     } else {
         return Err("it holds neither `messages` nor a reply".to_owned());
     }
     Ok(made.finish(tags_of, verdicts))
 }
 
-impl Making<'_> {
-    fn request(&mut self, raw: RawRecord<'_>) -> Result<(), String> {
+impl AnthropicTranscriptBuilder<'_> {
+    fn add_request(&mut self, raw: AnthropicLogRecord<'_>) -> Result<(), String> {
         if let Some(system) = raw.system {
-            let parts = Blocks::of(system).into_parts();
+            let parts = ContentBlocks::from_content(system).into_parts();
             if !parts.is_empty() {
-                self.push(Message {
+                self.push_message(Message {
                     role: Role::System,
                     parts,
                     metadata: None,
@@ -273,60 +294,60 @@ impl Making<'_> {
             }
         }
         let messages = raw.messages.ok_or("it has no list `messages`")?;
-        for (at, Object(message)) in messages.into_iter().enumerate() {
+        for (at, ObjectOnly(message)) in messages.into_iter().enumerate() {
             let turns = message
-                .turns(Meta::default())
+                .into_messages(MetadataBuilder::default())
                 .map_err(|why| format!("message {at}: {why}"))?;
             for turn in turns {
-                self.push(turn);
+                self.push_message(turn);
             }
         }
-        if let Some(model) = raw.model.and_then(string) {
+        if let Some(model) = raw.model.and_then(json_string) {
             self.meta.set("model", &*model);
         }
-        let names = raw.tools.map(tool_names).unwrap_or_default();
+        let names = raw.tools.map(parse_tool_names).unwrap_or_default();
         if !names.is_empty() {
             self.meta.set("tools", names);
         }
-        if let Some(own) = of(raw.metadata) {
-            self.meta.adopt(own);
+        if let Some(own) = parse_or_none(raw.metadata) {
+            self.meta.merge_source(own);
         }
         Ok(())
     }
 
-    fn reply(&mut self, text: &str, meta: Meta) -> Result<(), String> {
-        let failed = of_text::<Object<RawResult<'_>>>(text)
-            .filter(|Object(read)| read.kind.as_deref() == Some("error"));
-        if let Some(Object(RawResult {
+    fn add_reply(&mut self, text: &str, meta: MetadataBuilder) -> Result<(), String> {
+        let failed = parse_text::<ObjectOnly<AnthropicBatchResult<'_>>>(text)
+            .filter(|ObjectOnly(read)| read.kind.as_deref() == Some("error"));
+        if let Some(ObjectOnly(AnthropicBatchResult {
             error: Some(why), ..
         })) = failed
         {
-            self.meta.set("error", error_told(why));
+            self.meta.set("error", format_error(why));
             return Ok(());
         }
-        let Object(reply): Object<Reply<'_>> =
-            serde_json::from_str(text).map_err(|why| native::sentence(&why))?;
+        let ObjectOnly(reply): ObjectOnly<AnthropicLogMessage<'_>> =
+            serde_json::from_str(text).map_err(|why| native::format_json_error(&why))?;
         if self.id.is_none() {
             self.id = reply.id.and_then(id_text).map(Text::into_owned);
         }
-        if let Some(model) = reply.model.and_then(string) {
+        if let Some(model) = reply.model.and_then(json_string) {
             self.meta.set("model", &*model);
         }
-        let turns = reply.turns(meta)?;
+        let turns = reply.into_messages(meta)?;
         for turn in turns {
-            self.push(turn);
+            self.push_message(turn);
         }
         Ok(())
     }
 
     /// Of a Message Batch.
-    fn result(&mut self, raw: &RawValue, meta: Meta) -> Result<(), String> {
-        let result = of::<Object<RawResult<'_>>>(Some(raw));
-        let Object(result) = result.ok_or("its `result` is no object")?;
+    fn add_batch_result(&mut self, raw: &RawValue, meta: MetadataBuilder) -> Result<(), String> {
+        let result = parse_or_none::<ObjectOnly<AnthropicBatchResult<'_>>>(Some(raw));
+        let ObjectOnly(result) = result.ok_or("its `result` is no object")?;
         match (result.message, result.error, &result.kind) {
-            (Some(message), _, _) => self.reply(message.get(), meta),
+            (Some(message), _, _) => self.add_reply(message.get(), meta),
             (None, Some(why), _) => {
-                self.meta.set("error", error_told(why));
+                self.meta.set("error", format_error(why));
                 Ok(())
             }
             (None, None, Some(kind)) => {
@@ -338,7 +359,7 @@ impl Making<'_> {
         }
     }
 
-    fn push(&mut self, message: Message<'_>) {
+    fn push_message(&mut self, message: Message<'_>) {
         // What came out of a string is gone with it.
         let one = Transcript {
             messages: vec![message],
@@ -350,22 +371,22 @@ impl Making<'_> {
     fn finish(
         self,
         tags_of: Option<&RawValue>,
-        verdicts: Option<Vec<Object<SourceVerdict>>>,
+        verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
     ) -> Transcript<'static> {
-        let tags_of = tags_of.map(tags).unwrap_or_default();
+        let tags_of = tags_of.map(parse_tags).unwrap_or_default();
         let verdicts = verdicts.into_iter().flatten();
         let made = Transcript {
             id: self.id.unwrap_or_default(),
             messages: self.messages,
             metadata: self.meta.finish(),
             tags: tags_of,
-            verdicts: verdicts.map(|Object(verdict)| verdict).collect(),
+            verdicts: verdicts.map(|ObjectOnly(verdict)| verdict).collect(),
         };
         made.into_owned()
     }
 }
 
-fn of_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+fn parse_text<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 

@@ -9,26 +9,36 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::TranscriptError;
-use super::super::content::Object;
-use super::super::detect::Look;
-use super::super::meta::{Meta, Tokens};
-use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use super::super::source::Source;
-use super::message::{Messages, response, result, words};
+use super::super::content::ObjectOnly;
+use super::super::detect::FilePreview;
+use super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use super::super::source::SourceFile;
+use super::lenient_message::{
+    LenientMessageReader, parse_tool_response, text_or_json, tool_result_part,
+};
 use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
-use crate::transcript::native::of;
+use crate::transcript::native::parse_or_none;
 
 /// Makes the reader.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
-pub(super) fn open(_source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.walk(), Trajectories)))
+pub(super) fn open(
+    _source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    Ok(Box::new(PerRecordReader::new(
+        look.record_walker(),
+        AtifParser,
+    )))
 }
 
 #[derive(Debug)]
-struct Trajectories;
+struct AtifParser;
 
 #[derive(Deserialize)]
-struct Trajectory<'a> {
+struct AtifTrajectory<'a> {
     #[serde(borrow, default)]
     session_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -40,7 +50,7 @@ struct Trajectory<'a> {
 }
 
 #[derive(Deserialize)]
-struct Step<'a> {
+struct AtifStep<'a> {
     #[serde(borrow, default)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -52,15 +62,15 @@ struct Step<'a> {
     #[serde(borrow, default)]
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Object<Call<'a>>>>,
+    tool_calls: Option<Vec<ObjectOnly<AtifToolCall<'a>>>>,
     #[serde(borrow, default)]
-    observation: Option<Object<Observation<'a>>>,
+    observation: Option<ObjectOnly<AtifObservation<'a>>>,
     #[serde(borrow, default)]
     metrics: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct AtifToolCall<'a> {
     #[serde(borrow, default)]
     tool_call_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -70,44 +80,49 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize)]
-struct Observation<'a> {
+struct AtifObservation<'a> {
     #[serde(borrow, default)]
-    results: Option<Vec<Object<Observed<'a>>>>,
+    results: Option<Vec<ObjectOnly<AtifObservationResult<'a>>>>,
 }
 
 #[derive(Deserialize)]
-struct Observed<'a> {
+struct AtifObservationResult<'a> {
     #[serde(borrow, default)]
     source_call_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
 }
 
-impl Shape for Trajectories {
-    fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let Object(whole): Object<Trajectory<'_>> =
+impl RecordParser for AtifParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let ObjectOnly(whole): ObjectOnly<AtifTrajectory<'_>> =
             serde_json::from_str(record).map_err(|why| format!("not an ATIF trajectory: {why}"))?;
-        out.count(whole.steps.len() as u64);
+        out.count_records(whole.steps.len() as u64);
         let mut messages = Vec::new();
         for raw in &whole.steps {
-            match serde_json::from_str::<Object<Step<'_>>>(raw.get()) {
-                Ok(Object(step)) => read_step(&step, &mut messages),
-                Err(_) => out.unknown("a step of another shape"),
+            match serde_json::from_str::<ObjectOnly<AtifStep<'_>>>(raw.get()) {
+                Ok(ObjectOnly(step)) => read_step(&step, &mut messages),
+                Err(_) => out.count_unknown("a step of another shape"),
             }
         }
-        let agent: Value = of(whole.agent).unwrap_or_default();
-        let mut meta = Meta::default();
+        let agent: Value = parse_or_none(whole.agent).unwrap_or_default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "atif");
         meta.set("agent", agent["name"].clone());
         meta.set("model", agent["model_name"].clone());
-        if let Some(sum) = of::<Value>(whole.final_metrics) {
-            let tokens = Tokens {
+        if let Some(sum) = parse_or_none::<Value>(whole.final_metrics) {
+            let tokens = SourceUsage {
                 input: sum["total_prompt_tokens"].as_u64(),
                 output: sum["total_completion_tokens"].as_u64(),
                 cached: sum["total_cached_tokens"].as_u64(),
-                ..Tokens::default()
+                ..SourceUsage::default()
             };
-            meta.set("usage", tokens.value());
+            meta.set("usage", tokens.to_json());
             meta.set("cost_usd", sum["total_cost_usd"].as_f64());
         }
         let began = messages
@@ -119,8 +134,8 @@ impl Shape for Trajectories {
                 .map(|meta| meta.value()["timestamp"].clone())
                 .unwrap_or_default(),
         );
-        out.transcript(&Transcript {
-            id: Text::from(words(whole.session_id)),
+        out.push_transcript(&Transcript {
+            id: Text::from(text_or_json(whole.session_id)),
             messages,
             metadata: meta.finish(),
             ..Transcript::default()
@@ -129,43 +144,46 @@ impl Shape for Trajectories {
     }
 }
 
-fn read_step(step: &Step<'_>, messages: &mut Vec<Message<'static>>) {
-    let role = match words(step.source).as_str() {
+fn read_step(step: &AtifStep<'_>, messages: &mut Vec<Message<'static>>) {
+    let role = match text_or_json(step.source).as_str() {
         "agent" => Role::Assistant,
         "system" => Role::System,
         "user" => Role::User,
         other => Role::Other(Text::from(other.to_owned())),
     };
     let mut parts = Vec::new();
-    let thoughts = words(step.reasoning_content);
+    let thoughts = text_or_json(step.reasoning_content);
     if !thoughts.is_empty() {
         parts.push(Part::Reasoning(Text::from(thoughts)));
     }
     if let Some(said) = step.message {
-        let mut read = Messages::default();
-        read.read(&format!("{{\"parts\":{}}}", said.get()), &Role::User);
-        parts.extend(read.all.into_iter().flat_map(|message| message.parts));
+        let mut read = LenientMessageReader::default();
+        read.read_json(&format!("{{\"parts\":{}}}", said.get()), &Role::User);
+        parts.extend(read.messages.into_iter().flat_map(|message| message.parts));
     }
-    for Object(call) in step.tool_calls.iter().flatten() {
+    for ObjectOnly(call) in step.tool_calls.iter().flatten() {
         parts.push(Part::ToolCall(ToolCall {
-            id: Text::from(words(call.tool_call_id)),
-            name: Text::from(words(call.function_name)),
-            arguments: Text::from(words(call.arguments)),
+            id: Text::from(text_or_json(call.tool_call_id)),
+            name: Text::from(text_or_json(call.function_name)),
+            arguments: Text::from(text_or_json(call.arguments)),
         }));
     }
-    let mut meta = Meta::default();
-    let at: Value = of(step.timestamp).unwrap_or_default();
+    let mut meta = MetadataBuilder::default();
+    let at: Value = parse_or_none(step.timestamp).unwrap_or_default();
     meta.set("timestamp", at.clone());
     if role == Role::Assistant {
-        meta.set("model", of::<Value>(step.model_name).unwrap_or_default());
-        if let Some(metrics) = of::<Value>(step.metrics) {
-            let tokens = Tokens {
+        meta.set(
+            "model",
+            parse_or_none::<Value>(step.model_name).unwrap_or_default(),
+        );
+        if let Some(metrics) = parse_or_none::<Value>(step.metrics) {
+            let tokens = SourceUsage {
                 input: metrics["prompt_tokens"].as_u64(),
                 output: metrics["completion_tokens"].as_u64(),
                 cached: metrics["cached_tokens"].as_u64(),
-                ..Tokens::default()
+                ..SourceUsage::default()
             };
-            meta.set("usage", tokens.value());
+            meta.set("usage", tokens.to_json());
             meta.set("cost_usd", metrics["cost_usd"].as_f64());
         }
     }
@@ -177,16 +195,16 @@ fn read_step(step: &Step<'_>, messages: &mut Vec<Message<'static>>) {
     let observed = step
         .observation
         .iter()
-        .flat_map(|Object(all)| all.results.iter().flatten());
-    for Object(one) in observed {
-        let id = words(one.source_call_id);
-        let (content, _) = response(one.content);
-        let mut meta = Meta::default();
+        .flat_map(|ObjectOnly(all)| all.results.iter().flatten());
+    for ObjectOnly(one) in observed {
+        let id = text_or_json(one.source_call_id);
+        let (content, _) = parse_tool_response(one.content);
+        let mut meta = MetadataBuilder::default();
         meta.set("timestamp", at.clone());
         let (role, part) = if id.is_empty() {
             (Role::User, Part::Text(Text::from(content)))
         } else {
-            (Role::Tool, result(&id, content, None))
+            (Role::Tool, tool_result_part(&id, content, None))
         };
         messages.push(Message {
             role,

@@ -24,36 +24,41 @@
 //! The format is no promise of its vendor; what is new is counted, and nothing here is an error.
 
 mod agents;
+mod branches;
+mod conversation;
 mod line;
-mod said;
-mod told;
-mod tree;
+mod line_message;
 
 use std::collections::{HashMap, HashSet};
 
 use super::super::MAX_RECORD;
-use super::super::content::Object;
-use super::super::detect::Look;
-use super::super::native::string;
-use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions};
-use super::super::source::Source;
+use super::super::content::ObjectOnly;
+use super::super::detect::FilePreview;
+use super::super::native::json_string;
+use super::super::reader::{
+    PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink,
+};
+use super::super::source::SourceFile;
 use crate::model::{Text, Transcript};
-use agents::Agents;
-use line::{Envelope, Kind, Line};
-use said::Message;
-use tree::{Node, Parent, Ways};
+use agents::SubAgents;
+use branches::{Branches, LineNode, NodeParent};
+use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
+use line_message::ClaudeCodeMessage;
 
 /// The reader of a file that was recognised.
-pub(super) fn reader(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(BySession::new(look.walk(), Files::default()))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerSessionReader::new(
+        look.record_walker(),
+        ClaudeCodeParser::default(),
+    ))
 }
 
 /// Whether one of the first lines is one of a session: the very first may be broken.
-pub(super) fn is(look: &Look<'_>) -> bool {
-    look.any(|s| {
+pub(super) fn is_session(look: &FilePreview<'_>) -> bool {
+    look.any_matches(|s| {
         (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
             || (s.has("leafUuid") && s.has("summary"))
-            || s.kind_begins(&[
+            || s.type_starts_with(&[
                 "file-history-snapshot",
                 "queue-operation",
                 "permission-mode",
@@ -63,21 +68,23 @@ pub(super) fn is(look: &Look<'_>) -> bool {
 
 /// A file of sessions, and what is known of the one that is being walked.
 #[derive(Debug, Default)]
-struct Files {
+struct ClaudeCodeParser {
     sessions: HashSet<String>,
     uuids: HashSet<Box<str>>,
 }
 
-impl Sessions for Files {
-    fn begins(&mut self, line: &[u8]) -> bool {
-        let Ok(Object(line)) = serde_json::from_slice::<Object<Envelope<'_>>>(line) else {
+impl SessionParser for ClaudeCodeParser {
+    fn starts_session(&mut self, line: &[u8]) -> bool {
+        let Ok(ObjectOnly(line)) =
+            serde_json::from_slice::<ObjectOnly<ClaudeCodeEnvelope<'_>>>(line)
+        else {
             return false;
         };
-        let uuid = line.uuid.and_then(string);
-        let session = line.session.and_then(string);
+        let uuid = line.uuid.and_then(json_string);
+        let session = line.session.and_then(json_string);
         let begins = match (&session, &uuid) {
             (Some(session), Some(_)) if !self.sessions.contains(&**session) => {
-                let follows = line::follows(line.parent, line.logical_parent);
+                let follows = line::parent_uuid_of(line.parent, line.logical_parent);
                 let resumed = follows.is_some_and(|uuid| self.uuids.contains(&*uuid));
                 let begins = !resumed && !self.sessions.is_empty();
                 if begins {
@@ -93,17 +100,17 @@ impl Sessions for Files {
         begins
     }
 
-    fn read(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut Out) {
+    fn parse_session(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
         let last = lines.len().wrapping_sub(1);
         let mut read = Vec::with_capacity(lines.len());
         let mut seen = HashSet::new();
         let (mut broken, mut spoke) = (false, false);
         for (at, bytes) in lines.iter().enumerate() {
-            let line = match Line::of(bytes) {
+            let line = match ClaudeCodeLine::parse(bytes) {
                 Ok(line) => line,
                 Err(why) => {
                     let torn = at == last && !bytes.ends_with(b"}");
-                    out.unknown(if torn {
+                    out.count_unknown(if torn {
                         "a last line that is torn"
                     } else {
                         why
@@ -112,55 +119,59 @@ impl Sessions for Files {
                     continue;
                 }
             };
-            if line.kind == Kind::Unknown {
-                out.unknown(&line.told());
+            if line.kind == ClaudeCodeLineKind::Unknown {
+                out.count_unknown(&line.unknown_kind_name());
             }
             if line
                 .uuid
                 .as_ref()
                 .is_some_and(|uuid| !seen.insert(uuid.clone()))
             {
-                out.unknown("a line with a uuid that another one has");
+                out.count_unknown("a line with a uuid that another one has");
                 continue;
             }
             read.push(line);
         }
-        let mut session = Session::of(&read, cx.source, out);
-        for strand in session.strands() {
-            spoke |= session.hand_out(&strand, out);
+        let mut session = ClaudeCodeSession::from_lines(&read, cx.source, out);
+        for strand in session.split_by_agent() {
+            spoke |= session.push_transcripts(&strand, out);
         }
         if broken && !spoke {
-            out.fault("the session holds no message that can be read");
+            out.push_fault("the session holds no message that can be read");
         }
     }
 }
 
 /// The lines of one conversation and its branches.
-struct Strand<'a> {
+struct AgentLines<'a> {
     /// Positions among the session's lines.
     lines: Vec<usize>,
     agent: Option<Text<'a>>,
 }
 
 /// A session's lines with their messages.
-struct Session<'s, 'a> {
-    lines: &'s [Line<'a>],
-    messages: Vec<Option<Message<'a>>>,
-    agents: Agents<'a>,
-    source: &'s Source,
+struct ClaudeCodeSession<'s, 'a> {
+    lines: &'s [ClaudeCodeLine<'a>],
+    messages: Vec<Option<ClaudeCodeMessage<'a>>>,
+    agents: SubAgents<'a>,
+    source: &'s SourceFile,
 }
 
-impl<'s, 'a> Session<'s, 'a> {
-    fn of(lines: &'s [Line<'a>], source: &'s Source, out: &mut Out) -> Self {
+impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
+    fn from_lines(
+        lines: &'s [ClaudeCodeLine<'a>],
+        source: &'s SourceFile,
+        out: &mut TranscriptSink,
+    ) -> Self {
         let mut messages = Vec::with_capacity(lines.len());
         for line in lines {
-            let message = Message::of(line);
-            if line.speaks() && message.is_none() {
-                out.unknown(&format!("{} line without a message", line.kind_text));
+            let message = ClaudeCodeMessage::from_line(line);
+            if line.is_conversational() && message.is_none() {
+                out.count_unknown(&format!("{} line without a message", line.type_text));
             }
             messages.push(message);
         }
-        let agents = Agents::of(lines, &messages, source);
+        let agents = SubAgents::from_lines(lines, &messages, source);
         Self {
             lines,
             messages,
@@ -170,8 +181,8 @@ impl<'s, 'a> Session<'s, 'a> {
     }
 
     /// The session's own, then each sub-agent's in the order of their first lines.
-    fn strands(&self) -> Vec<Strand<'a>> {
-        let strand = |agent| Strand {
+    fn split_by_agent(&self) -> Vec<AgentLines<'a>> {
+        let strand = |agent| AgentLines {
             lines: Vec::new(),
             agent,
         };
@@ -186,7 +197,7 @@ impl<'s, 'a> Session<'s, 'a> {
                 all[0].lines.push(at);
                 continue;
             }
-            let of = match (&line.agent, &line.follows) {
+            let of = match (&line.agent, &line.parent_uuid) {
                 (Some(agent), _) => by_agent.get(agent).copied(),
                 (None, Some(uuid)) if self.agents.is_main(uuid) => None,
                 (None, Some(uuid)) => of_uuid.get(&**uuid).copied().or(latest),
@@ -211,47 +222,57 @@ impl<'s, 'a> Session<'s, 'a> {
     }
 
     /// Hands out the conversations of a strand; whether there was one.
-    fn hand_out(&mut self, strand: &Strand<'a>, out: &mut Out) -> bool {
-        let nodes: Vec<Node<'_>> = strand.lines.iter().map(|at| self.node(*at)).collect();
-        let Ways { ways, left } = Ways::of(&nodes);
+    fn push_transcripts(&mut self, strand: &AgentLines<'a>, out: &mut TranscriptSink) -> bool {
+        let nodes: Vec<LineNode<'_>> = strand.lines.iter().map(|at| self.build_node(*at)).collect();
+        let Branches {
+            paths: ways,
+            dropped_count: left,
+        } = Branches::from_nodes(&nodes);
         drop(nodes);
         for _ in 0..left {
-            out.unknown("a message of one branch too many");
+            out.count_unknown("a message of one branch too many");
         }
         // Its beginning is every branch's: a session whose branches would fill the memory tells of the first ones.
-        let most = out.bytes() + 2 * MAX_RECORD;
+        let most = out.byte_count() + 2 * MAX_RECORD;
         for (nth, way) in ways.iter().enumerate() {
-            if out.bytes() > most {
-                out.unknown("a branch of a session that is too large");
+            if out.byte_count() > most {
+                out.count_unknown("a branch of a session that is too large");
                 continue;
             }
             let way: Vec<usize> = way.iter().map(|at| strand.lines[*at]).collect();
-            let transcript = self.transcript(strand, &way, nth);
-            out.transcript(&transcript);
+            let transcript = self.build_transcript(strand, &way, nth);
+            out.push_transcript(&transcript);
         }
         !ways.is_empty()
     }
 
-    fn node(&self, at: usize) -> Node<'_> {
+    fn build_node(&self, at: usize) -> LineNode<'_> {
         let line = &self.lines[at];
         let message = self.messages[at].as_ref();
-        let parent = match (&line.follows, line.kind) {
-            (Some(uuid), _) => Parent::Named(uuid),
-            (None, Kind::Compaction) => Parent::Before,
-            (None, _) if line.uuid.is_none() || line.summarizes() => Parent::Before,
-            (None, _) => Parent::None,
+        let parent = match (&line.parent_uuid, line.kind) {
+            (Some(uuid), _) => NodeParent::Named(uuid),
+            (None, ClaudeCodeLineKind::Compaction) => NodeParent::Before,
+            (None, _) if line.uuid.is_none() || line.is_compact_summary() => NodeParent::Before,
+            (None, _) => NodeParent::None,
         };
-        Node {
+        LineNode {
             uuid: line.uuid.as_deref(),
             parent,
-            speaks: message.is_some(),
+            is_conversational: message.is_some(),
             reply: message.and_then(|message| message.reply_id.clone()),
-            calls: message.map(Message::calls).unwrap_or_default(),
-            answers: message.map(Message::answers).unwrap_or_default(),
+            calls: message.map(ClaudeCodeMessage::call_ids).unwrap_or_default(),
+            answers: message
+                .map(ClaudeCodeMessage::answered_call_ids)
+                .unwrap_or_default(),
         }
     }
 
-    fn transcript(&self, strand: &Strand<'a>, way: &[usize], nth: usize) -> Transcript<'a> {
+    fn build_transcript(
+        &self,
+        strand: &AgentLines<'a>,
+        way: &[usize],
+        nth: usize,
+    ) -> Transcript<'a> {
         let session = way
             .iter()
             .rev()
@@ -260,13 +281,13 @@ impl<'s, 'a> Session<'s, 'a> {
         let stem = self.source.stem();
         let own = match &strand.agent {
             None => session.unwrap_or(stem).to_owned(),
-            Some(agent) => told::agent_id(session.unwrap_or(stem), agent),
+            Some(agent) => conversation::agent_transcript_id(session.unwrap_or(stem), agent),
         };
         let spawn = strand.agent.as_ref().map(|agent| {
             let first = way.first().map(|at| &self.lines[*at]);
             let mut said = way.iter().filter_map(|at| self.messages[*at].as_ref());
-            let prompt = said.next().and_then(Message::only_text);
-            (&**agent, self.agents.spawn(agent, first, prompt))
+            let prompt = said.next().and_then(ClaudeCodeMessage::only_text);
+            (&**agent, self.agents.find_spawn(agent, first, prompt))
         });
         let mut tags = Vec::new();
         if spawn.is_some() {
@@ -275,10 +296,10 @@ impl<'s, 'a> Session<'s, 'a> {
         if nth > 0 {
             tags.push(Text::from("branch"));
         }
-        let mut told = told::Told::new(self.lines, way);
-        let messages = told.conversation(&self.messages, session);
+        let mut told = conversation::ClaudeCodeConversationBuilder::new(self.lines, way);
+        let messages = told.build_messages(&self.messages, session);
         let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
-        let metadata = told.metadata(session, &own, nth, spawn);
+        let metadata = told.build_metadata(session, &own, nth, spawn);
         Transcript {
             id: Text::from(match nth {
                 0 => own,

@@ -6,80 +6,90 @@
 //! can be read stands where it was made, as a system message. What the harness wrote under the user's role
 //! (`<environment_context>` …) is a system message too. The base instructions are left where they are.
 
-mod known;
+mod rollout_rules;
 
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::super::detect::Look;
-use super::super::fields::Fields;
-use super::super::meta::{Meta, Tokens};
-use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions, text_of};
-use super::exchange::tokens;
-use super::items::{Odd, Talk};
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::reader::{
+    PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink, record_text,
+};
+use super::exchange::parse_usage;
+use super::response_items::{ConversationBuilder, ItemError};
 use crate::model::{Part, Role, Text, Transcript};
-use known::{REPEATS, by_harness, millis, said_of_itself};
+use rollout_rules::{
+    IGNORED_EVENTS, mark_harness_message, parse_output_status, parse_timestamp_ms,
+};
 
 /// A rollout file.
-pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(BySession::new(look.walk(), Rollouts::default()))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerSessionReader::new(
+        look.record_walker(),
+        CodexRolloutParser::default(),
+    ))
 }
 
 /// Finds where a session begins.
 #[derive(Debug, Default)]
-struct Rollouts {
+struct CodexRolloutParser {
     /// This session's id and those it was forked from, whose heads follow its own.
-    line: Vec<String>,
+    lineage: Vec<String>,
     /// Only heads were seen so far.
-    heads: bool,
+    only_heads: bool,
 }
 
-impl Sessions for Rollouts {
-    fn begins(&mut self, line: &[u8]) -> bool {
+impl SessionParser for CodexRolloutParser {
+    fn starts_session(&mut self, line: &[u8]) -> bool {
         let begin = &line[..line.len().min(256)];
         let may_be =
             line.starts_with(b"{\"id\"") || memchr::memmem::find(begin, b"session_meta").is_some();
-        let head = may_be.then(|| text_of(line).ok().and_then(head)).flatten();
+        let head = may_be
+            .then(|| record_text(line).ok().and_then(parse_head))
+            .flatten();
         let Some(head) = head else {
-            self.heads = false;
+            self.only_heads = false;
             return false;
         };
         let id = head
-            .id("id")
+            .id_text("id")
             .map(|id| id.0.into_owned())
             .unwrap_or_default();
         // A fork repeats the heads of those it comes from, right behind its own.
-        let repeated = self.heads && self.line.contains(&id);
+        let repeated = self.only_heads && self.lineage.contains(&id);
         if !repeated {
-            self.line = vec![id];
+            self.lineage = vec![id];
         }
-        self.heads = true;
-        self.line.extend(parent(&head).map(|id| id.0.into_owned()));
+        self.only_heads = true;
+        self.lineage
+            .extend(parent_session(&head).map(|id| id.0.into_owned()));
         !repeated
     }
 
-    fn read(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut Out) {
-        let mut rollout = Rollout::default();
+    fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+        let mut rollout = CodexRollout::default();
         for line in lines {
-            let raw = text_of(line)
+            let raw = record_text(line)
                 .ok()
                 .and_then(|text| serde_json::from_str(text).ok());
-            match raw.and_then(|raw| Some((raw, Fields::of(raw)?))) {
-                Some((raw, line)) => rollout.line(raw, &line, out),
-                None => out.unknown("a line that is not JSON"),
+            match raw.and_then(|raw| Some((raw, RawFields::from_raw(raw)?))) {
+                Some((raw, line)) => rollout.add_line(raw, &line, out),
+                None => out.count_unknown("a line that is not JSON"),
             }
         }
         match rollout.finish() {
-            Some(transcript) => out.transcript(&transcript),
-            None => out.fault("the session holds no message"),
+            Some(transcript) => out.push_transcript(&transcript),
+            None => out.push_fault("the session holds no message"),
         }
     }
 }
 
 /// What the first line of a session tells of it.
-fn head(line: &str) -> Option<Fields<'_>> {
-    let fields = Fields::parse(line).ok()?;
+fn parse_head(line: &str) -> Option<RawFields<'_>> {
+    let fields = RawFields::parse(line).ok()?;
     match fields.text("type").as_deref() {
         Some("session_meta") => fields.object("payload"),
         None if fields.has("id") && fields.has("timestamp") && !fields.has("role") => Some(fields),
@@ -88,30 +98,30 @@ fn head(line: &str) -> Option<Fields<'_>> {
 }
 
 /// The session that this one came from: forked, or called by.
-fn parent<'a>(head: &Fields<'a>) -> Option<Text<'a>> {
+fn parent_session<'a>(head: &RawFields<'a>) -> Option<Text<'a>> {
     let called = head
         .object("source")
         .and_then(|source| source.object("subagent"));
     let spawned = called.and_then(|agent| agent.object("thread_spawn"));
     spawned
-        .and_then(|spawn| spawn.id("parent_thread_id"))
-        .or_else(|| head.id("parent_thread_id"))
-        .or_else(|| head.id("forked_from_id"))
+        .and_then(|spawn| spawn.id_text("parent_thread_id"))
+        .or_else(|| head.id_text("parent_thread_id"))
+        .or_else(|| head.id_text("forked_from_id"))
 }
 
 /// A session in the making.
 #[derive(Debug, Default)]
-struct Rollout<'a> {
+struct CodexRollout<'a> {
     id: Option<Text<'a>>,
-    meta: Meta,
-    talk: Talk<'a>,
+    meta: MetadataBuilder,
+    builder: ConversationBuilder<'a>,
     model: Option<Text<'a>>,
     /// When calls were made, by their ids, in milliseconds.
-    called: HashMap<Text<'a>, i64>,
+    call_times: HashMap<Text<'a>, i64>,
     /// Whether tools failed, by the calls' ids.
-    failed: HashMap<Text<'a>, bool>,
-    spent: Spent,
-    clock: Clock,
+    call_failures: HashMap<Text<'a>, bool>,
+    usage: CodexUsage,
+    clock: CodexTurnTimer,
     error: Option<Text<'a>>,
     /// Why the last turn did not end by itself.
     aborted: Option<Text<'a>>,
@@ -121,27 +131,27 @@ struct Rollout<'a> {
 
 /// Tokens as the session counts them.
 #[derive(Debug, Default)]
-struct Spent {
-    total: Option<Tokens>,
+struct CodexUsage {
+    total: Option<SourceUsage>,
     /// Of before the count began anew.
-    before: Tokens,
+    before: SourceUsage,
     /// Of a reply whose items come later.
-    pending: Option<Tokens>,
+    pending: Option<SourceUsage>,
 }
 
 /// How long the agent's turns took.
 #[derive(Debug, Default)]
-struct Clock {
+struct CodexTurnTimer {
     /// Since when the agent works.
     since: Option<i64>,
     /// When something was last said.
     last: Option<i64>,
     total: Option<f64>,
     /// Turns are told by events.
-    told: bool,
+    has_turn_events: bool,
 }
 
-impl Clock {
+impl CodexTurnTimer {
     fn stop(&mut self, at: Option<i64>, stated: Option<f64>) {
         let since = self.since.take();
         let took = stated.or_else(|| match (since, at) {
@@ -154,45 +164,47 @@ impl Clock {
     }
 }
 
-impl<'a> Rollout<'a> {
-    fn line(&mut self, raw: &'a RawValue, line: &Fields<'a>, out: &mut Out) {
+impl<'a> CodexRollout<'a> {
+    fn add_line(&mut self, raw: &'a RawValue, line: &RawFields<'a>, out: &mut TranscriptSink) {
         let stamp = line.get("timestamp");
-        let at = line.text("timestamp").and_then(|text| millis(&text));
+        let at = line
+            .text("timestamp")
+            .and_then(|text| parse_timestamp_ms(&text));
         let kind = line.text("type").unwrap_or_default();
         let Some(payload) = line.object("payload") else {
             // A line of a very old file.
             return match &*kind {
                 _ if line.has("record_type") => {}
-                "" if line.has("id") && !line.has("role") => self.head(line),
-                _ => self.item(raw, line, stamp, at, out),
+                "" if line.has("id") && !line.has("role") => self.add_head(line),
+                _ => self.add_item(raw, line, stamp, at, out),
             };
         };
         match &*kind {
-            "session_meta" => self.head(&payload),
+            "session_meta" => self.add_head(&payload),
             "response_item" => {
                 let raw = line.get("payload").unwrap_or(raw);
-                self.item(raw, &payload, stamp, at, out);
+                self.add_item(raw, &payload, stamp, at, out);
             }
-            "event_msg" => self.event(&payload, at, out),
+            "event_msg" => self.add_event(&payload, at, out),
             "turn_context" => {
                 self.model = payload.text("model").or(self.model.take());
             }
-            "compacted" => self.compacted(&payload, stamp),
+            "compacted" => self.add_compaction(&payload, stamp),
             "token_usage_record" => {
-                let usage = payload.object("usage").map(|usage| tokens(&usage));
+                let usage = payload.object("usage").map(|usage| parse_usage(&usage));
                 let total = payload.object("thread_token_usage");
-                self.used(usage, total.map(|total| tokens(&total)));
+                self.add_usage(usage, total.map(|total| parse_usage(&total)));
             }
             "world_state" => {}
-            other => out.unknown(other),
+            other => out.count_unknown(other),
         }
     }
 
-    fn head(&mut self, head: &Fields<'a>) {
+    fn add_head(&mut self, head: &RawFields<'a>) {
         if self.id.is_some() {
             return;
         }
-        self.id = head.id("id");
+        self.id = head.id_text("id");
         self.meta.set("source", "codex");
         let same = [
             ("timestamp", "timestamp"),
@@ -203,9 +215,9 @@ impl<'a> Rollout<'a> {
             ("git", "git"),
         ];
         for (key, theirs) in same {
-            self.meta.keep(key, head.get(theirs));
+            self.meta.set_raw(key, head.get(theirs));
         }
-        if let Some(parent) = parent(head) {
+        if let Some(parent) = parent_session(head) {
             let parent = serde_json::json!({ "transcript": &*parent });
             self.meta.set("parent", parent);
         }
@@ -213,50 +225,50 @@ impl<'a> Rollout<'a> {
             .object("source")
             .filter(|source| source.has("subagent"));
         self.meta
-            .keep("subagent", agent.and_then(|agent| agent.get("subagent")));
+            .set_raw("subagent", agent.and_then(|agent| agent.get("subagent")));
     }
 
-    fn item(
+    fn add_item(
         &mut self,
         raw: &'a RawValue,
-        item: &Fields<'a>,
+        item: &RawFields<'a>,
         stamp: Option<&RawValue>,
         at: Option<i64>,
-        out: &mut Out,
+        out: &mut TranscriptSink,
     ) {
-        let before = self.talk.turns.len();
-        match self.talk.item(raw) {
+        let before = self.builder.messages.len();
+        match self.builder.add_item(raw) {
             Ok(()) => {}
-            Err(Odd::Kind(kind)) => out.unknown(&kind),
-            Err(Odd::Bad(_)) => out.unknown("a broken item"),
+            Err(ItemError::UnknownKind(kind)) => out.count_unknown(&kind),
+            Err(ItemError::Invalid(_)) => out.count_unknown("a broken item"),
         }
-        if let (Some(id), Some(at)) = (item.id("call_id"), at) {
-            self.called.entry(id).or_insert(at);
+        if let (Some(id), Some(at)) = (item.id_text("call_id"), at) {
+            self.call_times.entry(id).or_insert(at);
         }
-        if let Some(turn) = self.talk.open()
+        if let Some(turn) = self.builder.open()
             && !turn.meta.has("model")
             && let Some(model) = &self.model
         {
             turn.meta.set("model", &**model);
         }
-        for turn in &mut self.talk.turns[before..] {
-            turn.meta.keep("timestamp", stamp);
-            by_harness(turn, item);
+        for turn in &mut self.builder.messages[before..] {
+            turn.meta.set_raw("timestamp", stamp);
+            mark_harness_message(turn, item);
             match &turn.role {
-                Role::User if !self.clock.told => {
+                Role::User if !self.clock.has_turn_events => {
                     let last = self.clock.last;
                     self.clock.stop(last, None);
                     self.clock.since = at;
                 }
                 Role::Assistant => {
-                    if let Some(usage) = self.spent.pending.take() {
-                        turn.meta.set("usage", usage.value());
+                    if let Some(usage) = self.usage.pending.take() {
+                        turn.meta.set("usage", usage.to_json());
                     }
                 }
                 Role::Tool => {
                     for part in &mut turn.parts {
                         if let (Part::ToolResult(result), Some(at)) = (part, at)
-                            && let Some(from) = self.called.get(&result.call_id)
+                            && let Some(from) = self.call_times.get(&result.call_id)
                             && at >= *from
                         {
                             result.duration_ms = Some((at - from) as f64);
@@ -269,50 +281,50 @@ impl<'a> Rollout<'a> {
         self.clock.last = at.or(self.clock.last);
     }
 
-    fn event(&mut self, event: &Fields<'a>, at: Option<i64>, out: &mut Out) {
+    fn add_event(&mut self, event: &RawFields<'a>, at: Option<i64>, out: &mut TranscriptSink) {
         let kind = event.text("type").unwrap_or_default();
         match &*kind {
             "token_count" => {
                 if let Some(info) = event.object("info") {
-                    let of = |key: &str| info.object(key).map(|usage| tokens(&usage));
-                    self.used(of("last_token_usage"), of("total_token_usage"));
+                    let of = |key: &str| info.object(key).map(|usage| parse_usage(&usage));
+                    self.add_usage(of("last_token_usage"), of("total_token_usage"));
                 }
             }
             "task_started" | "turn_started" => {
                 self.error = None;
-                self.clock.told = true;
+                self.clock.has_turn_events = true;
                 self.clock.since = at;
             }
             "task_complete" | "turn_complete" | "turn_aborted" => {
-                self.clock.told = true;
+                self.clock.has_turn_events = true;
                 self.clock.stop(at, event.number("duration_ms"));
                 let aborted = &*kind == "turn_aborted";
                 let why = event
                     .text("reason")
                     .unwrap_or_else(|| Text::from("aborted"));
                 self.aborted = aborted.then_some(why);
-                self.talk.close();
+                self.builder.close_message();
             }
-            "thread_rolled_back" => self.roll_back(event.count("num_turns").unwrap_or(0)),
+            "thread_rolled_back" => self.roll_back(event.integer("num_turns").unwrap_or(0)),
             "error" | "stream_error" => {
                 if &*kind == "error" {
-                    self.error = event.written("message");
+                    self.error = event.text_or_json("message");
                 }
             }
             "item_completed" => {
                 if let Some(item) = event.object("item") {
-                    self.tool_ended(item.id("id"), &item);
+                    self.add_tool_end(item.id_text("id"), &item);
                 }
             }
             "exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" => {
-                self.tool_ended(event.id("call_id"), event);
+                self.add_tool_end(event.id_text("call_id"), event);
             }
-            kind if REPEATS.contains(&kind) => {}
-            kind => out.unknown(&format!("event {kind}")),
+            kind if IGNORED_EVENTS.contains(&kind) => {}
+            kind => out.count_unknown(&format!("event {kind}")),
         }
     }
 
-    fn tool_ended(&mut self, id: Option<Text<'a>>, told: &Fields<'a>) {
+    fn add_tool_end(&mut self, id: Option<Text<'a>>, told: &RawFields<'a>) {
         let Some(id) = id else { return };
         let failed = match told.text("status").as_deref() {
             Some("failed" | "declined") => Some(true),
@@ -327,17 +339,18 @@ impl<'a> Rollout<'a> {
             .or_else(|| told.number("exit_code").map(|code| code != 0.0))
             .or(result);
         if let Some(failed) = failed {
-            self.failed.insert(id, failed);
+            self.call_failures.insert(id, failed);
         }
     }
 
-    fn compacted(&mut self, told: &Fields<'a>, stamp: Option<&RawValue>) {
+    fn add_compaction(&mut self, told: &RawFields<'a>, stamp: Option<&RawValue>) {
         self.compactions += 1;
-        self.talk.close();
+        self.builder.close_message();
         if let Some(summary) = told.text("message").filter(|text| !text.is_empty()) {
-            self.talk.push(Role::System, vec![Part::Text(summary)]);
-            if let Some(turn) = self.talk.turns.last_mut() {
-                turn.meta.keep("timestamp", stamp).set("compacted", true);
+            self.builder
+                .push_message(Role::System, vec![Part::Text(summary)]);
+            if let Some(turn) = self.builder.messages.last_mut() {
+                turn.meta.set_raw("timestamp", stamp).set("compacted", true);
             }
         }
     }
@@ -345,7 +358,7 @@ impl<'a> Rollout<'a> {
     /// The user's last turns are taken back, with all that followed from them.
     fn roll_back(&mut self, turns: u64) {
         self.rolled_back += turns;
-        let users = self.talk.turns.iter().enumerate();
+        let users = self.builder.messages.iter().enumerate();
         let users: Vec<usize> = users
             .filter(|(_, turn)| turn.role == Role::User)
             .map(|(at, _)| at)
@@ -354,51 +367,51 @@ impl<'a> Rollout<'a> {
             .unwrap_or(usize::MAX)
             .min(users.len());
         if let Some(from) = users.get(users.len() - turns) {
-            self.talk.turns.truncate(*from);
+            self.builder.messages.truncate(*from);
         }
-        self.talk.close();
+        self.builder.close_message();
     }
 
     /// Tokens of a reply. The same count is told more than once.
-    fn used(&mut self, last: Option<Tokens>, total: Option<Tokens>) {
-        if total.is_none() || total == self.spent.total {
+    fn add_usage(&mut self, last: Option<SourceUsage>, total: Option<SourceUsage>) {
+        if total.is_none() || total == self.usage.total {
             return;
         }
-        let sum = |tokens: Option<Tokens>| tokens.and_then(|tokens| tokens.total).unwrap_or(0);
-        if sum(total) < sum(self.spent.total) {
+        let sum = |tokens: Option<SourceUsage>| tokens.and_then(|tokens| tokens.total).unwrap_or(0);
+        if sum(total) < sum(self.usage.total) {
             // Resumed by a version that counts anew.
-            let before = self.spent.total.take().unwrap_or_default();
-            self.spent.before = self.spent.before.plus(before);
+            let before = self.usage.total.take().unwrap_or_default();
+            self.usage.before = self.usage.before.sum_with(before);
         }
-        self.spent.total = total;
+        self.usage.total = total;
         let Some(last) = last else { return };
-        match self.talk.open() {
+        match self.builder.open() {
             Some(turn) if !turn.meta.has("usage") => {
-                turn.meta.set("usage", last.value());
-                self.talk.close();
+                turn.meta.set("usage", last.to_json());
+                self.builder.close_message();
             }
-            _ => self.spent.pending = Some(last),
+            _ => self.usage.pending = Some(last),
         }
     }
 
     fn finish(mut self) -> Option<Transcript<'a>> {
-        if self.talk.turns.is_empty() {
+        if self.builder.messages.is_empty() {
             return None;
         }
         let last = self.clock.last;
         self.clock.stop(last, None);
-        for turn in &mut self.talk.turns {
+        for turn in &mut self.builder.messages {
             for part in &mut turn.parts {
                 let Part::ToolResult(result) = part else {
                     continue;
                 };
-                let own = said_of_itself(&result.content);
+                let own = parse_output_status(&result.content);
                 if result.is_error.is_none() {
-                    let told = self.failed.get(&result.call_id).copied();
+                    let told = self.call_failures.get(&result.call_id).copied();
                     result.is_error = told.or(own.failed);
                 }
                 // Old versions write a call and its answer at once, and the time into the answer.
-                result.duration_ms = own.took.or(result.duration_ms);
+                result.duration_ms = own.duration_ms.or(result.duration_ms);
             }
         }
         let mut meta = self.meta;
@@ -406,8 +419,8 @@ impl<'a> Rollout<'a> {
         if let Some(model) = &self.model {
             meta.set("model", &**model);
         }
-        if let Some(total) = self.spent.total {
-            meta.set("usage", self.spent.before.plus(total).value());
+        if let Some(total) = self.usage.total {
+            meta.set("usage", self.usage.before.sum_with(total).to_json());
         }
         if let Some(total) = self.clock.total {
             meta.set("latency_ms", total);
@@ -427,7 +440,7 @@ impl<'a> Rollout<'a> {
         }
         Some(Transcript {
             id: self.id.unwrap_or_default(),
-            messages: self.talk.finish(),
+            messages: self.builder.finish(),
             metadata: meta.finish(),
             ..Transcript::default()
         })

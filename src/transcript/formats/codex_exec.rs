@@ -5,36 +5,38 @@
 
 use serde_json::value::RawValue;
 
-use super::super::detect::Look;
-use super::super::fields::Fields;
-use super::super::meta::Meta;
-use super::super::native::other;
-use super::super::reader::{BySession, Out, Reader, RecordCx, Sessions, text_of};
-use super::exchange::tokens;
-use super::items::{Talk, arguments, object_text};
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::metadata::MetadataBuilder;
+use super::super::native::unknown_part;
+use super::super::reader::{
+    PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink, record_text,
+};
+use super::exchange::parse_usage;
+use super::response_items::{ConversationBuilder, arguments_text, object_text};
 use crate::model::{Part, Text, ToolCall, ToolResult, Transcript};
 
 /// The output of `codex exec --json`.
-pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(BySession::new(look.walk(), Threads))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerSessionReader::new(look.record_walker(), CodexExecParser))
 }
 
 #[derive(Debug)]
-struct Threads;
+struct CodexExecParser;
 
-impl Sessions for Threads {
-    fn begins(&mut self, line: &[u8]) -> bool {
+impl SessionParser for CodexExecParser {
+    fn starts_session(&mut self, line: &[u8]) -> bool {
         let begin = &line[..line.len().min(64)];
         memchr::memmem::find(begin, b"\"thread.started\"").is_some()
     }
 
-    fn read(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut Out) {
-        let mut thread = Thread::default();
+    fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+        let mut thread = CodexExecThread::default();
         thread.meta.set("source", "codex-exec");
         for line in lines {
-            match text_of(line).and_then(Fields::parse) {
-                Ok(line) => thread.line(&line, out),
-                Err(_) => out.unknown("a line that is not JSON"),
+            match record_text(line).and_then(RawFields::parse) {
+                Ok(line) => thread.add_line(&line, out),
+                Err(_) => out.count_unknown("a line that is not JSON"),
             }
         }
         thread.finish(out);
@@ -42,124 +44,129 @@ impl Sessions for Threads {
 }
 
 #[derive(Debug, Default)]
-struct Thread<'a> {
+struct CodexExecThread<'a> {
     id: Text<'a>,
-    talk: Talk<'a>,
-    meta: Meta,
+    builder: ConversationBuilder<'a>,
+    meta: MetadataBuilder,
     /// Items that were begun and not ended yet, in order.
-    begun: Vec<(Text<'a>, &'a RawValue)>,
+    started_items: Vec<(Text<'a>, &'a RawValue)>,
     /// The plan that was shown already.
     plan: Option<Text<'a>>,
 }
 
-impl<'a> Thread<'a> {
-    fn line(&mut self, line: &Fields<'a>, out: &mut Out) {
+impl<'a> CodexExecThread<'a> {
+    fn add_line(&mut self, line: &RawFields<'a>, out: &mut TranscriptSink) {
         let kind = line.text("type").unwrap_or_default();
         match &*kind {
-            "thread.started" => self.id = line.id("thread_id").unwrap_or_default(),
+            "thread.started" => self.id = line.id_text("thread_id").unwrap_or_default(),
             "turn.started" | "item.updated" => {}
             "item.started" => {
                 let item = line.object("item");
                 if let (Some(item), Some(raw)) = (item, line.get("item"))
-                    && let Some(id) = item.id("id")
+                    && let Some(id) = item.id_text("id")
                 {
                     if item.text("type").as_deref() == Some("todo_list") {
                         // A plan goes along with the whole turn; it was made here.
-                        self.item(&item, raw, out);
+                        self.add_item(&item, raw, out);
                         self.plan = Some(id);
                     } else {
-                        self.begun.push((id, raw));
+                        self.started_items.push((id, raw));
                     }
                 }
             }
             "item.completed" => {
                 if let (Some(item), Some(raw)) = (line.object("item"), line.get("item")) {
-                    let id = item.id("id");
+                    let id = item.id_text("id");
                     if id.is_some() && id == self.plan {
                         return;
                     }
-                    self.begun.retain(|(begun, _)| Some(begun) != id.as_ref());
-                    self.item(&item, raw, out);
+                    self.started_items
+                        .retain(|(begun, _)| Some(begun) != id.as_ref());
+                    self.add_item(&item, raw, out);
                 }
             }
             "turn.completed" => {
                 if let Some(usage) = line.object("usage") {
-                    self.meta.set("usage", tokens(&usage).value());
+                    self.meta.set("usage", parse_usage(&usage).to_json());
                 }
-                self.talk.close();
+                self.builder.close_message();
             }
             "turn.failed" => {
                 let error = line.object("error");
-                let why = error.and_then(|error| error.written("message"));
-                let why = why.or_else(|| line.written("error"));
+                let why = error.and_then(|error| error.text_or_json("message"));
+                let why = why.or_else(|| line.text_or_json("error"));
                 self.meta
                     .set("error", why.as_deref().unwrap_or("the turn failed"));
             }
             "error" => {
-                let why = line.written("message").unwrap_or_default();
+                let why = line.text_or_json("message").unwrap_or_default();
                 self.meta.set("error", &*why);
             }
-            other => out.unknown(other),
+            other => out.count_unknown(other),
         }
     }
 
-    fn item(&mut self, item: &Fields<'a>, raw: &'a RawValue, out: &mut Out) {
+    fn add_item(&mut self, item: &RawFields<'a>, raw: &'a RawValue, out: &mut TranscriptSink) {
         // Older versions name the kind otherwise.
         let kind = item
             .text("type")
             .or_else(|| item.text("item_type"))
             .unwrap_or_default();
-        let id = item.id("id").unwrap_or_default();
+        let id = item.id_text("id").unwrap_or_default();
         match &*kind {
             "agent_message" | "assistant_message" => {
                 let text = item.text("text").unwrap_or_default();
-                self.talk.assistant(vec![Part::Text(text)]);
+                self.builder.add_assistant_parts(vec![Part::Text(text)]);
             }
             "reasoning" => {
                 let text = item.text("text").unwrap_or_default();
-                self.talk.assistant(vec![Part::Reasoning(text)]);
+                self.builder
+                    .add_assistant_parts(vec![Part::Reasoning(text)]);
             }
-            "command_execution" => self.tool(id, kind, &["command"], "aggregated_output", item),
-            "file_change" => self.tool(id, kind, &["changes"], "", item),
-            "web_search" => self.tool(id, kind, &["query", "action"], "", item),
+            "command_execution" => {
+                self.add_tool_call(id, kind, &["command"], "aggregated_output", item)
+            }
+            "file_change" => self.add_tool_call(id, kind, &["changes"], "", item),
+            "web_search" => self.add_tool_call(id, kind, &["query", "action"], "", item),
             "mcp_tool_call" => {
                 let name = item.text("tool").unwrap_or(kind);
-                self.tool(id, name, &["server"], "result", item);
+                self.add_tool_call(id, name, &["server"], "result", item);
             }
-            "todo_list" => self.tool(id, kind, &["items"], "", item),
+            "todo_list" => self.add_tool_call(id, kind, &["items"], "", item),
             "error" => {
-                let why = item.written("message").unwrap_or_default();
+                let why = item.text_or_json("message").unwrap_or_default();
                 self.meta.set("error", &*why);
             }
             _ => {
-                out.unknown(&format!("item {}", &*kind));
-                self.talk.assistant(vec![other(raw)]);
+                out.count_unknown(&format!("item {}", &*kind));
+                self.builder.add_assistant_parts(vec![unknown_part(raw)]);
             }
         }
     }
 
-    fn tool(
+    fn add_tool_call(
         &mut self,
         id: Text<'a>,
         name: Text<'a>,
         asked: &[&str],
         answer: &str,
-        item: &Fields<'a>,
+        item: &RawFields<'a>,
     ) {
         let written = if let Some(raw) = item.get("arguments") {
-            arguments(raw)
+            arguments_text(raw)
         } else {
-            let mut all = Meta::default();
+            let mut all = MetadataBuilder::default();
             for key in asked {
-                all.keep(key, item.get(key));
+                all.set_raw(key, item.get(key));
             }
             Text::from(object_text(all))
         };
-        self.talk.assistant(vec![Part::ToolCall(ToolCall {
-            id: id.clone(),
-            name,
-            arguments: written,
-        })]);
+        self.builder
+            .add_assistant_parts(vec![Part::ToolCall(ToolCall {
+                id: id.clone(),
+                name,
+                arguments: written,
+            })]);
         let is_error = match item.text("status").as_deref() {
             Some("failed" | "declined") => Some(true),
             Some("completed") => Some(false),
@@ -173,28 +180,28 @@ impl<'a> Thread<'a> {
         }
         let result = ToolResult {
             call_id: id,
-            content: content.map(arguments).unwrap_or_default(),
+            content: content.map(arguments_text).unwrap_or_default(),
             is_error,
             duration_ms: None,
         };
-        self.talk.answer(result, Vec::new());
+        self.builder.push_tool_result(result, Vec::new());
     }
 
-    fn finish(mut self, out: &mut Out) {
-        self.talk.close();
+    fn finish(mut self, out: &mut TranscriptSink) {
+        self.builder.close_message();
         // What was under way when the stream ended: calls without an answer.
-        for (_, raw) in std::mem::take(&mut self.begun) {
-            if let Some(item) = Fields::of(raw) {
-                self.item(&item, raw, out);
+        for (_, raw) in std::mem::take(&mut self.started_items) {
+            if let Some(item) = RawFields::from_raw(raw) {
+                self.add_item(&item, raw, out);
             }
         }
-        if self.talk.turns.is_empty() {
-            out.fault("the thread holds no message");
+        if self.builder.messages.is_empty() {
+            out.push_fault("the thread holds no message");
             return;
         }
-        out.transcript(&Transcript {
+        out.push_transcript(&Transcript {
             id: self.id,
-            messages: self.talk.finish(),
+            messages: self.builder.finish(),
             metadata: self.meta.finish(),
             ..Transcript::default()
         });

@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::mapped::Rec;
-use crate::transcript::detect::Look;
-use crate::transcript::map::FieldMap;
-use crate::transcript::reader::{Out, Reader};
-use crate::transcript::source::Source;
-use crate::transcript::walk::BLOCK;
-use crate::transcript::{Block, MAX_RECORD, Span, Tally, TranscriptError};
+use super::mapped::MappedRecord;
+use crate::transcript::detect::FilePreview;
+use crate::transcript::field_mapping::FieldMapping;
+use crate::transcript::reader::{TranscriptReader, TranscriptSink};
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::BLOCK_SIZE;
+use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
 /// What may stand between cells; of equally many the first.
 const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b';', ";"), (b'\t', "tab"), (b'|', "|")];
 /// So many rows decide whether text is a table.
-const LOOKED_AT: usize = 8;
+const MAX_TABLE_CHECK_ROWS: usize = 8;
 
 /// Refuses a table that no map is given for.
-pub(super) fn unmapped(
-    source: &Source,
-    look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    let columns = Layout::of(look.head, true).map(|layout| layout.names);
+pub(super) fn refuse_unmapped(
+    source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let columns = CsvLayout::detect(look.bytes, true).map(|layout| layout.columns);
     let names: Vec<String> = columns.unwrap_or_default();
     let shown: Vec<String> = names
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn unmapped(
     } else {
         ""
     };
-    Err(source.unmapped(format!(
+    Err(source.unmapped_error(format!(
         "it is a table with the columns {}{more}, and nothing says what they mean",
         shown.join(", ")
     )))
@@ -51,14 +51,14 @@ pub(super) fn is_table(head: &[u8]) -> bool {
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
         return false;
     }
-    let Ok(layout) = Layout::of(head, true) else {
+    let Ok(layout) = CsvLayout::detect(head, true) else {
         return false;
     };
-    let columns = layout.names.len();
-    let mut rows = Rows::of(&head[layout.body..], layout.delimiter);
+    let columns = layout.columns.len();
+    let mut rows = CsvRows::from_bytes(&head[layout.rows_start..], layout.delimiter);
     let mut seen = Vec::new();
-    while seen.len() <= LOOKED_AT
-        && let Some((_, row)) = rows.next()
+    while seen.len() <= MAX_TABLE_CHECK_ROWS
+        && let Some((_, row)) = rows.next_row()
     {
         seen.push(row.len());
     }
@@ -72,18 +72,18 @@ pub(super) fn is_table(head: &[u8]) -> bool {
 
 /// How a table stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::transcript) struct Layout {
+pub(in crate::transcript) struct CsvLayout {
     /// Between cells.
     pub(in crate::transcript) delimiter: u8,
     /// The columns.
-    pub(in crate::transcript) names: Vec<String>,
+    pub(in crate::transcript) columns: Vec<String>,
     /// Where the rows begin.
-    pub(in crate::transcript) body: usize,
+    pub(in crate::transcript) rows_start: usize,
 }
 
-impl Layout {
+impl CsvLayout {
     /// From the beginning of a file; `whole`: what is there is all, or enough of it. The error is a sentence.
-    pub(in crate::transcript) fn of(head: &[u8], whole: bool) -> Result<Self, String> {
+    pub(in crate::transcript) fn detect(head: &[u8], whole: bool) -> Result<Self, String> {
         let mut start = if head.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
@@ -103,18 +103,20 @@ impl Layout {
         let most = DELIMITERS
             .iter()
             .rev()
-            .max_by_key(|(sign, _)| outside(rest, *sign));
+            .max_by_key(|(sign, _)| count_outside_quotes(rest, *sign));
         let delimiter = said.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
-        let end = match Scan::over(rest, delimiter, true) {
-            Scanned { end: Some(end), .. } => end,
-            Scanned { open: true, .. } => {
+        let end = match CsvQuoteState::scan_rows(rest, delimiter, true) {
+            CsvScanResult { end: Some(end), .. } => end,
+            CsvScanResult {
+                in_quotes: true, ..
+            } => {
                 return Err("a quote in its first line is never closed".to_owned());
             }
             _ if whole => rest.len(),
-            _ => return Err(format!("its first line is longer than {BLOCK} bytes")),
+            _ => return Err(format!("its first line is longer than {BLOCK_SIZE} bytes")),
         };
-        let mut rows = Rows::of(&rest[..end], delimiter);
-        let Some((_, row)) = rows.next() else {
+        let mut rows = CsvRows::from_bytes(&rest[..end], delimiter);
+        let Some((_, row)) = rows.next_row() else {
             return Err("it holds no line that names columns".to_owned());
         };
         let mut names: Vec<String> = Vec::with_capacity(row.len());
@@ -134,20 +136,20 @@ impl Layout {
         }
         Ok(Self {
             delimiter,
-            names,
-            body: start + end,
+            columns: names,
+            rows_start: start + end,
         })
     }
 
     /// What stands between cells, in a word.
-    pub(in crate::transcript) fn between(&self) -> &'static str {
+    pub(in crate::transcript) fn delimiter_name(&self) -> &'static str {
         let known = DELIMITERS.iter().find(|(sign, _)| *sign == self.delimiter);
         known.map_or("another sign", |(_, word)| word)
     }
 }
 
 /// How often a sign stands outside quotes in the first line.
-fn outside(text: &[u8], sign: u8) -> usize {
+fn count_outside_quotes(text: &[u8], sign: u8) -> usize {
     let (mut quoted, mut count) = (false, 0);
     for byte in text {
         match byte {
@@ -161,7 +163,7 @@ fn outside(text: &[u8], sign: u8) -> usize {
 }
 
 /// Where rows end, by the same rules as the crate that reads them.
-enum Scan {
+enum CsvQuoteState {
     /// At the beginning of a cell: a quote opens it.
     Begin,
     /// In a cell without quotes.
@@ -173,15 +175,15 @@ enum Scan {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Scanned {
+struct CsvScanResult {
     /// Behind the last row that ends (or the first one, where that was asked for).
     end: Option<usize>,
     /// A quote is open at the end.
-    open: bool,
+    in_quotes: bool,
 }
 
-impl Scan {
-    fn over(bytes: &[u8], delimiter: u8, first: bool) -> Scanned {
+impl CsvQuoteState {
+    fn scan_rows(bytes: &[u8], delimiter: u8, first: bool) -> CsvScanResult {
         let mut at = Self::Begin;
         let mut end = None;
         for (place, byte) in bytes.iter().enumerate() {
@@ -191,7 +193,10 @@ impl Scan {
                 (_, b'\n' | b'\r') => {
                     end = Some(place + 1);
                     if first {
-                        return Scanned { end, open: false };
+                        return CsvScanResult {
+                            end,
+                            in_quotes: false,
+                        };
                     }
                     Self::Begin
                 }
@@ -199,22 +204,22 @@ impl Scan {
                 _ => Self::Plain,
             };
         }
-        Scanned {
+        CsvScanResult {
             end,
-            open: matches!(at, Self::Quoted),
+            in_quotes: matches!(at, Self::Quoted),
         }
     }
 }
 
 /// The rows of whole lines, each with the place of its first byte.
-struct Rows<'b> {
+struct CsvRows<'b> {
     bytes: &'b [u8],
     reader: csv::Reader<&'b [u8]>,
     row: ByteRecord,
 }
 
-impl<'b> Rows<'b> {
-    fn of(bytes: &'b [u8], delimiter: u8) -> Self {
+impl<'b> CsvRows<'b> {
+    fn from_bytes(bytes: &'b [u8], delimiter: u8) -> Self {
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -228,7 +233,7 @@ impl<'b> Rows<'b> {
         }
     }
 
-    fn next(&mut self) -> Option<(Range<usize>, &ByteRecord)> {
+    fn next_row(&mut self) -> Option<(Range<usize>, &ByteRecord)> {
         // Bytes in memory cannot fail to be read, and rows of any length are wanted.
         let found = self.reader.read_byte_record(&mut self.row).unwrap_or(false);
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -250,15 +255,15 @@ impl<'b> Rows<'b> {
 /// The first rows that have a cell for every column, as far as they are whole.
 pub(in crate::transcript) fn first_rows(
     head: &[u8],
-    layout: &Layout,
+    layout: &CsvLayout,
     most: usize,
 ) -> Vec<Vec<String>> {
-    let mut rows = Rows::of(&head[layout.body..], layout.delimiter);
+    let mut rows = CsvRows::from_bytes(&head[layout.rows_start..], layout.delimiter);
     let mut found = Vec::new();
     while found.len() < most
-        && let Some((_, row)) = rows.next()
+        && let Some((_, row)) = rows.next_row()
     {
-        if row.len() == layout.names.len() {
+        if row.len() == layout.columns.len() {
             let text = |cell| String::from_utf8_lossy(cell).into_owned();
             found.push(row.iter().map(text).collect());
         }
@@ -268,46 +273,48 @@ pub(in crate::transcript) fn first_rows(
 
 /// Reads a table by a map.
 #[derive(Debug)]
-pub(super) struct Table {
-    map: Arc<FieldMap>,
-    layout: Layout,
+pub(super) struct CsvTableReader {
+    map: Arc<FieldMapping>,
+    layout: CsvLayout,
     pos: u64,
     ended: bool,
-    tally: Tally,
+    tally: ReadTally,
 }
 
-impl Table {
-    pub(super) fn new(layout: Layout, map: &Arc<FieldMap>) -> Self {
+impl CsvTableReader {
+    pub(super) fn new(layout: CsvLayout, map: &Arc<FieldMapping>) -> Self {
         Self {
             map: Arc::clone(map),
-            pos: layout.body as u64,
+            pos: layout.rows_start as u64,
             layout,
             ended: false,
-            tally: Tally::default(),
+            tally: ReadTally::default(),
         }
     }
 
-    fn one(&self, row: &ByteRecord, torn: bool, span: Span, out: &mut Out) {
-        out.begin(span);
-        out.count(1);
+    fn push_row(&self, row: &ByteRecord, torn: bool, span: RecordSpan, out: &mut TranscriptSink) {
+        out.set_span(span);
+        out.count_records(1);
         if torn {
-            out.fault("a quote in it is never closed: the rest of the file stands in one cell");
+            out.push_fault(
+                "a quote in it is never closed: the rest of the file stands in one cell",
+            );
             return;
         }
-        if row.iter().all(|cell| cell.trim_ascii().is_empty()) && self.layout.names.len() > 1 {
-            out.unknown("rows of empty cells");
+        if row.iter().all(|cell| cell.trim_ascii().is_empty()) && self.layout.columns.len() > 1 {
+            out.count_unknown("rows of empty cells");
             return;
         }
-        let read = self
-            .cells(row)
-            .and_then(|cells| Rec::table(&self.layout.names, cells).write(&self.map, out));
+        let read = self.row_cells(row).and_then(|cells| {
+            MappedRecord::from_row(&self.layout.columns, cells).write_transcript(&self.map, out)
+        });
         if let Err(why) = read {
-            out.fault(why);
+            out.push_fault(why);
         }
     }
 
-    fn cells<'r>(&self, row: &'r ByteRecord) -> Result<Vec<&'r str>, String> {
-        let names = &self.layout.names;
+    fn row_cells<'r>(&self, row: &'r ByteRecord) -> Result<Vec<&'r str>, String> {
+        let names = &self.layout.columns;
         if row.len() != names.len() {
             let cells = crate::model::counted(row.len(), "cell");
             let columns = crate::model::counted(names.len(), "column");
@@ -321,50 +328,53 @@ impl Table {
     }
 
     /// A row that is longer than is kept, or a quote that swallowed so much: nobody knows where the next one begins.
-    fn overlong(&mut self) -> (Block, Tally) {
-        let mut out = Out::new(std::mem::take(&mut self.tally));
+    fn reject_overlong_row(&mut self) -> (TranscriptBlock, ReadTally) {
+        let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
         self.ended = true;
-        out.count(1);
-        out.begin(Span {
+        out.count_records(1);
+        out.set_span(RecordSpan {
             offset: self.pos,
             len: MAX_RECORD as u64,
             part: 0,
             number: 0,
         });
         let limit = MAX_RECORD / (1024 * 1024);
-        out.fault(format!(
+        out.push_fault(format!(
             "the row is {limit} MiB or longer, or a quote in it is never closed; what follows is not read"
         ));
         out.finish()
     }
 }
 
-impl Reader for Table {
-    fn next(&mut self, source: &Source) -> Result<Option<Block>, TranscriptError> {
+impl TranscriptReader for CsvTableReader {
+    fn next_block(
+        &mut self,
+        source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError> {
         while !self.ended {
             let mut bytes = Vec::new();
-            let mut want = BLOCK;
+            let mut want = BLOCK_SIZE;
             let (end, torn) = loop {
-                let ended = source.fill(self.pos, &mut bytes, want)?;
-                let scanned = Scan::over(&bytes, self.layout.delimiter, false);
+                let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
+                let scanned = CsvQuoteState::scan_rows(&bytes, self.layout.delimiter, false);
                 if ended {
                     self.ended = true;
-                    break (bytes.len(), scanned.open);
+                    break (bytes.len(), scanned.in_quotes);
                 }
                 if let Some(end) = scanned.end {
                     break (end, false);
                 }
                 if bytes.len() >= MAX_RECORD {
-                    let (block, tally) = self.overlong();
+                    let (block, tally) = self.reject_overlong_row();
                     self.tally = tally;
                     return Ok(Some(block));
                 }
-                want = (bytes.len() * 2).clamp(BLOCK, MAX_RECORD);
+                want = (bytes.len() * 2).clamp(BLOCK_SIZE, MAX_RECORD);
             };
-            let mut out = Out::new(std::mem::take(&mut self.tally));
-            let mut rows = Rows::of(&bytes[..end], self.layout.delimiter);
-            while let Some((at, row)) = rows.next() {
-                let span = Span {
+            let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+            let mut rows = CsvRows::from_bytes(&bytes[..end], self.layout.delimiter);
+            while let Some((at, row)) = rows.next_row() {
+                let span = RecordSpan {
                     offset: self.pos + at.start as u64,
                     len: at.len() as u64,
                     part: 0,
@@ -372,7 +382,7 @@ impl Reader for Table {
                 };
                 // What an open quote swallowed ends with the file, line ends and all.
                 let last = bytes[at.end..end].trim_ascii().is_empty();
-                self.one(row, torn && last, span, &mut out);
+                self.push_row(row, torn && last, span, &mut out);
             }
             self.pos += end as u64;
             let (block, tally) = out.finish();
@@ -384,18 +394,22 @@ impl Reader for Table {
         Ok(None)
     }
 
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let bytes = source.bytes(span)?;
-        let mut out = Out::new(Tally::default());
-        let mut rows = Rows::of(&bytes, self.layout.delimiter);
-        if let Some((_, row)) = rows.next() {
-            let torn = Scan::over(&bytes, self.layout.delimiter, false).open;
-            self.one(row, torn, Span { part: 0, ..span }, &mut out);
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
+        let bytes = source.read_span(span)?;
+        let mut out = TranscriptSink::new(ReadTally::default());
+        let mut rows = CsvRows::from_bytes(&bytes, self.layout.delimiter);
+        if let Some((_, row)) = rows.next_row() {
+            let torn = CsvQuoteState::scan_rows(&bytes, self.layout.delimiter, false).in_quotes;
+            self.push_row(row, torn, RecordSpan { part: 0, ..span }, &mut out);
         }
-        out.only(source, span)
+        out.into_native_at(source, span)
     }
 
-    fn tally(&self) -> Option<&Tally> {
+    fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
     }
 }

@@ -1,13 +1,17 @@
 //! `docs/transcripts.md` tells of every format, in the order in which they are looked for.
 
-use super::{FORMATS, MAGIC};
+use super::{BINARY_FORMATS, TEXT_FORMATS};
 
 const DOCS: &str = include_str!("../../../docs/transcripts.md");
 
 #[test]
 fn the_docs_tell_of_every_format() {
-    let magic = MAGIC.iter().map(|one| (one.name, one.open.is_some()));
-    let text = FORMATS.iter().map(|one| (one.name, one.open.is_some()));
+    let magic = BINARY_FORMATS
+        .iter()
+        .map(|one| (one.name, one.create_reader.is_some()));
+    let text = TEXT_FORMATS
+        .iter()
+        .map(|one| (one.name, one.create_reader.is_some()));
     let (read, named): (Vec<_>, Vec<_>) = magic.chain(text).partition(|(_, read)| *read);
     let section = DOCS
         .split("\n## What is read\n")

@@ -11,7 +11,7 @@
 //! literals, else kept as text. A row is found by its bytes and read alone, so memory does not grow with the file.
 
 mod agent;
-mod python;
+mod python_literal;
 mod scores;
 mod table;
 
@@ -19,19 +19,21 @@ use serde_json::{Map, Value};
 
 use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::transcript::TranscriptError;
-use crate::transcript::detect::{Form, Look};
-use crate::transcript::meta::Meta;
-use crate::transcript::nested::array_at;
-use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use crate::transcript::source::Source;
-use crate::transcript::walk::Walk;
-use agent::Talk;
-use scores::Scores;
-use table::{Columns, ROWS, Row};
+use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::json_path::find_array;
+use crate::transcript::metadata::MetadataBuilder;
+use crate::transcript::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::RecordWalker;
+use agent::EvalbenchConversation;
+use scores::EvalbenchScores;
+use table::{EvalbenchColumns, EvalbenchRow, TABLE_LAYOUT};
 
 /// What a table of evalbench is, by its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Table {
+enum EvalbenchTableKind {
     Agents,
     Sql,
     Scores,
@@ -39,112 +41,130 @@ enum Table {
     Configs,
 }
 
-fn table(look: &Look<'_>) -> Option<Table> {
+fn table(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
     // JSON is no table, whatever commas it has.
-    if matches!(look.head.get(look.start), Some(b'{' | b'[')) || look.form != Form::Lines {
+    if matches!(look.bytes.get(look.start), Some(b'{' | b'[')) || look.layout != RecordLayout::Lines
+    {
         return None;
     }
-    let (columns, _) = Columns::of(look.head.get(look.start..)?)?;
+    let (columns, _) = EvalbenchColumns::parse_header(look.bytes.get(look.start..)?)?;
     let all = |names: &[&str]| names.iter().all(|name| columns.has(name));
-    let kinds: [(&[&str], Table); 6] = [
-        (&["eval_id", "conversation_history"], Table::Agents),
-        (&["eval_id", "prompt", "job_id"], Table::Agents),
-        (&["id", "nl_prompt", "generated_sql"], Table::Sql),
-        (&["id", "comparator", "score"], Table::Scores),
-        (&["metric_name", "metric_score"], Table::Summary),
-        (&["job_id", "config", "value"], Table::Configs),
+    let kinds: [(&[&str], EvalbenchTableKind); 6] = [
+        (
+            &["eval_id", "conversation_history"],
+            EvalbenchTableKind::Agents,
+        ),
+        (&["eval_id", "prompt", "job_id"], EvalbenchTableKind::Agents),
+        (
+            &["id", "nl_prompt", "generated_sql"],
+            EvalbenchTableKind::Sql,
+        ),
+        (&["id", "comparator", "score"], EvalbenchTableKind::Scores),
+        (
+            &["metric_name", "metric_score"],
+            EvalbenchTableKind::Summary,
+        ),
+        (&["job_id", "config", "value"], EvalbenchTableKind::Configs),
     ];
     let found = kinds.iter().find(|(names, _)| all(names));
     found.map(|(_, table)| *table)
 }
 
 /// Whether a file is one of a run's tables.
-pub(super) fn is_table(look: &Look<'_>) -> bool {
+pub(super) fn is_table(look: &FilePreview<'_>) -> bool {
     table(look).is_some()
 }
 
 pub(super) fn open_table(
-    source: &Source,
-    look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    let kind = table(look).ok_or_else(|| source.unknown("it is no table of evalbench"))?;
+    source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let kind = table(look).ok_or_else(|| source.unknown_error("it is no table of evalbench"))?;
     let agents = match kind {
-        Table::Agents => true,
-        Table::Sql => false,
-        Table::Scores => {
-            return Err(source.unknown(
+        EvalbenchTableKind::Agents => true,
+        EvalbenchTableKind::Sql => false,
+        EvalbenchTableKind::Scores => {
+            return Err(source.unknown_error(
                 "these are evalbench's scores; open the `evals.csv` beside them, which takes them along",
             ));
         }
-        Table::Summary | Table::Configs => {
-            return Err(source.unknown(
+        EvalbenchTableKind::Summary | EvalbenchTableKind::Configs => {
+            return Err(source.unknown_error(
                 "this table tells of an evalbench run as a whole; open the `evals.csv` beside it",
             ));
         }
     };
-    let head = &look.head[look.start..];
-    let (columns, len) =
-        Columns::of(head).ok_or_else(|| source.unknown("its header is not UTF-8"))?;
-    let walk = Walk::new(ROWS, (look.start + len) as u64);
-    let scores = Scores::beside(source)?;
-    let runs = Runs {
+    let head = &look.bytes[look.start..];
+    let (columns, len) = EvalbenchColumns::parse_header(head)
+        .ok_or_else(|| source.unknown_error("its header is not UTF-8"))?;
+    let walk = RecordWalker::new(TABLE_LAYOUT, (look.start + len) as u64);
+    let scores = EvalbenchScores::open_next_to(source)?;
+    let runs = EvalbenchRunParser {
         columns,
         agents,
         scores,
     };
-    Ok(Box::new(ByRecord::new(walk, runs)))
+    Ok(Box::new(PerRecordReader::new(walk, runs)))
 }
 
 /// Whether a file is an evalset.
-pub(super) fn is_set(look: &Look<'_>) -> bool {
-    look.first(|s| {
+pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| {
         s.has("scenarios")
             || (s.has("nl_prompt") && s.has("id"))
             || (s.has("starting_prompt") && s.has("id"))
     })
 }
 
-pub(super) fn open_set(
-    source: &Source,
-    look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    if !look.first(|s| s.has("scenarios")) {
-        return Ok(Box::new(ByRecord::new(look.walk(), Set)));
+pub(super) fn open_evalset(
+    source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if !look.first_matches(|s| s.has("scenarios")) {
+        return Ok(Box::new(PerRecordReader::new(
+            look.record_walker(),
+            EvalbenchSetParser,
+        )));
     }
-    let at = array_at(source, look.start as u64, &["scenarios"])?;
-    let at = at.ok_or_else(|| source.unknown("its `scenarios` are no list"))?;
-    let walk = Walk::new(Form::Elements, at);
-    Ok(Box::new(ByRecord::new(walk, Set)))
+    let at = find_array(source, look.start as u64, &["scenarios"])?;
+    let at = at.ok_or_else(|| source.unknown_error("its `scenarios` are no list"))?;
+    let walk = RecordWalker::new(RecordLayout::Elements, at);
+    Ok(Box::new(PerRecordReader::new(walk, EvalbenchSetParser)))
 }
 
 /// Rows of `evals.csv`.
 #[derive(Debug)]
-struct Runs {
-    columns: Columns,
+struct EvalbenchRunParser {
+    columns: EvalbenchColumns,
     agents: bool,
-    scores: Option<Scores>,
+    scores: Option<EvalbenchScores>,
 }
 
-impl Shape for Runs {
-    fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let row = self.columns.row(record.as_bytes())?;
+impl RecordParser for EvalbenchRunParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let row = self.columns.parse_row(record.as_bytes())?;
         let id = row.get("eval_id").or(row.get("id")).unwrap_or_default();
         let mut transcript = if self.agents {
-            agent_run(&row)?
+            convert_agent_run(&row)?
         } else {
-            sql_run(&row)
+            convert_sql_run(&row)
         };
         if let Some(scores) = &self.scores {
-            transcript.verdicts = scores.of(id, &row)?;
+            transcript.verdicts = scores.read_verdicts(id, &row)?;
         }
         transcript.id = Text::from(id.to_owned());
-        out.transcript(&transcript);
+        out.push_transcript(&transcript);
         Ok(())
     }
 }
 
 /// Why a run failed, where the table says so.
-fn failed(row: &Row<'_>) -> Option<String> {
+fn failure_reason(row: &EvalbenchRow<'_>) -> Option<String> {
     let errors = [
         "prompt_generator_error",
         "sql_generator_error",
@@ -164,32 +184,33 @@ fn failed(row: &Row<'_>) -> Option<String> {
     told.map(str::to_owned).or(ended)
 }
 
-fn agent_run(row: &Row<'_>) -> Result<Transcript<'static>, String> {
+fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, String> {
     let talk = if let Some(history) = row.get("conversation_history") {
-        Talk::of(history)?
+        EvalbenchConversation::parse(history)?
     } else {
-        let mut talk = Talk::default();
+        let mut talk = EvalbenchConversation::default();
         if let Some(prompt) = row.get("prompt") {
-            talk.user(prompt.to_owned());
+            talk.push_user(prompt.to_owned());
         }
         if let Some(stdout) = row.get("stdout") {
-            talk.agent(&stdout.into());
+            talk.push_agent(&stdout.into());
         }
         talk
     };
-    let mut meta = Meta::default();
-    meta.set("source", "evalbench").set("error", failed(row));
-    talk.told(&mut meta);
+    let mut meta = MetadataBuilder::default();
+    meta.set("source", "evalbench")
+        .set("error", failure_reason(row));
+    talk.write_metadata(&mut meta);
     let skipped = ["eval_id", "conversation_history", "prompt"];
     let mut own = Map::new();
-    for (column, cell) in row.others(&skipped) {
-        let again = column == "stdout" && cell.trim() == talk.last.trim();
+    for (column, cell) in row.iter_except(&skipped) {
+        let again = column == "stdout" && cell.trim() == talk.last_output.trim();
         let no_sql = column == "generated_sql" && cell == "skipped";
         if !again && !no_sql {
-            own.insert(column.to_owned(), table::value(cell));
+            own.insert(column.to_owned(), table::parse_cell(cell));
         }
     }
-    meta.adopt(Value::Object(own));
+    meta.merge_source(Value::Object(own));
     Ok(Transcript {
         messages: talk.messages,
         metadata: meta.finish(),
@@ -197,24 +218,25 @@ fn agent_run(row: &Row<'_>) -> Result<Transcript<'static>, String> {
     })
 }
 
-fn sql_run(row: &Row<'_>) -> Transcript<'static> {
+fn convert_sql_run(row: &EvalbenchRow<'_>) -> Transcript<'static> {
     let mut messages = Vec::new();
     for (role, column) in [
         (Role::User, "nl_prompt"),
         (Role::Assistant, "generated_sql"),
     ] {
         if let Some(text) = row.get(column) {
-            messages.push(said(role, text));
+            messages.push(text_message(role, text));
         }
     }
-    let mut meta = Meta::default();
-    meta.set("source", "evalbench").set("error", failed(row));
+    let mut meta = MetadataBuilder::default();
+    meta.set("source", "evalbench")
+        .set("error", failure_reason(row));
     let mut own = Map::new();
-    for (column, cell) in row.others(&["id", "nl_prompt", "generated_sql"]) {
-        own.insert(column.to_owned(), table::value(cell));
+    for (column, cell) in row.iter_except(&["id", "nl_prompt", "generated_sql"]) {
+        own.insert(column.to_owned(), table::parse_cell(cell));
     }
-    let tags = own.get("tags").map(tags).unwrap_or_default();
-    meta.adopt(Value::Object(own));
+    let tags = own.get("tags").map(parse_tag_list).unwrap_or_default();
+    meta.merge_source(Value::Object(own));
     Transcript {
         messages,
         metadata: meta.finish(),
@@ -223,7 +245,7 @@ fn sql_run(row: &Row<'_>) -> Transcript<'static> {
     }
 }
 
-fn said(role: Role<'static>, text: &str) -> Message<'static> {
+fn text_message(role: Role<'static>, text: &str) -> Message<'static> {
     Message {
         role,
         parts: vec![Part::Text(Text::from(text.to_owned()))],
@@ -231,7 +253,7 @@ fn said(role: Role<'static>, text: &str) -> Message<'static> {
     }
 }
 
-fn tags(value: &Value) -> Vec<Text<'static>> {
+fn parse_tag_list(value: &Value) -> Vec<Text<'static>> {
     let all = value.as_array().into_iter().flatten();
     all.filter_map(|tag| Some(Text::from(tag.as_str()?.to_owned())))
         .collect()
@@ -239,10 +261,15 @@ fn tags(value: &Value) -> Vec<Text<'static>> {
 
 /// Entries of an evalset.
 #[derive(Debug)]
-struct Set;
+struct EvalbenchSetParser;
 
-impl Shape for Set {
-    fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
+impl RecordParser for EvalbenchSetParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         let mut entry: Map<String, Value> =
             serde_json::from_str(record).map_err(|why| why.to_string())?;
         let id = match entry.remove("id") {
@@ -257,13 +284,13 @@ impl Shape for Set {
         let Some(Value::String(prompt)) = key.and_then(|key| entry.remove(key)) else {
             return Err("it has neither `starting_prompt` nor `nl_prompt`".to_owned());
         };
-        let mut meta = Meta::default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "evalbench").set("answered", false);
-        let tags = entry.get("tags").map(tags).unwrap_or_default();
-        meta.adopt(Value::Object(entry));
-        out.transcript(&Transcript {
+        let tags = entry.get("tags").map(parse_tag_list).unwrap_or_default();
+        meta.merge_source(Value::Object(entry));
+        out.push_transcript(&Transcript {
             id: id.into(),
-            messages: vec![said(Role::User, &prompt)],
+            messages: vec![text_message(Role::User, &prompt)],
             metadata: meta.finish(),
             tags,
             ..Transcript::default()

@@ -8,130 +8,137 @@ use std::cell::OnceCell;
 
 use serde_json::value::RawValue;
 
-use super::super::fields::{Fields, list};
-use super::super::meta::{Meta, Tokens};
-use super::super::native::{as_text, message, string};
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::native::{json_string, parse_message, text_or_json};
 use super::gemini;
-use super::items::{Odd, Talk};
+use super::response_items::{ConversationBuilder, ItemError};
 use crate::model::{Message, Part, Role, Text};
 
 /// One side of an exchange.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Body<'a> {
+pub(super) enum ExchangeBody<'a> {
     /// Not there.
     #[default]
     Missing,
     /// Words alone.
     Plain(Text<'a>),
     /// The API's object.
-    Object(Fields<'a>),
+    Object(RawFields<'a>),
     /// A list of messages, items or pieces of an answer.
     List(Vec<&'a RawValue>),
 }
 
 /// A text that was unpacked from a JSON string.
-pub(super) type Held = OnceCell<String>;
+pub(super) type UnpackedText = OnceCell<String>;
 
-impl<'a> Body<'a> {
+impl<'a> ExchangeBody<'a> {
     /// A side as a log holds it: the body itself, or its JSON as a string.
-    pub(super) fn of(raw: Option<&'a RawValue>, held: &'a Held) -> Self {
+    pub(super) fn from_raw(raw: Option<&'a RawValue>, held: &'a UnpackedText) -> Self {
         let Some(raw) = raw else { return Self::Missing };
-        let Some(text) = string(raw) else {
-            return Self::value(raw);
+        let Some(text) = json_string(raw) else {
+            return Self::from_json(raw);
         };
         let text: &'a str = held.get_or_init(|| text.0.into_owned());
         let json = text.trim_start().starts_with(['{', '[']);
         match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) if json => Self::value(raw),
+            Ok(raw) if json => Self::from_json(raw),
             _ => Self::Plain(Text::from(text)),
         }
     }
 
-    fn value(raw: &'a RawValue) -> Self {
-        if let Some(fields) = Fields::of(raw) {
+    fn from_json(raw: &'a RawValue) -> Self {
+        if let Some(fields) = RawFields::from_raw(raw) {
             return Self::Object(fields);
         }
-        list(raw).map_or_else(|| Self::Plain(as_text(raw)), Self::List)
+        list_items(raw).map_or_else(|| Self::Plain(text_or_json(raw)), Self::List)
     }
 
     /// The object, where it is one.
-    pub(super) fn object(&self) -> Option<&Fields<'a>> {
+    pub(super) fn object(&self) -> Option<&RawFields<'a>> {
         match self {
             Self::Object(fields) => Some(fields),
             _ => None,
         }
     }
 
-    fn has(&self, keys: &[&str]) -> bool {
+    fn has_any(&self, keys: &[&str]) -> bool {
         self.object()
-            .is_some_and(|fields| fields.either(keys).is_some())
+            .is_some_and(|fields| fields.get_first(keys).is_some())
     }
 }
 
 /// What was said, and what is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Exchange<'a> {
+pub(super) struct ApiExchange<'a> {
     /// The API's own id of the answer.
     pub(super) id: Option<Text<'a>>,
     /// A conversation for each choice of the reply; at least one.
-    pub(super) talks: Vec<Vec<Message<'a>>>,
+    pub(super) conversations: Vec<Vec<Message<'a>>>,
     /// Of all of it.
-    pub(super) meta: Meta,
+    pub(super) meta: MetadataBuilder,
     /// Kinds of items that are not known.
-    pub(super) odd: Vec<String>,
+    pub(super) unknown_kinds: Vec<String>,
     /// Whose API it is, in a word.
     pub(super) source: &'static str,
 }
 
 /// Reads both sides. The error is a sentence.
-pub(super) fn read<'a>(asked: &Body<'a>, answered: &Body<'a>) -> Result<Exchange<'a>, String> {
+pub(super) fn parse_exchange<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+) -> Result<ApiExchange<'a>, String> {
     if let Some(why) = answered.object().and_then(api_error) {
         return Err(why);
     }
-    let mut found = Exchange {
+    let mut found = ApiExchange {
         source: "openai",
-        ..Exchange::default()
+        ..ApiExchange::default()
     };
     if let Some(asked) = asked.object() {
-        found.meta.keep("model", asked.get("model"));
+        found.meta.set_raw("model", asked.get("model"));
     }
-    if asked.has(&["contents"]) || gemini::is_answer(answered) {
+    if asked.has_any(&["contents"]) || gemini::is_reply(answered) {
         found.source = "gemini";
-        gemini::exchange(asked, answered, &mut found)?;
-    } else if asked.has(&["input", "instructions"]) || is_response(answered) {
-        responses(asked, answered, &mut found)?;
+        gemini::parse_exchange(asked, answered, &mut found)?;
+    } else if asked.has_any(&["input", "instructions"]) || is_response(answered) {
+        parse_responses(asked, answered, &mut found)?;
     } else if is_anthropic(answered) {
         return Err("its answer is an Anthropic message; such pairs are not read yet".to_owned());
     } else {
-        chat(asked, answered, &mut found)?;
+        parse_chat(asked, answered, &mut found)?;
     }
-    if found.talks.iter().all(Vec::is_empty) {
+    if found.conversations.iter().all(Vec::is_empty) {
         return Err("it holds no message".to_owned());
     }
     Ok(found)
 }
 
 /// An API's error, as a sentence.
-pub(super) fn api_error(answer: &Fields<'_>) -> Option<String> {
+pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
     let error = answer.get("error")?;
-    let Some(fields) = Fields::of(error) else {
-        let told = as_text(error);
+    let Some(fields) = RawFields::from_raw(error) else {
+        let told = text_or_json(error);
         return (!told.is_empty()).then(|| format!("the API answered with an error: {told}"));
     };
-    let what = fields.written("message").unwrap_or_else(|| as_text(error));
-    let code = fields.either(&["code", "type", "status"]).map(as_text);
+    let what = fields
+        .text_or_json("message")
+        .unwrap_or_else(|| text_or_json(error));
+    let code = fields
+        .get_first(&["code", "type", "status"])
+        .map(text_or_json);
     let code = code.map(|code| format!(" ({code})")).unwrap_or_default();
     Some(format!("the API answered with an error: {what}{code}"))
 }
 
 /// Tokens as OpenAI's APIs and those that follow them count them.
-pub(super) fn tokens(usage: &Fields<'_>) -> Tokens {
-    let first = |keys: &[&str]| keys.iter().find_map(|key| usage.count(key));
+pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| usage.integer(key));
     let within = |objects: &[&str], key: &str| {
         let mut objects = objects.iter().filter_map(|name| usage.object(name));
-        objects.find_map(|details| details.count(key))
+        objects.find_map(|details| details.integer(key))
     };
-    Tokens {
+    SourceUsage {
         input: first(&["prompt_tokens", "input_tokens"]),
         output: first(&["completion_tokens", "output_tokens"]),
         total: first(&["total_tokens"]),
@@ -148,16 +155,16 @@ pub(super) fn tokens(usage: &Fields<'_>) -> Tokens {
     }
 }
 
-fn is_response(answered: &Body<'_>) -> bool {
+fn is_response(answered: &ExchangeBody<'_>) -> bool {
     match answered {
-        Body::Object(fields) => {
+        ExchangeBody::Object(fields) => {
             fields.text("object").as_deref() == Some("response") || fields.list("output").is_some()
         }
         _ => false,
     }
 }
 
-fn is_anthropic(answered: &Body<'_>) -> bool {
+fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
     let Some(fields) = answered.object() else {
         return false;
     };
@@ -165,7 +172,7 @@ fn is_anthropic(answered: &Body<'_>) -> bool {
 }
 
 /// A message of one text.
-pub(super) fn said<'a>(role: Role<'a>, text: Text<'a>) -> Message<'a> {
+pub(super) fn text_message<'a>(role: Role<'a>, text: Text<'a>) -> Message<'a> {
     Message {
         role,
         parts: vec![Part::Text(text)],
@@ -174,87 +181,93 @@ pub(super) fn said<'a>(role: Role<'a>, text: Text<'a>) -> Message<'a> {
 }
 
 /// What the answer says of itself; the same for the message and for the whole.
-fn told(answer: &Fields<'_>, meta: &mut Meta) {
-    meta.keep("model", answer.get("model"));
-    meta.keep("timestamp", answer.either(&["created", "created_at"]));
+fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    meta.set_raw("model", answer.get("model"));
+    meta.set_raw("timestamp", answer.get_first(&["created", "created_at"]));
     if let Some(usage) = answer.object("usage") {
-        meta.set("usage", tokens(&usage).value());
-        meta.keep("cost_usd", usage.either(&["cost_usd", "cost"]));
+        meta.set("usage", parse_usage(&usage).to_json());
+        meta.set_raw("cost_usd", usage.get_first(&["cost_usd", "cost"]));
     }
 }
 
 /// Gives a message what is known of it, its own metadata last.
-fn with(mut message: Message<'_>, mut meta: Meta) -> Message<'_> {
+fn with_metadata(mut message: Message<'_>, mut meta: MetadataBuilder) -> Message<'_> {
     if let Some(own) = &message.metadata
-        && let Ok(own) = Fields::parse(own.get())
+        && let Ok(own) = RawFields::parse(own.get())
     {
-        meta.adopt_written(&own);
+        meta.merge_source_fields(&own);
     }
     message.metadata = meta.finish();
     message
 }
 
-fn chat<'a>(asked: &Body<'a>, answered: &Body<'a>, found: &mut Exchange<'a>) -> Result<(), String> {
+fn parse_chat<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+    found: &mut ApiExchange<'a>,
+) -> Result<(), String> {
     let mut before = Vec::new();
     match asked {
-        Body::Missing => {}
-        Body::Plain(text) => before.push(said(Role::User, text.clone())),
-        Body::List(all) => before = messages(all)?,
-        Body::Object(fields) => {
+        ExchangeBody::Missing => {}
+        ExchangeBody::Plain(text) => before.push(text_message(Role::User, text.clone())),
+        ExchangeBody::List(all) => before = parse_messages(all)?,
+        ExchangeBody::Object(fields) => {
             if let Some(all) = fields.list("messages") {
-                before = messages(&all)?;
+                before = parse_messages(&all)?;
             } else if let Some(prompt) = fields.text("prompt") {
-                before.push(said(Role::User, prompt));
+                before.push(text_message(Role::User, prompt));
             }
         }
     }
     let answer = match answered {
-        Body::Missing => {
-            found.talks.push(before);
+        ExchangeBody::Missing => {
+            found.conversations.push(before);
             return Ok(());
         }
-        Body::Plain(text) => {
-            before.push(said(Role::Assistant, text.clone()));
-            found.talks.push(before);
+        ExchangeBody::Plain(text) => {
+            before.push(text_message(Role::Assistant, text.clone()));
+            found.conversations.push(before);
             return Ok(());
         }
-        Body::List(all) => {
-            before.extend(messages(all)?);
-            found.talks.push(before);
+        ExchangeBody::List(all) => {
+            before.extend(parse_messages(all)?);
+            found.conversations.push(before);
             return Ok(());
         }
-        Body::Object(answer) => answer,
+        ExchangeBody::Object(answer) => answer,
     };
-    found.id = answer.id("id");
-    told(answer, &mut found.meta);
+    found.id = answer.id_text("id");
+    write_reply_metadata(answer, &mut found.meta);
     let choices = answer.list("choices").unwrap_or_default();
     for (at, raw) in choices.iter().enumerate() {
-        let choice = Fields::of(raw).ok_or_else(|| format!("choice {at} is no object"))?;
+        let choice = RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is no object"))?;
         let reply = match (choice.get("message"), choice.text("text")) {
-            (Some(raw), _) => message(raw).map_err(|why| format!("choice {at}: {why}"))?,
-            (None, Some(text)) => said(Role::Assistant, text),
+            (Some(raw), _) => parse_message(raw).map_err(|why| format!("choice {at}: {why}"))?,
+            (None, Some(text)) => text_message(Role::Assistant, text),
             (None, None) => return Err(format!("choice {at} has no `message`")),
         };
-        let mut meta = Meta::default();
-        told(answer, &mut meta);
-        meta.keep("stop_reason", choice.get("finish_reason"));
+        let mut meta = MetadataBuilder::default();
+        write_reply_metadata(answer, &mut meta);
+        meta.set_raw("stop_reason", choice.get("finish_reason"));
         if choices.len() == 1 {
-            found.meta.keep("stop_reason", choice.get("finish_reason"));
+            found
+                .meta
+                .set_raw("stop_reason", choice.get("finish_reason"));
         }
         let mut talk = before.clone();
-        talk.push(with(reply, meta));
-        found.talks.push(talk);
+        talk.push(with_metadata(reply, meta));
+        found.conversations.push(talk);
     }
     if choices.is_empty() {
         // Some servers answer with the message itself.
-        let own = answer.get("message").map(message);
+        let own = answer.get("message").map(parse_message);
         let reply = match own {
             Some(reply) => reply?,
             None if answer.has("messages") || !answer.has("choices") && answer.has("prompt") => {
-                found.talks.push(before);
+                found.conversations.push(before);
                 return Ok(());
             }
-            None if answer.has("role") => bare(answer)?,
+            None if answer.has("role") => parse_bare_message(answer)?,
             None => {
                 let keys: Vec<String> = answer
                     .iter()
@@ -265,105 +278,110 @@ fn chat<'a>(asked: &Body<'a>, answered: &Body<'a>, found: &mut Exchange<'a>) -> 
                 return Err(format!("its answer has no `choices` (it has {keys})"));
             }
         };
-        before.push(with(reply, Meta::default()));
-        found.talks.push(before);
+        before.push(with_metadata(reply, MetadataBuilder::default()));
+        found.conversations.push(before);
     }
     Ok(())
 }
 
 /// An answer that is a message with its text alone.
-fn bare<'a>(answer: &Fields<'a>) -> Result<Message<'a>, String> {
+fn parse_bare_message<'a>(answer: &RawFields<'a>) -> Result<Message<'a>, String> {
     let text = answer.text("content");
     let text = text.ok_or_else(|| "its answer's `content` is no text".to_owned())?;
-    Ok(said(Role::Assistant, text))
+    Ok(text_message(Role::Assistant, text))
 }
 
-fn messages<'a>(all: &[&'a RawValue]) -> Result<Vec<Message<'a>>, String> {
+fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<Message<'a>>, String> {
     let all = all.iter().enumerate();
-    all.map(|(at, raw)| message(raw).map_err(|why| format!("message {at}: {why}")))
+    all.map(|(at, raw)| parse_message(raw).map_err(|why| format!("message {at}: {why}")))
         .collect()
 }
 
 /// Adds a list of items or messages.
-pub(super) fn items<'a>(
-    talk: &mut Talk<'a>,
+pub(super) fn add_items<'a>(
+    talk: &mut ConversationBuilder<'a>,
     all: &[&'a RawValue],
     odd: &mut Vec<String>,
 ) -> Result<(), String> {
     for (at, raw) in all.iter().enumerate() {
-        match talk.item(raw) {
+        match talk.add_item(raw) {
             Ok(()) => {}
-            Err(Odd::Kind(kind)) => odd.push(kind),
-            Err(Odd::Bad(why)) => return Err(format!("item {at}: {why}")),
+            Err(ItemError::UnknownKind(kind)) => odd.push(kind),
+            Err(ItemError::Invalid(why)) => return Err(format!("item {at}: {why}")),
         }
     }
     Ok(())
 }
 
-fn responses<'a>(
-    asked: &Body<'a>,
-    answered: &Body<'a>,
-    found: &mut Exchange<'a>,
+fn parse_responses<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+    found: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
-    let mut talk = Talk::default();
-    let of = |body: &Body<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
+    let mut talk = ConversationBuilder::default();
+    let of = |body: &ExchangeBody<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
     let instructions = of(asked, "instructions").or_else(|| of(answered, "instructions"));
     if let Some(raw) = instructions {
-        match (string(raw), list(raw)) {
-            (Some(text), _) => talk.push(Role::System, vec![Part::Text(text)]),
-            (None, Some(all)) => items(&mut talk, &all, &mut found.odd)?,
+        match (json_string(raw), list_items(raw)) {
+            (Some(text), _) => talk.push_message(Role::System, vec![Part::Text(text)]),
+            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
             (None, None) => {}
         }
     }
     match of(asked, "input").or_else(|| of(answered, "input")) {
-        Some(raw) => match (string(raw), list(raw)) {
-            (Some(text), _) => talk.push(Role::User, vec![Part::Text(text)]),
-            (None, Some(all)) => items(&mut talk, &all, &mut found.odd)?,
+        Some(raw) => match (json_string(raw), list_items(raw)) {
+            (Some(text), _) => talk.push_message(Role::User, vec![Part::Text(text)]),
+            (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
         },
         None => match asked {
-            Body::Plain(text) => talk.push(Role::User, vec![Part::Text(text.clone())]),
-            Body::List(all) => items(&mut talk, all, &mut found.odd)?,
-            Body::Missing | Body::Object(_) => {}
+            ExchangeBody::Plain(text) => {
+                talk.push_message(Role::User, vec![Part::Text(text.clone())])
+            }
+            ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+            ExchangeBody::Missing | ExchangeBody::Object(_) => {}
         },
     }
-    talk.close();
-    let before = talk.turns.len();
-    let mut meta = Meta::default();
+    talk.close_message();
+    let before = talk.messages.len();
+    let mut meta = MetadataBuilder::default();
     match answered {
-        Body::Missing => {}
-        Body::Plain(text) => talk.assistant(vec![Part::Text(text.clone())]),
-        Body::List(all) => items(&mut talk, all, &mut found.odd)?,
-        Body::Object(answer) => {
-            found.id = answer.id("id");
-            match answer.get("output").map(|raw| (string(raw), list(raw))) {
-                Some((Some(text), _)) => talk.assistant(vec![Part::Text(text)]),
-                Some((None, Some(all))) => items(&mut talk, &all, &mut found.odd)?,
+        ExchangeBody::Missing => {}
+        ExchangeBody::Plain(text) => talk.add_assistant_parts(vec![Part::Text(text.clone())]),
+        ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
+        ExchangeBody::Object(answer) => {
+            found.id = answer.id_text("id");
+            match answer
+                .get("output")
+                .map(|raw| (json_string(raw), list_items(raw)))
+            {
+                Some((Some(text), _)) => talk.add_assistant_parts(vec![Part::Text(text)]),
+                Some((None, Some(all))) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
                 Some((None, None)) | None => {}
             }
-            response_told(answer, &mut meta);
-            response_told(answer, &mut found.meta);
+            write_response_metadata(answer, &mut meta);
+            write_response_metadata(answer, &mut found.meta);
         }
     }
     // Of several messages of one answer the last is what it came to.
-    let mut replied = talk.turns[before..].iter_mut().rev();
+    let mut replied = talk.messages[before..].iter_mut().rev();
     if let Some(turn) = replied.find(|turn| turn.role == Role::Assistant) {
         let own = std::mem::replace(&mut turn.meta, meta);
         if let Some(own) = own.finish()
-            && let Ok(own) = Fields::parse(own.get())
+            && let Ok(own) = RawFields::parse(own.get())
         {
-            turn.meta.adopt_written(&own);
+            turn.meta.merge_source_fields(&own);
         }
     }
-    found.talks.push(talk.finish());
+    found.conversations.push(talk.finish());
     Ok(())
 }
 
-fn response_told(answer: &Fields<'_>, meta: &mut Meta) {
-    told(answer, meta);
+fn write_response_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    write_reply_metadata(answer, meta);
     let incomplete = answer.object("incomplete_details");
     let why = incomplete.and_then(|details| details.get("reason"));
-    meta.keep("stop_reason", why.or_else(|| answer.get("status")));
+    meta.set_raw("stop_reason", why.or_else(|| answer.get("status")));
     // Both times in seconds: the service's own.
     if let (Some(from), Some(to)) = (answer.number("created_at"), answer.number("completed_at"))
         && to >= from

@@ -6,24 +6,24 @@
 
 use serde_json::value::RawValue;
 
-use super::super::detect::Look;
-use super::super::fields::{Fields, list};
-use super::super::meta::{Meta, Tokens, json};
-use super::super::native::{other, string};
-use super::super::reader::{ByRecord, Reader};
-use super::exchange::{Body, Exchange};
-use super::items::{Talk, arguments};
-use super::openai::OpenAi;
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::{MetadataBuilder, SourceUsage, borrow_json};
+use super::super::native::{json_string, unknown_part};
+use super::super::reader::{PerRecordReader, TranscriptReader};
+use super::exchange::{ApiExchange, ExchangeBody};
+use super::openai::OpenAiLogParser;
+use super::response_items::{ConversationBuilder, arguments_text};
 use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// Records in Gemini's shapes are told apart one by one, as OpenAI's are: a file may hold both.
-pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(ByRecord::new(look.whole(), OpenAi))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(look.list_walker(), OpenAiLogParser))
 }
 
 /// Whether this is a reply of Gemini's.
-pub(super) fn is_answer(answered: &Body<'_>) -> bool {
-    let of = |fields: &Fields<'_>| {
+pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
+    let of = |fields: &RawFields<'_>| {
         let keys = [
             "candidates",
             "promptFeedback",
@@ -31,55 +31,60 @@ pub(super) fn is_answer(answered: &Body<'_>) -> bool {
             "usageMetadata",
             "usage_metadata",
         ];
-        fields.either(&keys).is_some()
+        fields.get_first(&keys).is_some()
     };
     match answered {
-        Body::Object(fields) => of(fields),
-        Body::List(all) => all
+        ExchangeBody::Object(fields) => of(fields),
+        ExchangeBody::List(all) => all
             .first()
-            .and_then(|raw| Fields::of(raw))
+            .and_then(|raw| RawFields::from_raw(raw))
             .is_some_and(|f| of(&f)),
-        Body::Missing | Body::Plain(_) => false,
+        ExchangeBody::Missing | ExchangeBody::Plain(_) => false,
     }
 }
 
 /// A list of contents as a conversation.
-pub(super) fn contents<'a>(
+pub(super) fn parse_contents<'a>(
     all: &[&'a RawValue],
     odd: &mut Vec<String>,
 ) -> Result<Vec<Message<'a>>, String> {
-    let mut chat = Chat::default();
-    chat.all(all, odd)?;
-    Ok(chat.talk.finish())
+    let mut chat = GeminiLogConversation::default();
+    chat.add_contents(all, odd)?;
+    Ok(chat.builder.finish())
 }
 
 /// Reads both sides of an exchange.
-pub(super) fn exchange<'a>(
-    asked: &Body<'a>,
-    answered: &Body<'a>,
-    found: &mut Exchange<'a>,
+pub(super) fn parse_exchange<'a>(
+    asked: &ExchangeBody<'a>,
+    answered: &ExchangeBody<'a>,
+    found: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
-    let mut chat = Chat::default();
+    let mut chat = GeminiLogConversation::default();
     match asked {
-        Body::Missing => {}
-        Body::Plain(text) => chat.talk.push(Role::User, vec![Part::Text(text.clone())]),
-        Body::List(all) => chat.all(all, &mut found.odd)?,
-        Body::Object(request) => chat.request(request, &mut found.odd)?,
+        ExchangeBody::Missing => {}
+        ExchangeBody::Plain(text) => chat
+            .builder
+            .push_message(Role::User, vec![Part::Text(text.clone())]),
+        ExchangeBody::List(all) => chat.add_contents(all, &mut found.unknown_kinds)?,
+        ExchangeBody::Object(request) => chat.add_request(request, &mut found.unknown_kinds)?,
     }
     let pieces = match answered {
-        Body::Missing | Body::Plain(_) => {
-            if let Body::Plain(text) = answered {
-                chat.talk
-                    .push(Role::Assistant, vec![Part::Text(text.clone())]);
+        ExchangeBody::Missing | ExchangeBody::Plain(_) => {
+            if let ExchangeBody::Plain(text) = answered {
+                chat.builder
+                    .push_message(Role::Assistant, vec![Part::Text(text.clone())]);
             }
-            found.talks.push(chat.talk.finish());
+            found.conversations.push(chat.builder.finish());
             return Ok(());
         }
-        Body::Object(answer) => vec![answer.clone()],
+        ExchangeBody::Object(answer) => vec![answer.clone()],
         // A streamed answer, piece by piece.
-        Body::List(all) => all.iter().filter_map(|raw| Fields::of(raw)).collect(),
+        ExchangeBody::List(all) => all
+            .iter()
+            .filter_map(|raw| RawFields::from_raw(raw))
+            .collect(),
     };
-    let candidates = |piece: &Fields<'a>| piece.list("candidates").unwrap_or_default();
+    let candidates = |piece: &RawFields<'a>| piece.list("candidates").unwrap_or_default();
     let most = pieces
         .iter()
         .map(|piece| candidates(piece).len())
@@ -87,32 +92,41 @@ pub(super) fn exchange<'a>(
         .unwrap_or(0);
     let feedback = pieces
         .iter()
-        .find_map(|piece| object(piece, "promptFeedback", "prompt_feedback"));
-    let blocked = feedback.and_then(|feedback| pick(&feedback, "blockReason", "block_reason"));
+        .find_map(|piece| object_either_case(piece, "promptFeedback", "prompt_feedback"));
+    let blocked =
+        feedback.and_then(|feedback| get_either_case(&feedback, "blockReason", "block_reason"));
     if let (0, Some(why)) = (most, blocked) {
-        return Err(format!("the API blocked the prompt: {}", arguments(why)));
+        return Err(format!(
+            "the API blocked the prompt: {}",
+            arguments_text(why)
+        ));
     }
     let last = pieces.last().cloned().unwrap_or_default();
-    found.id = last.id("responseId").or_else(|| last.id("response_id"));
-    told(&last, &mut found.meta);
+    found.id = last
+        .id_text("responseId")
+        .or_else(|| last.id_text("response_id"));
+    write_reply_metadata(&last, &mut found.meta);
     if most == 0 {
         // A request that stands for itself: the record is both sides.
-        found.talks.push(chat.talk.finish());
+        found.conversations.push(chat.builder.finish());
         return Ok(());
     }
     for at in 0..most {
         let mut chat = chat.clone();
-        let mut meta = Meta::default();
-        told(&last, &mut meta);
+        let mut meta = MetadataBuilder::default();
+        write_reply_metadata(&last, &mut meta);
         let mut parts = Vec::new();
         for piece in &pieces {
-            let Some(candidate) = candidates(piece).get(at).and_then(|raw| Fields::of(raw)) else {
+            let Some(candidate) = candidates(piece)
+                .get(at)
+                .and_then(|raw| RawFields::from_raw(raw))
+            else {
                 continue;
             };
-            let why = pick(&candidate, "finishReason", "finish_reason");
-            meta.keep("stop_reason", why);
+            let why = get_either_case(&candidate, "finishReason", "finish_reason");
+            meta.set_raw("stop_reason", why);
             if most == 1 {
-                found.meta.keep("stop_reason", why);
+                found.meta.set_raw("stop_reason", why);
             }
             let content = candidate.object("content");
             parts.extend(
@@ -121,30 +135,30 @@ pub(super) fn exchange<'a>(
                     .unwrap_or_default(),
             );
         }
-        let before = chat.talk.turns.len();
-        chat.content("model", &parts, &mut found.odd);
+        let before = chat.builder.messages.len();
+        chat.add_content("model", &parts, &mut found.unknown_kinds);
         if pieces.len() > 1 {
-            for turn in &mut chat.talk.turns[before..] {
-                turn.parts = joined(std::mem::take(&mut turn.parts));
+            for turn in &mut chat.builder.messages[before..] {
+                turn.parts = join_text_parts(std::mem::take(&mut turn.parts));
             }
         }
-        let mut replied = chat.talk.turns[before..].iter_mut().rev();
+        let mut replied = chat.builder.messages[before..].iter_mut().rev();
         if let Some(turn) = replied.find(|turn| turn.role == Role::Assistant) {
             turn.meta = meta;
         } else {
             // Nothing was said; why it stopped is still known.
-            chat.talk.push(Role::Assistant, Vec::new());
-            if let Some(turn) = chat.talk.turns.last_mut() {
+            chat.builder.push_message(Role::Assistant, Vec::new());
+            if let Some(turn) = chat.builder.messages.last_mut() {
                 turn.meta = meta;
             }
         }
-        found.talks.push(chat.talk.finish());
+        found.conversations.push(chat.builder.finish());
     }
     Ok(())
 }
 
 /// The pieces of a streamed text are one text.
-fn joined(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
+fn join_text_parts(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
     let mut all: Vec<Part<'_>> = Vec::new();
     for part in parts {
         match (all.last_mut(), part) {
@@ -158,23 +172,29 @@ fn joined(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
     all
 }
 
-fn told(answer: &Fields<'_>, meta: &mut Meta) {
-    meta.keep("model", pick(answer, "modelVersion", "model_version"));
-    meta.keep("timestamp", pick(answer, "createTime", "create_time"));
-    if let Some(usage) = object(answer, "usageMetadata", "usage_metadata") {
-        meta.set("usage", tokens(&usage).value());
+fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
+    meta.set_raw(
+        "model",
+        get_either_case(answer, "modelVersion", "model_version"),
+    );
+    meta.set_raw(
+        "timestamp",
+        get_either_case(answer, "createTime", "create_time"),
+    );
+    if let Some(usage) = object_either_case(answer, "usageMetadata", "usage_metadata") {
+        meta.set("usage", parse_usage(&usage).to_json());
     }
 }
 
 /// Tokens as the standard key counts them: thinking is a part of the output, tools' answers of the input.
-fn tokens(usage: &Fields<'_>) -> Tokens {
-    let count = |camel: &str, snake: &str| usage.count(camel).or_else(|| usage.count(snake));
+fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
+    let count = |camel: &str, snake: &str| usage.integer(camel).or_else(|| usage.integer(snake));
     let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (a, b) => a.or(b),
     };
     let thinking = count("thoughtsTokenCount", "thoughts_token_count");
-    Tokens {
+    SourceUsage {
         input: both(
             count("promptTokenCount", "prompt_token_count"),
             count("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
@@ -189,59 +209,69 @@ fn tokens(usage: &Fields<'_>) -> Tokens {
     }
 }
 
-fn pick<'a>(fields: &Fields<'a>, camel: &str, snake: &str) -> Option<&'a RawValue> {
-    fields.either(&[camel, snake])
+fn get_either_case<'a>(fields: &RawFields<'a>, camel: &str, snake: &str) -> Option<&'a RawValue> {
+    fields.get_first(&[camel, snake])
 }
 
-fn object<'a>(fields: &Fields<'a>, camel: &str, snake: &str) -> Option<Fields<'a>> {
-    pick(fields, camel, snake).and_then(Fields::of)
+fn object_either_case<'a>(
+    fields: &RawFields<'a>,
+    camel: &str,
+    snake: &str,
+) -> Option<RawFields<'a>> {
+    get_either_case(fields, camel, snake).and_then(RawFields::from_raw)
 }
 
 /// A conversation in the making, with the calls so far.
 #[derive(Debug, Clone, Default)]
-struct Chat<'a> {
-    talk: Talk<'a>,
-    calls: Vec<Called<'a>>,
+struct GeminiLogConversation<'a> {
+    builder: ConversationBuilder<'a>,
+    calls: Vec<GeminiLogCall<'a>>,
 }
 
 #[derive(Debug, Clone)]
-struct Called<'a> {
+struct GeminiLogCall<'a> {
     id: Text<'a>,
     name: Text<'a>,
     answered: bool,
 }
 
-const CODE: &str = "code_execution";
+const CODE_EXECUTION_TOOL: &str = "code_execution";
 
-impl<'a> Chat<'a> {
-    fn request(&mut self, request: &Fields<'a>, odd: &mut Vec<String>) -> Result<(), String> {
-        if let Some(raw) = pick(request, "systemInstruction", "system_instruction") {
-            let parts = match Fields::of(raw) {
+impl<'a> GeminiLogConversation<'a> {
+    fn add_request(
+        &mut self,
+        request: &RawFields<'a>,
+        odd: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if let Some(raw) = get_either_case(request, "systemInstruction", "system_instruction") {
+            let parts = match RawFields::from_raw(raw) {
                 Some(content) => content.list("parts").unwrap_or_default(),
-                None => list(raw).unwrap_or_else(|| vec![raw]),
+                None => list_items(raw).unwrap_or_else(|| vec![raw]),
             };
-            self.content("system", &parts, odd);
+            self.add_content("system", &parts, odd);
         }
         match request.get("contents") {
             None => Ok(()),
-            Some(raw) => match list(raw) {
-                Some(all) => self.all(&all, odd),
+            Some(raw) => match list_items(raw) {
+                Some(all) => self.add_contents(&all, odd),
                 // The SDKs take a text for one content.
-                None => self.all(&[raw], odd),
+                None => self.add_contents(&[raw], odd),
             },
         }
     }
 
-    fn all(&mut self, all: &[&'a RawValue], odd: &mut Vec<String>) -> Result<(), String> {
+    fn add_contents(&mut self, all: &[&'a RawValue], odd: &mut Vec<String>) -> Result<(), String> {
         for (at, raw) in all.iter().enumerate() {
-            if let Some(text) = string(raw) {
-                self.talk.push(Role::User, vec![Part::Text(text)]);
+            if let Some(text) = json_string(raw) {
+                self.builder
+                    .push_message(Role::User, vec![Part::Text(text)]);
                 continue;
             }
-            let content = Fields::of(raw).ok_or_else(|| format!("content {at} is no object"))?;
+            let content =
+                RawFields::from_raw(raw).ok_or_else(|| format!("content {at} is no object"))?;
             let role = content.text("role").unwrap_or_else(|| Text::from("user"));
             match content.list("parts") {
-                Some(parts) => self.content(&role, &parts, odd),
+                Some(parts) => self.add_content(&role, &parts, odd),
                 None if content.has("role") => {}
                 None => return Err(format!("content {at} has no `parts`")),
             }
@@ -249,7 +279,7 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    fn content(&mut self, role: &str, parts: &[&'a RawValue], odd: &mut Vec<String>) {
+    fn add_content(&mut self, role: &str, parts: &[&'a RawValue], odd: &mut Vec<String>) {
         let role = match role {
             "model" | "assistant" => Role::Assistant,
             "user" | "function" | "tool" => Role::User,
@@ -258,11 +288,11 @@ impl<'a> Chat<'a> {
         };
         let mut said = Vec::new();
         for raw in parts {
-            let part = match string(raw) {
+            let part = match json_string(raw) {
                 Some(text) => Some(Part::Text(text)),
-                None => match Fields::of(raw) {
-                    Some(part) => self.part(raw, &part, &role, &mut said, odd),
-                    None => Some(other(raw)),
+                None => match RawFields::from_raw(raw) {
+                    Some(part) => self.convert_part(raw, &part, &role, &mut said, odd),
+                    None => Some(unknown_part(raw)),
                 },
             };
             said.extend(part);
@@ -273,14 +303,15 @@ impl<'a> Chat<'a> {
     /// What was said so far becomes a message.
     fn flush(&mut self, role: &Role<'a>, said: &mut Vec<Part<'a>>) {
         if !said.is_empty() {
-            self.talk.push(role.clone(), std::mem::take(said));
+            self.builder
+                .push_message(role.clone(), std::mem::take(said));
         }
     }
 
-    fn part(
+    fn convert_part(
         &mut self,
         raw: &'a RawValue,
-        part: &Fields<'a>,
+        part: &RawFields<'a>,
         role: &Role<'a>,
         said: &mut Vec<Part<'a>>,
         odd: &mut Vec<String>,
@@ -292,20 +323,22 @@ impl<'a> Chat<'a> {
                 _ => Some(Part::Text(text)),
             };
         }
-        if let Some(call) = object(part, "functionCall", "function_call") {
+        if let Some(call) = object_either_case(part, "functionCall", "function_call") {
             let name = call.text("name").unwrap_or_default();
-            let written = call.get("args").map_or_else(|| Text::from("{}"), arguments);
-            return Some(self.call(call.id("id"), name, written));
+            let written = call
+                .get("args")
+                .map_or_else(|| Text::from("{}"), arguments_text);
+            return Some(self.add_call(call.id_text("id"), name, written));
         }
-        if let Some(code) = pick(part, "executableCode", "executable_code") {
-            let id = Fields::of(code).and_then(|code| code.id("id"));
-            return Some(self.call(id, Text::from(CODE), arguments(code)));
+        if let Some(code) = get_either_case(part, "executableCode", "executable_code") {
+            let id = RawFields::from_raw(code).and_then(|code| code.id_text("id"));
+            return Some(self.add_call(id, Text::from(CODE_EXECUTION_TOOL), arguments_text(code)));
         }
-        if let Some(answer) = object(part, "functionResponse", "function_response") {
+        if let Some(answer) = object_either_case(part, "functionResponse", "function_response") {
             let name = answer.text("name").unwrap_or_default();
-            let call_id = self.answered(answer.id("id"), &name);
+            let call_id = self.resolve_answered_call(answer.id_text("id"), &name);
             let content = answer.get("response");
-            let told = content.and_then(Fields::of);
+            let told = content.and_then(RawFields::from_raw);
             // As the API documents it: `output` is what came of it, `error` what went wrong.
             let is_error = told.and_then(|told| {
                 if told.has("error") {
@@ -317,31 +350,33 @@ impl<'a> Chat<'a> {
             let rest = answer.list("parts").unwrap_or_default();
             let rest = rest
                 .into_iter()
-                .map(|raw| media(raw).unwrap_or_else(|| other(raw)));
+                .map(|raw| media_part(raw).unwrap_or_else(|| unknown_part(raw)));
             self.flush(role, said);
             let result = ToolResult {
                 call_id,
-                content: content.map(arguments).unwrap_or_default(),
+                content: content.map(arguments_text).unwrap_or_default(),
                 is_error,
                 duration_ms: None,
             };
-            self.talk.answer(result, rest.collect());
+            self.builder.push_tool_result(result, rest.collect());
             return None;
         }
-        if let Some(answer) = object(part, "codeExecutionResult", "code_execution_result") {
-            let call_id = self.answered(answer.id("id"), CODE);
+        if let Some(answer) =
+            object_either_case(part, "codeExecutionResult", "code_execution_result")
+        {
+            let call_id = self.resolve_answered_call(answer.id_text("id"), CODE_EXECUTION_TOOL);
             let outcome = answer.text("outcome");
             self.flush(role, said);
             let result = ToolResult {
                 call_id,
-                content: answer.written("output").unwrap_or_default(),
+                content: answer.text_or_json("output").unwrap_or_default(),
                 is_error: outcome.map(|outcome| &*outcome != "OUTCOME_OK"),
                 duration_ms: None,
             };
-            self.talk.answer(result, Vec::new());
+            self.builder.push_tool_result(result, Vec::new());
             return None;
         }
-        if let Some(media) = media(raw) {
+        if let Some(media) = media_part(raw) {
             return Some(media);
         }
         let signature = ["thoughtSignature", "thought_signature", "thought", "text"];
@@ -350,13 +385,13 @@ impl<'a> Chat<'a> {
         }
         let kind = part.iter().next().map(|(key, _)| key.to_owned());
         odd.push(format!("part {}", kind.unwrap_or_default()));
-        Some(other(raw))
+        Some(unknown_part(raw))
     }
 
-    fn call(&mut self, id: Option<Text<'a>>, name: Text<'a>, arguments: Text<'a>) -> Part<'a> {
+    fn add_call(&mut self, id: Option<Text<'a>>, name: Text<'a>, arguments: Text<'a>) -> Part<'a> {
         let number = self.calls.len() + 1;
         let id = id.unwrap_or_else(|| Text::from(format!("{}-{number}", &*name)));
-        self.calls.push(Called {
+        self.calls.push(GeminiLogCall {
             id: id.clone(),
             name: name.clone(),
             answered: false,
@@ -369,7 +404,7 @@ impl<'a> Chat<'a> {
     }
 
     /// The id of the call that is answered.
-    fn answered(&mut self, id: Option<Text<'a>>, name: &str) -> Text<'a> {
+    fn resolve_answered_call(&mut self, id: Option<Text<'a>>, name: &str) -> Text<'a> {
         let mut open = self.calls.iter_mut().filter(|call| !call.answered);
         let call = match &id {
             Some(id) => open.find(|call| call.id == *id),
@@ -386,12 +421,12 @@ impl<'a> Chat<'a> {
 }
 
 /// An image, sound or file.
-fn media(raw: &RawValue) -> Option<Part<'_>> {
-    let part = Fields::of(raw)?;
-    let data = object(&part, "inlineData", "inline_data")
-        .or_else(|| object(&part, "fileData", "file_data"))?;
-    let mime = pick(&data, "mimeType", "mime_type")
-        .and_then(string)
+fn media_part(raw: &RawValue) -> Option<Part<'_>> {
+    let part = RawFields::from_raw(raw)?;
+    let data = object_either_case(&part, "inlineData", "inline_data")
+        .or_else(|| object_either_case(&part, "fileData", "file_data"))?;
+    let mime = get_either_case(&data, "mimeType", "mime_type")
+        .and_then(json_string)
         .unwrap_or_default();
     let kind = match mime.split('/').next() {
         Some("image") => "image",
@@ -401,7 +436,7 @@ fn media(raw: &RawValue) -> Option<Part<'_>> {
     };
     Some(Part::Media {
         kind: Text::from(kind),
-        raw: json(raw),
+        raw: borrow_json(raw),
     })
 }
 

@@ -10,30 +10,38 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::super::TranscriptError;
-use super::super::content::Object;
-use super::super::detect::Look;
-use super::super::meta::{Meta, Tokens, json};
-use super::super::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use super::super::source::Source;
-use super::message::{result, role_of, words};
+use super::super::content::ObjectOnly;
+use super::super::detect::FilePreview;
+use super::super::metadata::{MetadataBuilder, SourceUsage, borrow_json};
+use super::super::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use super::super::source::SourceFile;
+use super::lenient_message::{parse_role, text_or_json, tool_result_part};
 use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
-use crate::transcript::native::of;
+use crate::transcript::native::parse_or_none;
 
 /// Makes the reader.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
-pub(super) fn open(_source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.walk(), Histories)))
+pub(super) fn open(
+    _source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    Ok(Box::new(PerRecordReader::new(
+        look.record_walker(),
+        LivekitParser,
+    )))
 }
 
 #[derive(Debug)]
-struct Histories;
+struct LivekitParser;
 
 #[derive(Deserialize)]
-struct Record<'a> {
+struct LivekitRecord<'a> {
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    chat_history: Option<Object<History<'a>>>,
+    chat_history: Option<ObjectOnly<LivekitHistory<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -41,13 +49,13 @@ struct Record<'a> {
 }
 
 #[derive(Deserialize)]
-struct History<'a> {
+struct LivekitHistory<'a> {
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Item<'a> {
+struct LivekitItem<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -84,34 +92,39 @@ struct Item<'a> {
     tools_removed: Option<&'a RawValue>,
 }
 
-impl Shape for Histories {
-    fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let Object(whole): Object<Record<'_>> =
+impl RecordParser for LivekitParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let ObjectOnly(whole): ObjectOnly<LivekitRecord<'_>> =
             serde_json::from_str(record).map_err(|why| format!("not a livekit history: {why}"))?;
-        let reported = whole.chat_history.map(|Object(history)| history.items);
+        let reported = whole.chat_history.map(|ObjectOnly(history)| history.items);
         let items = reported
             .or(whole.items)
             .ok_or("it has no list `items`, nor a `chat_history` with one")?;
-        out.count(items.len() as u64);
-        let mut history = Reading::default();
+        out.count_records(items.len() as u64);
+        let mut history = LivekitMessageBuilder::default();
         for raw in items {
-            match serde_json::from_str::<Object<Item<'_>>>(raw.get()) {
-                Ok(Object(item)) => history.item(raw, &item, out),
-                Err(_) => out.unknown("an item that is no object"),
+            match serde_json::from_str::<ObjectOnly<LivekitItem<'_>>>(raw.get()) {
+                Ok(ObjectOnly(item)) => history.add_item(raw, &item, out),
+                Err(_) => out.count_unknown("an item that is no object"),
             }
         }
         let report: Map<String, Value> = serde_json::from_str(record).unwrap_or_default();
         let text = |key: &str| report.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mut meta = Meta::default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "livekit");
         if let Some(usage) = whole.usage {
-            meta.set("usage", tokens(usage).value());
+            meta.set("usage", parse_usage(usage).to_json());
         }
         if !text("job_id").is_empty() {
-            told(&mut meta, &report);
+            write_report_metadata(&mut meta, &report);
         }
-        let tags: Vec<String> = of(whole.tags).unwrap_or_default();
-        out.transcript(&Transcript {
+        let tags: Vec<String> = parse_or_none(whole.tags).unwrap_or_default();
+        out.push_transcript(&Transcript {
             id: Text::from(text("job_id").to_owned()),
             messages: history.messages,
             metadata: meta.finish(),
@@ -123,7 +136,7 @@ impl Shape for Histories {
 }
 
 /// What a report says of the session.
-fn told(meta: &mut Meta, report: &Map<String, Value>) {
+fn write_report_metadata(meta: &mut MetadataBuilder, report: &Map<String, Value>) {
     let of = |key: &str| report.get(key).cloned().unwrap_or_default();
     let started = of("started_at");
     meta.set(
@@ -170,9 +183,9 @@ fn told(meta: &mut Meta, report: &Map<String, Value>) {
 }
 
 /// The report's usage: one entry a model, or one for all.
-fn tokens(usage: &RawValue) -> Tokens {
+fn parse_usage(usage: &RawValue) -> SourceUsage {
     let entries: Vec<Map<String, Value>> = match serde_json::from_str(usage.get()) {
-        Ok(Value::Array(all)) => all.into_iter().filter_map(as_map).collect(),
+        Ok(Value::Array(all)) => all.into_iter().filter_map(into_map).collect(),
         Ok(Value::Object(one)) => vec![one],
         _ => Vec::new(),
     };
@@ -189,18 +202,18 @@ fn tokens(usage: &RawValue) -> Tokens {
     entries
         .iter()
         .filter(is_llm)
-        .fold(Tokens::default(), |sum, entry| {
-            sum.plus(Tokens {
+        .fold(SourceUsage::default(), |sum, entry| {
+            sum.sum_with(SourceUsage {
                 input: count(entry, ["input_tokens", "llm_prompt_tokens"]),
                 output: count(entry, ["output_tokens", "llm_completion_tokens"]),
                 cached: count(entry, ["input_cached_tokens", "llm_prompt_cached_tokens"]),
                 thinking: count(entry, ["output_reasoning_tokens", "llm_reasoning_tokens"]),
-                ..Tokens::default()
+                ..SourceUsage::default()
             })
         })
 }
 
-fn as_map(value: Value) -> Option<Map<String, Value>> {
+fn into_map(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(map) => Some(map),
         _ => None,
@@ -209,35 +222,43 @@ fn as_map(value: Value) -> Option<Map<String, Value>> {
 
 /// A history on its way to messages.
 #[derive(Debug, Default)]
-struct Reading {
+struct LivekitMessageBuilder {
     messages: Vec<Message<'static>>,
     /// When each call was made.
-    called: Vec<(String, f64)>,
+    call_times: Vec<(String, f64)>,
     /// Whether the last message is an assistant's that calls may still join.
-    open: bool,
+    accepts_calls: bool,
 }
 
-impl Reading {
-    fn item(&mut self, raw: &RawValue, item: &Item<'_>, out: &mut Out) {
-        let kind = words(item.kind);
-        let open = std::mem::take(&mut self.open);
+impl LivekitMessageBuilder {
+    fn add_item(&mut self, raw: &RawValue, item: &LivekitItem<'_>, out: &mut TranscriptSink) {
+        let kind = text_or_json(item.kind);
+        let open = std::mem::take(&mut self.accepts_calls);
         match kind.as_str() {
-            "message" => self.message(item),
-            "function_call" => self.call(item, open),
-            "function_call_output" => self.output(item),
+            "message" => self.add_message(item),
+            "function_call" => self.add_call(item, open),
+            "function_call_output" => self.add_output(item),
             "agent_handoff" => {
-                let (old, new) = (words(item.old_agent_id), words(item.new_agent_id));
+                let (old, new) = (
+                    text_or_json(item.old_agent_id),
+                    text_or_json(item.new_agent_id),
+                );
                 let text = if old.is_empty() {
                     new
                 } else {
                     format!("{old} -> {new}")
                 };
-                self.note(item, Role::Other(Text::from(kind)), text, Meta::default());
+                self.add_note(
+                    item,
+                    Role::Other(Text::from(kind)),
+                    text,
+                    MetadataBuilder::default(),
+                );
             }
-            "agent_config_update" => self.config(item, kind),
+            "agent_config_update" => self.add_config_update(item, kind),
             _ => {
-                out.unknown(&format!("an item of type {kind:?}"));
-                let kept = super::super::fields::compact(raw.get());
+                out.count_unknown(&format!("an item of type {kind:?}"));
+                let kept = super::super::fields::compact_json(raw.get());
                 if let Ok(kept) = serde_json::from_str::<crate::model::JsonText<'_>>(&kept) {
                     self.messages.push(Message {
                         role: Role::Other(Text::from(kind)),
@@ -249,10 +270,10 @@ impl Reading {
         }
     }
 
-    fn message(&mut self, item: &Item<'_>) {
-        let role = role_of(&words(item.role));
-        let mut meta = Meta::default();
-        let metrics: Map<String, Value> = of(item.metrics).unwrap_or_default();
+    fn add_message(&mut self, item: &LivekitItem<'_>) {
+        let role = parse_role(&text_or_json(item.role));
+        let mut meta = MetadataBuilder::default();
+        let metrics: Map<String, Value> = parse_or_none(item.metrics).unwrap_or_default();
         if let Some(seconds) = metrics.get("e2e_latency").and_then(Value::as_f64) {
             meta.set("end_to_end_latency_ms", seconds * 1000.0);
         }
@@ -263,54 +284,60 @@ impl Reading {
         if !metrics.is_empty() {
             meta.set("metrics", metrics);
         }
-        if of(item.interrupted) == Some(true) {
+        if parse_or_none(item.interrupted) == Some(true) {
             meta.set("interrupted", true);
         }
         meta.set(
             "transcript_confidence",
-            of::<Value>(item.transcript_confidence).unwrap_or_default(),
+            parse_or_none::<Value>(item.transcript_confidence).unwrap_or_default(),
         );
-        let parts = item.content.map(content).unwrap_or_default();
-        self.open = role == Role::Assistant;
-        self.push(item, role, parts, meta);
+        let parts = item.content.map(content_parts).unwrap_or_default();
+        self.accepts_calls = role == Role::Assistant;
+        self.push_message(item, role, parts, meta);
     }
 
-    fn call(&mut self, item: &Item<'_>, open: bool) {
-        let id = words(item.call_id);
-        if let Some(at) = of(item.created_at) {
-            self.called.push((id.clone(), at));
+    fn add_call(&mut self, item: &LivekitItem<'_>, open: bool) {
+        let id = text_or_json(item.call_id);
+        if let Some(at) = parse_or_none(item.created_at) {
+            self.call_times.push((id.clone(), at));
         }
         let call = Part::ToolCall(ToolCall {
             id: Text::from(id),
-            name: Text::from(words(item.name)),
-            arguments: Text::from(words(item.arguments)),
+            name: Text::from(text_or_json(item.name)),
+            arguments: Text::from(text_or_json(item.arguments)),
         });
-        self.open = true;
+        self.accepts_calls = true;
         match self.messages.last_mut().filter(|_| open) {
             Some(message) => message.parts.push(call),
-            None => self.push(item, Role::Assistant, vec![call], Meta::default()),
+            None => self.push_message(
+                item,
+                Role::Assistant,
+                vec![call],
+                MetadataBuilder::default(),
+            ),
         }
     }
 
-    fn output(&mut self, item: &Item<'_>) {
-        let id = words(item.call_id);
-        let made = self.called.iter().rev().find(|(call, _)| *call == id);
-        let done: Option<f64> = of(item.created_at);
-        let mut part = result(&id, words(item.output), of(item.is_error));
+    fn add_output(&mut self, item: &LivekitItem<'_>) {
+        let id = text_or_json(item.call_id);
+        let made = self.call_times.iter().rev().find(|(call, _)| *call == id);
+        let done: Option<f64> = parse_or_none(item.created_at);
+        let mut part =
+            tool_result_part(&id, text_or_json(item.output), parse_or_none(item.is_error));
         if let (Part::ToolResult(result), Some((_, made)), Some(done)) = (&mut part, made, done)
             && done >= *made
         {
             // Both are seconds as floats: what is below a microsecond is their noise.
             result.duration_ms = Some(((done - made) * 1e6).round() / 1e3);
         }
-        self.push(item, Role::Tool, vec![part], Meta::default());
+        self.push_message(item, Role::Tool, vec![part], MetadataBuilder::default());
     }
 
-    fn config(&mut self, item: &Item<'_>, kind: String) {
-        let mut meta = Meta::default();
+    fn add_config_update(&mut self, item: &LivekitItem<'_>, kind: String) {
+        let mut meta = MetadataBuilder::default();
         let (added, removed): (Vec<String>, Vec<String>) = (
-            of(item.tools_added).unwrap_or_default(),
-            of(item.tools_removed).unwrap_or_default(),
+            parse_or_none(item.tools_added).unwrap_or_default(),
+            parse_or_none(item.tools_removed).unwrap_or_default(),
         );
         let mut tools = Vec::new();
         for (what, names) in [("tools added", added), ("tools removed", removed)] {
@@ -319,28 +346,34 @@ impl Reading {
                 meta.set(&what.replace(' ', "_"), names);
             }
         }
-        let instructions = words(item.instructions);
+        let instructions = text_or_json(item.instructions);
         if instructions.is_empty() {
-            self.note(item, Role::Other(Text::from(kind)), tools.join("; "), meta);
+            self.add_note(item, Role::Other(Text::from(kind)), tools.join("; "), meta);
         } else {
-            self.note(item, Role::System, instructions, meta);
+            self.add_note(item, Role::System, instructions, meta);
         }
     }
 
-    fn note(&mut self, item: &Item<'_>, role: Role<'static>, text: String, meta: Meta) {
-        self.push(item, role, vec![Part::Text(Text::from(text))], meta);
+    fn add_note(
+        &mut self,
+        item: &LivekitItem<'_>,
+        role: Role<'static>,
+        text: String,
+        meta: MetadataBuilder,
+    ) {
+        self.push_message(item, role, vec![Part::Text(Text::from(text))], meta);
     }
 
-    fn push(
+    fn push_message(
         &mut self,
-        item: &Item<'_>,
+        item: &LivekitItem<'_>,
         role: Role<'static>,
         parts: Vec<Part<'static>>,
-        mut meta: Meta,
+        mut meta: MetadataBuilder,
     ) {
         meta.set(
             "timestamp",
-            of::<Value>(item.created_at).unwrap_or_default(),
+            parse_or_none::<Value>(item.created_at).unwrap_or_default(),
         );
         self.messages.push(Message {
             role,
@@ -351,16 +384,17 @@ impl Reading {
 }
 
 /// Texts as they are; sound by what was understood of it, else as it is.
-fn content(raw: &RawValue) -> Vec<Part<'static>> {
+fn content_parts(raw: &RawValue) -> Vec<Part<'static>> {
     #[derive(Deserialize)]
-    struct Piece<'a> {
+    #[serde(rename = "Piece")]
+    struct LivekitContentPart<'a> {
         #[serde(borrow, default, rename = "type")]
         kind: Option<&'a RawValue>,
         #[serde(borrow, default)]
         transcript: Option<&'a RawValue>,
     }
     let Ok(all) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-        let text = words(Some(raw));
+        let text = text_or_json(Some(raw));
         return if text.is_empty() {
             Vec::new()
         } else {
@@ -368,18 +402,20 @@ fn content(raw: &RawValue) -> Vec<Part<'static>> {
         };
     };
     let part = |raw: &RawValue| {
-        let Ok(Object(piece)) = serde_json::from_str::<Object<Piece<'_>>>(raw.get()) else {
-            return Part::Text(Text::from(words(Some(raw))));
+        let Ok(ObjectOnly(piece)) =
+            serde_json::from_str::<ObjectOnly<LivekitContentPart<'_>>>(raw.get())
+        else {
+            return Part::Text(Text::from(text_or_json(Some(raw))));
         };
-        let kind = words(piece.kind);
-        let heard = words(piece.transcript);
+        let kind = text_or_json(piece.kind);
+        let heard = text_or_json(piece.transcript);
         match kind.as_str() {
             "audio_content" if !heard.is_empty() => Part::Text(Text::from(heard)),
             "image_content" | "audio_content" => Part::Media {
                 kind: Text::from(kind),
-                raw: json(raw).into_owned(),
+                raw: borrow_json(raw).into_owned(),
             },
-            _ => Part::Other(json(raw).into_owned()),
+            _ => Part::Other(borrow_json(raw).into_owned()),
         }
     };
     all.into_iter().map(part).collect()

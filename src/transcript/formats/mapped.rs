@@ -5,103 +5,124 @@
 //! tools write (`human`, `gpt`, `bot` …) become a user's and an assistant's. What a record must have and has not
 //! (messages, an output) makes it a fault; what it may lack is counted.
 
-mod rec;
+mod record;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use self::rec::{Found, Own, told};
-use super::csv::{Layout, Table};
+use self::record::{ExpressionValue, RawMappedRecord, format_serde_error};
+use super::csv::{CsvLayout, CsvTableReader};
 use crate::model::{JsonText, Label, Message, Part, Role, Text, Transcript, pass_or_fail};
 use crate::query::Query;
-use crate::transcript::content::Object;
-use crate::transcript::detect::{self, Form, Refusal};
-use crate::transcript::map::{FieldMap, LabelMap, Meta, Said};
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::detect::{self, DetectError, RecordLayout};
+use crate::transcript::field_mapping::{
+    ConversationMapping, FieldMapping, LabelMapping, MetadataMapping,
+};
 use crate::transcript::native;
-use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use crate::transcript::source::Source;
-use crate::transcript::walk::BLOCK;
+use crate::transcript::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::BLOCK_SIZE;
 
-pub(super) use self::rec::Rec;
+pub(super) use self::record::MappedRecord;
 
 /// The reader of a file with a map, and what to call it.
 pub(in crate::transcript) fn open(
-    source: &Source,
+    source: &SourceFile,
     head: &[u8],
-    map: &Arc<FieldMap>,
-) -> Result<(&'static str, Box<dyn Reader>), Refusal> {
-    if let Some(found) = super::MAGIC
+    map: &Arc<FieldMapping>,
+) -> Result<(&'static str, Box<dyn TranscriptReader>), DetectError> {
+    if let Some(found) = super::BINARY_FORMATS
         .iter()
-        .find(|found| head.starts_with(found.bytes))
+        .find(|found| head.starts_with(found.magic))
     {
-        return Err(Refusal::Unknown(format!(
+        return Err(DetectError::Unknown(format!(
             "it is {}, and `map` is for JSON and tables of text",
             found.name
         )));
     }
-    let look = detect::look(head)?;
-    let json =
-        matches!(look.form, Form::Values { .. }) || look.head[look.start..].starts_with(b"{");
+    let look = detect::preview_file(head)?;
+    let json = matches!(look.layout, RecordLayout::Values { .. })
+        || look.bytes[look.start..].starts_with(b"{");
     if json {
-        let reader = ByRecord::new(look.walk(), Mapped(Arc::clone(map)));
+        let reader =
+            PerRecordReader::new(look.record_walker(), MappedRecordParser(Arc::clone(map)));
         return Ok(("JSON, read by a map", Box::new(reader)));
     }
-    let whole = source.size() <= BLOCK as u64;
-    let layout = Layout::of(head, whole).map_err(Refusal::Unknown)?;
-    Ok(("a table, read by a map", Box::new(Table::new(layout, map))))
+    let whole = source.size() <= BLOCK_SIZE as u64;
+    let layout = CsvLayout::detect(head, whole).map_err(DetectError::Unknown)?;
+    Ok((
+        "a table, read by a map",
+        Box::new(CsvTableReader::new(layout, map)),
+    ))
 }
 
 #[derive(Debug)]
-struct Mapped(Arc<FieldMap>);
+struct MappedRecordParser(Arc<FieldMapping>);
 
-impl Shape for Mapped {
-    fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        Rec::json(record)?.write(&self.0, out)
+impl RecordParser for MappedRecordParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        MappedRecord::from_json(record)?.write_transcript(&self.0, out)
     }
 }
-impl Rec<'_> {
+impl MappedRecord<'_> {
     /// The transcript that a map makes of it.
-    pub(super) fn write(&self, map: &FieldMap, out: &mut Out) -> Result<(), String> {
-        let id = self.id(map)?;
+    pub(super) fn write_transcript(
+        &self,
+        map: &FieldMapping,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let id = self.find_id(map)?;
         // Everything is found before anything is written: a record is a transcript or a fault, not both.
         let mut lists: Vec<(&str, Cow<'_, str>)> = Vec::new();
         let mut lacking: Vec<String> = Vec::new();
         if let Some(system) = &map.system {
-            match self.find(system, false)?.text() {
-                Some(text) if !text.is_empty() => lists.push(("system", single("system", &text))),
+            match self.evaluate(system, false)?.into_text() {
+                Some(text) if !text.is_empty() => {
+                    lists.push(("system", single_message_list("system", &text)))
+                }
                 _ => lacking.push(format!("`system` ({}) finds nothing", system.as_str())),
             }
         }
-        match &map.said {
-            Said::Messages(query) => {
-                let found = self.find(query, true)?;
+        match &map.conversation {
+            ConversationMapping::Messages(query) => {
+                let found = self.evaluate(query, true)?;
                 let at = || format!("`messages` ({}) finds", query.as_str());
-                let list = found.list().map_err(|what| format!("{} {what}", at()))?;
+                let list = found
+                    .into_list()
+                    .map_err(|what| format!("{} {what}", at()))?;
                 lists.push(("messages", list));
             }
-            Said::Pair { input, output } => {
+            ConversationMapping::Pair { input, output } => {
                 if let Some(input) = input {
-                    match self.side("input", "user", input)? {
+                    match self.find_messages("input", "user", input)? {
                         Some(list) => lists.push(("input", list)),
                         None => lacking.push(format!("`input` ({}) finds nothing", input.as_str())),
                     }
                 }
-                let side = self.side("output", "assistant", output)?;
+                let side = self.find_messages("output", "assistant", output)?;
                 let none = || format!("`output` ({}) finds nothing", output.as_str());
                 lists.push(("output", side.ok_or_else(none)?));
             }
         }
-        let metadata = self.metadata(map, &mut lacking)?;
-        let tags = self.tags(map)?;
+        let metadata = self.build_metadata(map, &mut lacking)?;
+        let tags = self.find_tags(map)?;
         let wrapped: Vec<(&str, String)> = lists
             .into_iter()
             .map(|(name, list)| (name, format!("{{\"messages\":{list}}}")))
             .collect();
         let mut messages = Vec::new();
         for (name, one) in &wrapped {
-            messages.extend(conversation(one).map_err(|why| format!("`{name}`: {why}"))?);
+            messages.extend(parse_conversation(one).map_err(|why| format!("`{name}`: {why}"))?);
         }
         let transcript = Transcript {
             id: Text(id.clone()),
@@ -110,74 +131,79 @@ impl Rec<'_> {
             tags,
             verdicts: Vec::new(),
         };
-        out.transcript(&transcript);
+        out.push_transcript(&transcript);
         for what in lacking {
-            out.wanting(&what);
+            out.count_missing(&what);
         }
         for label in &map.labels {
-            match self.label(label, &id) {
-                Ok(Some(label)) => out.label(label),
+            match self.find_label(label, &id) {
+                Ok(Some(label)) => out.attach_label(label),
                 Ok(None) => {}
-                Err(why) => out.wanting(&why),
+                Err(why) => out.count_missing(&why),
             }
         }
         Ok(())
     }
 
-    fn id(&self, map: &FieldMap) -> Result<Cow<'_, str>, String> {
+    fn find_id(&self, map: &FieldMapping) -> Result<Cow<'_, str>, String> {
         let Some(query) = &map.id else {
             return Ok(Cow::Borrowed(""));
         };
-        let found = self.find(query, false)?;
+        let found = self.evaluate(query, false)?;
         match found {
-            Found::Nothing => Ok(Cow::Borrowed("")),
-            Found::Text(text) => Ok(match text {
+            ExpressionValue::Nothing => Ok(Cow::Borrowed("")),
+            ExpressionValue::Text(text) => Ok(match text {
                 Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
                 Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
             }),
-            found @ Found::Json(_) if found.kind() == "a number" => {
-                Ok(found.text().unwrap_or_default())
+            found @ ExpressionValue::Json(_) if found.describe_type() == "a number" => {
+                Ok(found.into_text().unwrap_or_default())
             }
-            found @ Found::Json(_) => Err(format!(
+            found @ ExpressionValue::Json(_) => Err(format!(
                 "`id` ({}) finds {}, not a text or a number",
                 query.as_str(),
-                found.kind()
+                found.describe_type()
             )),
         }
     }
 
     /// Input or output: a list of messages as it is, else one message of `role`.
-    fn side(&self, name: &str, role: &str, query: &Query) -> Result<Option<Cow<'_, str>>, String> {
-        Ok(match self.find(query, false)? {
-            Found::Nothing => None,
-            Found::Json(json) if json.starts_with('[') => Some(json),
+    fn find_messages(
+        &self,
+        name: &str,
+        role: &str,
+        query: &Query,
+    ) -> Result<Option<Cow<'_, str>>, String> {
+        Ok(match self.evaluate(query, false)? {
+            ExpressionValue::Nothing => None,
+            ExpressionValue::Json(json) if json.starts_with('[') => Some(json),
             found => {
                 // An empty cell is how a table says that there is none; an empty answer is an answer.
-                let text = found.text().unwrap_or_default();
+                let text = found.into_text().unwrap_or_default();
                 let none = name == "input" && text.is_empty();
-                (!none).then(|| single(role, &text))
+                (!none).then(|| single_message_list(role, &text))
             }
         })
     }
 
-    fn metadata(
+    fn build_metadata(
         &self,
-        map: &FieldMap,
+        map: &FieldMapping,
         lacking: &mut Vec<String>,
     ) -> Result<Option<JsonText<'_>>, String> {
         match &map.metadata {
             None => Ok(None),
-            Some(Meta::Found(query)) => {
-                let found = self.find(query, true)?;
-                let kind = found.kind();
+            Some(MetadataMapping::Expression(query)) => {
+                let found = self.evaluate(query, true)?;
+                let kind = found.describe_type();
                 match found {
-                    Found::Nothing => {
+                    ExpressionValue::Nothing => {
                         lacking.push(format!("`metadata` ({}) finds nothing", query.as_str()));
                         Ok(None)
                     }
-                    Found::Text(text) if text.is_empty() => Ok(None),
-                    Found::Text(text) | Found::Json(text) => {
-                        object(&text).map(Some).ok_or_else(|| {
+                    ExpressionValue::Text(text) if text.is_empty() => Ok(None),
+                    ExpressionValue::Text(text) | ExpressionValue::Json(text) => {
+                        parse_object(&text).map(Some).ok_or_else(|| {
                             format!(
                                 "`metadata` ({}) finds {kind}, not an object",
                                 query.as_str()
@@ -187,30 +213,37 @@ impl Rec<'_> {
                 }
             }
             Some(named) => {
-                let value = self.meta(named, "metadata", lacking)?;
+                let value = self.find_metadata(named, "metadata", lacking)?;
                 Ok((!value.is_null()).then(|| JsonText::of(&value)))
             }
         }
     }
 
     /// Null where nothing was found.
-    fn meta(&self, meta: &Meta, name: &str, lacking: &mut Vec<String>) -> Result<Value, String> {
+    fn find_metadata(
+        &self,
+        meta: &MetadataMapping,
+        name: &str,
+        lacking: &mut Vec<String>,
+    ) -> Result<Value, String> {
         match meta {
-            Meta::Found(query) => {
-                let value = match self.find(query, false)? {
-                    Found::Nothing => Value::Null,
-                    Found::Text(text) => Value::String(text.into_owned()),
-                    Found::Json(json) => serde_json::from_str(&json).map_err(|why| told(&why))?,
+            MetadataMapping::Expression(query) => {
+                let value = match self.evaluate(query, false)? {
+                    ExpressionValue::Nothing => Value::Null,
+                    ExpressionValue::Text(text) => Value::String(text.into_owned()),
+                    ExpressionValue::Json(json) => {
+                        serde_json::from_str(&json).map_err(|why| format_serde_error(&why))?
+                    }
                 };
                 if value.is_null() {
                     lacking.push(format!("`{name}` ({}) finds nothing", query.as_str()));
                 }
                 Ok(value)
             }
-            Meta::Named(all) => {
+            MetadataMapping::Named(all) => {
                 let mut map = Map::new();
                 for (name, meta) in all {
-                    let value = self.meta(meta, name, lacking)?;
+                    let value = self.find_metadata(meta, name, lacking)?;
                     if !value.is_null() {
                         map.insert(name.clone(), value);
                     }
@@ -224,11 +257,11 @@ impl Rec<'_> {
         }
     }
 
-    fn tags(&self, map: &FieldMap) -> Result<Vec<Text<'_>>, String> {
+    fn find_tags(&self, map: &FieldMapping) -> Result<Vec<Text<'_>>, String> {
         let Some(query) = &map.tags else {
             return Ok(Vec::new());
         };
-        let found = self.find(query, true)?;
+        let found = self.evaluate(query, true)?;
         let split = |text: &str| -> Vec<Text<'static>> {
             let each = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
             each.map(|tag| Text::from(tag.to_owned())).collect()
@@ -243,14 +276,14 @@ impl Rec<'_> {
             all.map(|all| all.into_iter().filter_map(tag).collect::<Vec<_>>())
         };
         match found {
-            Found::Nothing => Ok(Vec::new()),
+            ExpressionValue::Nothing => Ok(Vec::new()),
             // A cell holds one text for all of them.
-            Found::Text(text) if matches!(self.own, Own::Row { .. }) => {
+            ExpressionValue::Text(text) if matches!(self.raw, RawMappedRecord::Row { .. }) => {
                 Ok(from_json(&text).unwrap_or_else(|| split(&text)))
             }
-            Found::Text(text) if text.is_empty() => Ok(Vec::new()),
-            Found::Text(text) => Ok(vec![Text::from(text.into_owned())]),
-            Found::Json(json) => from_json(&json).ok_or_else(|| {
+            ExpressionValue::Text(text) if text.is_empty() => Ok(Vec::new()),
+            ExpressionValue::Text(text) => Ok(vec![Text::from(text.into_owned())]),
+            ExpressionValue::Json(json) => from_json(&json).ok_or_else(|| {
                 format!(
                     "`tags` ({}) finds neither a text nor a list",
                     query.as_str()
@@ -260,27 +293,29 @@ impl Rec<'_> {
     }
 
     /// What a person said, if they did. The error is what could not be read of it.
-    fn label(&self, map: &LabelMap, id: &str) -> Result<Option<Label>, String> {
+    fn find_label(&self, map: &LabelMapping, id: &str) -> Result<Option<Label>, String> {
         let query = &map.passed;
         let found = self
-            .find(query, false)
+            .evaluate(query, false)
             .map_err(|why| format!("label: {why}"))?;
         let passed = match found {
-            Found::Nothing => return Ok(None),
-            Found::Text(text) | Found::Json(text) => match pass_or_fail(&text) {
-                Some(passed) => passed,
-                None if text.trim().is_empty() => return Ok(None),
-                None => {
-                    let word: String = text.trim().chars().take(20).collect();
-                    return Err(format!(
-                        "the label `{}` is {word:?}, neither pass nor fail",
-                        query.as_str()
-                    ));
+            ExpressionValue::Nothing => return Ok(None),
+            ExpressionValue::Text(text) | ExpressionValue::Json(text) => {
+                match pass_or_fail(&text) {
+                    Some(passed) => passed,
+                    None if text.trim().is_empty() => return Ok(None),
+                    None => {
+                        let word: String = text.trim().chars().take(20).collect();
+                        return Err(format!(
+                            "the label `{}` is {word:?}, neither pass nor fail",
+                            query.as_str()
+                        ));
+                    }
                 }
-            },
+            }
         };
         let said = |query: &Option<Query>| -> Option<String> {
-            let text = self.find(query.as_ref()?, false).ok()?.text()?;
+            let text = self.evaluate(query.as_ref()?, false).ok()?.into_text()?;
             (!text.trim().is_empty()).then(|| text.into_owned())
         };
         Ok(Some(Label {
@@ -299,14 +334,14 @@ impl Rec<'_> {
 }
 
 /// A list of one message.
-fn single(role: &str, text: &str) -> Cow<'static, str> {
+fn single_message_list(role: &str, text: &str) -> Cow<'static, str> {
     let text = Value::from(text);
     format!("[{{\"role\":\"{role}\",\"content\":{text}}}]").into()
 }
 
 /// The messages of `{"messages": [...]}`: the one place where a list of messages that a map found is understood.
-fn conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
-    let read = native::parse(wrapped.as_bytes(), 1, "").map_err(|bad| {
+fn parse_conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
+    let read = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
         let hint = if bad.why.ends_with("has no `role`") {
             "; an expression such as turns[].{role: from, content: value} gives it one"
         } else {
@@ -331,7 +366,7 @@ fn conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
                 "ai" | "gpt" | "chatgpt" | "bot" | "chatbot" | "model" | "agent" | "llm" => {
                     Role::Assistant
                 }
-                "observation" => answer(message),
+                "observation" => convert_to_tool_result(message),
                 _ => continue,
             };
         }
@@ -340,7 +375,7 @@ fn conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
 }
 
 /// What a tool said under another name.
-fn answer<'m>(message: &mut Message<'m>) -> Role<'m> {
+fn convert_to_tool_result<'m>(message: &mut Message<'m>) -> Role<'m> {
     if let [Part::Text(text)] = &message.parts[..] {
         message.parts = vec![Part::ToolResult(crate::model::ToolResult {
             call_id: Text::default(),
@@ -352,8 +387,8 @@ fn answer<'m>(message: &mut Message<'m>) -> Role<'m> {
     Role::Tool
 }
 
-fn object(json: &str) -> Option<JsonText<'static>> {
-    let Object(_) = serde_json::from_str::<Object<serde::de::IgnoredAny>>(json).ok()?;
+fn parse_object(json: &str) -> Option<JsonText<'static>> {
+    let ObjectOnly(_) = serde_json::from_str::<ObjectOnly<serde::de::IgnoredAny>>(json).ok()?;
     let own: JsonText<'_> = serde_json::from_str(json).ok()?;
     Some(own.into_owned())
 }

@@ -6,10 +6,10 @@
 pub(super) mod anthropic;
 mod arena;
 mod atif;
-mod blocks;
 mod claude_code;
 mod codex;
 mod codex_exec;
+mod content_blocks;
 pub(super) mod csv;
 #[cfg(test)]
 mod docs_tests;
@@ -17,260 +17,269 @@ mod evalbench;
 mod exchange;
 mod gemini;
 mod inspect;
-mod items;
+mod lenient_message;
 mod livekit;
 pub(super) mod mapped;
-mod message;
 mod openai;
 mod otlp;
 mod promptfoo;
 pub(super) mod promptfoo_id;
+mod response_items;
 #[cfg(test)]
 mod story;
 #[cfg(test)]
 mod testing;
 
 use super::TranscriptError;
-use super::detect::Look;
-use super::reader::{Native, Reader};
+use super::detect::FilePreview;
+use super::reader::{NativeReader, TranscriptReader};
 use super::sniff;
-use super::source::Source;
+use super::source::SourceFile;
 
 /// Makes the reader of a file that was recognised.
-pub(super) type Open = fn(&Source, &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError>;
+pub(super) type ReaderFactory =
+    fn(&SourceFile, &FilePreview<'_>) -> Result<Box<dyn TranscriptReader>, TranscriptError>;
 
 /// A format of text.
-pub(super) struct Format {
+pub(super) struct TranscriptFormat {
     /// As a sentence can hold it, with its article.
     pub(super) name: &'static str,
     /// Whether a file is in it.
-    pub(super) is: fn(&Look<'_>) -> bool,
+    pub(super) matches: fn(&FilePreview<'_>) -> bool,
     /// `None`: recognised, not read yet.
-    pub(super) open: Option<Open>,
+    pub(super) create_reader: Option<ReaderFactory>,
 }
 
 /// A format by its first bytes.
-pub(super) struct Magic {
-    pub(super) bytes: &'static [u8],
+pub(super) struct BinaryFormat {
+    pub(super) magic: &'static [u8],
     /// See [`Format::name`].
     pub(super) name: &'static str,
     /// See [`Format::open`].
-    pub(super) open: Option<Open>,
+    pub(super) create_reader: Option<ReaderFactory>,
 }
 
 /// Formats that are no text.
-pub(super) const MAGIC: [Magic; 6] = [
-    Magic {
-        bytes: b"PK\x03\x04",
+pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
+    BinaryFormat {
+        magic: b"PK\x03\x04",
         name: "an Inspect log (.eval)",
-        open: Some(inspect::open_eval),
+        create_reader: Some(inspect::open_eval),
     },
-    Magic {
-        bytes: b"\x1f\x8b",
+    BinaryFormat {
+        magic: b"\x1f\x8b",
         name: "a gzip file",
-        open: None,
+        create_reader: None,
     },
-    Magic {
-        bytes: b"\x28\xb5\x2f\xfd",
+    BinaryFormat {
+        magic: b"\x28\xb5\x2f\xfd",
         name: "a Zstandard file",
-        open: None,
+        create_reader: None,
     },
-    Magic {
-        bytes: b"SQLite format 3\0",
+    BinaryFormat {
+        magic: b"SQLite format 3\0",
         name: "an SQLite database",
-        open: None,
+        create_reader: None,
     },
-    Magic {
-        bytes: b"PAR1",
+    BinaryFormat {
+        magic: b"PAR1",
         name: "a Parquet file",
-        open: None,
+        create_reader: None,
     },
-    Magic {
-        bytes: b"ObjAvro",
+    BinaryFormat {
+        magic: b"ObjAvro",
         name: "an Avro file",
-        open: None,
+        create_reader: None,
     },
 ];
 
 /// The native form.
-pub(super) const NATIVE: Format = Format {
+pub(super) const NATIVE_FORMAT: TranscriptFormat = TranscriptFormat {
     name: "native",
-    is: |look| look.any(|s| s.has("messages")),
-    open: Some(|_, look| Ok(Box::new(Native(look.walk())))),
+    matches: |look| look.any_matches(|s| s.has("messages")),
+    create_reader: Some(|_, look| Ok(Box::new(NativeReader(look.record_walker())))),
 };
 
 /// Formats of text. What holds `messages` in OpenAI's shapes is native whatever else it holds; so formats whose records
 /// hold `messages` of another kind stand before it.
-pub(super) const FORMATS: &[Format] = &[
-    Format {
+pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
+    TranscriptFormat {
         name: "Anthropic messages (content blocks)",
-        is: anthropic::is,
-        open: Some(|_, look| Ok(anthropic::reader(look))),
+        matches: anthropic::is_anthropic_log,
+        create_reader: Some(|_, look| Ok(anthropic::open(look))),
     },
     // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
-    Format {
+    TranscriptFormat {
         name: "request and response pairs",
-        is: |look| {
-            look.first(|s| {
+        matches: |look| {
+            look.first_matches(|s| {
                 (s.has("request") && s.has("response") && !s.has("messages"))
                     || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },
-        open: Some(|_, look| Ok(openai::open(look))),
+        create_reader: Some(|_, look| Ok(openai::open(look))),
     },
-    NATIVE,
+    NATIVE_FORMAT,
     // Before the formats that are recognised by `type` or `metadata` alone.
-    Format {
+    TranscriptFormat {
         name: "a result of PromptKit Arena",
-        is: |look| {
-            look.first(|s| {
+        matches: |look| {
+            look.first_matches(|s| {
                 (s.has("RunID") && s.has("Messages"))
                     || (s.has("turns") && s.has("scenario_id"))
                     || (s.has("metadata") && s.has("events"))
             })
         },
-        open: Some(arena::open),
+        create_reader: Some(arena::open),
     },
-    Format {
+    TranscriptFormat {
         name: "a PromptKit recording",
-        is: |look| {
-            look.first(|s| {
-                (s.has("metadata") && s.kind_begins(&["metadata"]))
-                    || (s.has("event") && (s.has("seq") || s.kind_begins(&["event"])))
+        matches: |look| {
+            look.first_matches(|s| {
+                (s.has("metadata") && s.type_starts_with(&["metadata"]))
+                    || (s.has("event") && (s.has("seq") || s.type_starts_with(&["event"])))
             })
         },
-        open: Some(arena::open_lines),
+        create_reader: Some(arena::open_lines),
     },
-    Format {
+    TranscriptFormat {
         name: "a livekit chat history",
-        is: |look| look.first(|s| s.has("chat_history") || s.has("items")),
-        open: Some(livekit::open),
+        matches: |look| look.first_matches(|s| s.has("chat_history") || s.has("items")),
+        create_reader: Some(livekit::open),
     },
-    Format {
+    TranscriptFormat {
         name: "a Codex rollout",
-        is: |look| {
-            look.first(|s| {
+        matches: |look| {
+            look.first_matches(|s| {
                 // Very old files begin with a bare head.
                 let head = s.has("id") && s.has("timestamp") && !s.has("type");
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
                     || (head && s.has("instructions") && !s.has("input"))
-            }) || look.any(|s| s.has("record_type"))
+            }) || look.any_matches(|s| s.has("record_type"))
         },
-        open: Some(|_, look| Ok(codex::open(look))),
+        create_reader: Some(|_, look| Ok(codex::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "the output of `codex exec --json`",
-        is: |look| look.first(|s| s.kind_begins(&["thread.", "turn.", "item."])),
-        open: Some(|_, look| Ok(codex_exec::open(look))),
+        matches: |look| look.first_matches(|s| s.type_starts_with(&["thread.", "turn.", "item."])),
+        create_reader: Some(|_, look| Ok(codex_exec::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "a Claude Code session",
-        is: claude_code::is,
-        open: Some(|_, look| Ok(claude_code::reader(look))),
+        matches: claude_code::is_session,
+        create_reader: Some(|_, look| Ok(claude_code::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "promptfoo results",
-        is: promptfoo::is,
-        open: Some(promptfoo::open),
+        matches: promptfoo::is_results,
+        create_reader: Some(promptfoo::open),
     },
-    Format {
+    TranscriptFormat {
         name: "OpenTelemetry spans (OTLP JSON)",
         // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
-        is: |look| {
-            look.any(|s| s.has("resourceSpans") || s.has("resourceLogs"))
-                || look.first(|s| s.has("batches"))
+        matches: |look| {
+            look.any_matches(|s| s.has("resourceSpans") || s.has("resourceLogs"))
+                || look.first_matches(|s| s.has("batches"))
         },
-        open: Some(otlp::open),
+        create_reader: Some(otlp::open),
     },
-    Format {
+    TranscriptFormat {
         name: "an OpenAI batch",
-        is: |look| {
-            look.first(|s| {
+        matches: |look| {
+            look.first_matches(|s| {
                 s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
             })
         },
-        open: Some(|_, look| Ok(openai::open(look))),
+        create_reader: Some(|_, look| Ok(openai::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "OpenAI chat completions",
-        is: |look| look.first(|s| s.has("choices")),
-        open: Some(|_, look| Ok(openai::open(look))),
+        matches: |look| look.first_matches(|s| s.has("choices")),
+        create_reader: Some(|_, look| Ok(openai::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "Gemini contents",
-        is: |look| {
-            look.first(|s| {
+        matches: |look| {
+            look.first_matches(|s| {
                 s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
             })
         },
-        open: Some(|_, look| Ok(gemini::open(look))),
+        create_reader: Some(|_, look| Ok(gemini::open(look))),
     },
     // Before Anthropic's messages, which have their type and role in common with items.
-    Format {
+    TranscriptFormat {
         name: "OpenAI Responses items",
-        is: openai::is_items,
-        open: Some(|_, look| Ok(openai::open_list(look))),
+        matches: openai::is_responses_items,
+        create_reader: Some(|_, look| Ok(openai::open_list(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "OpenAI Responses",
-        is: openai::is_responses,
-        open: Some(|_, look| Ok(openai::open(look))),
+        matches: openai::is_responses,
+        create_reader: Some(|_, look| Ok(openai::open(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "a bare list of messages",
-        is: openai::is_list,
-        open: Some(|_, look| Ok(openai::open_list(look))),
+        matches: openai::is_message_list,
+        create_reader: Some(|_, look| Ok(openai::open_list(look))),
     },
-    Format {
+    TranscriptFormat {
         name: "an Inspect log",
-        is: |look| {
-            look.first(|s| s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples")))
+        matches: |look| {
+            look.first_matches(|s| {
+                s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples"))
+            })
         },
-        open: Some(inspect::open_json),
+        create_reader: Some(inspect::open_json),
     },
-    Format {
+    TranscriptFormat {
         name: "a Harbor trajectory (ATIF)",
-        is: |look| look.first(|s| s.has("schema_version") && (s.has("steps") || s.has("agent"))),
-        open: Some(atif::open),
+        matches: |look| {
+            look.first_matches(|s| s.has("schema_version") && (s.has("steps") || s.has("agent")))
+        },
+        create_reader: Some(atif::open),
     },
-    Format {
+    TranscriptFormat {
         name: "a LangSmith run",
-        is: |look| look.first(|s| s.has("run_type") && (s.has("inputs") || s.has("dotted_order"))),
-        open: None,
+        matches: |look| {
+            look.first_matches(|s| s.has("run_type") && (s.has("inputs") || s.has("dotted_order")))
+        },
+        create_reader: None,
     },
-    Format {
+    TranscriptFormat {
         name: "a Langfuse export",
-        is: |look| look.first(|s| s.has("observations") || s.has("trace_id") || s.has("traceId")),
-        open: None,
+        matches: |look| {
+            look.first_matches(|s| s.has("observations") || s.has("trace_id") || s.has("traceId"))
+        },
+        create_reader: None,
     },
-    Format {
+    TranscriptFormat {
         name: "a DeepEval test run",
-        is: |look| look.first(|s| s.has("testCases") || s.has("testRunData")),
-        open: None,
+        matches: |look| look.first_matches(|s| s.has("testCases") || s.has("testRunData")),
+        create_reader: None,
     },
-    Format {
+    TranscriptFormat {
         name: "a dicta run's event log",
-        is: |look| look.first(|s| s.has("seq") && s.has("kind")),
-        open: None,
+        matches: |look| look.first_matches(|s| s.has("seq") && s.has("kind")),
+        create_reader: None,
     },
-    Format {
+    TranscriptFormat {
         name: "an evalbench evalset",
-        is: evalbench::is_set,
-        open: Some(evalbench::open_set),
+        matches: evalbench::is_evalset,
+        create_reader: Some(evalbench::open_evalset),
     },
-    Format {
+    TranscriptFormat {
         name: "an evalbench result table (CSV)",
-        is: evalbench::is_table,
-        open: Some(evalbench::open_table),
+        matches: evalbench::is_table,
+        create_reader: Some(evalbench::open_table),
     },
-    Format {
+    TranscriptFormat {
         name: "a CSV table",
-        is: |look| columns(look).is_some() || csv::is_table(look.head),
+        matches: |look| csv_columns(look).is_some() || csv::is_table(look.bytes),
         // Nobody knows what its columns mean.
-        open: Some(csv::unmapped),
+        create_reader: Some(csv::refuse_unmapped),
     },
 ];
 
-fn columns<'h>(look: &Look<'h>) -> Option<Vec<&'h str>> {
-    sniff::columns(look.records.first()?.bytes)
+fn csv_columns<'h>(look: &FilePreview<'h>) -> Option<Vec<&'h str>> {
+    sniff::parse_csv_header(look.records.first()?.bytes)
 }

@@ -14,34 +14,42 @@
 
 use serde_json::value::RawValue;
 
-use super::super::detect::{Form, Look};
-use super::super::fields::{Fields, list};
-use super::super::meta::Meta;
-use super::super::native::{parse, tags};
-use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Sessions, Shape, text_of};
-use super::exchange::{self, Body, Exchange, Held, api_error, items};
+use super::super::detect::{FilePreview, RecordLayout};
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::MetadataBuilder;
+use super::super::native::{parse_native, parse_tags};
+use super::super::reader::{
+    PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
+    TranscriptSink, record_text,
+};
+use super::exchange::{self, ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::gemini;
-use super::items::Talk;
+use super::response_items::ConversationBuilder;
 use crate::model::{Message, Text, Transcript};
 
 /// Logs and replies, a record each.
-pub(super) fn open(look: &Look<'_>) -> Box<dyn Reader> {
-    Box::new(ByRecord::new(look.walk(), OpenAi))
+pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(look.record_walker(), OpenAiLogParser))
 }
 
 /// Lists of messages or items: a list is a conversation, and so are lines that follow each other.
-pub(super) fn open_list(look: &Look<'_>) -> Box<dyn Reader> {
-    match look.form {
-        Form::Values { array: true } => Box::new(ByRecord::new(look.whole(), OpenAi)),
-        Form::Lines => Box::new(BySession::new(look.walk(), Loose)),
-        _ => Box::new(ByRecord::new(look.walk(), OpenAi)),
+pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    match look.layout {
+        RecordLayout::Values { array: true } => {
+            Box::new(PerRecordReader::new(look.list_walker(), OpenAiLogParser))
+        }
+        RecordLayout::Lines => Box::new(PerSessionReader::new(
+            look.record_walker(),
+            OpenAiLinesParser,
+        )),
+        _ => Box::new(PerRecordReader::new(look.record_walker(), OpenAiLogParser)),
     }
 }
 
 /// Whether the records are items of Responses. An Anthropic message has its type and role in common with them.
-pub(super) fn is_items(look: &Look<'_>) -> bool {
-    look.first(|s| {
-        let message = s.has("role") && s.has("content") && s.kind_begins(&["message"]);
+pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| {
+        let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
         let others = [
             "function_call",
             "reasoning",
@@ -50,26 +58,26 @@ pub(super) fn is_items(look: &Look<'_>) -> bool {
             "web_search_call",
         ];
         (message && !s.has("model") && !s.has("stop_reason"))
-            || s.kind_begins(&others)
+            || s.type_starts_with(&others)
                 && (s.has("call_id") || s.has("summary") || s.has("id") || s.has("name"))
     })
 }
 
 /// Whether the records are replies of Responses, requests to it, or both in one.
-pub(super) fn is_responses(look: &Look<'_>) -> bool {
+pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
     let Some(seen) = look.records.first() else {
         return false;
     };
     let s = &seen.sniff;
     // Other tools write plain `input` and `output`; here one of them is a list.
-    let holds_list = |key: &str| s.has(key) && holds_list(seen.bytes, key);
+    let holds_list = |key: &str| s.has(key) && has_list_at(seen.bytes, key);
     (s.has("object") && s.has("output"))
         || holds_list("output") && (s.has("input") || s.has("usage") || s.has("model"))
         || holds_list("input") && (s.has("model") || s.has("instructions"))
 }
 
 /// Whether a list stands somewhere under this key.
-fn holds_list(record: &[u8], key: &str) -> bool {
+fn has_list_at(record: &[u8], key: &str) -> bool {
     let quoted = format!("\"{key}\"");
     let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
     places.any(|at| {
@@ -80,8 +88,8 @@ fn holds_list(record: &[u8], key: &str) -> bool {
 }
 
 /// Whether the records are messages, or lists of them.
-pub(super) fn is_list(look: &Look<'_>) -> bool {
-    look.first(|s| s.has("role"))
+pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| s.has("role"))
         || look.records.first().is_some_and(|seen| {
             seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
         })
@@ -89,56 +97,62 @@ pub(super) fn is_list(look: &Look<'_>) -> bool {
 
 /// Records in OpenAI's shapes or in those of the APIs that logs hold beside them.
 #[derive(Debug)]
-pub(super) struct OpenAi;
+pub(super) struct OpenAiLogParser;
 
 /// Texts that were unpacked from strings, for as long as the record is read.
 #[derive(Debug, Default)]
-struct Unpacked {
-    asked: [Held; 2],
-    answered: [Held; 2],
+struct UnpackedBodies {
+    request: [UnpackedText; 2],
+    response: [UnpackedText; 2],
 }
 
-impl Shape for OpenAi {
-    fn read(&self, record: &str, cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
+impl RecordParser for OpenAiLogParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         let record = record.trim_start_matches('\u{feff}').trim();
         if record.starts_with('[') {
-            return one_list(record, out);
+            return parse_list_record(record, out);
         }
-        let fields = Fields::parse(record)?;
-        let pair = fields.names("response") || fields.has("request");
+        let fields = RawFields::parse(record)?;
+        let pair = fields.has_key("response") || fields.has("request");
         if fields.has("messages") && !pair && !fields.has("choices") {
-            let native = parse(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
-            out.transcript(&native);
+            let native =
+                parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
+            out.push_transcript(&native);
             return Ok(());
         }
-        let held = Unpacked::default();
-        let (asked, answered) = sides(&fields, &held)?;
-        let exchange = exchange::read(&asked, &answered)?;
-        hand_out(exchange, &fields, out);
+        let held = UnpackedBodies::default();
+        let (asked, answered) = split_exchange(&fields, &held)?;
+        let exchange = exchange::parse_exchange(&asked, &answered)?;
+        push_exchange(exchange, &fields, out);
         Ok(())
     }
 }
 
-fn hand_out(found: Exchange<'_>, record: &Fields<'_>, out: &mut Out) {
-    for kind in &found.odd {
-        out.unknown(kind);
+fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
+    for kind in &found.unknown_kinds {
+        out.count_unknown(kind);
     }
     let own = ["custom_id", "key", "id", "request_id"];
-    let wrapped = WRAPPED.iter().any(|key| record.names(key));
+    let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
     // A batch's `id` is the line's, and its `custom_id` the author's.
-    let id = own.iter().find_map(|key| record.id(key));
+    let id = own.iter().find_map(|key| record.id_text(key));
     let id = id.or(found.id).unwrap_or_default();
-    let tags = record.get("tags").map(tags).unwrap_or_default();
-    for (at, messages) in found.talks.into_iter().enumerate() {
-        let mut meta = Meta::default();
+    let tags = record.get("tags").map(parse_tags).unwrap_or_default();
+    for (at, messages) in found.conversations.into_iter().enumerate() {
+        let mut meta = MetadataBuilder::default();
         meta.set("source", found.source);
         if let Some(told) = found.meta.clone().finish()
-            && let Ok(told) = Fields::parse(told.get())
+            && let Ok(told) = RawFields::parse(told.get())
         {
-            meta.adopt_written(&told);
+            meta.merge_source_fields(&told);
         }
         if wrapped {
-            more(record, &mut meta);
+            add_extra_keys(record, &mut meta);
         }
         let number = at + 1;
         let id = match (at, id.is_empty()) {
@@ -149,7 +163,7 @@ fn hand_out(found: Exchange<'_>, record: &Fields<'_>, out: &mut Out) {
         if at > 0 {
             meta.set("choice", number);
         }
-        out.transcript(&Transcript {
+        out.push_transcript(&Transcript {
             id,
             messages,
             metadata: meta.finish(),
@@ -160,24 +174,24 @@ fn hand_out(found: Exchange<'_>, record: &Fields<'_>, out: &mut Out) {
 }
 
 /// A list is one conversation; a list of lists is as many.
-fn one_list(record: &str, out: &mut Out) -> Result<(), String> {
-    let raw: &RawValue =
-        serde_json::from_str(record).map_err(|why| super::super::native::sentence(&why))?;
-    let all = list(raw).unwrap_or_default();
+fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
+    let raw: &RawValue = serde_json::from_str(record)
+        .map_err(|why| super::super::native::format_json_error(&why))?;
+    let all = list_items(raw).unwrap_or_default();
     let mut odd = Vec::new();
-    let transcript = conversation(&all, &mut odd)?;
+    let transcript = parse_conversation(&all, &mut odd)?;
     for kind in &odd {
-        out.unknown(kind);
+        out.count_unknown(kind);
     }
-    out.transcript(&transcript);
+    out.push_transcript(&transcript);
     Ok(())
 }
 
 /// Keys of a record that wraps an exchange.
-const WRAPPED: [&str; 4] = ["request", "response", "body", "custom_id"];
+const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
 
 /// The record's own keys beside the exchange.
-fn more(record: &Fields<'_>, meta: &mut Meta) {
+fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
     let known = [
         "request",
         "response",
@@ -192,33 +206,42 @@ fn more(record: &Fields<'_>, meta: &mut Meta) {
         "url",
     ];
     if !record.has("latency_ms") {
-        meta.keep("latency_ms", record.get("duration_ms"));
+        meta.set_raw("latency_ms", record.get("duration_ms"));
     }
     for (key, value) in record.iter() {
         if !known.contains(&key) && !meta.has(key) {
-            meta.keep(key, Some(value));
+            meta.set_raw(key, Some(value));
         }
     }
     if let Some(own) = record.object("metadata") {
-        meta.adopt_written(&own);
+        meta.merge_source_fields(&own);
     }
 }
 
 /// What was asked and what was answered.
-fn sides<'a>(record: &Fields<'a>, held: &'a Unpacked) -> Result<(Body<'a>, Body<'a>), String> {
-    let wrapped = record.names("response") || record.names("request");
+fn split_exchange<'a>(
+    record: &RawFields<'a>,
+    held: &'a UnpackedBodies,
+) -> Result<(ExchangeBody<'a>, ExchangeBody<'a>), String> {
+    let wrapped = record.has_key("response") || record.has_key("request");
     if !wrapped && !record.has("body") {
         // The record is the body, of whichever side.
         if let Some(why) = api_error(record).filter(|_| record.has("custom_id")) {
             return Err(why);
         }
-        return Ok((Body::Object(record.clone()), Body::Object(record.clone())));
+        return Ok((
+            ExchangeBody::Object(record.clone()),
+            ExchangeBody::Object(record.clone()),
+        ));
     }
-    let [first, second] = &held.asked;
-    let asked = record.either(&["request", "body"]);
-    let asked = within(Body::of(asked, first), second)?;
-    let [first, second] = &held.answered;
-    let answered = within(Body::of(record.get("response"), first), second);
+    let [first, second] = &held.request;
+    let asked = record.get_first(&["request", "body"]);
+    let asked = unwrap_http_body(ExchangeBody::from_raw(asked, first), second)?;
+    let [first, second] = &held.response;
+    let answered = unwrap_http_body(
+        ExchangeBody::from_raw(record.get("response"), first),
+        second,
+    );
     // Whoever wrote the log may say why there is no answer, beside it.
     let failed = record.has("error") && !record.has("response");
     match api_error(record).filter(|_| failed) {
@@ -228,23 +251,26 @@ fn sides<'a>(record: &Fields<'a>, held: &'a Unpacked) -> Result<(Body<'a>, Body<
 }
 
 /// The body of an answer of HTTP.
-fn within<'a>(side: Body<'a>, held: &'a Held) -> Result<Body<'a>, String> {
-    let Body::Object(fields) = &side else {
+fn unwrap_http_body<'a>(
+    side: ExchangeBody<'a>,
+    held: &'a UnpackedText,
+) -> Result<ExchangeBody<'a>, String> {
+    let ExchangeBody::Object(fields) = &side else {
         return Ok(side);
     };
     let status = ["status_code", "statusCode", "status"];
-    let status = status.iter().find_map(|key| fields.count(key));
-    let body = Body::of(fields.get("body"), held);
+    let status = status.iter().find_map(|key| fields.integer(key));
+    let body = ExchangeBody::from_raw(fields.get("body"), held);
     if let Some(status) = status.filter(|status| *status >= 400) {
         let told = match &body {
-            Body::Object(body) => api_error(body),
-            Body::Plain(text) => Some(format!("the API answered with an error: {text}")),
-            Body::Missing | Body::List(_) => None,
+            ExchangeBody::Object(body) => api_error(body),
+            ExchangeBody::Plain(text) => Some(format!("the API answered with an error: {text}")),
+            ExchangeBody::Missing | ExchangeBody::List(_) => None,
         };
         let told = told.unwrap_or_else(|| "the API answered with an error".to_owned());
         return Err(format!("{told} (status {status})"));
     }
-    let is_body = fields.either(&["choices", "messages", "contents", "candidates"]);
+    let is_body = fields.get_first(&["choices", "messages", "contents", "candidates"]);
     if fields.has("body") && is_body.is_none() {
         return Ok(body);
     }
@@ -252,23 +278,29 @@ fn within<'a>(side: Body<'a>, held: &'a Held) -> Result<Body<'a>, String> {
 }
 
 /// A list of messages of chat, items of Responses or contents of Gemini.
-fn conversation<'a>(all: &[&'a RawValue], odd: &mut Vec<String>) -> Result<Transcript<'a>, String> {
+fn parse_conversation<'a>(
+    all: &[&'a RawValue],
+    odd: &mut Vec<String>,
+) -> Result<Transcript<'a>, String> {
     let parts = |raw: &&RawValue| {
-        Fields::of(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
+        RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
     };
     if all.iter().any(parts) {
-        return Ok(alone("gemini", gemini::contents(all, odd)?));
+        return Ok(build_transcript(
+            "gemini",
+            gemini::parse_contents(all, odd)?,
+        ));
     }
-    let mut talk = Talk::default();
-    items(&mut talk, all, odd)?;
-    if talk.turns.is_empty() {
+    let mut talk = ConversationBuilder::default();
+    add_items(&mut talk, all, odd)?;
+    if talk.messages.is_empty() {
         return Err("the list holds no message".to_owned());
     }
-    Ok(alone("openai", talk.finish()))
+    Ok(build_transcript("openai", talk.finish()))
 }
 
-fn alone<'a>(source: &str, messages: Vec<Message<'a>>) -> Transcript<'a> {
-    let mut meta = Meta::default();
+fn build_transcript<'a>(source: &str, messages: Vec<Message<'a>>) -> Transcript<'a> {
+    let mut meta = MetadataBuilder::default();
     meta.set("source", source);
     Transcript {
         messages,
@@ -279,31 +311,31 @@ fn alone<'a>(source: &str, messages: Vec<Message<'a>>) -> Transcript<'a> {
 
 /// A conversation whose messages or items stand on lines of their own: the file is one.
 #[derive(Debug)]
-struct Loose;
+struct OpenAiLinesParser;
 
-impl Sessions for Loose {
-    fn begins(&mut self, _: &[u8]) -> bool {
+impl SessionParser for OpenAiLinesParser {
+    fn starts_session(&mut self, _: &[u8]) -> bool {
         false
     }
 
-    fn read(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut Out) {
+    fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
         let mut all: Vec<&RawValue> = Vec::new();
         for line in lines {
-            let raw = text_of(line)
+            let raw = record_text(line)
                 .ok()
                 .and_then(|text| serde_json::from_str(text).ok());
             match raw {
                 Some(raw) => all.push(raw),
-                None => out.unknown("a line that is not JSON"),
+                None => out.count_unknown("a line that is not JSON"),
             }
         }
         let mut odd = Vec::new();
-        match conversation(&all, &mut odd) {
-            Ok(transcript) => out.transcript(&transcript),
-            Err(why) => out.fault(why),
+        match parse_conversation(&all, &mut odd) {
+            Ok(transcript) => out.push_transcript(&transcript),
+            Err(why) => out.push_fault(why),
         }
         for kind in &odd {
-            out.unknown(kind);
+            out.count_unknown(kind);
         }
     }
 }

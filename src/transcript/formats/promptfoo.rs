@@ -22,72 +22,86 @@ use serde_json::value::RawValue;
 use super::promptfoo_id::promptfoo_id;
 use crate::model::{Message, Part, Role, Text, Transcript};
 use crate::transcript::TranscriptError;
-use crate::transcript::content::Object;
-use crate::transcript::detect::{Form, Look};
-use crate::transcript::fields::Fields;
-use crate::transcript::meta::{Meta, Tokens};
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::fields::RawFields;
+use crate::transcript::json_path::{find_array, find_text, find_value};
+use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 use crate::transcript::native;
-use crate::transcript::native::of;
-use crate::transcript::nested::{array_at, text_in, value_in};
-use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use crate::transcript::source::Source;
-use crate::transcript::walk::Walk;
-use grading::Own;
+use crate::transcript::native::parse_or_none;
+use crate::transcript::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::RecordWalker;
+use grading::PromptfooOutcome;
 
-const RESULTS: &[&str] = &["results", "results"];
-const TABLE: &[&str] = &["results", "table", "body"];
+const RESULTS_PATH: &[&str] = &["results", "results"];
+const TABLE_PATH: &[&str] = &["results", "table", "body"];
 
 /// Whether a file holds promptfoo's results.
-pub(super) fn is(look: &Look<'_>) -> bool {
-    is_row(look)
-        || look.first(|s| s.has("evalId") && (s.has("results") || s.has("config")))
+pub(super) fn is_results(look: &FilePreview<'_>) -> bool {
+    is_result_line(look)
+        || look.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
         || look.records.first().is_some_and(|seen| {
             seen.sniff.has("results")
-                && (value_in(seen.bytes, RESULTS, b'[').is_some()
-                    || value_in(seen.bytes, &["results", "table"], b'{').is_some())
+                && (find_value(seen.bytes, RESULTS_PATH, b'[').is_some()
+                    || find_value(seen.bytes, &["results", "table"], b'{').is_some())
         })
 }
 
-fn is_row(look: &Look<'_>) -> bool {
-    look.first(|s| {
+fn is_result_line(look: &FilePreview<'_>) -> bool {
+    look.first_matches(|s| {
         (s.has("promptIdx") && s.has("testIdx")) || (s.has("gradingResult") && s.has("latencyMs"))
     })
 }
 
-pub(super) fn open(source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    let eval = text_in(&look.head[look.start..], &["evalId"]);
+pub(super) fn open(
+    source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let eval = find_text(&look.bytes[look.start..], &["evalId"]);
     let eval = eval.unwrap_or_else(|| source.stem().to_owned());
-    if is_row(look) {
-        return Ok(Box::new(ByRecord::new(look.walk(), Results { eval })));
+    if is_result_line(look) {
+        return Ok(Box::new(PerRecordReader::new(
+            look.record_walker(),
+            PromptfooResultParser { eval },
+        )));
     }
     let start = look.start as u64;
-    if let Some(at) = array_at(source, start, RESULTS)? {
-        let walk = Walk::new(Form::Elements, at);
-        return Ok(Box::new(ByRecord::new(walk, Results { eval })));
+    if let Some(at) = find_array(source, start, RESULTS_PATH)? {
+        let walk = RecordWalker::new(RecordLayout::Elements, at);
+        return Ok(Box::new(PerRecordReader::new(
+            walk,
+            PromptfooResultParser { eval },
+        )));
     }
-    if let Some(at) = array_at(source, start, TABLE)? {
-        let walk = Walk::new(Form::Elements, at);
-        return Ok(Box::new(ByRecord::new(walk, Table { eval })));
+    if let Some(at) = find_array(source, start, TABLE_PATH)? {
+        let walk = RecordWalker::new(RecordLayout::Elements, at);
+        return Ok(Box::new(PerRecordReader::new(
+            walk,
+            PromptfooTableParser { eval },
+        )));
     }
-    Err(source.unknown(
+    Err(source.unknown_error(
         "these are promptfoo results without `results.results` or `results.table.body`; write them again with `promptfoo export eval -o out.json`",
     ))
 }
 
 /// Elements of `results.results`, and lines of JSONL.
 #[derive(Debug)]
-struct Results {
+struct PromptfooResultParser {
     eval: String,
 }
 
 /// Elements of `results.table.body`.
 #[derive(Debug)]
-struct Table {
+struct PromptfooTableParser {
     eval: String,
 }
 
 #[derive(Deserialize, Default)]
-struct Row<'a> {
+struct PromptfooResultRow<'a> {
     #[serde(borrow, default)]
     id: Option<Text<'a>>,
     #[serde(default, rename = "testIdx")]
@@ -128,7 +142,7 @@ struct Row<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Prompt<'a> {
+struct PromptfooPrompt<'a> {
     #[serde(borrow, default)]
     raw: Option<Text<'a>>,
     #[serde(borrow, default, alias = "display")]
@@ -136,7 +150,7 @@ struct Prompt<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Response<'a> {
+struct PromptfooResponse<'a> {
     #[serde(borrow, default)]
     output: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -154,7 +168,7 @@ struct Response<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Usage {
+struct PromptfooUsage {
     #[serde(default)]
     prompt: Option<u64>,
     #[serde(default)]
@@ -162,11 +176,11 @@ struct Usage {
     #[serde(default)]
     total: Option<u64>,
     #[serde(default, rename = "completionDetails")]
-    details: Option<Details>,
+    details: Option<PromptfooUsageDetails>,
 }
 
 #[derive(Deserialize, Default)]
-struct Details {
+struct PromptfooUsageDetails {
     #[serde(default)]
     reasoning: Option<u64>,
     #[serde(default, rename = "cacheReadInputTokens")]
@@ -174,54 +188,67 @@ struct Details {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct PromptfooTableRow<'a> {
     #[serde(borrow)]
-    outputs: Vec<Object<Row<'a>>>,
+    outputs: Vec<ObjectOnly<PromptfooResultRow<'a>>>,
     #[serde(borrow, default)]
     test: Option<&'a RawValue>,
     #[serde(default, rename = "testIdx")]
     test_idx: Option<u64>,
 }
 
-impl Shape for Results {
-    fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
+impl RecordParser for PromptfooResultParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         let rows = serde_json::Deserializer::from_str(record).into_iter::<&RawValue>();
         let mut first = true;
         for raw in rows {
             let raw = raw.map_err(|why| why.to_string())?;
             if !std::mem::take(&mut first) {
-                out.count(1);
+                out.count_records(1);
             }
-            let row: Object<Row<'_>> =
+            let row: ObjectOnly<PromptfooResultRow<'_>> =
                 serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
-            let Object(row) = row;
+            let ObjectOnly(row) = row;
             if row.prompt.is_none() && row.response.is_none() && row.grading.is_none() {
-                out.unknown("an object that is no result (it has no prompt, response or grading)");
+                out.count_unknown(
+                    "an object that is no result (it has no prompt, response or grading)",
+                );
                 continue;
             }
-            match row.transcript(&self.eval) {
-                Ok(transcript) => out.transcript(&transcript),
-                Err(why) => out.fault(why),
+            match row.into_transcript(&self.eval) {
+                Ok(transcript) => out.push_transcript(&transcript),
+                Err(why) => out.push_fault(why),
             }
         }
         Ok(())
     }
 }
 
-impl Shape for Table {
-    fn read(&self, record: &str, _: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let body: Object<Body<'_>> = serde_json::from_str(record).map_err(|why| why.to_string())?;
-        let Object(body) = body;
-        for (at, Object(cell)) in body.outputs.into_iter().enumerate() {
-            let cell = Row {
+impl RecordParser for PromptfooTableParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let body: ObjectOnly<PromptfooTableRow<'_>> =
+            serde_json::from_str(record).map_err(|why| why.to_string())?;
+        let ObjectOnly(body) = body;
+        for (at, ObjectOnly(cell)) in body.outputs.into_iter().enumerate() {
+            let cell = PromptfooResultRow {
                 test_idx: cell.test_idx.or(body.test_idx),
                 prompt_idx: cell.prompt_idx.or(Some(at as u64)),
                 test: cell.test.or(body.test),
                 ..cell
             };
-            match cell.transcript(&self.eval) {
-                Ok(transcript) => out.transcript(&transcript),
-                Err(why) => out.fault(why),
+            match cell.into_transcript(&self.eval) {
+                Ok(transcript) => out.push_transcript(&transcript),
+                Err(why) => out.push_fault(why),
             }
         }
         Ok(())
@@ -229,50 +256,50 @@ impl Shape for Table {
 }
 
 /// A value as it is; one that is too deep for a tree as its text.
-fn value(raw: Option<&RawValue>) -> Value {
+fn json_or_text(raw: Option<&RawValue>) -> Value {
     raw.map_or(Value::Null, |raw| {
         serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
     })
 }
 
 /// What went wrong, as text.
-fn told(raw: Option<&RawValue>) -> Option<String> {
+fn error_text(raw: Option<&RawValue>) -> Option<String> {
     let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "\"\""))?;
     Some(serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned()))
 }
 
-fn in_object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    of::<Object<T>>(raw).map(|Object(of)| of)
+fn parse_object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    parse_or_none::<ObjectOnly<T>>(raw).map(|ObjectOnly(of)| of)
 }
 
-impl<'a> Row<'a> {
-    fn transcript(self, eval: &str) -> Result<Transcript<'a>, String> {
+impl<'a> PromptfooResultRow<'a> {
+    fn into_transcript(self, eval: &str) -> Result<Transcript<'a>, String> {
         let id = promptfoo_id(self.id.as_deref(), eval, self.test_idx, self.prompt_idx);
-        let response: Response<'a> = in_object(self.response).unwrap_or_default();
-        let prompt = match of::<Text<'a>>(self.prompt) {
-            Some(raw) => Prompt {
+        let response: PromptfooResponse<'a> = parse_object(self.response).unwrap_or_default();
+        let prompt = match parse_or_none::<Text<'a>>(self.prompt) {
+            Some(raw) => PromptfooPrompt {
                 raw: Some(raw),
                 label: None,
             },
-            None => in_object(self.prompt).unwrap_or_default(),
+            None => parse_object(self.prompt).unwrap_or_default(),
         };
-        let mut messages = asked(prompt.raw.as_ref());
+        let mut messages = parse_prompt_messages(prompt.raw.as_ref());
         if messages.is_empty() {
             // Half a character in it, or no text at all: as it is written.
-            let as_written = || match Fields::of(self.prompt?) {
-                Some(prompt) => prompt.written("raw"),
-                None => self.prompt.map(native::as_text),
+            let as_written = || match RawFields::from_raw(self.prompt?) {
+                Some(prompt) => prompt.text_or_json("raw"),
+                None => self.prompt.map(native::text_or_json),
             };
-            messages = asked(as_written().as_ref());
+            messages = parse_prompt_messages(as_written().as_ref());
         }
         let answered = messages.iter().any(|m| m.role == Role::Assistant);
-        let mut meta = Meta::default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "promptfoo");
-        let failed = self.failed(&response);
+        let failed = self.provider_failure(&response);
         if let Some(why) = &failed {
             meta.set("error", why.as_str());
         }
-        let numbers = self.numbers(&response);
+        let numbers = self.reply_metrics(&response);
         if answered {
             for (key, value) in &numbers {
                 meta.set(key, value.clone());
@@ -280,22 +307,22 @@ impl<'a> Row<'a> {
         }
         let parts = match (&self.text, response.output) {
             (Some(text), None) if failed.is_none() => {
-                let text = self.without_reason(text);
+                let text = self.strip_reason(text);
                 (!text.is_empty()).then(|| vec![Part::Text(Text::from(text.to_owned()))])
             }
-            (_, Some(output)) => said(output),
+            (_, Some(output)) => parse_output_parts(output),
             _ => None,
         };
         if let Some(parts) = parts {
-            let mut own = Meta::default();
+            let mut own = MetadataBuilder::default();
             for (key, value) in numbers {
                 own.set(key, value);
             }
             if let Some(cached) = response.cached {
                 own.set("cached", cached);
             }
-            own.set("stop_reason", value(response.stopped));
-            if value(response.refused) == Value::Bool(true) {
+            own.set("stop_reason", json_or_text(response.stopped));
+            if json_or_text(response.refused) == Value::Bool(true) {
                 own.set("refusal", true);
             }
             messages.push(Message {
@@ -309,87 +336,91 @@ impl<'a> Row<'a> {
                 meta.set(key, value);
             }
         }
-        self.told_beside(&prompt, &mut meta);
-        let own = Own {
+        self.write_metadata(&prompt, &mut meta);
+        let own = PromptfooOutcome {
             pass: self.success,
             score: self.score,
-            failed,
+            provider_error: failed,
         };
         Ok(Transcript {
             id: Text::from(id.unwrap_or_default()),
             messages,
             metadata: meta.finish(),
             tags: Vec::new(),
-            verdicts: grading::verdicts(self.grading, &own)?,
+            verdicts: grading::parse_verdicts(self.grading, &own)?,
         })
     }
 
     /// Why the provider brought nothing. A failed assertion is no failure of the run.
-    fn failed(&self, response: &Response<'_>) -> Option<String> {
+    fn provider_failure(&self, response: &PromptfooResponse<'_>) -> Option<String> {
         let graded = self.grading.is_some_and(|raw| raw.get() != "null");
         let own = match self.failure {
-            Some(2) => told(self.error),
-            None if !graded => told(self.error),
+            Some(2) => error_text(self.error),
+            None if !graded => error_text(self.error),
             _ => None,
         };
-        told(response.error).or(own)
+        error_text(response.error).or(own)
     }
 
     /// Latency, tokens and cost of the answer, by their standard keys.
-    fn numbers(&self, response: &Response<'_>) -> Vec<(&'static str, Value)> {
+    fn reply_metrics(&self, response: &PromptfooResponse<'_>) -> Vec<(&'static str, Value)> {
         let mut numbers = Vec::new();
         if let Some(latency) = self.latency.filter(|raw| raw.get() != "null") {
-            numbers.push(("latency_ms", value(Some(latency))));
+            numbers.push(("latency_ms", json_or_text(Some(latency))));
         }
         // A result sums from nothing: its 0 is no number where the response says none.
-        let own: Option<Usage> = in_object(self.usage).filter(|u: &Usage| u.total != Some(0));
-        let usage = in_object(response.usage).or(own);
+        let own: Option<PromptfooUsage> =
+            parse_object(self.usage).filter(|u: &PromptfooUsage| u.total != Some(0));
+        let usage = parse_object(response.usage).or(own);
         if let Some(usage) = usage {
-            numbers.push(("usage", usage.tokens().value()));
+            numbers.push(("usage", usage.to_usage().to_json()));
         }
-        let said = of::<f64>(response.cost).map(|_| value(response.cost));
-        let own = of::<f64>(self.cost).filter(|cost| *cost > 0.0);
-        if let Some(cost) = said.or(own.map(|_| value(self.cost))) {
+        let said = parse_or_none::<f64>(response.cost).map(|_| json_or_text(response.cost));
+        let own = parse_or_none::<f64>(self.cost).filter(|cost| *cost > 0.0);
+        if let Some(cost) = said.or(own.map(|_| json_or_text(self.cost))) {
             numbers.push(("cost_usd", cost));
         }
         numbers
     }
 
     /// A table writes the reason of a failure before the output.
-    fn without_reason<'t>(&self, text: &'t str) -> &'t str {
+    fn strip_reason<'t>(&self, text: &'t str) -> &'t str {
         #[derive(Deserialize)]
-        struct Reason<'r> {
+        #[serde(rename = "Reason")]
+        struct PromptfooReason<'r> {
             #[serde(borrow)]
             reason: Text<'r>,
         }
-        let reason = in_object::<Reason<'_>>(self.grading);
+        let reason = parse_object::<PromptfooReason<'_>>(self.grading);
         reason
             .and_then(|grading| text.strip_prefix(&*grading.reason))
             .and_then(|rest| rest.strip_prefix("\n---\n"))
             .unwrap_or(text)
     }
 
-    fn told_beside(&self, prompt: &Prompt<'_>, meta: &mut Meta) {
+    fn write_metadata(&self, prompt: &PromptfooPrompt<'_>, meta: &mut MetadataBuilder) {
         #[derive(Deserialize, Default)]
-        struct Provider<'p> {
+        #[serde(rename = "Provider")]
+        struct PromptfooProvider<'p> {
             #[serde(borrow, default)]
             id: Option<Text<'p>>,
             #[serde(borrow, default)]
             label: Option<Text<'p>>,
         }
         #[derive(Deserialize, Default)]
-        struct Test<'p> {
+        #[serde(rename = "Test")]
+        struct PromptfooTestCase<'p> {
             #[serde(borrow, default)]
             description: Option<&'p RawValue>,
             #[serde(borrow, default)]
             vars: Option<&'p RawValue>,
         }
-        let test: Test<'_> = in_object(self.test).unwrap_or_default();
-        meta.set("vars", value(self.vars.or(test.vars)));
-        if let Some(id) = of::<Text<'_>>(self.provider) {
+        let test: PromptfooTestCase<'_> = parse_object(self.test).unwrap_or_default();
+        meta.set("vars", json_or_text(self.vars.or(test.vars)));
+        if let Some(id) = parse_or_none::<Text<'_>>(self.provider) {
             meta.set("provider", &*id);
         } else {
-            let provider: Provider<'_> = in_object(self.provider).unwrap_or_default();
+            let provider: PromptfooProvider<'_> = parse_object(self.provider).unwrap_or_default();
             if let Some(label) = provider.label.filter(|label| !label.is_empty()) {
                 meta.set("provider_label", &*label);
             }
@@ -400,21 +431,21 @@ impl<'a> Row<'a> {
         if let Some(label) = &prompt.label {
             meta.set("prompt_label", &**label);
         }
-        meta.set("description", value(test.description));
+        meta.set("description", json_or_text(test.description));
         meta.set("test_idx", self.test_idx);
         meta.set("prompt_idx", self.prompt_idx);
-        if let Value::Object(mut own) = value(self.metadata) {
+        if let Value::Object(mut own) = json_or_text(self.metadata) {
             own.retain(|key, _| !key.starts_with("_promptfoo"));
-            meta.adopt(Value::Object(own));
+            meta.merge_source(Value::Object(own));
         }
     }
 }
 
-impl Usage {
-    fn tokens(&self) -> Tokens {
+impl PromptfooUsage {
+    fn to_usage(&self) -> SourceUsage {
         let details = self.details.as_ref();
         let some = |count: Option<u64>| count.filter(|count| *count > 0);
-        Tokens {
+        SourceUsage {
             input: self.prompt,
             output: self.completion,
             total: self.total,
@@ -425,19 +456,19 @@ impl Usage {
 }
 
 /// The prompt as messages: a JSON chat list is one, anything else is what a user said.
-fn asked(raw: Option<&Text<'_>>) -> Vec<Message<'static>> {
+fn parse_prompt_messages(raw: Option<&Text<'_>>) -> Vec<Message<'static>> {
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else {
         return Vec::new();
     };
     let chat = raw.trim();
     if chat.starts_with('[')
-        && let Some(messages) = messages_of(&format!("{{\"messages\":{chat}}}"))
+        && let Some(messages) = parse_chat_messages(&format!("{{\"messages\":{chat}}}"))
     {
         return messages;
     }
     if chat.starts_with('{')
         && chat.contains("\"messages\"")
-        && let Some(messages) = messages_of(chat)
+        && let Some(messages) = parse_chat_messages(chat)
     {
         return messages;
     }
@@ -448,20 +479,20 @@ fn asked(raw: Option<&Text<'_>>) -> Vec<Message<'static>> {
     }]
 }
 
-fn messages_of(record: &str) -> Option<Vec<Message<'static>>> {
-    let read = native::parse(record.as_bytes(), 1, "").ok()?;
+fn parse_chat_messages(record: &str) -> Option<Vec<Message<'static>>> {
+    let read = native::parse_native(record.as_bytes(), 1, "").ok()?;
     let messages = read.into_owned().messages;
     (!messages.is_empty()).then_some(messages)
 }
 
 /// What the model said: text; an object as its JSON; a message or list of calls in OpenAI's shape as what they are.
-fn said(output: &RawValue) -> Option<Vec<Part<'static>>> {
+fn parse_output_parts(output: &RawValue) -> Option<Vec<Part<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
         b'n' => None,
         // With half a character in it, as JavaScript cuts them, no text but what is written: never lost.
         b'"' => {
-            let text = native::as_text(output).into_owned();
+            let text = native::text_or_json(output).into_owned();
             Some(vec![Part::Text(text)])
         }
         _ => {
@@ -470,7 +501,7 @@ fn said(output: &RawValue) -> Option<Vec<Part<'static>>> {
             } else {
                 format!("{{\"messages\":[{written}]}}")
             };
-            let calls = (written.contains("\"function\"")).then(|| messages_of(&message));
+            let calls = (written.contains("\"function\"")).then(|| parse_chat_messages(&message));
             let calls = calls.flatten().and_then(|mut messages| messages.pop());
             let calls = calls.filter(|m| m.parts.iter().any(|p| matches!(p, Part::ToolCall(_))));
             Some(match calls {

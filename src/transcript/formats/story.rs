@@ -4,19 +4,19 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::transcript::{Span, Tally, TranscriptFile};
+use crate::transcript::{ReadTally, RecordSpan, TranscriptFile};
 
 /// A transcript, or why there is none.
 pub(super) type Story = Result<Value, String>;
 
 /// Everything a file of these bytes holds.
-pub(super) fn read(bytes: &[u8]) -> (Vec<Story>, Tally) {
+pub(super) fn read(bytes: &[u8]) -> (Vec<Story>, ReadTally) {
     let (all, tally) = placed(bytes);
     (all.into_iter().map(|(_, story)| story).collect(), tally)
 }
 
 /// The same with the places.
-pub(super) fn placed(bytes: &[u8]) -> (Vec<(Span, Story)>, Tally) {
+pub(super) fn placed(bytes: &[u8]) -> (Vec<(RecordSpan, Story)>, ReadTally) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("saved.json");
     std::fs::write(&path, bytes).expect("written");
@@ -27,7 +27,7 @@ pub(super) fn placed(bytes: &[u8]) -> (Vec<(Span, Story)>, Tally) {
             assert!(!bytes.contains(&b'\n'), "a transcript is one line");
             let story = match record.parse(bytes, "default") {
                 Ok(_) => {
-                    let again = file.read(record.span).expect("read again");
+                    let again = file.read_native(record.span).expect("read again");
                     assert_eq!(
                         String::from_utf8_lossy(&again),
                         String::from_utf8_lossy(bytes)
@@ -40,7 +40,12 @@ pub(super) fn placed(bytes: &[u8]) -> (Vec<(Span, Story)>, Tally) {
                 }
                 Err(bad) => Err(bad.why),
             };
-            assert!(!file.raw(record.span).expect("the file's own").is_empty());
+            assert!(
+                !file
+                    .read_raw(record.span)
+                    .expect("the file's own")
+                    .is_empty()
+            );
             all.push((record.span, story));
         }
     }

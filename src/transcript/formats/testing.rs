@@ -26,9 +26,13 @@ pub(super) fn read(path: &Path) -> (String, Vec<Got>, Vec<(String, u64)>) {
             let got = record.parse(bytes, &id).map(Transcript::into_owned);
             assert!(!bytes.contains(&b'\n'), "lines stay lines");
             if record.fault.is_none() {
-                assert_eq!(open.read(record.span).expect("again"), bytes, "found again");
+                assert_eq!(
+                    open.read_native(record.span).expect("again"),
+                    bytes,
+                    "found again"
+                );
             }
-            let own = open.raw(record.span).expect("what the file has");
+            let own = open.read_raw(record.span).expect("what the file has");
             assert!(!own.is_empty());
             all.push(got.map_err(|bad| bad.why));
         }

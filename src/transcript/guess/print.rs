@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Entry, Guess};
+use super::{MappingGuess, MappingGuessBuilder};
 
-impl Entry {
+impl MappingGuessBuilder {
     /// The entry; `what` was looked at, in words.
-    pub(super) fn yaml(self, written: &str, what: &str, records: usize) -> Guess {
+    pub(super) fn into_guess(self, written: &str, what: &str, records: usize) -> MappingGuess {
         let mut out = String::new();
         let seen = crate::model::counted(records as u64, "record");
         let _infallible = writeln!(
@@ -19,10 +19,10 @@ impl Entry {
         let _infallible = writeln!(
             out,
             "transcripts:\n  - path: {}\n    map:",
-            yaml_text(written)
+            quote_yaml(written)
         );
         let mut line = |depth: usize, key: &str, value: &str, why: &str| {
-            let head = format!("{:depth$}{}: {value}", "", yaml_text(key));
+            let head = format!("{:depth$}{}: {value}", "", quote_yaml(key));
             let why = crate::model::visible(why, false);
             let _infallible = if why.is_empty() {
                 writeln!(out, "{head}")
@@ -31,7 +31,7 @@ impl Entry {
             };
         };
         for (key, expression, why) in &self.lines {
-            line(6, key, &yaml_text(expression), why);
+            line(6, key, &quote_yaml(expression), why);
         }
         if !self.complete {
             let names: Vec<&str> = self.names.iter().take(12).map(String::as_str).collect();
@@ -49,7 +49,7 @@ impl Entry {
                 "for evals and filters; no judge sees it unless a rubric names it",
             );
             for (key, expression, why) in &self.metadata {
-                line(8, key, &yaml_text(expression), why);
+                line(8, key, &quote_yaml(expression), why);
             }
         }
         if let Some((expression, why)) = &self.label {
@@ -64,10 +64,13 @@ impl Entry {
                 "      #   eval: CHANGE",
                 "the id of the eval of yours that it is about",
             );
-            line(&format!("      #   passed: {}", yaml_text(expression)), why);
+            line(
+                &format!("      #   passed: {}", quote_yaml(expression)),
+                why,
+            );
             out.push_str(&labels);
         }
-        Guess::Entry {
+        MappingGuess::Entry {
             yaml: out,
             complete: self.complete,
         }
@@ -75,7 +78,7 @@ impl Entry {
 }
 
 /// A key as JMESPath writes it.
-pub(super) fn quoted(key: &str) -> String {
+pub(super) fn quote_jmespath_key(key: &str) -> String {
     let bare = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if bare {
@@ -86,7 +89,7 @@ pub(super) fn quoted(key: &str) -> String {
 }
 
 /// A text as YAML writes it: bare where that says the same.
-fn yaml_text(text: &str) -> String {
+fn quote_yaml(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text
             .bytes()

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::super::FieldMap;
+use super::super::FieldMapping;
 use super::*;
 
 fn guessed(text: &str) -> (String, bool) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("t.data");
     std::fs::write(&path, text).expect("written");
-    match guess(&path, "t.data").expect("a guess") {
-        Guess::Entry { yaml, complete } => {
+    match guess_mapping(&path, "t.data").expect("a guess") {
+        MappingGuess::Entry { yaml, complete } => {
             if complete {
                 let (_, map) = yaml.split_once("map:\n").expect("a map");
-                let map =
-                    Arc::new(FieldMap::typed(map).unwrap_or_else(|why| panic!("{yaml}{why:?}")));
-                let mut file = TranscriptFile::open_as(&path, Some(&map)).expect("it opens");
+                let map = Arc::new(
+                    FieldMapping::parse_inline(map).unwrap_or_else(|why| panic!("{yaml}{why:?}")),
+                );
+                let mut file = TranscriptFile::open_mapped(&path, Some(&map)).expect("it opens");
                 let block = file.next_block().expect("read").expect("a block");
                 let (record, bytes) = block.records().next().expect("one");
                 let read = record.parse(bytes, "x").expect("a transcript");
@@ -23,7 +24,7 @@ fn guessed(text: &str) -> (String, bool) {
             }
             (yaml, complete)
         }
-        Guess::NeedsNone(format) => (format.to_owned(), true),
+        MappingGuess::AlreadyReadable(format) => (format.to_owned(), true),
     }
 }
 

@@ -22,7 +22,7 @@ fn call<'a>(id: &'a str, name: &'a str, arguments: &'a str) -> Part<'a> {
 /// The parts of the only message of a record.
 fn parts(message: &str) -> Vec<Part<'static>> {
     let record = format!("{{\"messages\":[{message}]}}");
-    let transcript = parse(record.as_bytes(), 1, "t")
+    let transcript = parse_native(record.as_bytes(), 1, "t")
         .expect("a good record")
         .into_owned();
     transcript
@@ -33,7 +33,7 @@ fn parts(message: &str) -> Vec<Part<'static>> {
 }
 
 fn why(record: impl AsRef<[u8]>) -> String {
-    let bad = parse(record.as_ref(), 7, "t").expect_err("a bad record");
+    let bad = parse_native(record.as_ref(), 7, "t").expect_err("a bad record");
     assert_eq!(bad.number, 7);
     bad.why
 }
@@ -56,7 +56,7 @@ fn a_whole_record_is_read_in_its_order() {
         metadata: None,
     };
     assert_eq!(
-        parse(record.as_bytes(), 1, "t").expect("a good record"),
+        parse_native(record.as_bytes(), 1, "t").expect("a good record"),
         Transcript {
             verdicts: Vec::new(),
             id: "a-1".into(),
@@ -103,7 +103,7 @@ fn a_whole_record_is_read_in_its_order() {
 fn text_is_borrowed_where_it_can_be() {
     let record =
         br#"{"messages":[{"role":"user","content":"plain"},{"role":"user","content":"a\nb"}]}"#;
-    let transcript = parse(record, 1, "t").expect("a good record");
+    let transcript = parse_native(record, 1, "t").expect("a good record");
     let borrowed: Vec<bool> = transcript
         .messages
         .iter()
@@ -129,7 +129,7 @@ fn ids_are_opaque_and_come_from_the_file_where_there_is_none() {
     ] {
         let record = format!("{{{id}\"messages\":[]}}");
         assert_eq!(
-            &*parse(record.as_bytes(), 7, "stem:7")
+            &*parse_native(record.as_bytes(), 7, "stem:7")
                 .expect("a good record")
                 .id,
             expected,
@@ -255,14 +255,14 @@ fn what_only_decorates_a_record_never_spoils_it() {
         r#""x":"\ud800""#,
     ] {
         let record = format!("{{\"messages\":[],{extra}}}");
-        let transcript = parse(record.as_bytes(), 1, "t").expect("a good record");
+        let transcript = parse_native(record.as_bytes(), 1, "t").expect("a good record");
         assert_eq!(
             (transcript.metadata, transcript.tags.len()),
             (None, 0),
             "{extra}"
         );
     }
-    let tags = parse(br#"{"messages":[],"tags":"one"}"#, 1, "t")
+    let tags = parse_native(br#"{"messages":[],"tags":"one"}"#, 1, "t")
         .expect("a good record")
         .tags;
     assert_eq!(tags, [Text::from("one")]);
@@ -271,13 +271,13 @@ fn what_only_decorates_a_record_never_spoils_it() {
         "[".repeat(100_000),
         "]".repeat(100_000)
     );
-    assert!(parse(deep.as_bytes(), 1, "t").is_ok());
+    assert!(parse_native(deep.as_bytes(), 1, "t").is_ok());
     let deep = format!(
         "{{\"messages\":[{{\"role\":\"user\",\"content\":[{{\"type\":\"x\",\"y\":{}{}}}]}}]}}",
         "[".repeat(200),
         "]".repeat(200)
     );
-    assert!(parse(deep.as_bytes(), 1, "t").is_ok());
+    assert!(parse_native(deep.as_bytes(), 1, "t").is_ok());
 }
 
 #[test]

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use serde_json::Value;
 
-use super::super::parse;
+use super::super::parse_native;
 use super::*;
 use crate::model::{RawJson, SourceVerdict, Text};
 
 fn read(bytes: &[u8]) -> Transcript<'static> {
-    let parsed = parse(bytes, 1, "t");
+    let parsed = parse_native(bytes, 1, "t");
     let text = || String::from_utf8_lossy(bytes).into_owned();
     parsed
         .unwrap_or_else(|bad| panic!("{}: {}", bad.why, text()))
@@ -242,7 +242,7 @@ proptest! {
     #[test]
     fn what_was_read_is_the_same_when_written_and_read_again(record in any_record()) {
         // What is bad stays bad; what is good survives.
-        if let Ok(transcript) = parse(record.as_bytes(), 1, "t") {
+        if let Ok(transcript) = parse_native(record.as_bytes(), 1, "t") {
             prop_assert_eq!(again(&transcript), transcript);
         }
     }

@@ -110,10 +110,10 @@ fn decided(verdicts: &[SourceVerdict]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::parse;
+    use crate::transcript::parse_native;
 
     fn heads_of(record: &str) -> Vec<String> {
-        heads(&parse(record.as_bytes(), 1, "t").expect("a record"))
+        heads(&parse_native(record.as_bytes(), 1, "t").expect("a record"))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::TranscriptRef;
-use crate::transcript::{FieldMap, Span, Tally, TranscriptFile};
+use crate::transcript::{FieldMapping, ReadTally, RecordSpan, TranscriptFile};
 use crate::tui::model::source::RawRecord;
 
 /// So much of a record is shown, in bytes.
@@ -20,20 +20,20 @@ const KINDS: usize = 4;
 /// Reads it. `transcript.path` is absolute.
 pub(crate) fn read_record(
     transcript: &TranscriptRef,
-    map: Option<&Arc<FieldMap>>,
+    map: Option<&Arc<FieldMapping>>,
 ) -> Result<RawRecord, String> {
-    let file = TranscriptFile::open_as(&transcript.path, map);
+    let file = TranscriptFile::open_mapped(&transcript.path, map);
     let mut file = file.map_err(|error| error.to_string())?;
-    let span = Span {
+    let span = RecordSpan {
         offset: transcript.offset,
         len: transcript.len,
         part: transcript.part,
         number: 1,
     };
-    let bytes = file.raw(span).map_err(|error| error.to_string())?;
+    let bytes = file.read_raw(span).map_err(|error| error.to_string())?;
     let mut notes = Vec::new();
     let again = file
-        .read(span)
+        .read_native(span)
         .map(|bytes| crate::model::Digest::of(&bytes));
     if !matches!(again, Ok(digest) if digest == transcript.digest) {
         notes.push("the file has changed since: this may be another record".to_owned());
@@ -74,8 +74,8 @@ fn not_understood(file: &mut TranscriptFile) -> Option<String> {
 }
 
 /// What of a file that was read through was passed over, in a sentence.
-pub(crate) fn missed(tally: &Tally) -> Option<String> {
-    let missed = tally.not_understood();
+pub(crate) fn missed(tally: &ReadTally) -> Option<String> {
+    let missed = tally.unknown_count();
     if missed == 0 {
         return None;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::model::{Blob, RunId, TranscriptRef};
 use crate::theme::Role;
-use crate::transcript::FieldMap;
+use crate::transcript::FieldMapping;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -173,7 +173,7 @@ pub(super) fn source_read(
 }
 
 /// What dicta.yaml says of a file's fields.
-fn map_of(model: &Model, path: &Path) -> Option<Arc<FieldMap>> {
+fn map_of(model: &Model, path: &Path) -> Option<Arc<FieldMapping>> {
     model.workspace()?.maps.0.get(path).map(Arc::clone)
 }
 

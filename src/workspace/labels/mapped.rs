@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::{CODE, MAX_LABELS, Read};
 use crate::diag::{Diagnostic, Span};
 use crate::model::{Label, counted};
-use crate::transcript::{Maps, TranscriptError};
+use crate::transcript::{FieldMappings, TranscriptError};
 use crate::workspace::paths;
 
 /// The labels of all files whose map has any. A file that cannot be read is whoever reads its transcripts' trouble.
-pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Maps) -> Read {
+pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &FieldMappings) -> Read {
     let mut found = Read::default();
     let mut ids: HashSet<String> = HashSet::new();
     for path in files {
@@ -77,7 +77,7 @@ pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Maps)
 /// Every label of a file with where its record begins; none for one of a transcript whose id is taken.
 fn each(
     path: &Path,
-    maps: &Maps,
+    maps: &FieldMappings,
     tell: &mut dyn FnMut(Option<Label>, u64),
     ids: &mut HashSet<String>,
 ) -> Result<(), TranscriptError> {

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::{MAX_LABELS, Read};
-use crate::transcript::{Maps, TranscriptError};
+use crate::transcript::{FieldMappings, TranscriptError};
 
 /// Gives Scout's labels the ids of their transcripts. Logs are looked at only if there are any; a log that is not read from
 /// its directory, no further than [`MAX_LABELS`].
-pub(in crate::workspace) fn by_uuid(found: &mut Read, files: &[PathBuf], maps: &Maps) {
+pub(in crate::workspace) fn by_uuid(found: &mut Read, files: &[PathBuf], maps: &FieldMappings) {
     let labels = &found.labels;
     let wanted: HashSet<String> = found
         .scout
@@ -46,12 +46,12 @@ struct Named {
 }
 
 impl Named {
-    fn file(&mut self, path: &Path, maps: &Maps) -> Result<(), TranscriptError> {
+    fn file(&mut self, path: &Path, maps: &FieldMappings) -> Result<(), TranscriptError> {
         let mut file = maps.open(path)?;
         if !file.format().contains("Inspect") {
             return Ok(());
         }
-        if let Some(entries) = file.entries()? {
+        if let Some(entries) = file.read_index()? {
             for entry in entries {
                 self.take(entry.id, entry.uuid.as_deref());
             }

@@ -166,7 +166,7 @@ fn transcripts_of_the_docs_satisfy_their_schema() {
         assert!(!schema.is_valid(&bad), "{bad}");
         let line = bad.to_string();
         assert!(
-            crate::transcript::parse(line.as_bytes(), 1, "t").is_err(),
+            crate::transcript::parse_native(line.as_bytes(), 1, "t").is_err(),
             "{line}"
         );
     }

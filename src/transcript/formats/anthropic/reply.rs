@@ -4,15 +4,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::content::{Content, Object};
-use super::super::super::meta::{Meta, Tokens};
-use super::super::super::native::{self, as_text, of, string};
-use super::super::blocks::Blocks;
+use super::super::super::content::{ObjectOnly, RawContent};
+use super::super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::super::native::{self, json_string, parse_or_none, text_or_json};
+use super::super::content_blocks::ContentBlocks;
 use crate::model::{Message, Role, Text};
 
 /// A message: one of a request, or a reply with what is told of it.
 #[derive(Debug, Deserialize)]
-pub(in super::super) struct Reply<'a> {
+pub(in super::super) struct AnthropicLogMessage<'a> {
     #[serde(borrow, default)]
     pub(in super::super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -20,7 +20,7 @@ pub(in super::super) struct Reply<'a> {
     #[serde(borrow, default)]
     pub(in super::super) model: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(in super::super) content: Option<Content<'a>>,
+    pub(in super::super) content: Option<RawContent<'a>>,
     #[serde(borrow, default)]
     pub(in super::super) stop_reason: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -29,30 +29,36 @@ pub(in super::super) struct Reply<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> AnthropicLogMessage<'a> {
     /// As messages; `meta` holds what else is known of it.
-    pub(super) fn turns(self, mut meta: Meta) -> Result<Vec<Message<'a>>, String> {
+    pub(super) fn into_messages(
+        self,
+        mut meta: MetadataBuilder,
+    ) -> Result<Vec<Message<'a>>, String> {
         let role = self.role.ok_or("it has no `role`")?;
-        let role = native::role(role);
-        let blocks = self.content.map(Blocks::of).unwrap_or_default();
+        let role = native::parse_role(role);
+        let blocks = self
+            .content
+            .map(ContentBlocks::from_content)
+            .unwrap_or_default();
         for (key, raw) in [("model", self.model), ("stop_reason", self.stop_reason)] {
-            if let Some(text) = raw.and_then(string) {
+            if let Some(text) = raw.and_then(json_string) {
                 meta.set(key, &*text);
             }
         }
         if let Some(usage) = self.usage {
-            meta.set("usage", tokens(usage).value());
+            meta.set("usage", parse_usage(usage).to_json());
         }
         let cited: Vec<Value> = blocks
             .citations
             .iter()
-            .filter_map(|raw| of(Some(raw)))
+            .filter_map(|raw| parse_or_none(Some(raw)))
             .collect();
         if !cited.is_empty() {
             meta.set("citations", cited);
         }
-        if let Some(own) = of(self.metadata) {
-            meta.adopt(own);
+        if let Some(own) = parse_or_none(self.metadata) {
+            meta.merge_source(own);
         }
         let meta = meta.finish();
         if role == Role::Assistant {
@@ -62,7 +68,7 @@ impl<'a> Reply<'a> {
                 metadata: meta,
             }]);
         }
-        let mut turns = blocks.into_turns(&role);
+        let mut turns = blocks.into_messages(&role);
         for turn in &mut turns {
             turn.metadata.clone_from(&meta);
         }
@@ -71,9 +77,10 @@ impl<'a> Reply<'a> {
 }
 
 /// Tokens as Anthropic counts them; see [`super`] for what `input` holds.
-pub(in super::super) fn tokens(usage: &RawValue) -> Tokens {
+pub(in super::super) fn parse_usage(usage: &RawValue) -> SourceUsage {
     #[derive(Deserialize)]
-    struct RawUsage<'a> {
+    #[serde(rename = "RawUsage")]
+    struct AnthropicLogUsage<'a> {
         #[serde(borrow, default)]
         input_tokens: Option<&'a RawValue>,
         #[serde(borrow, default)]
@@ -86,30 +93,36 @@ pub(in super::super) fn tokens(usage: &RawValue) -> Tokens {
         output_tokens_details: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Details {
+    #[serde(rename = "Details")]
+    struct AnthropicUsageDetails {
         #[serde(default)]
         thinking_tokens: Option<u64>,
     }
-    let Some(Object(usage)) = of::<Object<RawUsage<'_>>>(Some(usage)) else {
-        return Tokens::default();
+    let Some(ObjectOnly(usage)) = parse_or_none::<ObjectOnly<AnthropicLogUsage<'_>>>(Some(usage))
+    else {
+        return SourceUsage::default();
     };
-    let cached = of::<u64>(usage.cache_read_input_tokens);
-    let beside = [of::<u64>(usage.cache_creation_input_tokens), cached];
+    let cached = parse_or_none::<u64>(usage.cache_read_input_tokens);
+    let beside = [
+        parse_or_none::<u64>(usage.cache_creation_input_tokens),
+        cached,
+    ];
     let beside: u64 = beside.into_iter().flatten().fold(0, u64::saturating_add);
-    let details = of::<Object<Details>>(usage.output_tokens_details);
-    Tokens {
-        input: of::<u64>(usage.input_tokens).map(|fresh| fresh.saturating_add(beside)),
-        output: of(usage.output_tokens),
+    let details = parse_or_none::<ObjectOnly<AnthropicUsageDetails>>(usage.output_tokens_details);
+    SourceUsage {
+        input: parse_or_none::<u64>(usage.input_tokens).map(|fresh| fresh.saturating_add(beside)),
+        output: parse_or_none(usage.output_tokens),
         total: None,
         cached,
-        thinking: details.and_then(|Object(details)| details.thinking_tokens),
+        thinking: details.and_then(|ObjectOnly(details)| details.thinking_tokens),
     }
 }
 
 /// Of `{type, message}`, perhaps below another `error`: `overloaded_error: Overloaded`.
-pub(in super::super) fn error_told(raw: &RawValue) -> String {
+pub(in super::super) fn format_error(raw: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Told<'a> {
+    #[serde(rename = "Told")]
+    struct AnthropicLogError<'a> {
         #[serde(borrow, default, rename = "type")]
         kind: Option<Text<'a>>,
         #[serde(borrow, default)]
@@ -117,30 +130,35 @@ pub(in super::super) fn error_told(raw: &RawValue) -> String {
         #[serde(borrow, default)]
         error: Option<&'a RawValue>,
     }
-    match of::<Object<Told<'_>>>(Some(raw)) {
-        Some(Object(Told {
+    match parse_or_none::<ObjectOnly<AnthropicLogError<'_>>>(Some(raw)) {
+        Some(ObjectOnly(AnthropicLogError {
             error: Some(inner), ..
-        })) => error_told(inner),
-        Some(Object(Told {
+        })) => format_error(inner),
+        Some(ObjectOnly(AnthropicLogError {
             kind: Some(kind),
             message: Some(message),
             ..
         })) => format!("{kind}: {message}"),
-        _ => as_text(raw).to_string(),
+        _ => text_or_json(raw).to_string(),
     }
 }
 
 /// What the tools of a request are called.
-pub(super) fn tool_names(raw: &RawValue) -> Vec<String> {
+pub(super) fn parse_tool_names(raw: &RawValue) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Tool<'a> {
+    #[serde(rename = "Tool")]
+    struct AnthropicToolName<'a> {
         #[serde(borrow, default)]
         name: Option<Text<'a>>,
     }
-    let tools: Vec<&RawValue> = of(Some(raw)).unwrap_or_default();
+    let tools: Vec<&RawValue> = parse_or_none(Some(raw)).unwrap_or_default();
     tools
         .into_iter()
-        .filter_map(|raw| of::<Object<Tool<'_>>>(Some(raw))?.0.name)
+        .filter_map(|raw| {
+            parse_or_none::<ObjectOnly<AnthropicToolName<'_>>>(Some(raw))?
+                .0
+                .name
+        })
         .map(|name| name.to_string())
         .collect()
 }

@@ -19,7 +19,7 @@ fn all(path: &Path) -> (&'static str, Read) {
     while let Some(block) = open.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             if record.fault.is_none() {
-                assert_eq!(open.read(record.span).expect("again"), bytes);
+                assert_eq!(open.read_native(record.span).expect("again"), bytes);
             }
             let id = open.default_id(record.span.number);
             read.push(record.parse(bytes, &id).map(Transcript::into_owned));

@@ -5,18 +5,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::content::Object;
-use super::super::super::fields::Fields;
-use super::super::super::meta::{Meta, Tokens};
-use super::super::super::native::string;
-use super::super::message::{Messages, result, words};
-use super::{of, verdict};
+use super::super::super::content::ObjectOnly;
+use super::super::super::fields::RawFields;
+use super::super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::super::native::json_string;
+use super::super::lenient_message::{LenientMessageReader, text_or_json, tool_result_part};
+use super::{parse_or_none, verdict};
 use crate::model::{Message, Part, Role, SourceVerdict, Text};
 
 #[derive(Deserialize, Default)]
-struct Own<'a> {
+struct ArenaMessage<'a> {
     #[serde(borrow, default, alias = "ToolResult")]
-    tool_result: Option<Object<Answer<'a>>>,
+    tool_result: Option<ObjectOnly<ArenaToolResult<'a>>>,
     #[serde(borrow, default)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -28,19 +28,19 @@ struct Own<'a> {
     #[serde(borrow, default)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    meta: Option<Object<Meant<'a>>>,
+    meta: Option<ObjectOnly<ArenaMessageMeta<'a>>>,
     #[serde(borrow, default)]
     validations: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Meant<'a> {
+struct ArenaMessageMeta<'a> {
     #[serde(borrow, default)]
     assertions: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct ArenaToolResult<'a> {
     #[serde(borrow, default, alias = "ID")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default, alias = "Content")]
@@ -54,13 +54,13 @@ struct Answer<'a> {
 }
 
 /// Reads a message; `at` is when, where it does not say so itself.
-pub(super) fn read(
+pub(super) fn read_message(
     raw: &RawValue,
     at: Option<&RawValue>,
     messages: &mut Vec<Message<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    one(raw, &Role::User, at, None, messages, verdicts);
+    push_message(raw, &Role::User, at, None, messages, verdicts);
 }
 
 /// The same of an answer, whose cost may stand beside it.
@@ -71,10 +71,10 @@ pub(super) fn read_reply(
     messages: &mut Vec<Message<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    one(raw, &Role::Assistant, at, cost, messages, verdicts);
+    push_message(raw, &Role::Assistant, at, cost, messages, verdicts);
 }
 
-fn one(
+fn push_message(
     raw: &RawValue,
     role: &Role<'static>,
     at: Option<&RawValue>,
@@ -82,51 +82,62 @@ fn one(
     messages: &mut Vec<Message<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    let mut read = Messages::default();
-    read.one(raw, role);
-    let Object(own) =
-        serde_json::from_str::<Object<Own<'_>>>(raw.get()).unwrap_or(Object(Own::default()));
-    let Some(mut message) = read.all.pop() else {
+    let mut read = LenientMessageReader::default();
+    read.read_message(raw, role);
+    let ObjectOnly(own) = serde_json::from_str::<ObjectOnly<ArenaMessage<'_>>>(raw.get())
+        .unwrap_or(ObjectOnly(ArenaMessage::default()));
+    let Some(mut message) = read.messages.pop() else {
         return;
     };
-    messages.append(&mut read.all);
-    if let Some(Object(answer)) = &own.tool_result {
-        answered(&mut message, answer);
+    messages.append(&mut read.messages);
+    if let Some(ObjectOnly(answer)) = &own.tool_result {
+        apply_tool_result(&mut message, answer);
     }
-    if let Some(thoughts) = own.reasoning.map(thoughts).filter(|text| !text.is_empty()) {
+    if let Some(thoughts) = own
+        .reasoning
+        .map(reasoning_text)
+        .filter(|text| !text.is_empty())
+    {
         message
             .parts
             .insert(0, Part::Reasoning(Text::from(thoughts)));
     }
-    let mut meta = Meta::default();
+    let mut meta = MetadataBuilder::default();
     meta.set(
         "timestamp",
-        of::<Value>(own.timestamp.or(at)).unwrap_or_default(),
+        parse_or_none::<Value>(own.timestamp.or(at)).unwrap_or_default(),
     );
-    meta.set("latency_ms", of::<f64>(own.latency_ms));
-    cost_meta(own.cost_info.or(cost), &mut meta);
-    let stop = words(own.finish_reason);
+    meta.set("latency_ms", parse_or_none::<f64>(own.latency_ms));
+    write_cost(own.cost_info.or(cost), &mut meta);
+    let stop = text_or_json(own.finish_reason);
     if !stop.is_empty() {
         meta.set("stop_reason", stop);
     }
     message.metadata = meta.finish();
     let place = Some(messages.len());
-    let meant = own.meta.as_ref().and_then(|Object(meta)| meta.assertions);
-    verdicts.extend(verdict::all(meant, "assertion", place));
-    verdicts.extend(verdict::all(own.validations, "validation", place));
+    let meant = own
+        .meta
+        .as_ref()
+        .and_then(|ObjectOnly(meta)| meta.assertions);
+    verdicts.extend(verdict::parse_verdicts(meant, "assertion", place));
+    verdicts.extend(verdict::parse_verdicts(
+        own.validations,
+        "validation",
+        place,
+    ));
     messages.push(message);
 }
 
 /// What a tool answered stands apart from the message's text, which repeats it.
-fn answered(message: &mut Message<'static>, answer: &Answer<'_>) {
-    let error = words(answer.error);
-    let mut content = words(answer.content);
+fn apply_tool_result(message: &mut Message<'static>, answer: &ArenaToolResult<'_>) {
+    let error = text_or_json(answer.error);
+    let mut content = text_or_json(answer.content);
     let mut rest = Vec::new();
     if content.is_empty() {
         let parts = answer.parts.map_or("[]", RawValue::get);
-        let mut inner = Messages::default();
-        inner.read(&format!("{{\"parts\":{parts}}}"), &Role::User);
-        for one in inner.all {
+        let mut inner = LenientMessageReader::default();
+        inner.read_json(&format!("{{\"parts\":{parts}}}"), &Role::User);
+        for one in inner.messages {
             content.push_str(&one.text());
             let media = one
                 .parts
@@ -144,40 +155,40 @@ fn answered(message: &mut Message<'static>, answer: &Answer<'_>) {
         };
     }
     // Arena leaves `error` out where there was none.
-    let mut part = result(&words(answer.id), content, Some(!error.is_empty()));
+    let mut part = tool_result_part(&text_or_json(answer.id), content, Some(!error.is_empty()));
     if let Part::ToolResult(result) = &mut part {
-        result.duration_ms = of(answer.latency_ms);
+        result.duration_ms = parse_or_none(answer.latency_ms);
     }
     message.role = Role::Tool;
     message.parts = std::iter::once(part).chain(rest).collect();
 }
 
 /// The thoughts of a trace, wherever it has them.
-fn thoughts(raw: &RawValue) -> String {
+fn reasoning_text(raw: &RawValue) -> String {
     let keys = ["text", "content", "summary"];
     let inside = || {
-        let map = Fields::of(raw)?;
-        keys.iter().find_map(|key| map.written(key))
+        let map = RawFields::from_raw(raw)?;
+        keys.iter().find_map(|key| map.text_or_json(key))
     };
-    let text = string(raw).or_else(inside).unwrap_or_default();
+    let text = json_string(raw).or_else(inside).unwrap_or_default();
     text.0.into_owned()
 }
 
 /// Tokens as `cost_info` and `Cost` have them.
-pub(super) fn tokens(cost: &Value) -> Tokens {
+pub(super) fn parse_usage(cost: &Value) -> SourceUsage {
     let count = |key: &str| cost.get(key).and_then(Value::as_u64);
-    Tokens {
+    SourceUsage {
         input: count("input_tokens"),
         output: count("output_tokens"),
         cached: count("cached_tokens"),
-        ..Tokens::default()
+        ..SourceUsage::default()
     }
 }
 
 /// Tokens and cost as the standard keys.
-pub(super) fn cost_meta(cost: Option<&RawValue>, meta: &mut Meta) {
-    if let Some(cost) = of::<Value>(cost) {
-        meta.set("usage", tokens(&cost).value());
+pub(super) fn write_cost(cost: Option<&RawValue>, meta: &mut MetadataBuilder) {
+    if let Some(cost) = parse_or_none::<Value>(cost) {
+        meta.set("usage", parse_usage(&cost).to_json());
         let total = cost
             .get("total_cost_usd")
             .or_else(|| cost.get("total_cost"));

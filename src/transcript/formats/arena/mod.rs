@@ -14,39 +14,50 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::TranscriptError;
-use super::super::content::Object;
-use super::super::detect::Look;
-use super::super::fields::Fields;
-use super::super::meta::Meta;
-use super::super::reader::{ByRecord, BySession, Out, Reader, RecordCx, Shape};
-use super::super::source::Source;
-use super::message::words;
+use super::super::content::ObjectOnly;
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::metadata::MetadataBuilder;
+use super::super::reader::{
+    PerRecordReader, PerSessionReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use super::super::source::SourceFile;
+use super::lenient_message::text_or_json;
 use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
-use crate::transcript::native::of;
-use message::cost_meta;
+use crate::transcript::native::parse_or_none;
+use message::write_cost;
 
 /// Makes the reader of results and of recordings that are one object.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
-pub(super) fn open(_source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(ByRecord::new(look.walk(), Results)))
+pub(super) fn open(
+    _source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    Ok(Box::new(PerRecordReader::new(
+        look.record_walker(),
+        ArenaResultParser,
+    )))
 }
 
 /// Makes the reader of recordings as lines.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open_lines(
-    _source: &Source,
-    look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    let sessions = recording::Lines::default();
-    Ok(Box::new(BySession::new(look.walk(), sessions)))
+    _source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let sessions = recording::ArenaRecordingParser::default();
+    Ok(Box::new(PerSessionReader::new(
+        look.record_walker(),
+        sessions,
+    )))
 }
 
 #[derive(Debug)]
-struct Results;
+struct ArenaResultParser;
 
 /// A run's result. What is only copied is read as it is.
 #[derive(Deserialize)]
-struct Run<'a> {
+struct ArenaRun<'a> {
     #[serde(borrow, rename = "RunID", default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, rename = "ScenarioID", default)]
@@ -81,41 +92,41 @@ struct Run<'a> {
 
 /// The older output.
 #[derive(Deserialize)]
-struct Older<'a> {
+struct ArenaLegacyRun<'a> {
     #[serde(borrow, default)]
     scenario_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     provider_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    metadata: Option<Object<TurnsMeta<'a>>>,
+    metadata: Option<ObjectOnly<ArenaLegacyMetadata<'a>>>,
     #[serde(borrow)]
-    turns: Vec<Object<Turn<'a>>>,
+    turns: Vec<ObjectOnly<ArenaLegacyTurn<'a>>>,
     #[serde(borrow, default)]
     summary: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct TurnsMeta<'a> {
+struct ArenaLegacyMetadata<'a> {
     #[serde(borrow, default)]
     tags: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Turn<'a> {
+struct ArenaLegacyTurn<'a> {
     #[serde(borrow, default)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow, default)]
     user_message: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    response: Option<Object<Response<'a>>>,
+    response: Option<ObjectOnly<ArenaLegacyResponse<'a>>>,
     #[serde(borrow, default)]
-    tool_results: Option<Vec<Object<Answer<'a>>>>,
+    tool_results: Option<Vec<ObjectOnly<ArenaLegacyToolResult<'a>>>>,
     #[serde(borrow, default)]
     assertions: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct ArenaLegacyResponse<'a> {
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -123,63 +134,72 @@ struct Response<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct ArenaLegacyToolResult<'a> {
     #[serde(borrow, default)]
     tool_call_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
 }
 
-impl Shape for Results {
-    fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
+impl RecordParser for ArenaResultParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         #[derive(Deserialize)]
-        struct Which<'a> {
+        #[serde(rename = "Which")]
+        struct ArenaRecordProbe<'a> {
             #[serde(borrow, default)]
             events: Option<&'a RawValue>,
             #[serde(borrow, default)]
             turns: Option<&'a RawValue>,
         }
         let wrong = |why: serde_json::Error| format!("not a result of PromptKit Arena: {why}");
-        let Object(which): Object<Which<'_>> = serde_json::from_str(record).map_err(wrong)?;
+        let ObjectOnly(which): ObjectOnly<ArenaRecordProbe<'_>> =
+            serde_json::from_str(record).map_err(wrong)?;
         if which.events.is_some() {
-            return recording::whole(record, out);
+            return recording::parse_recording(record, out);
         }
         if which.turns.is_some() {
-            let Object(turns): Object<Older<'_>> = serde_json::from_str(record).map_err(wrong)?;
-            out.transcript(&of_turns(&turns));
+            let ObjectOnly(turns): ObjectOnly<ArenaLegacyRun<'_>> =
+                serde_json::from_str(record).map_err(wrong)?;
+            out.push_transcript(&convert_legacy_run(&turns));
             return Ok(());
         }
-        let Object(run): Object<Run<'_>> = serde_json::from_str(record).map_err(wrong)?;
-        out.transcript(&of_run(&run)?);
+        let ObjectOnly(run): ObjectOnly<ArenaRun<'_>> =
+            serde_json::from_str(record).map_err(wrong)?;
+        out.push_transcript(&convert_run(&run)?);
         Ok(())
     }
 }
 
-fn of_run(run: &Run<'_>) -> Result<Transcript<'static>, String> {
+fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
     let raw = run.messages.as_ref().ok_or("it has no list `Messages`")?;
     let read = |mut messages: Vec<Message<'static>>| {
         let mut verdicts = Vec::new();
         for raw in raw {
-            message::read(raw, None, &mut messages, &mut verdicts);
+            message::read_message(raw, None, &mut messages, &mut verdicts);
         }
         (messages, verdicts)
     };
     let (mut messages, mut verdicts) = read(Vec::new());
-    if let Some(prompt) = run.params.and_then(|raw| field(raw, "system_prompt"))
+    if let Some(prompt) = run.params.and_then(|raw| field_text(raw, "system_prompt"))
         && !messages.iter().any(|message| message.role == Role::System)
     {
-        let mut system = super::message::Messages::default();
-        system.text(Role::System, &prompt);
+        let mut system = super::lenient_message::LenientMessageReader::default();
+        system.push_text(Role::System, &prompt);
         // Verdicts name positions, and these begin with it.
-        (messages, verdicts) = read(system.all);
+        (messages, verdicts) = read(system.messages);
     }
-    verdicts.extend(verdict::all(
+    verdicts.extend(verdict::parse_verdicts(
         run.conversation_assertions,
         "conversation assertion",
         None,
     ));
-    verdicts.extend(verdict::all(run.eval_results, "eval", None));
-    let mut meta = Meta::default();
+    verdicts.extend(verdict::parse_verdicts(run.eval_results, "eval", None));
+    let mut meta = MetadataBuilder::default();
     meta.set("source", "arena");
     for (key, raw) in [
         ("scenario", run.scenario),
@@ -190,18 +210,18 @@ fn of_run(run: &Run<'_>) -> Result<Transcript<'static>, String> {
         ("error", run.error),
         ("skipped", run.skipped),
     ] {
-        let text = words(raw);
+        let text = text_or_json(raw);
         if !text.is_empty() {
             meta.set(key, text);
         }
     }
     meta.set(
         "latency_ms",
-        of::<f64>(run.duration).map(|nanos| nanos / 1e6),
+        parse_or_none::<f64>(run.duration).map(|nanos| nanos / 1e6),
     );
-    cost_meta(run.cost, &mut meta);
-    Ok(transcript(
-        &words(run.id),
+    write_cost(run.cost, &mut meta);
+    Ok(build_transcript(
+        &text_or_json(run.id),
         messages,
         meta,
         run.tags,
@@ -209,12 +229,12 @@ fn of_run(run: &Run<'_>) -> Result<Transcript<'static>, String> {
     ))
 }
 
-fn of_turns(turns: &Older<'_>) -> Transcript<'static> {
+fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
     let mut messages = Vec::new();
     let mut verdicts = Vec::new();
-    for Object(turn) in &turns.turns {
+    for ObjectOnly(turn) in &turns.turns {
         if let Some(user) = turn.user_message {
-            message::read(user, turn.timestamp, &mut messages, &mut verdicts);
+            message::read_message(user, turn.timestamp, &mut messages, &mut verdicts);
             if messages
                 .last()
                 .is_some_and(|message| message.parts.is_empty())
@@ -222,7 +242,7 @@ fn of_turns(turns: &Older<'_>) -> Transcript<'static> {
                 messages.pop();
             }
         }
-        if let Some(Object(response)) = &turn.response
+        if let Some(ObjectOnly(response)) = &turn.response
             && let Some(raw) = response.message
         {
             message::read_reply(
@@ -234,26 +254,30 @@ fn of_turns(turns: &Older<'_>) -> Transcript<'static> {
             );
         }
         let at = messages.len().saturating_sub(1);
-        for Object(answer) in turn.tool_results.iter().flatten() {
+        for ObjectOnly(answer) in turn.tool_results.iter().flatten() {
             messages.push(Message {
                 role: Role::Tool,
-                parts: vec![super::message::result(
-                    &words(answer.tool_call_id),
-                    words(answer.content),
+                parts: vec![super::lenient_message::tool_result_part(
+                    &text_or_json(answer.tool_call_id),
+                    text_or_json(answer.content),
                     None,
                 )],
                 metadata: None,
             });
         }
-        verdicts.extend(verdict::all(turn.assertions, "assertion", Some(at)));
+        verdicts.extend(verdict::parse_verdicts(
+            turn.assertions,
+            "assertion",
+            Some(at),
+        ));
     }
-    let mut meta = Meta::default();
+    let mut meta = MetadataBuilder::default();
     meta.set("source", "arena");
     for (key, raw) in [
         ("scenario", turns.scenario_id),
         ("provider", turns.provider_id),
     ] {
-        let text = words(raw);
+        let text = text_or_json(raw);
         if !text.is_empty() {
             meta.set(key, text);
         }
@@ -265,18 +289,21 @@ fn of_turns(turns: &Older<'_>) -> Transcript<'static> {
         "cost_usd",
         summed.and_then(|summary| summary["total_cost"].as_f64()),
     );
-    let tags = turns.metadata.as_ref().and_then(|Object(meta)| meta.tags);
-    transcript("", messages, meta, tags, verdicts)
+    let tags = turns
+        .metadata
+        .as_ref()
+        .and_then(|ObjectOnly(meta)| meta.tags);
+    build_transcript("", messages, meta, tags, verdicts)
 }
 
-fn transcript(
+fn build_transcript(
     id: &str,
     messages: Vec<Message<'static>>,
-    meta: Meta,
+    meta: MetadataBuilder,
     tags: Option<&RawValue>,
     verdicts: Vec<SourceVerdict>,
 ) -> Transcript<'static> {
-    let tags: Vec<String> = of(tags).unwrap_or_default();
+    let tags: Vec<String> = parse_or_none(tags).unwrap_or_default();
     Transcript {
         id: Text::from(id.to_owned()),
         messages,
@@ -287,8 +314,8 @@ fn transcript(
 }
 
 /// A field of an object: text, or what is written where it is none.
-fn field(raw: &RawValue, key: &str) -> Option<String> {
-    let text = Fields::of(raw)?.written(key)?;
+fn field_text(raw: &RawValue, key: &str) -> Option<String> {
+    let text = RawFields::from_raw(raw)?.text_or_json(key)?;
     Some(text.0.into_owned())
 }
 

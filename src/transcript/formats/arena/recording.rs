@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::content::Object;
-use super::super::super::meta::Meta;
-use super::super::super::reader::{Out, RecordCx, Sessions};
-use super::super::message::{Messages, words};
-use super::{message, of, transcript};
+use super::super::super::content::ObjectOnly;
+use super::super::super::metadata::MetadataBuilder;
+use super::super::super::reader::{RecordCx, SessionParser, TranscriptSink};
+use super::super::lenient_message::{LenientMessageReader, text_or_json};
+use super::{build_transcript, message, parse_or_none};
 use crate::model::{Message, Part, Role, SourceVerdict};
 
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct ArenaRecording<'a> {
     #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -23,7 +23,7 @@ struct Whole<'a> {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct ArenaRecordingLine<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -33,7 +33,7 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ArenaEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -48,7 +48,7 @@ struct Event<'a> {
 
 /// Go writes the fields of an event's data under their own names.
 #[derive(Deserialize, Default)]
-struct Data<'a> {
+struct ArenaEventData<'a> {
     #[serde(borrow, default, rename = "Role", alias = "role")]
     role: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "Content", alias = "content")]
@@ -82,127 +82,135 @@ struct Data<'a> {
 }
 
 /// Reads a recording that is one object.
-pub(super) fn whole(record: &str, out: &mut Out) -> Result<(), String> {
-    let Object(whole): Object<Whole<'_>> =
+pub(super) fn parse_recording(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
+    let ObjectOnly(whole): ObjectOnly<ArenaRecording<'_>> =
         serde_json::from_str(record).map_err(|why| format!("not a PromptKit recording: {why}"))?;
-    out.count(whole.events.len() as u64);
-    let mut session = Session::default();
+    out.count_records(whole.events.len() as u64);
+    let mut session = ArenaSession::default();
     for event in whole.events {
-        session.event(event, out);
+        session.add_event(event, out);
     }
-    session.hand_out(whole.metadata, out);
+    session.push_transcript(whole.metadata, out);
     Ok(())
 }
 
 /// Recordings as lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct ArenaRecordingParser {
     /// Whose the last event was.
     session: String,
-    any: bool,
+    has_lines: bool,
 }
 
-impl Sessions for Lines {
-    fn begins(&mut self, line: &[u8]) -> bool {
-        let Ok(Object(line)) = serde_json::from_slice::<Object<Line<'_>>>(line) else {
+impl SessionParser for ArenaRecordingParser {
+    fn starts_session(&mut self, line: &[u8]) -> bool {
+        let Ok(ObjectOnly(line)) =
+            serde_json::from_slice::<ObjectOnly<ArenaRecordingLine<'_>>>(line)
+        else {
             return false;
         };
         if line.metadata.is_some() {
-            let begins = self.any;
-            self.any = true;
+            let begins = self.has_lines;
+            self.has_lines = true;
             self.session.clear();
             return begins;
         }
-        let event = of::<Object<Event<'_>>>(line.event);
+        let event = parse_or_none::<ObjectOnly<ArenaEvent<'_>>>(line.event);
         let session = event
-            .map(|Object(event)| words(event.session_id))
+            .map(|ObjectOnly(event)| text_or_json(event.session_id))
             .unwrap_or_default();
         let begins = !self.session.is_empty() && !session.is_empty() && session != self.session;
         if !session.is_empty() {
             self.session = session;
         }
-        self.any = true;
+        self.has_lines = true;
         begins
     }
 
-    fn read(&self, lines: &[&[u8]], _cx: RecordCx<'_>, out: &mut Out) {
-        let mut session = Session::default();
+    fn parse_session(&self, lines: &[&[u8]], _cx: RecordCx<'_>, out: &mut TranscriptSink) {
+        let mut session = ArenaSession::default();
         let mut metadata = None;
         for line in lines {
-            let Ok(Object(line)) = serde_json::from_slice::<Object<Line<'_>>>(line) else {
-                out.unknown("a line that is no JSON (cut off?)");
+            let Ok(ObjectOnly(line)) =
+                serde_json::from_slice::<ObjectOnly<ArenaRecordingLine<'_>>>(line)
+            else {
+                out.count_unknown("a line that is no JSON (cut off?)");
                 continue;
             };
             match (line.metadata, line.event) {
                 (Some(raw), _) => metadata = Some(raw),
-                (None, Some(event)) => session.event(event, out),
-                (None, None) => out.unknown(&format!("a line of type {:?}", words(line.kind))),
+                (None, Some(event)) => session.add_event(event, out),
+                (None, None) => {
+                    out.count_unknown(&format!("a line of type {:?}", text_or_json(line.kind)))
+                }
             }
         }
-        session.hand_out(metadata, out);
+        session.push_transcript(metadata, out);
     }
 }
 
 /// A session on its way to a transcript.
 #[derive(Debug, Default)]
-struct Session {
+struct ArenaSession {
     id: String,
     messages: Vec<Message<'static>>,
     /// The position that each message says it has.
-    said: Vec<(u64, usize)>,
+    message_positions: Vec<(u64, usize)>,
     /// Numbers that came after the message.
-    updates: Vec<(u64, Meta)>,
+    updates: Vec<(u64, MetadataBuilder)>,
     /// By call: how long it took, and whether it failed.
-    tools: Vec<(String, Option<f64>, bool)>,
+    tool_outcomes: Vec<(String, Option<f64>, bool)>,
     verdicts: Vec<SourceVerdict>,
-    began: Option<Value>,
+    start_time: Option<Value>,
 }
 
-impl Session {
-    fn event(&mut self, raw: &RawValue, out: &mut Out) {
-        let Ok(Object(event)) = serde_json::from_str::<Object<Event<'_>>>(raw.get()) else {
-            out.unknown("an event that is no object");
+impl ArenaSession {
+    fn add_event(&mut self, raw: &RawValue, out: &mut TranscriptSink) {
+        let Ok(ObjectOnly(event)) = serde_json::from_str::<ObjectOnly<ArenaEvent<'_>>>(raw.get())
+        else {
+            out.count_unknown("an event that is no object");
             return;
         };
         if self.id.is_empty() {
-            self.id = words(event.session_id);
+            self.id = text_or_json(event.session_id);
         }
         let at = event.timestamp;
-        if self.began.is_none() {
-            self.began = of(at);
+        if self.start_time.is_none() {
+            self.start_time = parse_or_none(at);
         }
-        let kind = words(event.kind);
-        let data = of::<Object<Data<'_>>>(event.data)
-            .map(|Object(data)| data)
+        let kind = text_or_json(event.kind);
+        let data = parse_or_none::<ObjectOnly<ArenaEventData<'_>>>(event.data)
+            .map(|ObjectOnly(data)| data)
             .unwrap_or_default();
         match kind.as_str() {
             "message" if event.message.is_some() => {
                 if let Some(raw) = event.message {
-                    message::read(raw, at, &mut self.messages, &mut self.verdicts);
+                    message::read_message(raw, at, &mut self.messages, &mut self.verdicts);
                 }
             }
-            "message.created" => self.created(&data, at),
-            "message.updated" => self.updated(&data),
+            "message.created" => self.add_message(&data, at),
+            "message.updated" => self.add_update(&data),
             "conversation.started" => {
-                let prompt = words(data.system);
+                let prompt = text_or_json(data.system);
                 if !prompt.is_empty() && self.messages.is_empty() {
-                    let mut system = Messages::default();
-                    system.text(Role::System, &prompt);
-                    self.messages.append(&mut system.all);
+                    let mut system = LenientMessageReader::default();
+                    system.push_text(Role::System, &prompt);
+                    self.messages.append(&mut system.messages);
                 }
             }
             "tool.call.completed" | "tool.call.failed" => {
-                let took = of::<f64>(data.duration).map(|nanos| nanos / 1e6);
-                let failed = kind == "tool.call.failed" || words(data.status) == "error";
-                self.tools.push((words(data.call_id), took, failed));
+                let took = parse_or_none::<f64>(data.duration).map(|nanos| nanos / 1e6);
+                let failed = kind == "tool.call.failed" || text_or_json(data.status) == "error";
+                self.tool_outcomes
+                    .push((text_or_json(data.call_id), took, failed));
             }
             // What it says, the message with the call says too.
             "tool.call.started" => {}
-            _ => out.unknown(&format!("an event {kind}")),
+            _ => out.count_unknown(&format!("an event {kind}")),
         }
     }
 
-    fn created(&mut self, data: &Data<'_>, at: Option<&RawValue>) {
+    fn add_message(&mut self, data: &ArenaEventData<'_>, at: Option<&RawValue>) {
         let mut json = String::from("{");
         for (key, raw) in [
             ("role", data.role),
@@ -220,7 +228,7 @@ impl Session {
             }
         }
         json.push('}');
-        if words(data.role) == "system"
+        if text_or_json(data.role) == "system"
             && self
                 .messages
                 .first()
@@ -231,44 +239,46 @@ impl Session {
             self.messages.clear();
         }
         if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {
-            message::read(raw, at, &mut self.messages, &mut self.verdicts);
+            message::read_message(raw, at, &mut self.messages, &mut self.verdicts);
         }
-        if let Some(index) = of(data.index) {
-            self.said
+        if let Some(index) = parse_or_none(data.index) {
+            self.message_positions
                 .push((index, self.messages.len().saturating_sub(1)));
         }
     }
 
-    fn updated(&mut self, data: &Data<'_>) {
-        let Some(index) = of(data.index) else { return };
-        let mut meta = Meta::default();
-        meta.set("latency_ms", of::<f64>(data.latency_ms));
-        let tokens = super::super::super::meta::Tokens {
-            input: of(data.input),
-            output: of(data.output),
+    fn add_update(&mut self, data: &ArenaEventData<'_>) {
+        let Some(index) = parse_or_none(data.index) else {
+            return;
+        };
+        let mut meta = MetadataBuilder::default();
+        meta.set("latency_ms", parse_or_none::<f64>(data.latency_ms));
+        let tokens = super::super::super::metadata::SourceUsage {
+            input: parse_or_none(data.input),
+            output: parse_or_none(data.output),
             ..Default::default()
         };
-        meta.set("usage", tokens.value());
-        meta.set("cost_usd", of::<f64>(data.cost));
+        meta.set("usage", tokens.to_json());
+        meta.set("cost_usd", parse_or_none::<f64>(data.cost));
         self.updates.push((index, meta));
     }
 
-    fn hand_out(mut self, metadata: Option<&RawValue>, out: &mut Out) {
+    fn push_transcript(mut self, metadata: Option<&RawValue>, out: &mut TranscriptSink) {
         for (index, mut meta) in std::mem::take(&mut self.updates) {
             let at = self
-                .said
+                .message_positions
                 .iter()
                 .rev()
                 .find(|(said, _)| *said == index)
                 .map(|(_, at)| *at);
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
                 if let Some(own) = &message.metadata {
-                    meta.adopt(own.value());
+                    meta.merge_source(own.value());
                 }
                 message.metadata = meta.finish();
             }
         }
-        for (id, took, failed) in &self.tools {
+        for (id, took, failed) in &self.tool_outcomes {
             let results = self
                 .messages
                 .iter_mut()
@@ -282,15 +292,15 @@ impl Session {
                 }
             }
         }
-        let said: Value = of(metadata).unwrap_or_default();
+        let said: Value = parse_or_none(metadata).unwrap_or_default();
         let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mut meta = Meta::default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "arena");
         meta.set(
             "timestamp",
             said.get("start_time")
                 .cloned()
-                .or(self.began)
+                .or(self.start_time)
                 .unwrap_or_default(),
         );
         let took = said
@@ -317,7 +327,7 @@ impl Session {
         let tags = said
             .get("tags")
             .and_then(|tags| serde_json::value::to_raw_value(tags).ok());
-        out.transcript(&transcript(
+        out.push_transcript(&build_transcript(
             id,
             self.messages,
             meta,

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::super::content::Object;
-use super::super::message::words;
-use super::of;
+use super::super::super::content::ObjectOnly;
+use super::super::lenient_message::text_or_json;
+use super::parse_or_none;
 use crate::model::{RawJson, SourceVerdict};
 
 #[derive(Deserialize)]
-struct Decided<'a> {
+struct ArenaVerdict<'a> {
     #[serde(borrow, default, alias = "validator_type")]
     #[serde(rename = "type")]
     kind: Option<&'a RawValue>,
@@ -32,29 +32,36 @@ struct Decided<'a> {
 }
 
 #[derive(Deserialize)]
-struct Summary<'a> {
+struct ArenaVerdictSummary<'a> {
     #[serde(borrow, default)]
     results: Option<Vec<&'a RawValue>>,
 }
 
 /// The verdicts of a list or of a summary `{results: […]}`; `what` names those that have no type, `at` is the position of
 /// the message they are about.
-pub(super) fn all(raw: Option<&RawValue>, what: &str, at: Option<usize>) -> Vec<SourceVerdict> {
+pub(super) fn parse_verdicts(
+    raw: Option<&RawValue>,
+    what: &str,
+    at: Option<usize>,
+) -> Vec<SourceVerdict> {
     let Some(raw) = raw else { return Vec::new() };
-    let list: Vec<&RawValue> = match serde_json::from_str::<Object<Summary<'_>>>(raw.get()) {
-        Ok(Object(summary)) => summary.results.unwrap_or_default(),
-        Err(_) => of(Some(raw)).unwrap_or_default(),
-    };
+    let list: Vec<&RawValue> =
+        match serde_json::from_str::<ObjectOnly<ArenaVerdictSummary<'_>>>(raw.get()) {
+            Ok(ObjectOnly(summary)) => summary.results.unwrap_or_default(),
+            Err(_) => parse_or_none(Some(raw)).unwrap_or_default(),
+        };
     let decided = list.into_iter().enumerate();
     let mut found: Vec<SourceVerdict> = Vec::new();
     for (nth, raw) in decided {
-        let Ok(Object(decided)) = serde_json::from_str::<Object<Decided<'_>>>(raw.get()) else {
+        let Ok(ObjectOnly(decided)) =
+            serde_json::from_str::<ObjectOnly<ArenaVerdict<'_>>>(raw.get())
+        else {
             continue;
         };
-        if of(decided.skipped) == Some(true) {
+        if parse_or_none(decided.skipped) == Some(true) {
             continue;
         }
-        let mut verdict = one(&decided, &format!("{what} {}", nth + 1));
+        let mut verdict = parse_verdict(&decided, &format!("{what} {}", nth + 1));
         if let Some(at) = at {
             verdict.eval = format!("{}@{at}", verdict.eval);
         }
@@ -70,19 +77,19 @@ pub(super) fn all(raw: Option<&RawValue>, what: &str, at: Option<usize>) -> Vec<
     found
 }
 
-fn one(decided: &Decided<'_>, unnamed: &str) -> SourceVerdict {
-    let said = |raw: Option<&RawValue>| Some(words(raw)).filter(|text| !text.is_empty());
+fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
+    let said = |raw: Option<&RawValue>| Some(text_or_json(raw)).filter(|text| !text.is_empty());
     let eval = said(decided.eval_id).or_else(|| said(decided.kind));
     let error = said(decided.error);
     let sound = error.is_none();
-    let score: Option<f64> = of(decided.score);
+    let score: Option<f64> = parse_or_none(decided.score);
     let value = decided
         .value
         .or(decided.score.filter(|raw| raw.get() != "null"));
     SourceVerdict {
         judge: "arena".to_owned(),
         eval: eval.unwrap_or_else(|| unnamed.to_owned()),
-        passed: of(decided.passed).filter(|_| sound),
+        passed: parse_or_none(decided.passed).filter(|_| sound),
         score: score.filter(|score| sound && (0.0..=1.0).contains(score)),
         value: value.and_then(|raw| RawJson::parse(raw.get()).ok()),
         reasoning: said(decided.explanation).or_else(|| said(decided.message)),

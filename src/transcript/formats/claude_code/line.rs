@@ -3,29 +3,29 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::super::content::Object;
-use super::super::super::native::{of, string};
+use super::super::super::content::ObjectOnly;
+use super::super::super::native::{json_string, parse_or_none};
 use crate::model::Text;
 
 /// A line, borrowed; fields of another type than expected are none.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
-    pub(super) kind: Kind,
+pub(super) struct ClaudeCodeLine<'a> {
+    pub(super) kind: ClaudeCodeLineKind,
     /// `type` as written.
-    pub(super) kind_text: Text<'a>,
+    pub(super) type_text: Text<'a>,
     pub(super) uuid: Option<Text<'a>>,
     /// What it follows: `parentUuid`, else (behind a compaction) `logicalParentUuid`.
-    pub(super) follows: Option<Text<'a>>,
+    pub(super) parent_uuid: Option<Text<'a>>,
     pub(super) session: Option<Text<'a>>,
     pub(super) agent: Option<Text<'a>>,
     pub(super) sidechain: bool,
     pub(super) timestamp: Option<Text<'a>>,
-    pub(super) raw: Raw<'a>,
+    pub(super) raw: RawClaudeCodeLine<'a>,
 }
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ClaudeCodeLineKind {
     /// A message to the model: a prompt, tools' answers.
     User,
     /// A block of a reply, or more of them.
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 /// The fields that few need.
 #[derive(Debug, Deserialize)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawClaudeCodeLine<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -101,7 +101,7 @@ pub(super) struct Raw<'a> {
 
 /// What is told of a line before its session is read.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(super) struct ClaudeCodeEnvelope<'a> {
     #[serde(borrow, default)]
     pub(super) uuid: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "parentUuid")]
@@ -114,56 +114,60 @@ pub(super) struct Envelope<'a> {
 
 /// An attachment, as far as it is told apart.
 #[derive(Deserialize)]
-pub(super) struct Attachment<'a> {
+pub(super) struct ClaudeCodeAttachment<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) prompt: Option<&'a RawValue>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ClaudeCodeLine<'a> {
     /// Reads a line; the error is what it counts as.
-    pub(super) fn of(bytes: &'a [u8]) -> Result<Self, &'static str> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).map_err(|_| "a line that is not UTF-8")?;
-        let Object(raw) = serde_json::from_str::<Object<Raw<'a>>>(text)
+        let ObjectOnly(raw) = serde_json::from_str::<ObjectOnly<RawClaudeCodeLine<'a>>>(text)
             .map_err(|_| "a line that is not a JSON object")?;
-        let kind_text = raw.kind.and_then(string).unwrap_or_default();
+        let kind_text = raw.kind.and_then(json_string).unwrap_or_default();
         Ok(Self {
-            kind: Kind::of(&kind_text, &raw),
-            kind_text,
-            uuid: raw.uuid.and_then(string),
-            follows: follows(raw.parent, raw.logical_parent),
-            session: raw.session.and_then(string),
-            agent: raw.agent.and_then(string).filter(|id| !id.is_empty()),
-            sidechain: of(raw.sidechain) == Some(true),
-            timestamp: raw.timestamp.and_then(string),
+            kind: ClaudeCodeLineKind::classify(&kind_text, &raw),
+            type_text: kind_text,
+            uuid: raw.uuid.and_then(json_string),
+            parent_uuid: parent_uuid_of(raw.parent, raw.logical_parent),
+            session: raw.session.and_then(json_string),
+            agent: raw.agent.and_then(json_string).filter(|id| !id.is_empty()),
+            sidechain: parse_or_none(raw.sidechain) == Some(true),
+            timestamp: raw.timestamp.and_then(json_string),
             raw,
         })
     }
 
     /// Whether it says something in the conversation.
-    pub(super) fn speaks(&self) -> bool {
+    pub(super) fn is_conversational(&self) -> bool {
         matches!(
             self.kind,
-            Kind::User | Kind::Assistant | Kind::Compaction | Kind::Queued
+            ClaudeCodeLineKind::User
+                | ClaudeCodeLineKind::Assistant
+                | ClaudeCodeLineKind::Compaction
+                | ClaudeCodeLineKind::Queued
         )
     }
 
     /// Whether it tells what was said before a compaction.
-    pub(super) fn summarizes(&self) -> bool {
-        of(self.raw.is_compact_summary) == Some(true)
+    pub(super) fn is_compact_summary(&self) -> bool {
+        parse_or_none(self.raw.is_compact_summary) == Some(true)
     }
 
     /// The kind of a line that says something unknown, as it is counted.
-    pub(super) fn told(&self) -> String {
-        let (of_what, kind) = match &*self.kind_text {
+    pub(super) fn unknown_kind_name(&self) -> String {
+        let (of_what, kind) = match &*self.type_text {
             "" => return "a line without a `type`".to_owned(),
-            "user" | "assistant" => return format!("{} line without a message", self.kind_text),
+            "user" | "assistant" => return format!("{} line without a message", self.type_text),
             "attachment" => {
-                let read = of::<Object<Attachment<'_>>>(self.raw.attachment);
-                ("attachment", read.and_then(|Object(read)| read.kind))
+                let read =
+                    parse_or_none::<ObjectOnly<ClaudeCodeAttachment<'_>>>(self.raw.attachment);
+                ("attachment", read.and_then(|ObjectOnly(read)| read.kind))
             }
-            "system" => ("system", self.raw.subtype.and_then(string)),
+            "system" => ("system", self.raw.subtype.and_then(json_string)),
             other => return other.to_owned(),
         };
         kind.map_or_else(
@@ -174,25 +178,27 @@ impl<'a> Line<'a> {
 }
 
 /// The uuid of the line before, where one is named.
-pub(super) fn follows<'a>(
+pub(super) fn parent_uuid_of<'a>(
     parent: Option<&'a RawValue>,
     logical: Option<&'a RawValue>,
 ) -> Option<Text<'a>> {
-    let named = |raw: Option<&'a RawValue>| raw.and_then(string).filter(|id| !id.is_empty());
+    let named = |raw: Option<&'a RawValue>| raw.and_then(json_string).filter(|id| !id.is_empty());
     named(parent).or_else(|| named(logical))
 }
 
-impl Kind {
-    fn of(kind: &str, raw: &Raw<'_>) -> Self {
+impl ClaudeCodeLineKind {
+    fn classify(kind: &str, raw: &RawClaudeCodeLine<'_>) -> Self {
         match kind {
             "user" if raw.message.is_some() => Self::User,
             "assistant" if raw.message.is_some() => Self::Assistant,
-            "system" if raw.subtype.and_then(string).as_deref() == Some("compact_boundary") => {
+            "system"
+                if raw.subtype.and_then(json_string).as_deref() == Some("compact_boundary") =>
+            {
                 Self::Compaction
             }
             "attachment" => {
-                let read = of::<Object<Attachment<'_>>>(raw.attachment);
-                let queued = read.is_some_and(|Object(read)| {
+                let read = parse_or_none::<ObjectOnly<ClaudeCodeAttachment<'_>>>(raw.attachment);
+                let queued = read.is_some_and(|ObjectOnly(read)| {
                     read.kind.as_deref() == Some("queued_command") && read.prompt.is_some()
                 });
                 if queued { Self::Queued } else { Self::Unknown }

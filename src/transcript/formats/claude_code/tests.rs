@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::super::super::{BadRecord, Tally, TranscriptFile};
+use super::super::super::{BadRecord, ReadTally, TranscriptFile};
 use crate::model::{JsonText, Part, Role, Transcript};
 
 fn fixture(name: &str) -> PathBuf {
@@ -24,14 +24,14 @@ fn written(bytes: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
 type Read = Vec<Result<Transcript<'static>, BadRecord>>;
 
 /// All that a file hands out, each read twice: in its block and by its place.
-fn all(path: &Path) -> (Read, Tally) {
+fn all(path: &Path) -> (Read, ReadTally) {
     let mut open = TranscriptFile::open(path).expect("a file of transcripts");
     assert_eq!(open.format(), "a Claude Code session");
     let mut read = Vec::new();
     while let Some(block) = open.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             if record.fault.is_none() {
-                assert_eq!(open.read(record.span).expect("again"), bytes);
+                assert_eq!(open.read_native(record.span).expect("again"), bytes);
             }
             let id = open.default_id(record.span.number);
             read.push(record.parse(bytes, &id).map(Transcript::into_owned));
@@ -339,7 +339,7 @@ fn hostile_lines_are_no_more_than_counted() {
     assert_eq!(read.len(), 1);
     assert_eq!(one.messages.len(), 4, "{one:?}");
     assert_eq!(one.messages[3].parts.len(), 4, "{one:?}");
-    assert_eq!(tally.not_understood(), 6, "{tally:?}");
+    assert_eq!(tally.unknown_count(), 6, "{tally:?}");
 
     let nothing = format!(
         "{}\n{{torn",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::*;
-use crate::transcript::{Maps, TranscriptFile, parse};
+use crate::transcript::{FieldMappings, TranscriptFile, parse_native};
 
 const MAP: &str = "id: id, input: q, output: a";
 
@@ -16,7 +16,7 @@ fn read(bytes: &[u8]) -> Vec<Row> {
     read_by(MAP, bytes).0
 }
 
-fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, Tally) {
+fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, ReadTally) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("t.csv");
     std::fs::write(&path, bytes).expect("written");
@@ -27,7 +27,7 @@ fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, Tally) {
             let default = file.default_id(record.span.number);
             match record.parse(bytes, &default) {
                 Ok(read) => {
-                    assert_eq!(file.read(record.span).expect("again"), bytes);
+                    assert_eq!(file.read_native(record.span).expect("again"), bytes);
                     let text = |at: usize| read.messages.get(at).map(|m| m.text().into_owned());
                     all.push(Ok((
                         read.id.to_string(),
@@ -36,7 +36,7 @@ fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, Tally) {
                     )));
                 }
                 Err(bad) => {
-                    assert!(file.read(record.span).is_err(), "as before");
+                    assert!(file.read_native(record.span).is_err(), "as before");
                     all.push(Err(bad.why));
                 }
             }
@@ -47,8 +47,8 @@ fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, Tally) {
 }
 
 fn open(path: &Path, map: &str) -> Result<TranscriptFile, TranscriptError> {
-    let map = Arc::new(FieldMap::typed(map).expect("a map"));
-    Maps([(path.to_owned(), map)].into()).open(path)
+    let map = Arc::new(FieldMapping::parse_inline(map).expect("a map"));
+    FieldMappings([(path.to_owned(), map)].into()).open(path)
 }
 
 #[expect(
@@ -97,7 +97,7 @@ fn rows_that_are_none_are_told_and_the_others_are_read() {
             ),
         ]
     );
-    assert_eq!((tally.records, tally.not_understood()), (7, 1), "{tally:?}");
+    assert_eq!((tally.records, tally.unknown_count()), (7, 1), "{tally:?}");
     // An empty id is none; numbers stay texts.
     assert_eq!(
         read(b"id,q,a\n,x,007\n12,x,1e3\n"),
@@ -138,7 +138,7 @@ fn a_head_that_names_no_columns_is_refused() {
         assert!(refused.contains(why), "{refused}");
     }
     let path = dir.path().join("t.csv");
-    std::fs::write(&path, format!("id,{}\n1,2\n", "x".repeat(2 * BLOCK))).expect("written");
+    std::fs::write(&path, format!("id,{}\n1,2\n", "x".repeat(2 * BLOCK_SIZE))).expect("written");
     let refused = open(&path, MAP).expect_err("refused").to_string();
     assert!(
         refused.contains("its first line is longer than"),
@@ -198,7 +198,7 @@ fn no_text_is_a_panic() {
         if let Ok(mut file) = open(&path, "output: a") {
             while let Some(block) = file.next_block().expect("a block") {
                 for (record, bytes) in block.records() {
-                    let _either = parse(bytes, record.span.number, "x");
+                    let _either = parse_native(bytes, record.span.number, "x");
                 }
             }
         }

@@ -10,22 +10,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
-use crate::transcript::meta::{Meta, Tokens};
+use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 
 /// A conversation, and what is told of it as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct EvalbenchConversation {
     pub(super) messages: Vec<Message<'static>>,
     /// What the agent wrote last, as it stands.
-    pub(super) last: String,
-    usage: Option<Tokens>,
+    pub(super) last_output: String,
+    usage: Option<SourceUsage>,
     cost: Option<f64>,
     latency: Option<f64>,
     turns: u32,
 }
 
 #[derive(Deserialize)]
-struct Turn {
+struct EvalbenchTurn {
     #[serde(default)]
     user: Value,
     #[serde(default)]
@@ -34,33 +34,37 @@ struct Turn {
 
 /// Numbers of one turn, over the models it used.
 #[derive(Debug, Default, Clone, Copy)]
-struct Numbers {
-    usage: Option<Tokens>,
+struct EvalbenchTurnMetrics {
+    usage: Option<SourceUsage>,
     cost: Option<f64>,
     latency: Option<f64>,
 }
 
-impl Talk {
+impl EvalbenchConversation {
     /// Reads the column. The error is a sentence.
-    pub(super) fn of(history: &str) -> Result<Self, String> {
-        let turns: Vec<Turn> = serde_json::from_str(history)
+    pub(super) fn parse(history: &str) -> Result<Self, String> {
+        let turns: Vec<EvalbenchTurn> = serde_json::from_str(history)
             .map_err(|why| format!("its `conversation_history` is no JSON list of turns: {why}"))?;
         let mut talk = Self::default();
         for turn in turns {
-            talk.user(text(&turn.user));
-            talk.agent(&turn.agent);
+            talk.push_user(value_text(&turn.user));
+            talk.push_agent(&turn.agent);
         }
         Ok(talk)
     }
 
     /// What the user said.
-    pub(super) fn user(&mut self, text: String) {
-        self.say(Role::User, vec![Part::Text(text.into())], Meta::default());
+    pub(super) fn push_user(&mut self, text: String) {
+        self.push_message(
+            Role::User,
+            vec![Part::Text(text.into())],
+            MetadataBuilder::default(),
+        );
     }
 
     /// What the agent said: text, or the JSON of a CLI.
-    pub(super) fn agent(&mut self, said: &Value) {
-        let written = text(said);
+    pub(super) fn push_agent(&mut self, said: &Value) {
+        let written = value_text(said);
         let object = match said {
             Value::Object(object) => Some(object.clone()),
             _ => serde_json::from_str::<Map<String, Value>>(&written).ok(),
@@ -71,51 +75,51 @@ impl Talk {
                 .any(|key| object.contains_key(*key))
         };
         if let Some(object) = object.filter(known) {
-            self.turn(&object);
+            self.add_turn(&object);
         } else {
-            self.count(Numbers::default());
+            self.add_metrics(EvalbenchTurnMetrics::default());
             if !written.is_empty() {
                 let parts = vec![Part::Text(written.clone().into())];
-                self.say(Role::Assistant, parts, Meta::default());
+                self.push_message(Role::Assistant, parts, MetadataBuilder::default());
             }
         }
-        self.last = written;
+        self.last_output = written;
     }
 
-    fn turn(&mut self, turn: &Map<String, Value>) {
+    fn add_turn(&mut self, turn: &Map<String, Value>) {
         let stats = turn.get("stats").unwrap_or(&Value::Null);
-        let numbers = Numbers::of(stats);
-        self.count(numbers);
-        let mut meta = Meta::default();
+        let numbers = EvalbenchTurnMetrics::from_stats(stats);
+        self.add_metrics(numbers);
+        let mut meta = MetadataBuilder::default();
         if let Some(usage) = numbers.usage {
-            meta.set("usage", usage.value());
+            meta.set("usage", usage.to_json());
         }
         meta.set("cost_usd", numbers.cost);
         meta.set("latency_ms", numbers.latency);
         let by_name = &stats["tools"]["byName"];
         match turn.get("tool_calls").and_then(Value::as_array) {
-            Some(calls) => self.calls(calls, by_name),
-            None => self.calls_by_name(by_name),
+            Some(calls) => self.add_calls(calls, by_name),
+            None => self.add_calls_by_name(by_name),
         }
-        let response = text(turn.get("response").unwrap_or(&Value::Null));
+        let response = value_text(turn.get("response").unwrap_or(&Value::Null));
         meta.set("session_id", turn.get("session_id").cloned());
         let parts = vec![Part::Text(response.into())];
-        self.say(Role::Assistant, parts, meta);
+        self.push_message(Role::Assistant, parts, meta);
     }
 
-    fn calls(&mut self, calls: &[Value], by_name: &Value) {
+    fn add_calls(&mut self, calls: &[Value], by_name: &Value) {
         if calls.is_empty() {
             return;
         }
         let name = |call: &Value| {
-            text(
+            value_text(
                 call.get("tool_name")
                     .or(call.get("name"))
                     .unwrap_or(&Value::Null),
             )
         };
         let turn = self.turns;
-        let id = |at: usize, call: &Value| match text(&call["tool_id"]) {
+        let id = |at: usize, call: &Value| match value_text(&call["tool_id"]) {
             own if own.is_empty() => format!("turn_{turn}_call_{}", at + 1),
             own => own,
         };
@@ -132,7 +136,7 @@ impl Talk {
             })
         });
         let parts = parts.collect();
-        self.say(Role::Assistant, parts, Meta::default());
+        self.push_message(Role::Assistant, parts, MetadataBuilder::default());
         for (at, call) in calls.iter().enumerate() {
             let is_error = match call["status"].as_str() {
                 Some("success") => Some(false),
@@ -150,15 +154,19 @@ impl Talk {
                 .filter(|ms| once && *ms > 0.0);
             let result = ToolResult {
                 call_id: id(at, call).into(),
-                content: text(&call["response"]).into(),
+                content: value_text(&call["response"]).into(),
                 is_error,
                 duration_ms: took,
             };
-            self.say(Role::Tool, vec![Part::ToolResult(result)], Meta::default());
+            self.push_message(
+                Role::Tool,
+                vec![Part::ToolResult(result)],
+                MetadataBuilder::default(),
+            );
         }
     }
 
-    fn calls_by_name(&mut self, by_name: &Value) {
+    fn add_calls_by_name(&mut self, by_name: &Value) {
         let mut parts = Vec::new();
         for (name, of_tool) in by_name.as_object().into_iter().flatten() {
             let parameters = of_tool["parameters"].as_array();
@@ -171,13 +179,18 @@ impl Talk {
             }
         }
         if !parts.is_empty() {
-            let mut meta = Meta::default();
+            let mut meta = MetadataBuilder::default();
             meta.set("calls_from", "stats.tools.byName");
-            self.say(Role::Assistant, parts, meta);
+            self.push_message(Role::Assistant, parts, meta);
         }
     }
 
-    fn say(&mut self, role: Role<'static>, parts: Vec<Part<'static>>, meta: Meta) {
+    fn push_message(
+        &mut self,
+        role: Role<'static>,
+        parts: Vec<Part<'static>>,
+        meta: MetadataBuilder,
+    ) {
         self.messages.push(Message {
             role,
             parts,
@@ -186,7 +199,7 @@ impl Talk {
     }
 
     /// Adds a turn's numbers; a sum without one of them is none.
-    fn count(&mut self, numbers: Numbers) {
+    fn add_metrics(&mut self, numbers: EvalbenchTurnMetrics) {
         let first = self.turns == 0;
         self.turns += 1;
         let sum = |all: Option<f64>, one: Option<f64>| match (first, all, one) {
@@ -198,23 +211,23 @@ impl Talk {
         self.latency = sum(self.latency, numbers.latency);
         self.usage = match (first, self.usage, numbers.usage) {
             (true, _, one) => one,
-            (false, Some(all), Some(one)) => Some(all.plus(one)),
+            (false, Some(all), Some(one)) => Some(all.sum_with(one)),
             _ => None,
         };
     }
 
     /// Tells the sums.
-    pub(super) fn told(&self, meta: &mut Meta) {
+    pub(super) fn write_metadata(&self, meta: &mut MetadataBuilder) {
         if let Some(usage) = self.usage {
-            meta.set("usage", usage.value());
+            meta.set("usage", usage.to_json());
         }
         meta.set("cost_usd", self.cost);
         meta.set("latency_ms", self.latency);
     }
 }
 
-impl Numbers {
-    fn of(stats: &Value) -> Self {
+impl EvalbenchTurnMetrics {
+    fn from_stats(stats: &Value) -> Self {
         let mut all = Self::default();
         let models = stats["models"].as_object();
         for model in models.into_iter().flatten().map(|(_, model)| model) {
@@ -222,15 +235,15 @@ impl Numbers {
             let count = |key: &str| tokens[key].as_u64();
             // An input or output that counts nothing was not counted.
             let some = |key: &str| count(key).filter(|count| *count > 0);
-            let usage = Tokens {
+            let usage = SourceUsage {
                 input: count("prompt").or(count("input")),
                 output: count("candidates"),
                 total: count("total"),
                 cached: some("cached"),
                 thinking: some("thoughts"),
             };
-            if usage != Tokens::default() {
-                all.usage = Some(all.usage.unwrap_or_default().plus(usage));
+            if usage != SourceUsage::default() {
+                all.usage = Some(all.usage.unwrap_or_default().sum_with(usage));
             }
             let plus = |sum: &mut Option<f64>, one: Option<f64>| {
                 if let Some(one) = one {
@@ -248,7 +261,7 @@ impl Numbers {
 }
 
 /// A value as text: a string's own, null as nothing, anything else as its JSON.
-fn text(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -8,15 +8,15 @@
 
 use std::collections::HashMap;
 
-use super::table::{Columns, ROWS, Row};
+use super::table::{EvalbenchColumns, EvalbenchRow, TABLE_LAYOUT};
 use crate::model::{RawJson, SourceVerdict};
-use crate::transcript::reader::text_of;
-use crate::transcript::source::Source;
-use crate::transcript::walk::Walk;
-use crate::transcript::{Span, TranscriptError};
+use crate::transcript::reader::record_text;
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::RecordWalker;
+use crate::transcript::{RecordSpan, TranscriptError};
 
 /// Scorers of all or nothing.
-const PASS_OR_FAIL: &[&str] = &[
+const PASS_FAIL_SCORERS: &[&str] = &[
     "binary_rubric_scorer",
     "exact_match",
     "recall_match",
@@ -32,7 +32,7 @@ const PASS_OR_FAIL: &[&str] = &[
 ];
 
 /// What is counted or measured, not scored.
-const MEASURED: &[&str] = &[
+const MEASUREMENT_SCORERS: &[&str] = &[
     "turn_count",
     "agent_steps",
     "end_to_end_latency",
@@ -45,41 +45,41 @@ const MEASURED: &[&str] = &[
 
 /// Where the scores stand.
 #[derive(Debug)]
-pub(super) struct Scores {
-    source: Source,
-    columns: Columns,
-    rows: HashMap<String, Vec<Span>>,
+pub(super) struct EvalbenchScores {
+    source: SourceFile,
+    columns: EvalbenchColumns,
+    rows: HashMap<String, Vec<RecordSpan>>,
 }
 
-impl Scores {
+impl EvalbenchScores {
     /// The scores beside a table of runs; none where there is no such file. One that cannot be read is an error.
-    pub(super) fn beside(evals: &Source) -> Result<Option<Self>, TranscriptError> {
+    pub(super) fn open_next_to(evals: &SourceFile) -> Result<Option<Self>, TranscriptError> {
         let path = evals.path().with_file_name("scores.csv");
         if !path.exists() {
             return Ok(None);
         }
-        let source = match Source::open(&path) {
+        let source = match SourceFile::open(&path) {
             Ok(source) => source,
             // A run whose scorers never ran.
             Err(TranscriptError::Unknown { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut rows: HashMap<String, Vec<Span>> = HashMap::new();
-        let mut columns: Option<Columns> = None;
-        let mut walk = Walk::new(ROWS, 0);
-        while let Some(raw) = walk.next(&source)? {
+        let mut rows: HashMap<String, Vec<RecordSpan>> = HashMap::new();
+        let mut columns: Option<EvalbenchColumns> = None;
+        let mut walk = RecordWalker::new(TABLE_LAYOUT, 0);
+        while let Some(raw) = walk.next_block(&source)? {
             for span in &raw.spans {
-                let bytes = &raw.bytes[raw.at(*span)];
+                let bytes = &raw.bytes[raw.byte_range(*span)];
                 let Some(columns) = &columns else {
                     let head = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-                    let found = Columns::of(head).map(|(columns, _)| columns);
+                    let found = EvalbenchColumns::parse_header(head).map(|(columns, _)| columns);
                     let found = found.filter(|c| c.has("comparator") && c.has("id"));
                     let why =
                         "its first row does not name evalbench's columns `id` and `comparator`";
-                    columns = Some(found.ok_or_else(|| source.unknown(why))?);
+                    columns = Some(found.ok_or_else(|| source.unknown_error(why))?);
                     continue;
                 };
-                let row = text_of(bytes).and_then(|_| columns.row(bytes));
+                let row = record_text(bytes).and_then(|_| columns.parse_row(bytes));
                 // A broken row has no id: it is nobody's score.
                 if let Ok(row) = row
                     && let Some(id) = row.get("id")
@@ -96,15 +96,19 @@ impl Scores {
     }
 
     /// The verdicts on one run.
-    pub(super) fn of(&self, id: &str, run: &Row<'_>) -> Result<Vec<SourceVerdict>, String> {
+    pub(super) fn read_verdicts(
+        &self,
+        id: &str,
+        run: &EvalbenchRow<'_>,
+    ) -> Result<Vec<SourceVerdict>, String> {
         let mut verdicts = Vec::new();
         let mut names: HashMap<String, u32> = HashMap::new();
         for span in self.rows.get(id).into_iter().flatten() {
             let bytes = self
                 .source
-                .bytes(*span)
+                .read_span(*span)
                 .map_err(|error| error.to_string())?;
-            let row = self.columns.row(&bytes)?;
+            let row = self.columns.parse_row(&bytes)?;
             // One id may stand for several databases; and a folder for several jobs.
             let same = |column| match (row.get(column), run.get(column)) {
                 (Some(a), Some(b)) => a == b,
@@ -122,13 +126,13 @@ impl Scores {
                 1 => name.to_owned(),
                 n => format!("{name}~{n}"),
             };
-            verdicts.push(verdict(name, eval, &row));
+            verdicts.push(parse_verdict(name, eval, &row));
         }
         Ok(verdicts)
     }
 }
 
-fn verdict(name: &str, eval: String, row: &Row<'_>) -> SourceVerdict {
+fn parse_verdict(name: &str, eval: String, row: &EvalbenchRow<'_>) -> SourceVerdict {
     let own = |names: &[&str]| {
         let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let bare = bare.strip_suffix('_').unwrap_or(bare);
@@ -138,8 +142,8 @@ fn verdict(name: &str, eval: String, row: &Row<'_>) -> SourceVerdict {
     let score = row.get("score").filter(|_| error.is_none());
     let number = score.and_then(|score| score.parse::<f64>().ok());
     let number = number.filter(|number| number.is_finite());
-    let measured = MEASURED.contains(&name);
-    let whole = number.filter(|_| !measured && own(PASS_OR_FAIL));
+    let measured = MEASUREMENT_SCORERS.contains(&name);
+    let whole = number.filter(|_| !measured && own(PASS_FAIL_SCORERS));
     SourceVerdict {
         judge: "evalbench".to_owned(),
         eval,

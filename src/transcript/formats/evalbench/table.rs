@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::transcript::detect::Form;
-use crate::transcript::scan::RowScan;
+use crate::transcript::detect::RecordLayout;
+use crate::transcript::scan::CsvRowScanner;
 
 /// The columns of a table, from its first row.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Columns(Vec<String>);
+pub(super) struct EvalbenchColumns(Vec<String>);
 
-impl Columns {
+impl EvalbenchColumns {
     /// The columns that `head` begins with, and how many bytes their row takes.
-    pub(super) fn of(head: &[u8]) -> Option<(Self, usize)> {
-        let len = RowScan::default().feed(head).unwrap_or(head.len());
-        let cells = cells(&head[..len])?;
+    pub(super) fn parse_header(head: &[u8]) -> Option<(Self, usize)> {
+        let len = CsvRowScanner::default().feed(head).unwrap_or(head.len());
+        let cells = parse_cells(&head[..len])?;
         Some((Self(cells), len))
     }
 
@@ -22,8 +22,8 @@ impl Columns {
     }
 
     /// A row's cells with their names. The error is a sentence.
-    pub(super) fn row(&self, record: &[u8]) -> Result<Row<'_>, String> {
-        let cells = cells(record).ok_or("the row is not UTF-8 text")?;
+    pub(super) fn parse_row(&self, record: &[u8]) -> Result<EvalbenchRow<'_>, String> {
+        let cells = parse_cells(record).ok_or("the row is not UTF-8 text")?;
         if cells.len() != self.0.len() {
             return Err(format!(
                 "the row has {} cells, the table {} columns",
@@ -31,7 +31,7 @@ impl Columns {
                 self.0.len()
             ));
         }
-        Ok(Row {
+        Ok(EvalbenchRow {
             columns: &self.0,
             cells,
         })
@@ -39,9 +39,9 @@ impl Columns {
 }
 
 /// How rows stand in a table.
-pub(super) const ROWS: Form = Form::Rows;
+pub(super) const TABLE_LAYOUT: RecordLayout = RecordLayout::Rows;
 
-fn cells(row: &[u8]) -> Option<Vec<String>> {
+fn parse_cells(row: &[u8]) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -53,39 +53,39 @@ fn cells(row: &[u8]) -> Option<Vec<String>> {
 
 /// A row.
 #[derive(Debug)]
-pub(super) struct Row<'c> {
+pub(super) struct EvalbenchRow<'c> {
     columns: &'c [String],
     cells: Vec<String>,
 }
 
-impl Row<'_> {
+impl EvalbenchRow<'_> {
     /// A cell that says something: pandas writes nothing, or `None` and `nan` in older versions, for what is missing.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let at = self.columns.iter().position(|column| column == name)?;
-        told(&self.cells[at])
+        present_cell(&self.cells[at])
     }
 
     /// Every cell that says something, but those named.
-    pub(super) fn others<'r>(
+    pub(super) fn iter_except<'r>(
         &'r self,
         but: &'r [&str],
     ) -> impl Iterator<Item = (&'r str, &'r str)> + 'r {
         let named = self.columns.iter().zip(&self.cells);
         named
             .filter(|(column, _)| !column.is_empty() && !but.contains(&column.as_str()))
-            .filter_map(|(column, cell)| Some((column.as_str(), told(cell)?)))
+            .filter_map(|(column, cell)| Some((column.as_str(), present_cell(cell)?)))
     }
 }
 
-fn told(cell: &str) -> Option<&str> {
+fn present_cell(cell: &str) -> Option<&str> {
     (!matches!(cell, "" | "None" | "nan" | "NaN")).then_some(cell)
 }
 
 /// A cell as a value: Python's literal or JSON where it is a list or an object of one, else its text.
-pub(super) fn value(cell: &str) -> Value {
+pub(super) fn parse_cell(cell: &str) -> Value {
     if cell.starts_with(['{', '[', '(']) {
         let json = serde_json::from_str(cell).ok();
-        if let Some(value) = json.or_else(|| super::python::literal(cell)) {
+        if let Some(value) = json.or_else(|| super::python_literal::parse_literal(cell)) {
             return value;
         }
     }

@@ -21,7 +21,7 @@ fn read(path: &Path) -> Vec<Result<Transcript<'static>, String>> {
     while let Some(block) = file.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             if record.fault.is_none() {
-                assert_eq!(file.read(record.span).expect("again"), bytes);
+                assert_eq!(file.read_native(record.span).expect("again"), bytes);
             }
             let default = file.default_id(record.span.number);
             let parsed = record.parse(bytes, &default);

@@ -13,35 +13,38 @@ use std::sync::{Arc, OnceLock};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::transcript::source::Source;
-use crate::transcript::{MAX_RECORD, Span, TranscriptError, unix};
+use crate::transcript::source::SourceFile;
+use crate::transcript::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 
 /// What the directory is read with at a time: its entries are small.
-const WINDOW: usize = 64 * 1024;
+const WINDOW_BYTES: usize = 64 * 1024;
 
 /// An open zip file. Clones share the directory.
 #[derive(Debug, Clone)]
-pub(super) struct Archive {
-    zip: ZipArchive<Window>,
+pub(super) struct InspectArchive {
+    zip: ZipArchive<WindowedFile>,
     by_offset: Arc<HashMap<u64, usize>>,
     /// Made when first asked for: few logs have samples in parts.
     by_name: Arc<OnceLock<BTreeMap<String, usize>>>,
 }
 
-impl Archive {
+impl InspectArchive {
     /// Reads the directory.
-    pub(super) fn open(source: &Source) -> Result<Self, TranscriptError> {
-        let file = source.file().try_clone().map_err(|why| source.io(why))?;
-        let window = Window {
+    pub(super) fn open(source: &SourceFile) -> Result<Self, TranscriptError> {
+        let file = source
+            .file()
+            .try_clone()
+            .map_err(|why| source.io_error(why))?;
+        let window = WindowedFile {
             file: Arc::new(file),
             size: source.size(),
             pos: 0,
             bytes: Vec::new(),
-            from: 0,
+            window_start: 0,
         };
         let zip = ZipArchive::new(window).map_err(|why| match why {
-            ZipError::Io(why) if why.kind() != io::ErrorKind::UnexpectedEof => source.io(why),
-            why => source.unknown(format!(
+            ZipError::Io(why) if why.kind() != io::ErrorKind::UnexpectedEof => source.io_error(why),
+            why => source.unknown_error(format!(
                 "its zip directory is missing or damaged ({why}): the file is torn, or still being written; copy it \
                  again, or let Inspect restore it (`inspect log recover`)"
             )),
@@ -57,23 +60,23 @@ impl Archive {
     }
 
     /// The names of all members that have a readable one, each once, with their numbers.
-    pub(super) fn names(&self) -> impl Iterator<Item = (usize, String)> {
-        (0..self.zip.len()).filter_map(|at| Some((at, self.called(at)?)))
+    pub(super) fn member_names(&self) -> impl Iterator<Item = (usize, String)> {
+        (0..self.zip.len()).filter_map(|at| Some((at, self.member_name(at)?)))
     }
 
     /// What a member is called, if that can be read.
-    pub(super) fn called(&self, member: usize) -> Option<String> {
+    pub(super) fn member_name(&self, member: usize) -> Option<String> {
         let data = self.zip.by_index_data(member).ok()?;
         Some(data.name().ok()?.into_owned())
     }
 
     /// The members whose names begin like this: the rest of their names, and their numbers.
-    pub(super) fn below<'p>(
+    pub(super) fn members_with_prefix<'p>(
         &self,
         prefix: &'p str,
     ) -> impl Iterator<Item = (&str, usize)> + use<'_, 'p> {
         let by_name = self.by_name.get_or_init(|| {
-            let names = self.names();
+            let names = self.member_names();
             names.map(|(member, name)| (name, member)).collect()
         });
         by_name
@@ -82,19 +85,19 @@ impl Archive {
     }
 
     /// The number of a member.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
+    pub(super) fn find_member(&self, name: &str) -> Option<usize> {
         self.zip.index_for_name_raw(name.as_bytes())
     }
 
     /// The number of the member that stands at this place.
-    pub(super) fn at(&self, offset: u64) -> Option<usize> {
+    pub(super) fn find_member_at(&self, offset: u64) -> Option<usize> {
         self.by_offset.get(&offset).copied()
     }
 
     /// Where a member stands.
-    pub(super) fn span(&self, member: usize) -> Option<Span> {
+    pub(super) fn member_span(&self, member: usize) -> Option<RecordSpan> {
         let data = self.zip.by_index_data(member).ok()?;
-        Some(Span {
+        Some(RecordSpan {
             offset: data.header_start(),
             len: data.compressed_size(),
             part: 0,
@@ -103,18 +106,18 @@ impl Archive {
     }
 
     /// A member unpacked, as text. The error is a sentence.
-    pub(super) fn text(&self, member: usize) -> Result<String, String> {
-        let bytes = self.bytes(member, MAX_RECORD)?;
+    pub(super) fn read_text(&self, member: usize) -> Result<String, String> {
+        let bytes = self.read_bytes(member, MAX_RECORD)?;
         String::from_utf8(bytes).map_err(|why| {
             let at = why.utf8_error().valid_up_to();
-            format!("{} is not UTF-8 at byte {at}", self.name(member))
+            format!("{} is not UTF-8 at byte {at}", self.display_name(member))
         })
     }
 
     /// A member unpacked, if it is shorter than `limit` bytes.
-    pub(super) fn bytes(&self, member: usize, limit: usize) -> Result<Vec<u8>, String> {
+    pub(super) fn read_bytes(&self, member: usize, limit: usize) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
-        self.read(member, |unpacked| {
+        self.read_with(member, |unpacked| {
             unpacked
                 .take(limit as u64)
                 .read_to_end(&mut bytes)
@@ -124,43 +127,43 @@ impl Archive {
             let limit = limit / (1024 * 1024);
             return Err(format!(
                 "{} is {limit} MiB or longer when unpacked",
-                self.name(member)
+                self.display_name(member)
             ));
         }
         Ok(bytes)
     }
 
     /// Lets `take` read a member as it is unpacked.
-    pub(super) fn read(
+    pub(super) fn read_with(
         &self,
         member: usize,
         take: impl FnOnce(&mut dyn Read) -> io::Result<()>,
     ) -> Result<(), String> {
         let mut zip = self.zip.clone();
         let damaged = |why: &dyn std::fmt::Display| {
-            format!("{} cannot be unpacked: {why}", self.name(member))
+            format!("{} cannot be unpacked: {why}", self.display_name(member))
         };
         let mut unpacked = zip.by_index(member).map_err(|why| damaged(&why))?;
         take(&mut unpacked).map_err(|why| damaged(&why))
     }
 
-    fn name(&self, member: usize) -> String {
-        format!("{:?}", self.called(member).unwrap_or_default())
+    fn display_name(&self, member: usize) -> String {
+        format!("{:?}", self.member_name(member).unwrap_or_default())
     }
 }
 
 /// The file as the crate wants it, read at positions and a window at a time: it asks for a few bytes at once.
 #[derive(Debug)]
-struct Window {
+struct WindowedFile {
     file: Arc<File>,
     size: u64,
     pos: u64,
     bytes: Vec<u8>,
     /// Where `bytes` begin.
-    from: u64,
+    window_start: u64,
 }
 
-impl Clone for Window {
+impl Clone for WindowedFile {
     fn clone(&self) -> Self {
         Self {
             file: Arc::clone(&self.file),
@@ -170,32 +173,32 @@ impl Clone for Window {
     }
 }
 
-impl Window {
+impl WindowedFile {
     /// What is at hand from the position on.
-    fn at_hand(&self) -> &[u8] {
+    fn buffered_bytes(&self) -> &[u8] {
         let skip = self
             .pos
-            .checked_sub(self.from)
+            .checked_sub(self.window_start)
             .and_then(|skip| usize::try_from(skip).ok());
         skip.and_then(|skip| self.bytes.get(skip..))
             .unwrap_or_default()
     }
 }
 
-impl Read for Window {
+impl Read for WindowedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at_hand().is_empty() {
-            if buffer.len() >= WINDOW {
+        if self.buffered_bytes().is_empty() {
+            if buffer.len() >= WINDOW_BYTES {
                 let had = unix::fill_at(&self.file, buffer, self.pos)?;
                 self.pos += had as u64;
                 return Ok(had);
             }
-            self.bytes.resize(WINDOW, 0);
+            self.bytes.resize(WINDOW_BYTES, 0);
             let had = unix::fill_at(&self.file, &mut self.bytes, self.pos)?;
             self.bytes.truncate(had);
-            self.from = self.pos;
+            self.window_start = self.pos;
         }
-        let at_hand = self.at_hand();
+        let at_hand = self.buffered_bytes();
         let len = at_hand.len().min(buffer.len());
         buffer[..len].copy_from_slice(&at_hand[..len]);
         self.pos += len as u64;
@@ -203,7 +206,7 @@ impl Read for Window {
     }
 }
 
-impl Seek for Window {
+impl Seek for WindowedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let pos = match to {
             SeekFrom::Start(pos) => Some(pos),

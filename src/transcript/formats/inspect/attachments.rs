@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::archive::Archive;
+use super::archive::InspectArchive;
 use crate::model::{JsonText, Text};
 use crate::transcript::MAX_RECORD;
 
@@ -17,38 +17,38 @@ use crate::transcript::MAX_RECORD;
 const PROTOCOLS: [&str; 2] = ["attachment://", "tc://"];
 
 /// A sample's attachments.
-pub(super) struct Attachments<'a> {
-    kept: Kept<'a>,
+pub(super) struct InspectAttachments<'a> {
+    store: AttachmentStore<'a>,
     missing: Cell<u64>,
 }
 
-enum Kept<'a> {
+enum AttachmentStore<'a> {
     /// In the sample: `{hash: text}`.
     Inline(
         Option<&'a RawValue>,
         OnceCell<HashMap<Text<'a>, &'a RawValue>>,
     ),
     /// In members of their own, by number.
-    Chunks(Chunks),
+    Chunks(AttachmentChunks),
 }
 
 /// Members that hold a list of texts each; together they are one list.
-pub(super) struct Chunks {
-    pub(super) archive: Archive,
+pub(super) struct AttachmentChunks {
+    pub(super) archive: InspectArchive,
     /// The number of the first text in each member, rising, and the member.
     pub(super) starts: Vec<(u64, usize)>,
-    read: RefCell<HashMap<usize, Vec<String>>>,
+    unpacked: RefCell<HashMap<usize, Vec<String>>>,
     /// So many bytes may still be unpacked.
-    left: Cell<usize>,
+    remaining_bytes: Cell<usize>,
 }
 
-impl Chunks {
-    pub(super) fn new(archive: Archive, starts: Vec<(u64, usize)>) -> Self {
+impl AttachmentChunks {
+    pub(super) fn new(archive: InspectArchive, starts: Vec<(u64, usize)>) -> Self {
         Self {
             archive,
             starts,
-            read: RefCell::default(),
-            left: Cell::new(MAX_RECORD),
+            unpacked: RefCell::default(),
+            remaining_bytes: Cell::new(MAX_RECORD),
         }
     }
 
@@ -56,39 +56,40 @@ impl Chunks {
         let number: u64 = name.parse().ok()?;
         let after = self.starts.partition_point(|(start, _)| *start <= number);
         let (start, member) = *self.starts.get(after.checked_sub(1)?)?;
-        let mut read = self.read.borrow_mut();
+        let mut read = self.unpacked.borrow_mut();
         let texts = read.entry(member).or_insert_with(|| {
             let bytes = self
                 .archive
-                .bytes(member, self.left.get())
+                .read_bytes(member, self.remaining_bytes.get())
                 .unwrap_or_default();
-            self.left.set(self.left.get() - bytes.len());
+            self.remaining_bytes
+                .set(self.remaining_bytes.get() - bytes.len());
             serde_json::from_slice(&bytes).unwrap_or_default()
         });
         texts.get(usize::try_from(number - start).ok()?).cloned()
     }
 }
 
-impl<'a> Attachments<'a> {
+impl<'a> InspectAttachments<'a> {
     /// Those that stand in the sample.
-    pub(super) fn inline(attachments: Option<&'a RawValue>) -> Self {
+    pub(super) fn from_sample(attachments: Option<&'a RawValue>) -> Self {
         Self {
-            kept: Kept::Inline(attachments, OnceCell::new()),
+            store: AttachmentStore::Inline(attachments, OnceCell::new()),
             missing: Cell::new(0),
         }
     }
 
     /// Those that stand in members of their own.
-    pub(super) fn chunks(chunks: Chunks) -> Self {
+    pub(super) fn from_chunks(chunks: AttachmentChunks) -> Self {
         Self {
-            kept: Kept::Chunks(chunks),
+            store: AttachmentStore::Chunks(chunks),
             missing: Cell::new(0),
         }
     }
 
     /// None at all.
-    pub(super) fn none() -> Self {
-        Self::inline(None)
+    pub(super) fn empty() -> Self {
+        Self::from_sample(None)
     }
 
     /// How many references led nowhere.
@@ -112,7 +113,7 @@ impl<'a> Attachments<'a> {
     }
 
     /// A part with its attachment put back; `None` where it refers to none.
-    pub(super) fn media(&self, raw: &RawValue) -> Option<JsonText<'static>> {
+    pub(super) fn resolve_media(&self, raw: &RawValue) -> Option<JsonText<'static>> {
         let refers = PROTOCOLS.iter().any(|protocol| {
             memchr::memmem::find(raw.get().as_bytes(), protocol.as_bytes()).is_some()
         });
@@ -132,9 +133,9 @@ impl<'a> Attachments<'a> {
     }
 
     fn get(&self, name: &str) -> Option<String> {
-        match &self.kept {
-            Kept::Chunks(chunks) => chunks.get(name),
-            Kept::Inline(raw, read) => {
+        match &self.store {
+            AttachmentStore::Chunks(chunks) => chunks.get(name),
+            AttachmentStore::Inline(raw, read) => {
                 let read = read.get_or_init(|| {
                     let all = raw.map(|raw| serde_json::from_str(raw.get()).ok());
                     all.flatten().unwrap_or_default()

@@ -6,18 +6,18 @@
 
 use serde_json::value::RawValue;
 
-use super::Log;
-use super::archive::Archive;
-use super::attachments::{Attachments, Chunks};
-use super::events::Events;
-use super::sample::{Parts, RawSample, list};
+use super::InspectLog;
+use super::archive::InspectArchive;
+use super::attachments::{AttachmentChunks, InspectAttachments};
+use super::events::InspectEvents;
+use super::sample::{InspectSample, InspectSampleParts, parse_list};
 use crate::model::Transcript;
 use crate::transcript::MAX_RECORD;
-use crate::transcript::lenient::finite;
+use crate::transcript::lenient::replace_non_finite;
 
 /// The parts of one sample as text, unpacked.
-pub(super) struct Unpacked {
-    shell: String,
+pub(super) struct ChunkedSample {
+    sample_json: String,
     metadata: Option<String>,
     /// By the number of the first message in each.
     messages: Vec<(u64, String)>,
@@ -26,64 +26,70 @@ pub(super) struct Unpacked {
     non_finite: u64,
 }
 
-impl Unpacked {
+impl ChunkedSample {
     /// Unpacks what stands below `prefix`; `shell` is the sample itself.
-    pub(super) fn of(archive: &Archive, prefix: &str, shell: String) -> Result<Self, String> {
+    pub(super) fn unpack(
+        archive: &InspectArchive,
+        prefix: &str,
+        shell: String,
+    ) -> Result<Self, String> {
         let mut left = MAX_RECORD.saturating_sub(shell.len());
         let mut non_finite = 0;
         let mut text = |member: usize| {
-            let bytes = archive.bytes(member, left).map_err(|why| {
+            let bytes = archive.read_bytes(member, left).map_err(|why| {
                 let limit = MAX_RECORD / (1024 * 1024);
                 format!("{why}; a sample may be {limit} MiB long, all its parts together")
             })?;
             left -= bytes.len();
             let text = std::str::from_utf8(&bytes)
                 .map_err(|why| format!("not UTF-8 at byte {}", why.valid_up_to()))?;
-            let (text, count) = finite(text);
+            let (text, count) = replace_non_finite(text);
             non_finite += count;
             Ok::<_, String>(text.into_owned())
         };
-        let metadata = archive.find(&format!("{prefix}/metadata.json"));
+        let metadata = archive.find_member(&format!("{prefix}/metadata.json"));
         let metadata = metadata.map(&mut text).transpose()?;
         let mut messages = Vec::new();
-        for (start, member) in sequence(archive, prefix, "messages") {
+        for (start, member) in find_chunks(archive, prefix, "messages") {
             messages.push((start, text(member)?));
         }
         let mut events = Vec::new();
-        for (_, member) in sequence(archive, prefix, "events") {
+        for (_, member) in find_chunks(archive, prefix, "events") {
             events.push(text(member)?);
         }
         Ok(Self {
-            shell,
+            sample_json: shell,
             metadata,
             messages,
             events,
-            attachments: sequence(archive, prefix, "attachments"),
+            attachments: find_chunks(archive, prefix, "attachments"),
             non_finite,
         })
     }
 
     /// The sample as a transcript; `non_finite` numbers of its shell were made null.
-    pub(super) fn read<'a>(
+    pub(super) fn to_transcript<'a>(
         &'a self,
-        archive: &Archive,
-        log: &Log,
+        archive: &InspectArchive,
+        log: &InspectLog,
         non_finite: u64,
     ) -> Result<Transcript<'a>, String> {
-        let mut sample = RawSample::parse(&self.shell)?;
+        let mut sample = InspectSample::parse(&self.sample_json)?;
         if let Some(own) = &self.metadata {
             sample.metadata = serde_json::from_str(own).ok();
         }
-        let attachments =
-            Attachments::chunks(Chunks::new(archive.clone(), self.attachments.clone()));
-        let mut events = Events::default();
+        let attachments = InspectAttachments::from_chunks(AttachmentChunks::new(
+            archive.clone(),
+            self.attachments.clone(),
+        ));
+        let mut events = InspectEvents::default();
         for all in &self.events {
             if let Ok(all) = serde_json::from_str::<&RawValue>(all) {
-                events.take(all, &attachments);
+                events.add_events(all, &attachments);
             }
         }
-        let parts = Parts {
-            messages: self.conversation(&sample)?,
+        let parts = InspectSampleParts {
+            messages: self.select_messages(&sample)?,
             attachments,
             events,
             non_finite: self.non_finite + non_finite,
@@ -92,12 +98,15 @@ impl Unpacked {
     }
 
     /// The messages that the sample refers to, in its order.
-    fn conversation<'a>(&'a self, sample: &RawSample<'a>) -> Result<Vec<&'a RawValue>, String> {
+    fn select_messages<'a>(
+        &'a self,
+        sample: &InspectSample<'a>,
+    ) -> Result<Vec<&'a RawValue>, String> {
         let mut pool = Vec::with_capacity(self.messages.len());
         for (start, text) in &self.messages {
             let all = serde_json::from_str::<&RawValue>(text)
                 .map_err(|why| format!("its messages from {start} on cannot be read: {why}"))?;
-            pool.push((*start, list(Some(all))?));
+            pool.push((*start, parse_list(Some(all))?));
         }
         let refs: Vec<(u64, u64)> = match sample.message_refs {
             None => Vec::new(),
@@ -127,10 +136,10 @@ impl Unpacked {
 }
 
 /// The members of a list, by the number of their first element.
-fn sequence(archive: &Archive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
+fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<(u64, usize)> {
     let below = format!("{prefix}/{name}/");
     let mut all: Vec<(u64, usize)> = archive
-        .below(&below)
+        .members_with_prefix(&below)
         .filter_map(|(name, member)| Some((name.strip_suffix(".json")?.parse().ok()?, member)))
         .collect();
     all.sort_unstable();

@@ -16,102 +16,106 @@ use std::io::Read;
 
 use indexmap::IndexMap;
 
-use super::archive::Archive;
-use super::chunked::Unpacked;
-use super::sample::{RawSample, Summary};
-use super::{FACT, Log};
-use crate::transcript::detect::Look;
-use crate::transcript::lenient::{finite, one_line};
-use crate::transcript::reader::{Out, Reader};
-use crate::transcript::scan::ValueScan;
-use crate::transcript::source::Source;
-use crate::transcript::walk::BLOCK;
-use crate::transcript::{Block, Entry, MAX_RECORD, Span, Tally, TranscriptError};
+use super::archive::InspectArchive;
+use super::chunked::ChunkedSample;
+use super::sample::{InspectSample, InspectSampleSummary};
+use super::{InspectLog, MAX_HEADER_BYTES};
+use crate::transcript::detect::FilePreview;
+use crate::transcript::lenient::{join_lines, replace_non_finite};
+use crate::transcript::reader::{TranscriptReader, TranscriptSink};
+use crate::transcript::scan::JsonValueScanner;
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::BLOCK_SIZE;
+use crate::transcript::{
+    MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry,
+};
 
 /// Summaries are read no further: a log of a million samples is far below, a bomb is not.
-const SUMMARIES: u64 = 4 * 1024 * 1024 * 1024;
+const MAX_SUMMARY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Reads an `.eval`.
 #[derive(Debug)]
-struct Eval {
-    archive: Archive,
-    log: Log,
+struct InspectEvalReader {
+    archive: InspectArchive,
+    log: InspectLog,
     /// By the name of the member without its ending.
-    samples: IndexMap<String, Sample>,
-    at: usize,
-    tally: Tally,
+    samples: IndexMap<String, InspectSampleMember>,
+    next_sample: usize,
+    tally: ReadTally,
 }
 
 /// Where a sample is.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
+struct InspectSampleMember {
     member: usize,
     in_parts: bool,
 }
 
 /// Opens a zip file that should be an Inspect log.
 pub(in crate::transcript::formats) fn open(
-    source: &Source,
-    _look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    let archive = Archive::open(source)?;
+    source: &SourceFile,
+    _look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let archive = InspectArchive::open(source)?;
     let mut samples = IndexMap::new();
-    for (member, name) in archive.names() {
-        let Some((name, in_parts)) = sample_name(&name) else {
+    for (member, name) in archive.member_names() {
+        let Some((name, in_parts)) = parse_sample_name(&name) else {
             continue;
         };
-        let found = Sample { member, in_parts };
+        let found = InspectSampleMember { member, in_parts };
         let known = samples.entry(name.to_owned()).or_insert(found);
         if !in_parts {
             *known = found;
         }
     }
-    let mut tally = Tally::default();
-    let log = header(&archive, &mut tally);
+    let mut tally = ReadTally::default();
+    let log = read_header(&archive, &mut tally);
     match (&log, samples.is_empty()) {
-        (None, true) => Err(source.unknown(
+        (None, true) => Err(source.unknown_error(
             "it is a zip archive that is no Inspect log (it has neither header.json nor _journal/start.json nor \
              samples); unpack it and open what is inside",
         )),
-        (Some(_), true) => Err(source.unknown(
+        (Some(_), true) => Err(source.unknown_error(
             "it is an Inspect log without samples: it was written without them, or none has ended yet",
         )),
-        (_, false) => Ok(Box::new(Eval {
+        (_, false) => Ok(Box::new(InspectEvalReader {
             archive,
             log: log.unwrap_or_default(),
             samples,
-            at: 0,
+            next_sample: 0,
             tally,
         })),
     }
 }
 
 /// A sample's name without ending, and whether it is in parts.
-fn sample_name(member: &str) -> Option<(&str, bool)> {
+fn parse_sample_name(member: &str) -> Option<(&str, bool)> {
     let name = member.starts_with("samples/").then_some(member)?;
     let (name, in_parts) = match name.strip_suffix("/sample.json") {
         Some(name) => (name, true),
         None => (name.strip_suffix(".json")?, false),
     };
-    parted(name).map(|_| (name, in_parts))
+    split_epoch(name).map(|_| (name, in_parts))
 }
 
 /// The id and the epoch in a name.
-fn parted(name: &str) -> Option<(&str, u64)> {
+fn split_epoch(name: &str) -> Option<(&str, u64)> {
     let (id, epoch) = name.strip_prefix("samples/")?.rsplit_once("_epoch_")?;
     Some((id, epoch.parse().ok()?))
 }
 
 /// The log's own facts, where one of the members that tell them can be read.
-fn header(archive: &Archive, tally: &mut Tally) -> Option<Log> {
+fn read_header(archive: &InspectArchive, tally: &mut ReadTally) -> Option<InspectLog> {
     for name in ["header.json", "_journal/start.json"] {
-        let Some(member) = archive.find(name) else {
+        let Some(member) = archive.find_member(name) else {
             continue;
         };
-        let read = archive.bytes(member, FACT).and_then(|bytes| {
-            let text = String::from_utf8(bytes).map_err(|why| why.to_string())?;
-            Log::parse(&finite(&text).0)
-        });
+        let read = archive
+            .read_bytes(member, MAX_HEADER_BYTES)
+            .and_then(|bytes| {
+                let text = String::from_utf8(bytes).map_err(|why| why.to_string())?;
+                InspectLog::parse(&replace_non_finite(&text).0)
+            });
         match read {
             Ok(log) => return Some(log),
             Err(why) => {
@@ -123,47 +127,58 @@ fn header(archive: &Archive, tally: &mut Tally) -> Option<Log> {
     None
 }
 
-impl Eval {
-    fn one(&self, name: &str, sample: Sample, out: &mut Out) {
-        out.begin(self.archive.span(sample.member).unwrap_or(Span {
-            offset: 0,
-            len: 0,
-            part: 0,
-            number: 0,
-        }));
-        if let Err(why) = self.read(name, sample, out) {
-            out.fault(format!("{}: {why}", name.trim_start_matches("samples/")));
+impl InspectEvalReader {
+    fn push_sample(&self, name: &str, sample: InspectSampleMember, out: &mut TranscriptSink) {
+        out.set_span(
+            self.archive
+                .member_span(sample.member)
+                .unwrap_or(RecordSpan {
+                    offset: 0,
+                    len: 0,
+                    part: 0,
+                    number: 0,
+                }),
+        );
+        if let Err(why) = self.read_sample(name, sample, out) {
+            out.push_fault(format!("{}: {why}", name.trim_start_matches("samples/")));
         }
     }
 
-    fn read(&self, name: &str, sample: Sample, out: &mut Out) -> Result<(), String> {
-        let text = self.archive.text(sample.member)?;
-        let (text, non_finite) = finite(&text);
-        let text = one_line(&text);
+    fn read_sample(
+        &self,
+        name: &str,
+        sample: InspectSampleMember,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let text = self.archive.read_text(sample.member)?;
+        let (text, non_finite) = replace_non_finite(&text);
+        let text = join_lines(&text);
         if sample.in_parts {
-            let parts = Unpacked::of(&self.archive, name, text.into_owned())?;
-            out.transcript(&parts.read(&self.archive, &self.log, non_finite)?);
+            let parts = ChunkedSample::unpack(&self.archive, name, text.into_owned())?;
+            out.push_transcript(&parts.to_transcript(&self.archive, &self.log, non_finite)?);
         } else {
-            out.transcript(&RawSample::parse(&text)?.read(&self.log, non_finite)?);
+            out.push_transcript(
+                &InspectSample::parse(&text)?.to_transcript(&self.log, non_finite)?,
+            );
         }
         Ok(())
     }
 
-    fn found(&self, span: Span) -> Option<(&str, Sample)> {
-        let member = self.archive.at(span.offset)?;
-        let called = self.archive.called(member)?;
-        let (_, name, sample) = self.samples.get_full(sample_name(&called)?.0)?;
+    fn find_sample(&self, span: RecordSpan) -> Option<(&str, InspectSampleMember)> {
+        let member = self.archive.find_member_at(span.offset)?;
+        let called = self.archive.member_name(member)?;
+        let (_, name, sample) = self.samples.get_full(parse_sample_name(&called)?.0)?;
         (sample.member == member).then_some((name, *sample))
     }
 
     /// The members that hold summaries, in the order of writing.
-    fn summaries(&self) -> Vec<usize> {
-        if let Some(all) = self.archive.find("summaries.json") {
+    fn summary_members(&self) -> Vec<usize> {
+        if let Some(all) = self.archive.find_member("summaries.json") {
             return vec![all];
         }
         let mut journal: Vec<(u64, usize)> = self
             .archive
-            .names()
+            .member_names()
             .filter_map(|(member, name)| {
                 let number = name
                     .strip_prefix("_journal/summaries/")?
@@ -175,55 +190,69 @@ impl Eval {
         journal.into_iter().map(|(_, member)| member).collect()
     }
 
-    fn gone(source: &Source, span: Span) -> TranscriptError {
-        source.unknown(format!(
+    fn missing_sample_error(source: &SourceFile, span: RecordSpan) -> TranscriptError {
+        source.unknown_error(format!(
             "it no longer holds a sample at byte {}",
             span.offset
         ))
     }
 }
 
-impl Reader for Eval {
-    fn next(&mut self, _source: &Source) -> Result<Option<Block>, TranscriptError> {
-        let mut out = Out::new(std::mem::take(&mut self.tally));
-        while out.bytes() < BLOCK {
-            let Some((name, sample)) = self.samples.get_index(self.at) else {
+impl TranscriptReader for InspectEvalReader {
+    fn next_block(
+        &mut self,
+        _source: &SourceFile,
+    ) -> Result<Option<TranscriptBlock>, TranscriptError> {
+        let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+        while out.byte_count() < BLOCK_SIZE {
+            let Some((name, sample)) = self.samples.get_index(self.next_sample) else {
                 break;
             };
-            out.count(1);
-            self.one(name, *sample, &mut out);
-            self.at += 1;
+            out.count_records(1);
+            self.push_sample(name, *sample, &mut out);
+            self.next_sample += 1;
         }
         let (block, tally) = out.finish();
         self.tally = tally;
         Ok((!block.records.is_empty()).then_some(block))
     }
 
-    fn again(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let (name, sample) = self.found(span).ok_or_else(|| Self::gone(source, span))?;
-        let mut out = Out::new(Tally::default());
-        self.one(name, sample, &mut out);
-        out.only(source, span)
+    fn read_native(
+        &self,
+        source: &SourceFile,
+        span: RecordSpan,
+    ) -> Result<Vec<u8>, TranscriptError> {
+        let (name, sample) = self
+            .find_sample(span)
+            .ok_or_else(|| Self::missing_sample_error(source, span))?;
+        let mut out = TranscriptSink::new(ReadTally::default());
+        self.push_sample(name, sample, &mut out);
+        out.into_native_at(source, span)
     }
 
-    fn raw(&self, source: &Source, span: Span) -> Result<Vec<u8>, TranscriptError> {
-        let (_, sample) = self.found(span).ok_or_else(|| Self::gone(source, span))?;
-        let bytes = self.archive.bytes(sample.member, MAX_RECORD);
-        bytes.map_err(|why| source.unknown(why))
+    fn read_raw(&self, source: &SourceFile, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        let (_, sample) = self
+            .find_sample(span)
+            .ok_or_else(|| Self::missing_sample_error(source, span))?;
+        let bytes = self.archive.read_bytes(sample.member, MAX_RECORD);
+        bytes.map_err(|why| source.unknown_error(why))
     }
 
-    fn entries(&mut self, _source: &Source) -> Result<Option<Vec<Entry>>, TranscriptError> {
+    fn read_index(
+        &mut self,
+        _source: &SourceFile,
+    ) -> Result<Option<Vec<TranscriptIndexEntry>>, TranscriptError> {
         let mut told: HashMap<usize, (String, Option<String>, Vec<_>)> =
             HashMap::with_capacity(self.samples.len());
-        for member in self.summaries() {
+        for member in self.summary_members() {
             let mut bad = 0;
             let mut take = |element: &[u8]| {
                 let text = std::str::from_utf8(element).unwrap_or_default();
-                let (text, _) = finite(text);
-                let summary = serde_json::from_str::<Summary<'_>>(&text).ok();
+                let (text, _) = replace_non_finite(text);
+                let summary = serde_json::from_str::<InspectSampleSummary<'_>>(&text).ok();
                 let found = summary.and_then(|summary| {
-                    let at = self.samples.get_index_of(&summary.member()?)?;
-                    let verdicts = summary.verdicts();
+                    let at = self.samples.get_index_of(&summary.member_name()?)?;
+                    let verdicts = summary.parse_verdicts();
                     Some((at, (summary.id(&self.log)?, summary.uuid, verdicts)))
                 });
                 match found {
@@ -234,7 +263,7 @@ impl Reader for Eval {
             };
             let read = self
                 .archive
-                .read(member, |unpacked| elements(unpacked, &mut take));
+                .read_with(member, |unpacked| stream_elements(unpacked, &mut take));
             if let Err(why) = read {
                 *self.tally.unknown.entry(why).or_default() += 1;
             }
@@ -243,17 +272,17 @@ impl Reader for Eval {
                 *self.tally.unknown.entry(unmatched).or_default() += bad;
             }
         }
-        let entry = |(at, (name, sample)): (usize, (&String, &Sample))| {
+        let entry = |(at, (name, sample)): (usize, (&String, &InspectSampleMember))| {
             let (id, uuid, verdicts) = told.remove(&at).unwrap_or_else(|| {
-                let (id, epoch) = parted(name).unwrap_or((name, 1));
-                (self.log.named(id, epoch), None, Vec::new())
+                let (id, epoch) = split_epoch(name).unwrap_or((name, 1));
+                (self.log.sample_id_from_text(id, epoch), None, Vec::new())
             });
             let number = at as u64 + 1;
-            let span = Span {
+            let span = RecordSpan {
                 number,
-                ..self.archive.span(sample.member)?
+                ..self.archive.member_span(sample.member)?
             };
-            Some(Entry {
+            Some(TranscriptIndexEntry {
                 span,
                 id,
                 uuid,
@@ -265,20 +294,20 @@ impl Reader for Eval {
         ))
     }
 
-    fn tally(&self) -> Option<&Tally> {
+    fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
     }
 }
 
 /// Hands the elements of a JSON list to `take`, one after another, without holding the list.
-fn elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
     /// So much is unpacked at a time.
     const STEP: u64 = 256 * 1024;
     let mut bytes: Vec<u8> = Vec::new();
     let mut inside = false;
     let mut total = 0;
     // Where the element begins that is being read, and its scanner.
-    let mut open: Option<ValueScan> = None;
+    let mut open: Option<JsonValueScanner> = None;
     let mut start = 0;
     let mut at = 0;
     loop {
@@ -292,7 +321,7 @@ fn elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result
         if read == 0 {
             return Ok(());
         }
-        if had > MAX_RECORD || total > SUMMARIES {
+        if had > MAX_RECORD || total > MAX_SUMMARY_BYTES {
             return Err(std::io::Error::other(
                 "it is too large to be a list of summaries",
             ));
@@ -315,7 +344,7 @@ fn elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io::Result
                 byte if byte.is_ascii_whitespace() || byte == b',' => {}
                 _ if inside => {
                     start = at;
-                    open = Some(ValueScan::default());
+                    open = Some(JsonValueScanner::default());
                     continue;
                 }
                 _ => return Err(std::io::Error::other("it is no list of summaries")),

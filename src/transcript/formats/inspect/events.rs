@@ -10,25 +10,25 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Attachments;
-use super::message::RawMessage;
-use crate::transcript::content::Object;
-use crate::transcript::meta::{Meta, Tokens};
-use crate::transcript::native::string;
+use super::InspectAttachments;
+use super::message::InspectMessage;
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
+use crate::transcript::native::json_string;
 
 /// What is known of the calls to models and tools.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    models: HashMap<String, ModelCall>,
-    tools: HashMap<String, ToolRun>,
+pub(super) struct InspectEvents {
+    models: HashMap<String, InspectModelCall>,
+    tools: HashMap<String, InspectToolRun>,
 }
 
 /// One reply of a model.
 #[derive(Debug, Default)]
-struct ModelCall {
+struct InspectModelCall {
     timestamp: Option<String>,
     latency_ms: Option<f64>,
-    usage: Tokens,
+    usage: SourceUsage,
     cost_usd: Option<f64>,
     model: Option<String>,
     stop_reason: Option<String>,
@@ -36,14 +36,14 @@ struct ModelCall {
 
 /// One run of a tool.
 #[derive(Debug, Default)]
-pub(super) struct ToolRun {
+pub(super) struct InspectToolRun {
     pub(super) timestamp: Option<String>,
     pub(super) duration_ms: Option<f64>,
     pub(super) failed: bool,
 }
 
 #[derive(Deserialize)]
-struct RawEvent<'a> {
+struct InspectEvent<'a> {
     #[serde(borrow, default)]
     event: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -67,9 +67,9 @@ struct RawEvent<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct RawOutput<'a> {
+pub(super) struct InspectOutput<'a> {
     #[serde(borrow, default)]
-    pub(super) choices: Vec<Object<RawChoice<'a>>>,
+    pub(super) choices: Vec<ObjectOnly<InspectChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -77,19 +77,20 @@ pub(super) struct RawOutput<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct RawChoice<'a> {
+pub(super) struct InspectChoice<'a> {
     #[serde(borrow, default)]
-    pub(super) message: Option<Object<RawMessage<'a>>>,
+    pub(super) message: Option<ObjectOnly<InspectMessage<'a>>>,
     #[serde(borrow, default)]
     stop_reason: Option<&'a RawValue>,
 }
 
-impl Events {
+impl InspectEvents {
     /// Takes in a list of events. Those that cannot be read say nothing.
-    pub(super) fn take(&mut self, events: &RawValue, attachments: &Attachments<'_>) {
+    pub(super) fn add_events(&mut self, events: &RawValue, attachments: &InspectAttachments<'_>) {
         let events: Vec<&RawValue> = serde_json::from_str(events.get()).unwrap_or_default();
         for event in events {
-            let Ok(Object(event)) = serde_json::from_str::<Object<RawEvent<'_>>>(event.get())
+            let Ok(ObjectOnly(event)) =
+                serde_json::from_str::<ObjectOnly<InspectEvent<'_>>>(event.get())
             else {
                 continue;
             };
@@ -97,94 +98,98 @@ impl Events {
                 continue;
             }
             match event.event.map_or("", RawValue::get) {
-                r#""model""# => self.model(&event, attachments),
-                r#""tool""# => self.tool(&event),
+                r#""model""# => self.add_model_call(&event, attachments),
+                r#""tool""# => self.add_tool_run(&event),
                 _ => {}
             }
         }
     }
 
-    fn model(&mut self, event: &RawEvent<'_>, attachments: &Attachments<'_>) {
+    fn add_model_call(&mut self, event: &InspectEvent<'_>, attachments: &InspectAttachments<'_>) {
         let output = event
             .output
-            .map(|output| serde_json::from_str::<RawOutput<'_>>(output.get()));
+            .map(|output| serde_json::from_str::<InspectOutput<'_>>(output.get()));
         let Some(Ok(output)) = output else { return };
-        let Some(Object(choice)) = output.choices.first() else {
+        let Some(ObjectOnly(choice)) = output.choices.first() else {
             return;
         };
-        let Some(Object(message)) = &choice.message else {
+        let Some(ObjectOnly(message)) = &choice.message else {
             return;
         };
-        let usage = output.usage.map(value).unwrap_or_default();
-        let call = ModelCall {
-            timestamp: event.completed.or(event.timestamp).and_then(text),
-            latency_ms: output.time.and_then(milliseconds).or_else(|| event.took()),
-            usage: tokens(&usage),
+        let usage = output.usage.map(parse_value).unwrap_or_default();
+        let call = InspectModelCall {
+            timestamp: event.completed.or(event.timestamp).and_then(string_value),
+            latency_ms: output
+                .time
+                .and_then(seconds_to_ms)
+                .or_else(|| event.duration_ms()),
+            usage: parse_usage(&usage),
             cost_usd: usage["total_cost"].as_f64(),
-            model: event.model.and_then(text),
-            stop_reason: choice.stop_reason.and_then(text),
+            model: event.model.and_then(string_value),
+            stop_reason: choice.stop_reason.and_then(string_value),
         };
-        self.models.insert(key(message, attachments), call);
+        self.models.insert(reply_key(message, attachments), call);
     }
 
-    fn tool(&mut self, event: &RawEvent<'_>) {
-        let Some(id) = event.id.and_then(text) else {
+    fn add_tool_run(&mut self, event: &InspectEvent<'_>) {
+        let Some(id) = event.id.and_then(string_value) else {
             return;
         };
-        let run = ToolRun {
-            timestamp: event.completed.or(event.timestamp).and_then(text),
-            duration_ms: event.took(),
-            failed: said(event.error) || event.failed.is_some_and(|failed| failed.get() == "true"),
+        let run = InspectToolRun {
+            timestamp: event.completed.or(event.timestamp).and_then(string_value),
+            duration_ms: event.duration_ms(),
+            failed: is_present(event.error)
+                || event.failed.is_some_and(|failed| failed.get() == "true"),
         };
         self.tools.insert(id, run);
     }
 
     /// What is known of an assistant's message.
-    pub(super) fn tell(
+    pub(super) fn write_message_metadata(
         &self,
-        message: &RawMessage<'_>,
-        attachments: &Attachments<'_>,
-        meta: &mut Meta,
+        message: &InspectMessage<'_>,
+        attachments: &InspectAttachments<'_>,
+        meta: &mut MetadataBuilder,
     ) {
-        let Some(call) = self.models.get(&key(message, attachments)) else {
+        let Some(call) = self.models.get(&reply_key(message, attachments)) else {
             return;
         };
         meta.set("timestamp", call.timestamp.clone())
             .set("latency_ms", call.latency_ms)
-            .set("usage", call.usage.value())
+            .set("usage", call.usage.to_json())
             .set("cost_usd", call.cost_usd)
             .set("model", call.model.clone())
             .set("stop_reason", call.stop_reason.clone());
     }
 
     /// The run of the tool that was called so.
-    pub(super) fn run(&self, call_id: &str) -> Option<&ToolRun> {
+    pub(super) fn find_tool_run(&self, call_id: &str) -> Option<&InspectToolRun> {
         self.tools.get(call_id)
     }
 }
 
-impl RawEvent<'_> {
+impl InspectEvent<'_> {
     /// How long it took: as it says, waiting excluded, else between its times.
-    fn took(&self) -> Option<f64> {
+    fn duration_ms(&self) -> Option<f64> {
         let between = || {
-            let from: jiff::Timestamp = text(self.timestamp?)?.parse().ok()?;
-            let to: jiff::Timestamp = text(self.completed?)?.parse().ok()?;
+            let from: jiff::Timestamp = string_value(self.timestamp?)?.parse().ok()?;
+            let to: jiff::Timestamp = string_value(self.completed?)?.parse().ok()?;
             let took = to.duration_since(from).as_secs_f64() * 1000.0;
             (took >= 0.0).then_some(took)
         };
-        self.working_time.and_then(milliseconds).or_else(between)
+        self.working_time.and_then(seconds_to_ms).or_else(between)
     }
 }
 
 /// Seconds as milliseconds, to the microsecond: what is finer is the arithmetic's.
-pub(super) fn milliseconds(seconds: &RawValue) -> Option<f64> {
+pub(super) fn seconds_to_ms(seconds: &RawValue) -> Option<f64> {
     let seconds: f64 = serde_json::from_str(seconds.get()).ok()?;
     (seconds >= 0.0).then(|| (seconds * 1e6).round() / 1e3)
 }
 
 /// Tokens as the standard key has them. Inspect leaves those from a cache out of `input_tokens` today and did not always;
 /// `total_tokens` holds all of them, so what is not output was read.
-pub(super) fn tokens(usage: &Value) -> Tokens {
+pub(super) fn parse_usage(usage: &Value) -> SourceUsage {
     let count = |key: &str| usage[key].as_u64();
     let (output, total) = (count("output_tokens"), count("total_tokens"));
     let input = count("input_tokens").map(|input| {
@@ -193,7 +198,7 @@ pub(super) fn tokens(usage: &Value) -> Tokens {
             .and_then(|(total, output)| total.checked_sub(output));
         read.unwrap_or_default().max(input)
     });
-    Tokens {
+    SourceUsage {
         input,
         output,
         total,
@@ -203,23 +208,23 @@ pub(super) fn tokens(usage: &Value) -> Tokens {
 }
 
 /// Whether something stands there that is not null.
-pub(super) fn said(raw: Option<&RawValue>) -> bool {
+pub(super) fn is_present(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() != "null")
 }
 
 /// Any JSON; what is nested deeper than is read is kept as its own text.
-pub(super) fn value(raw: &RawValue) -> Value {
+pub(super) fn parse_value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
 }
 
-fn text(raw: &RawValue) -> Option<String> {
-    string(raw).map(|text| text.0.into_owned())
+fn string_value(raw: &RawValue) -> Option<String> {
+    json_string(raw).map(|text| text.0.into_owned())
 }
 
 /// What a reply is found by.
-fn key(message: &RawMessage<'_>, attachments: &Attachments<'_>) -> String {
-    match message.id.and_then(text) {
+fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>) -> String {
+    match message.id.and_then(string_value) {
         Some(id) => format!("id {id}"),
-        None => format!("said {}", message.said(attachments)),
+        None => format!("said {}", message.content_key(attachments)),
     }
 }

@@ -6,35 +6,42 @@
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
-use super::sample::RawSample;
-use super::{FACT, Log};
+use super::sample::InspectSample;
+use super::{InspectLog, MAX_HEADER_BYTES};
 use crate::transcript::TranscriptError;
-use crate::transcript::detect::{Form, Look};
-use crate::transcript::lenient::{finite, one_line};
-use crate::transcript::reader::{ByRecord, Out, Reader, RecordCx, Shape};
-use crate::transcript::scan::ValueScan;
-use crate::transcript::source::Source;
-use crate::transcript::walk::{BLOCK, Walk};
+use crate::transcript::detect::{FilePreview, RecordLayout};
+use crate::transcript::lenient::{join_lines, replace_non_finite};
+use crate::transcript::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use crate::transcript::scan::JsonValueScanner;
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::{BLOCK_SIZE, RecordWalker};
 
 /// A sample in the list.
 #[derive(Debug)]
-struct InList(Log);
+struct InspectJsonParser(InspectLog);
 
-impl Shape for InList {
-    fn read(&self, record: &str, _cx: RecordCx<'_>, out: &mut Out) -> Result<(), String> {
-        let (text, non_finite) = finite(record);
-        let text = one_line(&text);
-        out.transcript(&RawSample::parse(&text)?.read(&self.0, non_finite)?);
+impl RecordParser for InspectJsonParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let (text, non_finite) = replace_non_finite(record);
+        let text = join_lines(&text);
+        out.push_transcript(&InspectSample::parse(&text)?.to_transcript(&self.0, non_finite)?);
         Ok(())
     }
 }
 
 /// Opens a log that is one JSON object.
 pub(in crate::transcript::formats) fn open(
-    source: &Source,
-    look: &Look<'_>,
-) -> Result<Box<dyn Reader>, TranscriptError> {
-    let mut object = Fields {
+    source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let mut object = InspectJsonCursor {
         source,
         pos: look.start as u64,
         bytes: Vec::new(),
@@ -42,73 +49,74 @@ pub(in crate::transcript::formats) fn open(
     };
     let mut header: IndexMap<String, Box<RawValue>> = IndexMap::new();
     let mut samples = None;
-    object.pass(b"{")?;
-    while let Some(key) = object.key()? {
+    object.skip_bytes(b"{")?;
+    while let Some(key) = object.next_key()? {
         match key.as_str() {
-            "samples" if object.peek()? == Some(b'[') => {
-                samples = Some(object.place() + 1);
+            "samples" if object.peek_byte()? == Some(b'[') => {
+                samples = Some(object.position() + 1);
                 if header.contains_key("eval") {
                     break;
                 }
-                object.value(0)?;
+                object.next_value(0)?;
             }
             "eval" | "results" | "tags" => {
-                let value = object.value(FACT)?;
-                let value = finite(&value);
+                let value = object.next_value(MAX_HEADER_BYTES)?;
+                let value = replace_non_finite(&value);
                 if let Ok(value) = serde_json::from_str(&value.0) {
                     header.insert(key, value);
                 }
             }
-            _ => drop(object.value(0)?),
+            _ => drop(object.next_value(0)?),
         }
     }
-    let mut first = Fields {
+    let mut first = InspectJsonCursor {
         source,
         pos: samples.unwrap_or_default(),
         bytes: Vec::new(),
         at: 0,
     };
-    let samples = samples.filter(|_| !matches!(first.peek(), Ok(Some(b']'))));
+    let samples = samples.filter(|_| !matches!(first.peek_byte(), Ok(Some(b']'))));
     let Some(samples) = samples else {
-        return Err(source.unknown(
+        return Err(source.unknown_error(
             "it is an Inspect log without samples: it was written without them, or is the header of one only",
         ));
     };
     let header = serde_json::to_string(&header).unwrap_or_default();
-    let log = Log::parse(&header).unwrap_or_default();
-    let walk = Walk::new(Form::Elements, samples);
-    Ok(Box::new(ByRecord::new(walk, InList(log))))
+    let log = InspectLog::parse(&header).unwrap_or_default();
+    let walk = RecordWalker::new(RecordLayout::Elements, samples);
+    Ok(Box::new(PerRecordReader::new(walk, InspectJsonParser(log))))
 }
 
 /// The fields of an object, one after another.
-struct Fields<'s> {
-    source: &'s Source,
+struct InspectJsonCursor<'s> {
+    source: &'s SourceFile,
     /// Where `bytes` begin in the file.
     pos: u64,
     bytes: Vec<u8>,
     at: usize,
 }
 
-impl Fields<'_> {
-    fn place(&self) -> u64 {
+impl InspectJsonCursor<'_> {
+    fn position(&self) -> u64 {
         self.pos + self.at as u64
     }
 
     /// Reads on where nothing is left. False at the end of the file.
-    fn more(&mut self) -> Result<bool, TranscriptError> {
+    fn fill_buffer(&mut self) -> Result<bool, TranscriptError> {
         if self.at < self.bytes.len() {
             return Ok(true);
         }
-        self.pos = self.place();
+        self.pos = self.position();
         self.at = 0;
         self.bytes.clear();
-        self.source.fill(self.pos, &mut self.bytes, BLOCK)?;
+        self.source
+            .fill_buffer(self.pos, &mut self.bytes, BLOCK_SIZE)?;
         Ok(!self.bytes.is_empty())
     }
 
     /// The next byte that is no white space; it stays.
-    fn peek(&mut self) -> Result<Option<u8>, TranscriptError> {
-        while self.more()? {
+    fn peek_byte(&mut self) -> Result<Option<u8>, TranscriptError> {
+        while self.fill_buffer()? {
             let byte = self.bytes[self.at];
             if !byte.is_ascii_whitespace() {
                 return Ok(Some(byte));
@@ -119,30 +127,30 @@ impl Fields<'_> {
     }
 
     /// Passes white space and any of these bytes.
-    fn pass(&mut self, any: &[u8]) -> Result<(), TranscriptError> {
-        while self.peek()?.is_some_and(|byte| any.contains(&byte)) {
+    fn skip_bytes(&mut self, any: &[u8]) -> Result<(), TranscriptError> {
+        while self.peek_byte()?.is_some_and(|byte| any.contains(&byte)) {
             self.at += 1;
         }
         Ok(())
     }
 
     /// The key of the next field, up to its value.
-    fn key(&mut self) -> Result<Option<String>, TranscriptError> {
-        self.pass(b",")?;
-        if self.peek()? != Some(b'"') {
+    fn next_key(&mut self) -> Result<Option<String>, TranscriptError> {
+        self.skip_bytes(b",")?;
+        if self.peek_byte()? != Some(b'"') {
             return Ok(None);
         }
-        let key = self.value(FACT)?;
-        self.pass(b":")?;
+        let key = self.next_value(MAX_HEADER_BYTES)?;
+        self.skip_bytes(b":")?;
         Ok(serde_json::from_str(&key).ok())
     }
 
     /// Passes a value; returns it where it is no longer than `keep`.
-    fn value(&mut self, keep: usize) -> Result<String, TranscriptError> {
+    fn next_value(&mut self, keep: usize) -> Result<String, TranscriptError> {
         let mut kept = Vec::new();
-        let mut scan = ValueScan::default();
-        self.peek()?;
-        while self.more()? {
+        let mut scan = JsonValueScanner::default();
+        self.peek_byte()?;
+        while self.fill_buffer()? {
             let rest = &self.bytes[self.at..];
             let end = scan.feed(rest);
             let piece = &rest[..end.unwrap_or(rest.len())];

@@ -13,25 +13,25 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::Attachments;
-use super::events::{Events, said, value};
+use super::InspectAttachments;
+use super::events::{InspectEvents, is_present, parse_value};
 use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
-use crate::transcript::content::{Content, Object};
-use crate::transcript::meta::{Meta, json};
-use crate::transcript::native::{as_text, string};
+use crate::transcript::content::{ObjectOnly, RawContent};
+use crate::transcript::metadata::{MetadataBuilder, borrow_json};
+use crate::transcript::native::{json_string, text_or_json};
 
 #[derive(Deserialize)]
-pub(super) struct RawMessage<'a> {
+pub(super) struct InspectMessage<'a> {
     #[serde(borrow, default)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     role: Option<Text<'a>>,
     #[serde(borrow, default)]
-    content: Option<Content<'a>>,
+    content: Option<RawContent<'a>>,
     #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Object<RawCall<'a>>>>,
+    tool_calls: Option<Vec<ObjectOnly<InspectToolCall<'a>>>>,
     #[serde(borrow, default)]
     model: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -46,7 +46,7 @@ pub(super) struct RawMessage<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawCall<'a> {
+struct InspectToolCall<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -58,7 +58,7 @@ struct RawCall<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawPart<'a> {
+struct InspectPart<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -83,15 +83,15 @@ struct RawPart<'a> {
 
 /// What messages are read with.
 #[derive(Clone, Copy)]
-pub(super) struct MessageCx<'c, 'a> {
-    pub(super) attachments: &'c Attachments<'a>,
-    pub(super) events: &'c Events,
+pub(super) struct InspectMessageCx<'c, 'a> {
+    pub(super) attachments: &'c InspectAttachments<'a>,
+    pub(super) events: &'c InspectEvents,
 }
 
-impl<'a> RawMessage<'a> {
+impl<'a> InspectMessage<'a> {
     /// The message. The error is a sentence.
-    pub(super) fn read(self, cx: MessageCx<'_, 'a>) -> Result<Message<'a>, String> {
-        let mut meta = Meta::default();
+    pub(super) fn into_message(self, cx: InspectMessageCx<'_, 'a>) -> Result<Message<'a>, String> {
+        let mut meta = MetadataBuilder::default();
         let role = match self.role.as_deref() {
             None => return Err("it has no `role`".to_owned()),
             Some("system" | "developer") => Role::System,
@@ -101,48 +101,49 @@ impl<'a> RawMessage<'a> {
             Some(other) => Role::Other(Text::from(other.to_owned())),
         };
         if role == Role::Assistant {
-            cx.events.tell(&self, cx.attachments, &mut meta);
-            if let Some(model) = self.model.and_then(string) {
+            cx.events
+                .write_message_metadata(&self, cx.attachments, &mut meta);
+            if let Some(model) = self.model.and_then(json_string) {
                 meta.set("model", &*model);
             }
         }
         let mut parts = Vec::new();
         match self.content {
             None => {}
-            Some(Content::Text(text)) if text.is_empty() => {}
-            Some(Content::Text(text)) => parts.push(Part::Text(cx.attachments.resolve(text))),
-            Some(Content::Object(_)) => return Err("its `content` is an object".to_owned()),
-            Some(Content::Parts(raw)) => {
+            Some(RawContent::Text(text)) if text.is_empty() => {}
+            Some(RawContent::Text(text)) => parts.push(Part::Text(cx.attachments.resolve(text))),
+            Some(RawContent::Object(_)) => return Err("its `content` is an object".to_owned()),
+            Some(RawContent::Parts(raw)) => {
                 for one in raw {
-                    part(one, cx.attachments, &mut parts)?;
+                    add_part(one, cx.attachments, &mut parts)?;
                 }
             }
         }
         if role == Role::Tool {
-            let told = Told {
+            let told = ToolMessageFields {
                 call_id: self.tool_call_id,
                 function: self.function,
                 error: self.error.or(self.tool_error),
             };
-            parts = vec_of_answer(&told, parts, cx, &mut meta);
+            parts = tool_result_parts(&told, parts, cx, &mut meta);
         }
         let mut unparsed = Map::new();
-        for Object(call) in self.tool_calls.into_iter().flatten() {
-            let id = call.id.map(as_text).unwrap_or_default();
-            if let Some(why) = call.parse_error.filter(|why| said(Some(why))) {
-                unparsed.insert(id.to_string(), value(why));
+        for ObjectOnly(call) in self.tool_calls.into_iter().flatten() {
+            let id = call.id.map(text_or_json).unwrap_or_default();
+            if let Some(why) = call.parse_error.filter(|why| is_present(Some(why))) {
+                unparsed.insert(id.to_string(), parse_value(why));
             }
             parts.push(Part::ToolCall(ToolCall {
                 id,
-                name: call.function.map(as_text).unwrap_or_default(),
-                arguments: call.arguments.map(as_text).unwrap_or_default(),
+                name: call.function.map(text_or_json).unwrap_or_default(),
+                arguments: call.arguments.map(text_or_json).unwrap_or_default(),
             }));
         }
         if !unparsed.is_empty() {
             meta.set("tool_call_errors", Value::Object(unparsed));
         }
         if let Some(own) = self.metadata {
-            meta.adopt(value(own));
+            meta.merge_source(parse_value(own));
         }
         Ok(Message {
             role,
@@ -152,20 +153,24 @@ impl<'a> RawMessage<'a> {
     }
 
     /// Its text and the ids of its calls: what a reply without an id is known by.
-    pub(super) fn said(&self, attachments: &Attachments<'_>) -> String {
+    pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
         let mut said = match &self.content {
-            Some(Content::Text(text)) => attachments.resolve(Text::from(&**text)).to_string(),
-            Some(Content::Parts(parts)) => {
+            Some(RawContent::Text(text)) => attachments.resolve(Text::from(&**text)).to_string(),
+            Some(RawContent::Parts(parts)) => {
                 let texts = parts.iter().filter_map(|part| {
-                    let Object(part) =
-                        serde_json::from_str::<Object<RawPart<'_>>>(part.get()).ok()?;
-                    Some(attachments.resolve(part.text.and_then(string)?).to_string())
+                    let ObjectOnly(part) =
+                        serde_json::from_str::<ObjectOnly<InspectPart<'_>>>(part.get()).ok()?;
+                    Some(
+                        attachments
+                            .resolve(part.text.and_then(json_string)?)
+                            .to_string(),
+                    )
                 });
                 texts.collect()
             }
             _ => String::new(),
         };
-        for Object(call) in self.tool_calls.iter().flatten() {
+        for ObjectOnly(call) in self.tool_calls.iter().flatten() {
             said.push('\n');
             said.push_str(call.id.map_or("", RawValue::get));
         }
@@ -174,22 +179,22 @@ impl<'a> RawMessage<'a> {
 }
 
 /// What a tool message says beside its content.
-struct Told<'a> {
+struct ToolMessageFields<'a> {
     call_id: Option<&'a RawValue>,
     function: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
 
 /// A tool's answer as one result, and what is not text behind it.
-fn vec_of_answer<'a>(
-    told: &Told<'a>,
+fn tool_result_parts<'a>(
+    told: &ToolMessageFields<'a>,
     parts: Vec<Part<'a>>,
-    cx: MessageCx<'_, 'a>,
-    meta: &mut Meta,
+    cx: InspectMessageCx<'_, 'a>,
+    meta: &mut MetadataBuilder,
 ) -> Vec<Part<'a>> {
-    let call_id = told.call_id.map(as_text).unwrap_or_default();
-    let run = cx.events.run(&call_id);
-    let error = told.error.filter(|error| said(Some(error)));
+    let call_id = told.call_id.map(text_or_json).unwrap_or_default();
+    let run = cx.events.find_tool_run(&call_id);
+    let error = told.error.filter(|error| is_present(Some(error)));
     let (mut texts, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -208,14 +213,14 @@ fn vec_of_answer<'a>(
         ),
     };
     if let Some(error) = error {
-        let error = value(error);
+        let error = parse_value(error);
         let message = error["message"].as_str().or(error.as_str());
         if let (true, Some(message)) = (content.is_empty(), message) {
             content = Text::from(message.to_owned());
         }
         meta.set("error", error);
     }
-    if let Some(name) = told.function.and_then(string) {
+    if let Some(name) = told.function.and_then(json_string) {
         meta.set("function", &*name);
     }
     meta.set("timestamp", run.and_then(|run| run.timestamp.clone()));
@@ -235,23 +240,26 @@ fn vec_of_answer<'a>(
         .collect()
 }
 
-fn part<'a>(
+fn add_part<'a>(
     raw: &'a RawValue,
-    attachments: &Attachments<'a>,
+    attachments: &InspectAttachments<'a>,
     parts: &mut Vec<Part<'a>>,
 ) -> Result<(), String> {
-    if let Some(text) = string(raw) {
+    if let Some(text) = json_string(raw) {
         parts.push(Part::Text(attachments.resolve(text)));
         return Ok(());
     }
-    let Ok(Object(fields)) = serde_json::from_str::<Object<RawPart<'a>>>(raw.get()) else {
+    let Ok(ObjectOnly(fields)) = serde_json::from_str::<ObjectOnly<InspectPart<'a>>>(raw.get())
+    else {
         return Err(
             "a part of its `content` is neither text nor an object with a text as `type`"
                 .to_owned(),
         );
     };
-    let text =
-        |raw: Option<&'a RawValue>| raw.and_then(string).map(|text| attachments.resolve(text));
+    let text = |raw: Option<&'a RawValue>| {
+        raw.and_then(json_string)
+            .map(|text| attachments.resolve(text))
+    };
     let kind = fields.kind.clone().unwrap_or_default();
     match &*kind {
         "text" => match text(fields.text) {
@@ -278,16 +286,18 @@ fn part<'a>(
             }
         }
         "image" | "audio" | "video" | "document" => {
-            let raw = attachments.media(raw).unwrap_or_else(|| json(raw));
+            let raw = attachments
+                .resolve_media(raw)
+                .unwrap_or_else(|| borrow_json(raw));
             parts.push(Part::Media { kind, raw });
         }
         "tool_use" => {
-            let id = fields.id.map(as_text).unwrap_or_default();
-            let error = fields.error.filter(|error| said(Some(error)));
+            let id = fields.id.map(text_or_json).unwrap_or_default();
+            let error = fields.error.filter(|error| is_present(Some(error)));
             let answer = text(fields.result).filter(|text| !text.is_empty());
             parts.push(Part::ToolCall(ToolCall {
                 id: id.clone(),
-                name: fields.name.map(as_text).unwrap_or_default(),
+                name: fields.name.map(text_or_json).unwrap_or_default(),
                 arguments: text(fields.arguments).unwrap_or_default(),
             }));
             parts.push(Part::ToolResult(ToolResult {
@@ -297,7 +307,7 @@ fn part<'a>(
                 duration_ms: None,
             }));
         }
-        _ => parts.push(Part::Other(json(raw))),
+        _ => parts.push(Part::Other(borrow_json(raw))),
     }
     Ok(())
 }

@@ -19,20 +19,20 @@ mod scores;
 #[cfg(test)]
 mod tests;
 
-use attachments::Attachments;
+use attachments::InspectAttachments;
 
-use crate::transcript::fields::Fields;
-use crate::transcript::native::string;
+use crate::transcript::fields::RawFields;
+use crate::transcript::native::json_string;
 
 pub(super) use eval::open as open_eval;
 pub(super) use json::open as open_json;
 
 /// Facts of a log are no longer than this.
-const FACT: usize = 16 * 1024 * 1024;
+const MAX_HEADER_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a log says of all its samples.
 #[derive(Debug, Default, Clone)]
-struct Log {
+struct InspectLog {
     task: Option<String>,
     model: Option<String>,
     tags: Vec<String>,
@@ -41,24 +41,24 @@ struct Log {
     scorer: String,
 }
 
-impl Log {
+impl InspectLog {
     /// From a log's header, or as much of it as is known: `eval`, `results`, `tags`. Never made a tree: one of small
     /// numbers is a hundred times its text.
     fn parse(header: &str) -> Result<Self, String> {
-        let header = Fields::parse(header)?;
+        let header = RawFields::parse(header)?;
         let eval = header.object("eval").unwrap_or_default();
         let results = header.object("results").unwrap_or_default();
-        let text = |of: &Fields<'_>, key: &str| of.text(key).map(|text| text.0.into_owned());
-        let tags = |of: &Fields<'_>| -> Vec<String> {
+        let text = |of: &RawFields<'_>, key: &str| of.text(key).map(|text| text.0.into_owned());
+        let tags = |of: &RawFields<'_>| -> Vec<String> {
             let tags = of.list("tags").unwrap_or_default();
-            let tags = tags.into_iter().filter_map(string);
+            let tags = tags.into_iter().filter_map(json_string);
             tags.map(|tag| tag.0.into_owned()).collect()
         };
         // Those at the top are what became of them later.
         let edited = tags(&header);
         let scorer = results.object("scorer").or_else(|| {
             let scores = results.list("scores")?;
-            Fields::of(scores.first()?)
+            RawFields::from_raw(scores.first()?)
         });
         let config = eval.object("config").unwrap_or_default();
         Ok(Self {
@@ -69,7 +69,7 @@ impl Log {
             } else {
                 edited
             },
-            epochs: config.count("epochs").unwrap_or(1),
+            epochs: config.integer("epochs").unwrap_or(1),
             scorer: scorer
                 .and_then(|scorer| text(&scorer, "name"))
                 .unwrap_or_else(|| "score".to_owned()),
@@ -77,13 +77,13 @@ impl Log {
     }
 
     /// A sample's id. `id` is JSON: text or a number.
-    fn id(&self, id: &str, epoch: u64) -> String {
+    fn sample_id(&self, id: &str, epoch: u64) -> String {
         let id: String = serde_json::from_str(id).unwrap_or_else(|_| id.to_owned());
-        self.named(&id, epoch)
+        self.sample_id_from_text(&id, epoch)
     }
 
     /// The same of an id that is text.
-    fn named(&self, id: &str, epoch: u64) -> String {
+    fn sample_id_from_text(&self, id: &str, epoch: u64) -> String {
         if self.epochs > 1 || epoch != 1 {
             format!("{id}_epoch_{epoch}")
         } else {

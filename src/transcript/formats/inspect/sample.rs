@@ -20,17 +20,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::events::{Events, RawOutput, milliseconds, said, tokens, value};
-use super::message::{MessageCx, RawMessage};
-use super::{Attachments, Log, scores};
+use super::events::{
+    InspectEvents, InspectOutput, is_present, parse_usage, parse_value, seconds_to_ms,
+};
+use super::message::{InspectMessage, InspectMessageCx};
+use super::{InspectAttachments, InspectLog, scores};
 use crate::model::{Message, Part, Role, Text, Transcript};
-use crate::transcript::content::Object;
-use crate::transcript::meta::Meta;
-use crate::transcript::native::string;
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::metadata::MetadataBuilder;
+use crate::transcript::native::json_string;
 
 /// A sample as it stands.
 #[derive(Deserialize)]
-pub(super) struct RawSample<'a> {
+pub(super) struct InspectSample<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -56,7 +58,7 @@ pub(super) struct RawSample<'a> {
     #[serde(borrow, default)]
     events: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    transcript: Option<Object<RawTranscript<'a>>>,
+    transcript: Option<ObjectOnly<InspectLegacyTranscript<'a>>>,
     #[serde(borrow, default)]
     model_usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -84,18 +86,18 @@ pub(super) struct RawSample<'a> {
 
 /// `transcript` of 2024: what are `events` and `attachments` today.
 #[derive(Deserialize)]
-struct RawTranscript<'a> {
+struct InspectLegacyTranscript<'a> {
     #[serde(borrow, default)]
     events: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
 }
 
-impl<'a> RawSample<'a> {
+impl<'a> InspectSample<'a> {
     /// Reads a sample's JSON.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
-        let read = serde_json::from_str::<Object<Self>>(text);
-        let Object(sample) = read.map_err(|why| format!("the sample cannot be read: {why}"))?;
+        let read = serde_json::from_str::<ObjectOnly<Self>>(text);
+        let ObjectOnly(sample) = read.map_err(|why| format!("the sample cannot be read: {why}"))?;
         if sample.id.is_none() {
             return Err("the sample has no `id`".to_owned());
         }
@@ -103,17 +105,22 @@ impl<'a> RawSample<'a> {
     }
 
     /// A sample that holds all of itself, as a transcript. `non_finite` numbers were made null.
-    pub(super) fn read(&self, log: &Log, non_finite: u64) -> Result<Transcript<'a>, String> {
-        let old = self.transcript.as_ref().map(|Object(old)| old);
-        let attachments = Attachments::inline(self.attachments.or(old.and_then(|old| old.content)));
-        let mut events = Events::default();
+    pub(super) fn to_transcript(
+        &self,
+        log: &InspectLog,
+        non_finite: u64,
+    ) -> Result<Transcript<'a>, String> {
+        let old = self.transcript.as_ref().map(|ObjectOnly(old)| old);
+        let attachments =
+            InspectAttachments::from_sample(self.attachments.or(old.and_then(|old| old.content)));
+        let mut events = InspectEvents::default();
         if let Some(all) = self.events.or(old.and_then(|old| old.events)) {
-            events.take(all, &attachments);
+            events.add_events(all, &attachments);
         }
-        let messages = list(self.messages)?;
+        let messages = parse_list(self.messages)?;
         self.transcript(
             log,
-            &Parts {
+            &InspectSampleParts {
                 attachments,
                 events,
                 messages,
@@ -125,18 +132,18 @@ impl<'a> RawSample<'a> {
     /// The same of a sample whose parts were found elsewhere.
     pub(super) fn transcript(
         &self,
-        log: &Log,
-        parts: &Parts<'a>,
+        log: &InspectLog,
+        parts: &InspectSampleParts<'a>,
     ) -> Result<Transcript<'a>, String> {
-        let cx = MessageCx {
+        let cx = InspectMessageCx {
             attachments: &parts.attachments,
             events: &parts.events,
         };
         let messages = self.messages(&parts.messages, cx)?;
-        let verdicts = self.verdicts(log, &parts.attachments)?;
-        let mut meta = Meta::default();
-        self.tell(log, &mut meta);
-        if let Some(input) = self.input.and_then(string) {
+        let verdicts = self.parse_verdicts(log, &parts.attachments)?;
+        let mut meta = MetadataBuilder::default();
+        self.write_metadata(log, &mut meta);
+        if let Some(input) = self.input.and_then(json_string) {
             meta.set("input", &*parts.attachments.resolve(input));
         }
         if parts.non_finite > 0 {
@@ -146,10 +153,10 @@ impl<'a> RawSample<'a> {
             meta.set("missing_attachments", parts.attachments.missing());
         }
         if let Some(own) = self.metadata {
-            meta.adopt(value(own));
+            meta.merge_source(parse_value(own));
         }
         Ok(Transcript {
-            id: Text::from(log.id(self.id.map_or("", RawValue::get), self.epoch())),
+            id: Text::from(log.sample_id(self.id.map_or("", RawValue::get), self.epoch())),
             messages,
             metadata: meta.finish(),
             tags: log.tags.iter().cloned().map(Text::from).collect(),
@@ -165,72 +172,74 @@ impl<'a> RawSample<'a> {
     fn messages(
         &self,
         raw: &[&'a RawValue],
-        cx: MessageCx<'_, 'a>,
+        cx: InspectMessageCx<'_, 'a>,
     ) -> Result<Vec<Message<'a>>, String> {
         let read = |(at, raw): (usize, &&'a RawValue)| {
-            let Object(message) = serde_json::from_str::<Object<RawMessage<'a>>>(raw.get())
-                .map_err(|why| format!("message {at}: {why}"))?;
+            let ObjectOnly(message) =
+                serde_json::from_str::<ObjectOnly<InspectMessage<'a>>>(raw.get())
+                    .map_err(|why| format!("message {at}: {why}"))?;
             message
-                .read(cx)
+                .into_message(cx)
                 .map_err(|why| format!("message {at}: {why}"))
         };
         if !raw.is_empty() {
             return raw.iter().enumerate().map(read).collect();
         }
         // It ended before there was a conversation, or comes from a tool that only keeps both ends.
-        let mut messages: Vec<Message<'a>> = match self.input.map(|input| (input, string(input))) {
-            None => Vec::new(),
-            Some((_, Some(text))) => vec![Message {
-                role: Role::User,
-                parts: vec![Part::Text(cx.attachments.resolve(text))],
-                metadata: None,
-            }],
-            Some((input, None)) => {
-                let input = list(Some(input))?;
-                input
-                    .iter()
-                    .enumerate()
-                    .map(read)
-                    .collect::<Result<_, _>>()?
-            }
-        };
+        let mut messages: Vec<Message<'a>> =
+            match self.input.map(|input| (input, json_string(input))) {
+                None => Vec::new(),
+                Some((_, Some(text))) => vec![Message {
+                    role: Role::User,
+                    parts: vec![Part::Text(cx.attachments.resolve(text))],
+                    metadata: None,
+                }],
+                Some((input, None)) => {
+                    let input = parse_list(Some(input))?;
+                    input
+                        .iter()
+                        .enumerate()
+                        .map(read)
+                        .collect::<Result<_, _>>()?
+                }
+            };
         let output = self
             .output
-            .map(|output| serde_json::from_str::<RawOutput<'a>>(output.get()));
+            .map(|output| serde_json::from_str::<InspectOutput<'a>>(output.get()));
         if let Some(Ok(output)) = output {
             let first = output.choices.into_iter().next();
-            if let Some(Object(said)) = first.and_then(|Object(choice)| choice.message) {
-                messages.push(said.read(cx)?);
+            if let Some(ObjectOnly(said)) = first.and_then(|ObjectOnly(choice)| choice.message) {
+                messages.push(said.into_message(cx)?);
             }
         }
         Ok(messages)
     }
 
-    fn verdicts(
+    fn parse_verdicts(
         &self,
-        log: &Log,
-        attachments: &Attachments<'_>,
+        log: &InspectLog,
+        attachments: &InspectAttachments<'_>,
     ) -> Result<Vec<crate::model::SourceVerdict>, String> {
         match (self.scores, self.score) {
-            (Some(all), _) => scores::verdicts(all, attachments),
-            (None, Some(one)) => scores::only_verdict(&log.scorer, one, attachments),
+            (Some(all), _) => scores::parse_verdicts(all, attachments),
+            (None, Some(one)) => scores::parse_single_verdict(&log.scorer, one, attachments),
             (None, None) => Ok(Vec::new()),
         }
     }
 
-    fn tell(&self, log: &Log, meta: &mut Meta) {
-        let usage = self.model_usage.map(value).unwrap_or_default();
-        let usage = evaluated(&usage, log.model.as_deref());
-        let error = self.error.map(value).unwrap_or_default();
+    fn write_metadata(&self, log: &InspectLog, meta: &mut MetadataBuilder) {
+        let usage = self.model_usage.map(parse_value).unwrap_or_default();
+        let usage = evaluated_model_usage(&usage, log.model.as_deref());
+        let error = self.error.map(parse_value).unwrap_or_default();
         let error = error["message"].as_str().map_or(error.clone(), Value::from);
         meta.set("source", "inspect")
             .set("task", log.task.clone())
             .set("model", log.model.clone())
-            .set("sample_id", self.id.map(value))
+            .set("sample_id", self.id.map(parse_value))
             .set("epoch", self.epoch())
-            .set("timestamp", self.started_at.map(value))
-            .set("latency_ms", self.total_time.and_then(milliseconds))
-            .set("usage", usage.map(|usage| tokens(usage).value()))
+            .set("timestamp", self.started_at.map(parse_value))
+            .set("latency_ms", self.total_time.and_then(seconds_to_ms))
+            .set("usage", usage.map(|usage| parse_usage(usage).to_json()))
             .set(
                 "cost_usd",
                 usage.and_then(|usage| usage["total_cost"].as_f64()),
@@ -247,29 +256,29 @@ impl<'a> RawSample<'a> {
             ("model_usage", self.model_usage),
             ("role_usage", self.role_usage),
         ] {
-            let raw = raw.filter(|raw| said(Some(raw)) && raw.get() != "{}");
-            meta.set(key, raw.map(value));
+            let raw = raw.filter(|raw| is_present(Some(raw)) && raw.get() != "{}");
+            meta.set(key, raw.map(parse_value));
         }
     }
 }
 
 /// What a sample is put together from.
-pub(super) struct Parts<'a> {
-    pub(super) attachments: Attachments<'a>,
-    pub(super) events: Events,
+pub(super) struct InspectSampleParts<'a> {
+    pub(super) attachments: InspectAttachments<'a>,
+    pub(super) events: InspectEvents,
     pub(super) messages: Vec<&'a RawValue>,
     pub(super) non_finite: u64,
 }
 
 /// The use of the evaluated model, or of the only one there is.
-fn evaluated<'u>(usage: &'u Value, model: Option<&str>) -> Option<&'u Value> {
+fn evaluated_model_usage<'u>(usage: &'u Value, model: Option<&str>) -> Option<&'u Value> {
     let all = usage.as_object()?;
     let own = model.and_then(|model| all.get(model));
     own.or_else(|| all.values().next().filter(|_| all.len() == 1))
 }
 
 /// The elements of a list; none where nothing or null stands.
-pub(super) fn list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
+pub(super) fn parse_list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
     let list: Option<Vec<&RawValue>> = match raw {
         None => None,
         Some(raw) => serde_json::from_str(raw.get())
@@ -280,7 +289,7 @@ pub(super) fn list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
 
 /// A summary of a sample, as the log's own list of them has it.
 #[derive(Deserialize)]
-pub(super) struct Summary<'a> {
+pub(super) struct InspectSampleSummary<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(default)]
@@ -291,9 +300,9 @@ pub(super) struct Summary<'a> {
     pub(super) uuid: Option<String>,
 }
 
-impl Summary<'_> {
+impl InspectSampleSummary<'_> {
     /// The name of the member that holds the sample, without its ending.
-    pub(super) fn member(&self) -> Option<String> {
+    pub(super) fn member_name(&self) -> Option<String> {
         Some(format!(
             "samples/{}_epoch_{}",
             self.plain_id()?,
@@ -302,20 +311,20 @@ impl Summary<'_> {
     }
 
     /// Its id as the transcript has it.
-    pub(super) fn id(&self, log: &Log) -> Option<String> {
-        Some(log.id(self.id?.get(), self.epoch.unwrap_or(1)))
+    pub(super) fn id(&self, log: &InspectLog) -> Option<String> {
+        Some(log.sample_id(self.id?.get(), self.epoch.unwrap_or(1)))
     }
 
     /// What was decided; a score that cannot be read is found when the sample is.
-    pub(super) fn verdicts(&self) -> Vec<crate::model::SourceVerdict> {
+    pub(super) fn parse_verdicts(&self) -> Vec<crate::model::SourceVerdict> {
         let read = self
             .scores
-            .map(|all| scores::verdicts(all, &Attachments::none()));
+            .map(|all| scores::parse_verdicts(all, &InspectAttachments::empty()));
         read.and_then(Result::ok).unwrap_or_default()
     }
 
     fn plain_id(&self) -> Option<String> {
         let id = self.id?;
-        Some(string(id).map_or_else(|| id.get().to_owned(), |id| id.0.into_owned()))
+        Some(json_string(id).map_or_else(|| id.get().to_owned(), |id| id.0.into_owned()))
     }
 }

@@ -17,12 +17,12 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Attachments;
+use super::InspectAttachments;
 use crate::model::{RawJson, SourceVerdict, Text};
-use crate::transcript::native::string;
+use crate::transcript::native::json_string;
 
 #[derive(Deserialize)]
-struct RawScore<'a> {
+struct InspectScore<'a> {
     #[serde(borrow, default)]
     value: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -35,57 +35,59 @@ struct RawScore<'a> {
 
 /// Before `reason` was a field.
 #[derive(Deserialize)]
-struct OldReason<'a> {
+struct InspectLegacyReason<'a> {
     #[serde(borrow, default)]
     unscored_reason: Option<&'a RawValue>,
 }
 
 /// The verdicts of `scores`, in the order of the file.
-pub(super) fn verdicts(
+pub(super) fn parse_verdicts(
     scores: &RawValue,
-    attachments: &Attachments<'_>,
+    attachments: &InspectAttachments<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
-    let scores: Option<IndexMap<Text<'_>, RawScore<'_>>> = serde_json::from_str(scores.get())
-        .map_err(|why| format!("its scores cannot be read: {why}"))?;
+    let scores: Option<IndexMap<Text<'_>, InspectScore<'_>>> =
+        serde_json::from_str(scores.get())
+            .map_err(|why| format!("its scores cannot be read: {why}"))?;
     let mut all = Vec::new();
     for (scorer, score) in scores.into_iter().flatten() {
-        verdicts_of(&scorer, &score, attachments, &mut all);
+        push_verdicts(&scorer, &score, attachments, &mut all);
     }
     Ok(all)
 }
 
 /// The verdict of `score`, as logs of 2024 have it.
-pub(super) fn only_verdict(
+pub(super) fn parse_single_verdict(
     scorer: &str,
     score: &RawValue,
-    attachments: &Attachments<'_>,
+    attachments: &InspectAttachments<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
-    let score: Option<RawScore<'_>> = serde_json::from_str(score.get())
+    let score: Option<InspectScore<'_>> = serde_json::from_str(score.get())
         .map_err(|why| format!("its score cannot be read: {why}"))?;
     let mut all = Vec::new();
     if let Some(score) = score {
-        verdicts_of(scorer, &score, attachments, &mut all);
+        push_verdicts(scorer, &score, attachments, &mut all);
     }
     Ok(all)
 }
 
-fn verdicts_of(
+fn push_verdicts(
     scorer: &str,
-    score: &RawScore<'_>,
-    attachments: &Attachments<'_>,
+    score: &InspectScore<'_>,
+    attachments: &InspectAttachments<'_>,
     all: &mut Vec<SourceVerdict>,
 ) {
     let told = |raw: Option<&RawValue>| {
-        let text = attachments.resolve(raw.and_then(string)?);
+        let text = attachments.resolve(raw.and_then(json_string)?);
         (!text.is_empty()).then(|| text.0.into_owned())
     };
     let old = score
         .metadata
-        .and_then(|metadata| serde_json::from_str::<OldReason<'_>>(metadata.get()).ok());
+        .and_then(|metadata| serde_json::from_str::<InspectLegacyReason<'_>>(metadata.get()).ok());
     let reason = told(score.reason).or_else(|| told(old?.unscored_reason));
     let reasoning = told(score.explanation);
     let one = |eval: String, value: Option<&RawValue>| {
-        let meaning = Meaning::of(value.map_or("null", RawValue::get), reason.as_deref());
+        let meaning =
+            InspectScoreValue::from_value(value.map_or("null", RawValue::get), reason.as_deref());
         SourceVerdict {
             judge: "inspect".to_owned(),
             eval,
@@ -113,22 +115,22 @@ fn verdicts_of(
 
 /// What a value says.
 #[derive(Default)]
-struct Meaning {
+struct InspectScoreValue {
     passed: Option<bool>,
     score: Option<f64>,
     error: Option<String>,
 }
 
-impl Meaning {
-    fn of(value: &str, reason: Option<&str>) -> Self {
+impl InspectScoreValue {
+    fn from_value(value: &str, reason: Option<&str>) -> Self {
         // These say that the instrument failed, whatever value stands beside them; the other reasons are about the agent.
         let failed = reason.filter(|reason| matches!(*reason, "grader_failed" | "scoring_failed"));
         if let Some(reason) = failed {
-            return Self::failed(format!("not scored: {reason}"));
+            return Self::from_failure(format!("not scored: {reason}"));
         }
         if value == "null" {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return Self::failed(format!("not scored{why} (the value is no number)"));
+            return Self::from_failure(format!("not scored{why} (the value is no number)"));
         }
         let passed = |passed: bool| Self {
             passed: Some(passed),
@@ -159,7 +161,7 @@ impl Meaning {
         }
     }
 
-    fn failed(why: String) -> Self {
+    fn from_failure(why: String) -> Self {
         Self {
             error: Some(why),
             ..Self::default()
@@ -176,7 +178,7 @@ mod tests {
 
     fn read(json: &str) -> Vec<Row> {
         let raw: &RawValue = serde_json::from_str(json).expect("JSON");
-        let all = verdicts(raw, &Attachments::none()).expect("scores");
+        let all = parse_verdicts(raw, &InspectAttachments::empty()).expect("scores");
         let row = |v: SourceVerdict| (v.eval, v.passed, v.score, v.error);
         all.into_iter().map(row).collect()
     }

@@ -32,11 +32,11 @@ fn all(path: &Path) -> Vec<Result<Transcript<'static>, String>> {
     while let Some(block) = file.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             if record.fault.is_none() {
-                assert_eq!(file.read(record.span).expect("read again"), bytes);
-                assert!(!file.raw(record.span).expect("raw").is_empty());
+                assert_eq!(file.read_native(record.span).expect("read again"), bytes);
+                assert!(!file.read_raw(record.span).expect("raw").is_empty());
                 assert!(!bytes.contains(&b'\n'), "a line is a line");
             } else {
-                assert!(file.read(record.span).is_err());
+                assert!(file.read_native(record.span).is_err());
             }
             let read = record.parse(bytes, "default");
             all.push(read.map(Transcript::into_owned).map_err(|bad| bad.why));

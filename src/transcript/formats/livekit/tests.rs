@@ -30,7 +30,7 @@ fn a_chat_context_with_everything() {
     assert_eq!(messages[7]["metadata"]["is_error"], true);
     assert!(messages[5]["metadata"]["duration_ms"].as_f64() > Some(0.0));
     assert_eq!(messages[9]["metadata"]["tools_added"], json!(["lookup"]));
-    assert_eq!(tally.not_understood(), 0);
+    assert_eq!(tally.unknown_count(), 0);
 }
 
 #[test]

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::transcript::{Maps, Tally, TranscriptFile};
+use crate::transcript::{FieldMappings, ReadTally, TranscriptFile};
 
 /// Native forms, or what is wrong; and what was counted.
-fn read(map: &str, text: &str) -> (Vec<Result<Value, String>>, Tally, Vec<Label>) {
+fn read(map: &str, text: &str) -> (Vec<Result<Value, String>>, ReadTally, Vec<Label>) {
     let dir = tempfile::tempdir().expect("a folder");
     let path: PathBuf = dir.path().join("t.jsonl");
     std::fs::write(&path, text).expect("written");
-    let map = FieldMap::typed(map).unwrap_or_else(|found| panic!("{map}: {found:?}"));
-    let maps = Maps([(path.clone(), Arc::new(map))].into());
+    let map = FieldMapping::parse_inline(map).unwrap_or_else(|found| panic!("{map}: {found:?}"));
+    let maps = FieldMappings([(path.clone(), Arc::new(map))].into());
     let mut file: TranscriptFile = maps.open(&path).expect("it opens");
     let (mut all, mut labels) = (Vec::new(), Vec::new());
     while let Some(block) = file.next_block().expect("a block") {
@@ -21,8 +21,8 @@ fn read(map: &str, text: &str) -> (Vec<Result<Value, String>>, Tally, Vec<Label>
             labels.extend(record.labels.clone());
             all.push(match record.parse(bytes, "default") {
                 Ok(_) => {
-                    assert_eq!(file.read(record.span).expect("again"), bytes);
-                    assert!(!file.raw(record.span).expect("raw").is_empty());
+                    assert_eq!(file.read_native(record.span).expect("again"), bytes);
+                    assert!(!file.read_raw(record.span).expect("raw").is_empty());
                     Ok(serde_json::from_slice(bytes).expect("native"))
                 }
                 Err(bad) => Err(bad.why),
@@ -177,8 +177,8 @@ fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
     assert_eq!(last["id"], "99999999999999999999999999");
     assert_eq!(last["messages"][1]["content"], Value::Null);
     assert_eq!(tally.records, 8);
-    assert_eq!(tally.wanting["`input` (q) finds nothing"], 1);
-    assert_eq!(tally.wanting["`k` (k) finds nothing"], 2);
+    assert_eq!(tally.missing["`input` (q) finds nothing"], 1);
+    assert_eq!(tally.missing["`k` (k) finds nothing"], 2);
     let deep = format!("{{\"a\": {}{}}}", "[".repeat(100), "]".repeat(100));
     assert!(
         one("output: a", &deep).is_err(),
@@ -215,7 +215,7 @@ fn labels_of_people_come_with_their_transcript() {
     );
     assert_eq!(labels[1].note.as_deref(), Some("made up"));
     assert_eq!(
-        tally.wanting["the label `f` is \"maybe\", neither pass nor fail"],
+        tally.missing["the label `f` is \"maybe\", neither pass nor fail"],
         1
     );
 }

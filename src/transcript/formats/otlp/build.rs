@@ -7,26 +7,26 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::dialect::Said;
-use super::kind::{Kind, conversation};
-use super::node::{Node, nodes, up};
-use super::numbers::{self, failure, took, when};
-use super::thread::{Fit, Thread, joined, number};
-use super::tool::{ToolSpan, settle};
+use super::dialect::SpanMessages;
+use super::metrics::{self, duration_ms, failure_message, format_timestamp};
+use super::node::{SpanNode, ancestors, build_nodes};
+use super::span_kind::{GenAiSpanKind, conversation_id};
+use super::thread::{MessageThread, ThreadMatch, join_threads, set_metrics};
+use super::tool::{ToolSpan, apply_tool_span};
 use serde_json::{Value, json};
 
 use crate::model::{SourceVerdict, Text, Transcript};
-use crate::transcript::Span as Place;
-use crate::transcript::meta::Meta;
-use crate::transcript::reader::Out;
+use crate::transcript::RecordSpan as Place;
+use crate::transcript::metadata::MetadataBuilder;
+use crate::transcript::reader::TranscriptSink;
 
 /// Whose a span is: the conversation's own agent, or the sub-agent with this span.
-type Owner = Option<usize>;
+type SpanOwner = Option<usize>;
 
 /// One transcript in the making.
-struct Made {
-    thread: Thread,
-    owner: Owner,
+struct OtlpTranscriptDraft {
+    thread: MessageThread,
+    owner: SpanOwner,
     /// The first of its owner, not a branch.
     first: bool,
     used: HashSet<usize>,
@@ -34,32 +34,32 @@ struct Made {
 
 /// What the transcripts are called.
 #[derive(Default)]
-struct Ids {
+struct OtlpTranscriptIds {
     all: Vec<String>,
     /// Of each agent's first one.
-    first: HashMap<Owner, String>,
+    first: HashMap<SpanOwner, String>,
 }
 
 /// Hands the conversations of some spans and log records to `out`.
-pub(super) fn build(raw: &[(bool, String)], place: Place, out: &mut Out) {
-    let nodes = nodes(raw);
+pub(super) fn build_transcripts(raw: &[(bool, String)], place: Place, out: &mut TranscriptSink) {
+    let nodes = build_nodes(raw);
     let mut ordinal = 0;
-    for (id, members) in conversations(&nodes) {
-        let conversation = Conversation {
+    for (id, members) in group_by_conversation(&nodes) {
+        let conversation = OtlpConversation {
             nodes: &nodes,
             id,
             members,
-            place,
+            record_span: place,
         };
-        conversation.hand_out(&mut ordinal, out);
+        conversation.push_transcripts(&mut ordinal, out);
     }
 }
 
 /// The conversations in the order in which they began, each with its spans in the order of time.
-fn conversations(nodes: &[Node<'_>]) -> Vec<(String, Vec<usize>)> {
+fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
     let own: Vec<Option<String>> = nodes
         .iter()
-        .map(|node| conversation(&node.entry.attributes).map(std::borrow::Cow::into_owned))
+        .map(|node| conversation_id(&node.entry.attributes).map(std::borrow::Cow::into_owned))
         .collect();
     let mut of_trace: HashMap<u64, Vec<&str>> = HashMap::new();
     for (node, own) in nodes.iter().zip(&own) {
@@ -74,7 +74,7 @@ fn conversations(nodes: &[Node<'_>]) -> Vec<(String, Vec<usize>)> {
     let mut found: Vec<(String, Vec<usize>)> = Vec::new();
     let mut at: HashMap<String, usize> = HashMap::new();
     for ix in 0..nodes.len() {
-        let said = up(nodes, ix).find_map(|ix| own[ix].clone());
+        let said = ancestors(nodes, ix).find_map(|ix| own[ix].clone());
         let only = || match of_trace.get(&nodes[ix].trace).map(Vec::as_slice) {
             Some([only]) => Some((*only).to_owned()),
             _ => None,
@@ -91,50 +91,50 @@ fn conversations(nodes: &[Node<'_>]) -> Vec<(String, Vec<usize>)> {
     found
 }
 
-struct Conversation<'n, 'a> {
-    nodes: &'n [Node<'a>],
+struct OtlpConversation<'n, 'a> {
+    nodes: &'n [SpanNode<'a>],
     id: String,
     members: Vec<usize>,
-    place: Place,
+    record_span: Place,
 }
 
-impl Conversation<'_, '_> {
-    fn hand_out(&self, ordinal: &mut u32, out: &mut Out) {
-        let mut made = self.threads(out);
-        self.tools(&mut made, out);
+impl OtlpConversation<'_, '_> {
+    fn push_transcripts(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
+        let mut made = self.build_threads(out);
+        self.apply_tool_spans(&mut made, out);
         if made.is_empty() {
-            self.nothing(ordinal, out);
+            self.push_no_messages_fault(ordinal, out);
             return;
         }
-        let ids = self.ids(&made);
+        let ids = self.assign_ids(&made);
         for (ix, one) in made.iter_mut().enumerate() {
-            let transcript = self.transcript(ix, one, &ids);
-            self.begin(ordinal, out);
-            out.transcript(&transcript);
+            let transcript = self.build_transcript(ix, one, &ids);
+            self.begin_transcript(ordinal, out);
+            out.push_transcript(&transcript);
         }
     }
 
-    fn begin(&self, ordinal: &mut u32, out: &mut Out) {
-        out.begin(Place {
-            part: self.place.part.saturating_add(*ordinal),
-            ..self.place
+    fn begin_transcript(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
+        out.set_span(Place {
+            part: self.record_span.part.saturating_add(*ordinal),
+            ..self.record_span
         });
         *ordinal += 1;
     }
 
-    fn kinds(&self, kind: &Kind) -> impl Iterator<Item = usize> {
+    fn spans_of_kind(&self, kind: &GenAiSpanKind) -> impl Iterator<Item = usize> {
         let of = |ix: &&usize| self.nodes[**ix].kind == *kind;
         self.members.iter().filter(of).copied()
     }
 
     /// No messages were found anywhere.
-    fn nothing(&self, ordinal: &mut u32, out: &mut Out) {
-        let chats = self.kinds(&Kind::Chat).count();
+    fn push_no_messages_fault(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
+        let chats = self.spans_of_kind(&GenAiSpanKind::Chat).count();
         if chats == 0 {
             return;
         }
-        self.begin(ordinal, out);
-        out.fault(format!(
+        self.begin_transcript(ordinal, out);
+        out.push_fault(format!(
             "conversation {:?}: its model calls ({chats}) hold no messages. Record content \
              (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or what your instrumentation calls it), and put the log \
              records into the same file where it is told in events",
@@ -143,33 +143,36 @@ impl Conversation<'_, '_> {
     }
 
     /// Whose a span is.
-    fn owner(&self, ix: usize) -> Owner {
-        let is_agent = |ix: &usize| self.nodes[*ix].kind == Kind::Agent;
-        let agent = up(self.nodes, ix).find(is_agent)?;
-        up(self.nodes, agent).skip(1).find(is_agent).map(|_| agent)
+    fn find_owner(&self, ix: usize) -> SpanOwner {
+        let is_agent = |ix: &usize| self.nodes[*ix].kind == GenAiSpanKind::Agent;
+        let agent = ancestors(self.nodes, ix).find(is_agent)?;
+        ancestors(self.nodes, agent)
+            .skip(1)
+            .find(is_agent)
+            .map(|_| agent)
     }
 
     /// What every agent said and was told, the conversation's own first.
-    fn threads(&self, out: &mut Out) -> Vec<Made> {
-        let mut owners: BTreeMap<Owner, Vec<usize>> = BTreeMap::new();
-        for ix in self.kinds(&Kind::Chat) {
-            owners.entry(self.owner(ix)).or_default().push(ix);
+    fn build_threads(&self, out: &mut TranscriptSink) -> Vec<OtlpTranscriptDraft> {
+        let mut owners: BTreeMap<SpanOwner, Vec<usize>> = BTreeMap::new();
+        for ix in self.spans_of_kind(&GenAiSpanKind::Chat) {
+            owners.entry(self.find_owner(ix)).or_default().push(ix);
         }
-        for ix in self.kinds(&Kind::Agent) {
-            owners.entry(self.owner(ix)).or_default();
+        for ix in self.spans_of_kind(&GenAiSpanKind::Agent) {
+            owners.entry(self.find_owner(ix)).or_default();
         }
         let mut made = Vec::new();
         for (owner, chats) in owners {
-            let mut threads = self.of_agent(&chats, out);
+            let mut threads = self.build_agent_threads(&chats, out);
             if threads.is_empty() {
                 let agents: Vec<usize> = self
-                    .kinds(&Kind::Agent)
-                    .filter(|ix| self.owner(*ix) == owner)
+                    .spans_of_kind(&GenAiSpanKind::Agent)
+                    .filter(|ix| self.find_owner(*ix) == owner)
                     .collect();
-                threads = self.of_agent(&agents, out);
+                threads = self.build_agent_threads(&agents, out);
             }
             let threads = threads.into_iter().enumerate();
-            made.extend(threads.map(|(at, thread)| Made {
+            made.extend(threads.map(|(at, thread)| OtlpTranscriptDraft {
                 thread,
                 owner,
                 first: at == 0,
@@ -180,49 +183,51 @@ impl Conversation<'_, '_> {
     }
 
     /// The threads of some calls, the longest of the first trace first.
-    fn of_agent(&self, calls: &[usize], out: &mut Out) -> Vec<Thread> {
-        let mut threads: Vec<Thread> = Vec::new();
+    fn build_agent_threads(&self, calls: &[usize], out: &mut TranscriptSink) -> Vec<MessageThread> {
+        let mut threads: Vec<MessageThread> = Vec::new();
         let mut went_on = HashSet::new();
         for ix in calls {
             let node = &self.nodes[*ix];
-            let mut said = Said::of(&node.entry, &node.events);
-            if let Some(lost) = said.lost.first() {
-                out.unknown(lost);
+            let mut said = SpanMessages::from_span(&node.entry, &node.events);
+            if let Some(lost) = said.unreadable.first() {
+                out.count_unknown(lost);
             }
             if said.is_empty() {
-                if !said.lost.is_empty() {
+                if !said.unreadable.is_empty() {
                     continue;
                 }
-                out.unknown(if node.kind == Kind::Chat {
+                out.count_unknown(if node.kind == GenAiSpanKind::Chat {
                     "chat without messages"
                 } else {
                     "agent without messages of its own"
                 });
                 continue;
             }
-            if node.kind == Kind::Chat
+            if node.kind == GenAiSpanKind::Chat
                 && let Some(last) = said.output.last_mut()
             {
-                last.metadata = numbers::numbers(&node.entry, said.stop.as_deref()).finish();
+                last.metadata =
+                    metrics::model_call_metadata(&node.entry, said.stop_reason.as_deref()).finish();
             }
-            place(node.trace, said, &mut threads, &mut went_on);
+            place_call(node.trace, said, &mut threads, &mut went_on);
         }
-        joined(threads, &went_on)
+        join_threads(threads, &went_on)
     }
 
     /// What tool spans say of the calls.
-    fn tools(&self, made: &mut [Made], out: &mut Out) {
-        for ix in self.kinds(&Kind::Tool) {
+    fn apply_tool_spans(&self, made: &mut [OtlpTranscriptDraft], out: &mut TranscriptSink) {
+        for ix in self.spans_of_kind(&GenAiSpanKind::Tool) {
             let node = &self.nodes[ix];
-            let owner = self.owner(ix);
-            let span = ToolSpan::of(&node.entry);
+            let owner = self.find_owner(ix);
+            let span = ToolSpan::from_span(&node.entry);
             let mut own = made.iter_mut().filter(|one| one.owner == owner);
-            let settled = own.any(|one| settle(&span, &mut one.thread.messages, &mut one.used))
+            let settled = own
+                .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used))
                 || made
                     .iter_mut()
-                    .any(|one| settle(&span, &mut one.thread.messages, &mut one.used));
+                    .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used));
             if !settled {
-                out.unknown("a tool's span without its call");
+                out.count_unknown("a tool's span without its call");
             }
         }
     }
@@ -236,7 +241,7 @@ impl Conversation<'_, '_> {
             "ai.telemetry.functionId",
             "gen_ai.agent.id",
         ];
-        if let Some(said) = entry.attributes.first(&keys) {
+        if let Some(said) = entry.attributes.first_text(&keys) {
             return said.into_owned();
         }
         let name = &*entry.name;
@@ -246,9 +251,9 @@ impl Conversation<'_, '_> {
     }
 
     /// The id of each transcript: the conversation's, and behind it the sub-agent's name or a branch's number.
-    fn ids(&self, made: &[Made]) -> Ids {
+    fn assign_ids(&self, made: &[OtlpTranscriptDraft]) -> OtlpTranscriptIds {
         let mut taken: HashMap<String, usize> = HashMap::new();
-        let mut ids = Ids::default();
+        let mut ids = OtlpTranscriptIds::default();
         for (ix, one) in made.iter().enumerate() {
             let base = match (ids.first.get(&one.owner), one.owner) {
                 (Some(first), _) => first.clone(),
@@ -268,13 +273,18 @@ impl Conversation<'_, '_> {
         ids
     }
 
-    fn transcript(&self, ix: usize, one: &mut Made, ids: &Ids) -> Transcript<'static> {
+    fn build_transcript(
+        &self,
+        ix: usize,
+        one: &mut OtlpTranscriptDraft,
+        ids: &OtlpTranscriptIds,
+    ) -> Transcript<'static> {
         Transcript {
             id: Text::from(ids.all[ix].clone()),
             messages: std::mem::take(&mut one.thread.messages),
-            metadata: self.meta(one, ids).finish(),
+            metadata: self.build_metadata(one, ids).finish(),
             verdicts: if one.first {
-                self.verdicts(ix, one.owner, ids)
+                self.collect_verdicts(ix, one.owner, ids)
             } else {
                 Vec::new()
             },
@@ -282,28 +292,35 @@ impl Conversation<'_, '_> {
         }
     }
 
-    fn meta(&self, one: &Made, ids: &Ids) -> Meta {
-        let mut meta = Meta::default();
+    fn build_metadata(
+        &self,
+        one: &OtlpTranscriptDraft,
+        ids: &OtlpTranscriptIds,
+    ) -> MetadataBuilder {
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "otel");
         let chats: Vec<usize> = self
-            .kinds(&Kind::Chat)
-            .filter(|ix| self.owner(*ix) == one.owner)
+            .spans_of_kind(&GenAiSpanKind::Chat)
+            .filter(|ix| self.find_owner(*ix) == one.owner)
             .collect();
         let model = chats
             .iter()
             .rev()
-            .find_map(|ix| numbers::model(&self.nodes[*ix].entry.attributes));
+            .find_map(|ix| metrics::read_model(&self.nodes[*ix].entry.attributes));
         meta.set("model", model);
-        if let Some(parent) = self.parent(one, ids) {
+        if let Some(parent) = self.parent_reference(one, ids) {
             meta.set("parent", parent);
         }
         if !one.first {
             return meta;
         }
-        let whole = self.whole(one.owner);
+        let whole = self.find_covering_span(one.owner);
         let first = whole.or(self.members.first().copied());
         if let Some(node) = first.map(|ix| &self.nodes[ix]) {
-            meta.set("timestamp", when(node.entry.start_time_unix_nano));
+            meta.set(
+                "timestamp",
+                format_timestamp(node.entry.start_time_unix_nano),
+            );
             meta.set("trace", &*node.entry.trace_id);
         }
         let mut failed = chats
@@ -312,29 +329,32 @@ impl Conversation<'_, '_> {
             .filter(|ix| self.nodes[*ix].entry.status.is_error());
         if let Some(ix) = whole {
             let entry = &self.nodes[ix].entry;
-            meta.set("latency_ms", took(entry));
-            if self.nodes[ix].kind == Kind::Agent {
+            meta.set("latency_ms", duration_ms(entry));
+            if self.nodes[ix].kind == GenAiSpanKind::Agent {
                 meta.set("agent", self.agent_name(ix));
                 // The Vercel AI SDK's agent has the last call's tokens.
                 if entry.attributes.has("gen_ai.operation.name") {
-                    meta.set("usage", numbers::tokens(&entry.attributes).value());
-                    meta.set("cost_usd", numbers::cost(&entry.attributes));
+                    meta.set("usage", metrics::read_usage(&entry.attributes).to_json());
+                    meta.set("cost_usd", metrics::read_cost(&entry.attributes));
                 }
             }
             failed = Some(ix).filter(|_| entry.status.is_error()).or(failed);
         }
-        meta.set("error", failed.map(|ix| failure(&self.nodes[ix].entry)));
+        meta.set(
+            "error",
+            failed.map(|ix| failure_message(&self.nodes[ix].entry)),
+        );
         meta
     }
 
     /// The one span that covers all that an agent did, unless it is a model call itself.
-    fn whole(&self, owner: Owner) -> Option<usize> {
+    fn find_covering_span(&self, owner: SpanOwner) -> Option<usize> {
         if owner.is_some() {
             return owner;
         }
         let agents: Vec<usize> = self
-            .kinds(&Kind::Agent)
-            .filter(|ix| self.owner(*ix).is_none())
+            .spans_of_kind(&GenAiSpanKind::Agent)
+            .filter(|ix| self.find_owner(*ix).is_none())
             .collect();
         if let [only] = agents[..] {
             return Some(only);
@@ -342,24 +362,35 @@ impl Conversation<'_, '_> {
         let is_root = |ix: &usize| self.nodes[*ix].entry.parent_span_id.is_empty();
         let roots: Vec<usize> = self.members.iter().copied().filter(is_root).collect();
         match roots[..] {
-            [only] if !matches!(self.nodes[only].kind, Kind::Chat | Kind::Tool) => Some(only),
+            [only]
+                if !matches!(
+                    self.nodes[only].kind,
+                    GenAiSpanKind::Chat | GenAiSpanKind::Tool
+                ) =>
+            {
+                Some(only)
+            }
             _ => None,
         }
     }
 
     /// Whose sub-agent or branch a transcript is.
-    fn parent(&self, one: &Made, ids: &Ids) -> Option<Value> {
+    fn parent_reference(
+        &self,
+        one: &OtlpTranscriptDraft,
+        ids: &OtlpTranscriptIds,
+    ) -> Option<Value> {
         if !one.first {
             return Some(json!({ "transcript": ids.first.get(&one.owner)? }));
         }
         let mut call = None;
-        for ix in up(self.nodes, one.owner?).skip(1) {
+        for ix in ancestors(self.nodes, one.owner?).skip(1) {
             let node = &self.nodes[ix];
             match node.kind {
-                Kind::Tool if call.is_none() => call = ToolSpan::of(&node.entry).id,
-                Kind::Agent => {
+                GenAiSpanKind::Tool if call.is_none() => call = ToolSpan::from_span(&node.entry).id,
+                GenAiSpanKind::Agent => {
                     // An agent that said nothing itself has no transcript; then it is the one above it.
-                    let Some(id) = ids.first.get(&self.owner(ix)) else {
+                    let Some(id) = ids.first.get(&self.find_owner(ix)) else {
                         continue;
                     };
                     let mut parent = json!({ "transcript": id });
@@ -375,9 +406,14 @@ impl Conversation<'_, '_> {
     }
 
     /// What was decided of an agent's spans; the first transcript has those of agents that said nothing, too.
-    fn verdicts(&self, ix: usize, owner: Owner, ids: &Ids) -> Vec<SourceVerdict> {
+    fn collect_verdicts(
+        &self,
+        ix: usize,
+        owner: SpanOwner,
+        ids: &OtlpTranscriptIds,
+    ) -> Vec<SourceVerdict> {
         let theirs = |at: &usize| {
-            let of = self.owner(*at);
+            let of = self.find_owner(*at);
             of == owner || (ix == 0 && !ids.first.contains_key(&of))
         };
         let members = self.members.iter().copied().filter(theirs);
@@ -388,28 +424,33 @@ impl Conversation<'_, '_> {
 }
 
 /// Puts a call where it belongs.
-fn place(trace: u64, said: Said, threads: &mut Vec<Thread>, went_on: &mut HashSet<u64>) {
+fn place_call(
+    trace: u64,
+    said: SpanMessages,
+    threads: &mut Vec<MessageThread>,
+    went_on: &mut HashSet<u64>,
+) {
     for thread in threads.iter_mut().rev() {
-        match thread.fit(&said.input, &said.output) {
-            Fit::On(known) => {
+        match thread.match_call(&said.input, &said.output) {
+            ThreadMatch::Continues(known) => {
                 if thread.trace != trace {
                     went_on.insert(trace);
                 }
-                thread.go_on(known, said.input, said.output);
+                thread.extend_with_call(known, said.input, said.output);
                 return;
             }
-            Fit::Known => {
+            ThreadMatch::Contained => {
                 // Two instrumentations told of one call, or a wrapper did.
-                let at = thread.place(&said.input, &said.output);
+                let at = thread.last_message_index(&said.input, &said.output);
                 if let (Some(at), Some(last)) = (at, said.output.into_iter().last()) {
-                    number(&mut thread.messages[at], last.metadata);
+                    set_metrics(&mut thread.messages[at], last.metadata);
                 }
                 return;
             }
-            Fit::No => {}
+            ThreadMatch::Unrelated => {}
         }
     }
     let mut all = said.input;
     all.extend(said.output);
-    threads.push(Thread::new(trace, all));
+    threads.push(MessageThread::new(trace, all));
 }

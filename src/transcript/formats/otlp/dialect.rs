@@ -9,54 +9,56 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::wire::{Attrs, Entry};
+use super::wire::{OtlpAttrs, OtlpEntry};
 use crate::model::{Message, Part, Role, Text};
-use crate::transcript::formats::message::{Messages, call, string};
+use crate::transcript::formats::lenient_message::{
+    LenientMessageReader, as_json_string, parse_tool_call,
+};
 
 /// What a span says of its messages.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct SpanMessages {
     pub(super) input: Vec<Message<'static>>,
     pub(super) output: Vec<Message<'static>>,
     /// Why the answer ended.
-    pub(super) stop: Option<String>,
+    pub(super) stop_reason: Option<String>,
     /// What is there and could not be read, as it is counted.
-    pub(super) lost: Vec<&'static str>,
+    pub(super) unreadable: Vec<&'static str>,
 }
 
 /// An event that holds what a span's attributes would.
-pub(super) const DETAILS: &str = "gen_ai.client.inference.operation.details";
+pub(super) const OPERATION_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
 /// An event of the older form: its name and its content as JSON.
-pub(super) type Told = (String, String);
+pub(super) type NamedEvent = (String, String);
 
-impl Said {
+impl SpanMessages {
     /// What a span says, with the events that belong to it.
-    pub(super) fn of(entry: &Entry<'_>, events: &[Told]) -> Self {
+    pub(super) fn from_span(entry: &OtlpEntry<'_>, events: &[NamedEvent]) -> Self {
         let attrs = &entry.attributes;
         let mut said = Self::default();
-        said.conventions(attrs);
+        said.read_semantic_conventions(attrs);
         for told in events {
-            if let (true, Some(attrs)) = (said.is_empty(), details(told)) {
-                said.conventions(&attrs);
+            if let (true, Some(attrs)) = (said.is_empty(), parse_details_event(told)) {
+                said.read_semantic_conventions(&attrs);
             }
         }
         if said.is_empty() {
-            said.flattened(attrs);
+            said.read_flattened(attrs);
         }
         if said.is_empty() {
-            said.vercel(attrs);
+            said.read_vercel(attrs);
         }
         if said.is_empty() {
-            said.events(events);
+            said.read_events(events);
         }
         if said.is_empty()
             && let Some(events) = attrs.text("events")
         {
-            said.logfire(&events);
+            said.read_logfire(&events);
         }
         if said.is_empty() {
-            said.values(attrs);
+            said.read_plain_values(attrs);
         }
         said
     }
@@ -65,26 +67,26 @@ impl Said {
         self.input.is_empty() && self.output.is_empty()
     }
 
-    fn conventions(&mut self, attrs: &Attrs<'_>) {
+    fn read_semantic_conventions(&mut self, attrs: &OtlpAttrs<'_>) {
         let all = attrs.text("pydantic_ai.all_messages");
         let mut input = attrs.text("gen_ai.input.messages");
         if input.is_none() && !attrs.has("gen_ai.output.messages") {
             input = all;
         }
         if let Some(json) = input {
-            self.input = self.read(
+            self.input = self.read_messages(
                 &json,
                 &Role::User,
                 "gen_ai.input.messages that is no JSON (cut off?)",
             );
         }
         if let Some(json) = attrs.text("gen_ai.output.messages") {
-            let found = self.read(
+            let found = self.read_messages(
                 &json,
                 &Role::Assistant,
                 "gen_ai.output.messages that is no JSON (cut off?)",
             );
-            self.output = self.first_choice(found);
+            self.output = self.keep_first_choice(found);
         }
         if let Some(json) = attrs.text("gen_ai.system_instructions")
             && !self
@@ -93,121 +95,124 @@ impl Said {
                 .any(|message| message.role == Role::System)
             && !self.is_empty()
         {
-            self.instructions(&json);
+            self.read_instructions(&json);
         }
     }
 
     /// Text, or a list of parts.
-    fn instructions(&mut self, json: &str) {
-        let mut messages = Messages::default();
+    fn read_instructions(&mut self, json: &str) {
+        let mut messages = LenientMessageReader::default();
         let as_parts = format!("{{\"role\":\"system\",\"parts\":{json}}}");
-        if !(json.trim_start().starts_with('[') && messages.read(&as_parts, &Role::System)) {
-            messages.text(Role::System, json);
+        if !(json.trim_start().starts_with('[') && messages.read_json(&as_parts, &Role::System)) {
+            messages.push_text(Role::System, json);
         }
-        messages.all.append(&mut self.input);
-        self.input = messages.all;
+        messages.messages.append(&mut self.input);
+        self.input = messages.messages;
     }
 
-    fn read(
+    fn read_messages(
         &mut self,
         json: &str,
         role: &Role<'static>,
         lost: &'static str,
     ) -> Vec<Message<'static>> {
-        let mut messages = Messages::default();
-        if !messages.read(json, role) {
-            self.lost.push(lost);
+        let mut messages = LenientMessageReader::default();
+        if !messages.read_json(json, role) {
+            self.unreadable.push(lost);
         }
-        self.stop = messages.stop.or(self.stop.take());
-        messages.all
+        self.stop_reason = messages.stop_reason.or(self.stop_reason.take());
+        messages.messages
     }
 
     /// The semantic conventions have one output message a choice.
-    fn first_choice(&mut self, mut found: Vec<Message<'static>>) -> Vec<Message<'static>> {
+    fn keep_first_choice(&mut self, mut found: Vec<Message<'static>>) -> Vec<Message<'static>> {
         let replies = found.iter().filter(|one| one.role == Role::Assistant);
         if replies.count() == found.len() && found.len() > 1 {
-            self.lost
+            self.unreadable
                 .extend((1..found.len()).map(|_| "a further choice"));
             found.truncate(1);
         }
         found
     }
 
-    fn flattened(&mut self, attrs: &Attrs<'_>) {
+    fn read_flattened(&mut self, attrs: &OtlpAttrs<'_>) {
         for (input, output) in [
             ("llm.input_messages.", "llm.output_messages."),
             ("gen_ai.prompt.", "gen_ai.completion."),
         ] {
-            let (input, output) = (Tree::of(attrs, input), Tree::of(attrs, output));
+            let (input, output) = (
+                AttrTree::from_prefix(attrs, input),
+                AttrTree::from_prefix(attrs, output),
+            );
             if input.is_some() || output.is_some() {
-                let read = |tree: Option<Tree>, role: &Role<'static>| {
-                    let mut messages = Messages::default();
+                let read = |tree: Option<AttrTree>, role: &Role<'static>| {
+                    let mut messages = LenientMessageReader::default();
                     if let Some(tree) = tree {
-                        messages.read(&tree.json(), role);
+                        messages.read_json(&tree.to_json(), role);
                     }
                     messages
                 };
-                self.input = read(input, &Role::User).all;
+                self.input = read(input, &Role::User).messages;
                 let output = read(output, &Role::Assistant);
-                self.output = output.all;
-                self.stop = output.stop;
+                self.output = output.messages;
+                self.stop_reason = output.stop_reason;
                 return;
             }
         }
     }
 
-    fn vercel(&mut self, attrs: &Attrs<'_>) {
+    fn read_vercel(&mut self, attrs: &OtlpAttrs<'_>) {
         if let Some(json) = attrs.text("ai.prompt.messages") {
-            self.input = self.read(
+            self.input = self.read_messages(
                 &json,
                 &Role::User,
                 "ai.prompt.messages that is no JSON (cut off?)",
             );
         } else if let Some(json) = attrs.text("ai.prompt") {
-            self.prompt(&json);
+            self.read_vercel_prompt(&json);
         }
         let mut parts = Vec::new();
         if let Some(thoughts) = attrs.text("ai.response.reasoning") {
             parts.push(Part::Reasoning(Text::from(thoughts.into_owned())));
         }
-        if let Some(text) = attrs.first(&["ai.response.text", "ai.response.object"]) {
+        if let Some(text) = attrs.first_text(&["ai.response.text", "ai.response.object"]) {
             parts.push(Part::Text(Text::from(text.into_owned())));
         }
         if let Some(json) = attrs.text("ai.response.toolCalls") {
             match serde_json::from_str::<Vec<&RawValue>>(&json) {
-                Ok(calls) => parts.extend(calls.into_iter().map(call)),
+                Ok(calls) => parts.extend(calls.into_iter().map(parse_tool_call)),
                 Err(_) => self
-                    .lost
+                    .unreadable
                     .push("ai.response.toolCalls that is no JSON (cut off?)"),
             }
         }
         if !parts.is_empty() {
-            let mut messages = Messages::default();
-            messages.push(Role::Assistant, parts);
-            self.output = messages.all;
+            let mut messages = LenientMessageReader::default();
+            messages.push_message(Role::Assistant, parts);
+            self.output = messages.messages;
         }
     }
 
     /// `{system?, prompt?, messages?}` of the outer span.
-    fn prompt(&mut self, json: &str) {
+    fn read_vercel_prompt(&mut self, json: &str) {
         let Ok(prompt) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
-            self.lost.push("ai.prompt that is no JSON (cut off?)");
+            self.unreadable.push("ai.prompt that is no JSON (cut off?)");
             return;
         };
-        let mut messages = Messages::default();
+        let mut messages = LenientMessageReader::default();
         for (key, role) in [
             ("system", Role::System),
             ("messages", Role::User),
             ("prompt", Role::User),
         ] {
             if let Some(raw) = prompt.get(key) {
-                messages.read(raw.get(), &role);
+                messages.read_json(raw.get(), &role);
             }
         }
-        self.input = messages.all;
+        self.input = messages.messages;
     }
 
-    fn events(&mut self, events: &[Told]) {
+    fn read_events(&mut self, events: &[NamedEvent]) {
         for (name, json) in events {
             let role = match name.as_str() {
                 "gen_ai.system.message" => Role::System,
@@ -215,12 +220,12 @@ impl Said {
                 "gen_ai.assistant.message" => Role::Assistant,
                 "gen_ai.tool.message" => Role::Tool,
                 "gen_ai.choice" => {
-                    self.choice(json);
+                    self.read_choice(json);
                     continue;
                 }
                 "gen_ai.content.prompt" => {
-                    let inner = field(json, "gen_ai.prompt").unwrap_or_default();
-                    self.input = self.read(
+                    let inner = json_field(json, "gen_ai.prompt").unwrap_or_default();
+                    self.input = self.read_messages(
                         &inner,
                         &Role::User,
                         "gen_ai.prompt that is no JSON (cut off?)",
@@ -228,8 +233,8 @@ impl Said {
                     continue;
                 }
                 "gen_ai.content.completion" => {
-                    let inner = field(json, "gen_ai.completion").unwrap_or_default();
-                    self.output = self.read(
+                    let inner = json_field(json, "gen_ai.completion").unwrap_or_default();
+                    self.output = self.read_messages(
                         &inner,
                         &Role::Assistant,
                         "gen_ai.completion that is no JSON (cut off?)",
@@ -238,102 +243,102 @@ impl Said {
                 }
                 _ => continue,
             };
-            let mut messages = Messages::default();
-            if !messages.read(json, &role) {
-                messages.text(role, json);
+            let mut messages = LenientMessageReader::default();
+            if !messages.read_json(json, &role) {
+                messages.push_text(role, json);
             }
-            self.input.append(&mut messages.all);
+            self.input.append(&mut messages.messages);
         }
     }
 
-    fn choice(&mut self, json: &str) {
+    fn read_choice(&mut self, json: &str) {
         if self.output.is_empty() {
-            let mut messages = Messages::default();
-            if !messages.read(json, &Role::Assistant) {
-                messages.text(Role::Assistant, json);
+            let mut messages = LenientMessageReader::default();
+            if !messages.read_json(json, &Role::Assistant) {
+                messages.push_text(Role::Assistant, json);
             }
-            self.output = messages.all;
-            self.stop = messages.stop;
+            self.output = messages.messages;
+            self.stop_reason = messages.stop_reason;
         } else {
-            self.lost.push("a further choice");
+            self.unreadable.push("a further choice");
         }
     }
 
     /// Logfire keeps the events of the older form in one attribute.
-    fn logfire(&mut self, json: &str) {
+    fn read_logfire(&mut self, json: &str) {
         let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
-            self.lost.push("events that are no JSON (cut off?)");
+            self.unreadable.push("events that are no JSON (cut off?)");
             return;
         };
         let told = |raw: &RawValue| {
-            let name = field(raw.get(), "event.name")?;
+            let name = json_field(raw.get(), "event.name")?;
             Some((name, raw.get().to_owned()))
         };
-        let told: Vec<Told> = list.into_iter().filter_map(told).collect();
-        self.events(&told);
+        let told: Vec<NamedEvent> = list.into_iter().filter_map(told).collect();
+        self.read_events(&told);
     }
 
-    fn values(&mut self, attrs: &Attrs<'_>) {
-        let input = attrs.first(&[
+    fn read_plain_values(&mut self, attrs: &OtlpAttrs<'_>) {
+        let input = attrs.first_text(&[
             "input.value",
             "traceloop.entity.input",
             "langfuse.observation.input",
         ]);
-        let output = attrs.first(&[
+        let output = attrs.first_text(&[
             "output.value",
             "traceloop.entity.output",
             "langfuse.observation.output",
         ]);
         if let Some(text) = input {
-            self.input = one_value(&text, &Role::User);
+            self.input = read_value(&text, &Role::User);
         }
         if let Some(text) = output {
-            self.output = one_value(&text, &Role::Assistant);
+            self.output = read_value(&text, &Role::Assistant);
         }
     }
 }
 
 /// `{messages: […]}`, a list of messages, or a text.
-fn one_value(text: &str, role: &Role<'static>) -> Vec<Message<'static>> {
-    let mut messages = Messages::default();
-    let inner = field(text, "messages");
+fn read_value(text: &str, role: &Role<'static>) -> Vec<Message<'static>> {
+    let mut messages = LenientMessageReader::default();
+    let inner = json_field(text, "messages");
     let list = inner.as_deref().unwrap_or(text);
     let is_list = list.starts_with("[{") && list.contains("\"role\"");
-    if !(is_list && messages.read(list, role)) {
-        messages = Messages::default();
-        messages.text(role.clone(), text);
+    if !(is_list && messages.read_json(list, role)) {
+        messages = LenientMessageReader::default();
+        messages.push_text(role.clone(), text);
     }
-    messages.all
+    messages.messages
 }
 
 /// A field of an object: a string as it is, anything else as JSON.
-pub(super) fn field(json: &str, key: &str) -> Option<String> {
+pub(super) fn json_field(json: &str, key: &str) -> Option<String> {
     let map: BTreeMap<Text<'_>, &RawValue> = serde_json::from_str(json).ok()?;
     let raw = map.iter().find(|(name, _)| &***name == key)?.1;
-    Some(string(raw).map_or_else(|| raw.get().to_owned(), std::borrow::Cow::into_owned))
+    Some(as_json_string(raw).map_or_else(|| raw.get().to_owned(), std::borrow::Cow::into_owned))
 }
 
 /// The attributes of the event that holds what a span would.
-fn details((name, json): &Told) -> Option<Attrs<'_>> {
-    (name == DETAILS).then(|| serde_json::from_str(json).ok())?
+fn parse_details_event((name, json): &NamedEvent) -> Option<OtlpAttrs<'_>> {
+    (name == OPERATION_DETAILS_EVENT).then(|| serde_json::from_str(json).ok())?
 }
 
 /// Flattened attributes (`0.message.role`) as the tree they stand for.
 #[derive(Debug, Default)]
-struct Tree {
+struct AttrTree {
     leaf: Option<String>,
-    below: BTreeMap<Step, Tree>,
+    children: BTreeMap<AttrPathStep, AttrTree>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    At(u32),
+enum AttrPathStep {
+    Index(u32),
     Key(String),
 }
 
-impl Tree {
+impl AttrTree {
     /// What is below a prefix; `None` where nothing is.
-    fn of(attrs: &Attrs<'_>, prefix: &str) -> Option<Self> {
+    fn from_prefix(attrs: &OtlpAttrs<'_>, prefix: &str) -> Option<Self> {
         let mut tree = Self::default();
         for pair in attrs.iter() {
             let Some(rest) = pair.key.strip_prefix(prefix) else {
@@ -346,40 +351,43 @@ impl Tree {
             for step in rest.splitn(24, '.') {
                 let step = step
                     .parse()
-                    .map_or_else(|_| Step::Key(step.to_owned()), Step::At);
-                at = at.below.entry(step).or_default();
+                    .map_or_else(|_| AttrPathStep::Key(step.to_owned()), AttrPathStep::Index);
+                at = at.children.entry(step).or_default();
             }
-            at.leaf = Some(pair.json());
+            at.leaf = Some(pair.value_json());
         }
-        (!tree.below.is_empty()).then_some(tree)
+        (!tree.children.is_empty()).then_some(tree)
     }
 
-    fn json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out);
+        self.write_json(&mut out);
         out
     }
 
-    fn write(&self, out: &mut String) {
-        if let (Some(leaf), true) = (&self.leaf, self.below.is_empty()) {
+    fn write_json(&self, out: &mut String) {
+        if let (Some(leaf), true) = (&self.leaf, self.children.is_empty()) {
             out.push_str(leaf);
             return;
         }
-        let list = self.below.keys().all(|step| matches!(step, Step::At(_)));
+        let list = self
+            .children
+            .keys()
+            .all(|step| matches!(step, AttrPathStep::Index(_)));
         out.push(if list { '[' } else { '{' });
-        for (at, (step, below)) in self.below.iter().enumerate() {
+        for (at, (step, below)) in self.children.iter().enumerate() {
             if at > 0 {
                 out.push(',');
             }
             if !list {
                 let key = match step {
-                    Step::At(number) => number.to_string(),
-                    Step::Key(key) => key.clone(),
+                    AttrPathStep::Index(number) => number.to_string(),
+                    AttrPathStep::Key(key) => key.clone(),
                 };
                 out.push_str(&Value::from(key).to_string());
                 out.push(':');
             }
-            below.write(out);
+            below.write_json(out);
         }
         out.push(if list { ']' } else { '}' });
     }

@@ -10,9 +10,9 @@
 
 mod build;
 mod dialect;
-mod kind;
+mod metrics;
 mod node;
-mod numbers;
+mod span_kind;
 mod stream;
 mod thread;
 mod tool;
@@ -20,14 +20,20 @@ mod verdict;
 mod wire;
 
 use super::super::TranscriptError;
-use super::super::detect::Look;
-use super::super::reader::Reader;
-use super::super::source::Source;
+use super::super::detect::FilePreview;
+use super::super::reader::TranscriptReader;
+use super::super::source::SourceFile;
 
 /// Makes the reader.
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
-pub(super) fn open(_source: &Source, look: &Look<'_>) -> Result<Box<dyn Reader>, TranscriptError> {
-    Ok(Box::new(stream::Spans::new(look.walk(), look.form)))
+pub(super) fn open(
+    _source: &SourceFile,
+    look: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    Ok(Box::new(stream::OtlpReader::new(
+        look.record_walker(),
+        look.layout,
+    )))
 }
 
 #[cfg(test)]

@@ -11,25 +11,25 @@ use crate::model::{JsonText, Message, Part, Role};
 
 /// Messages said once.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct MessageThread {
     pub(super) messages: Vec<Message<'static>>,
     /// The trace of its first call.
     pub(super) trace: u64,
     /// What each message but instructions is compared by, and where it stands.
-    marks: Vec<(u64, usize)>,
+    message_keys: Vec<(u64, usize)>,
 }
 
 /// How a call relates to a thread.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum ThreadMatch {
     /// It goes on: so many of its input's messages (instructions apart) are known.
-    On(usize),
+    Continues(usize),
     /// The thread holds all of it.
-    Known,
-    No,
+    Contained,
+    Unrelated,
 }
 
-impl Thread {
+impl MessageThread {
     /// A thread that begins with a call.
     pub(super) fn new(trace: u64, said: Vec<Message<'static>>) -> Self {
         let mut thread = Self {
@@ -42,45 +42,49 @@ impl Thread {
 
     /// How many messages it has, instructions apart.
     pub(super) fn len(&self) -> usize {
-        self.marks.len()
+        self.message_keys.len()
     }
 
     /// How a call with these messages relates to it.
-    pub(super) fn fit(&self, input: &[Message<'static>], output: &[Message<'static>]) -> Fit {
-        let asked: Vec<u64> = input.iter().filter_map(mark).collect();
-        let answered: Vec<u64> = output.iter().filter_map(mark).collect();
-        let own: Vec<u64> = self.marks.iter().map(|(mark, _)| *mark).collect();
+    pub(super) fn match_call(
+        &self,
+        input: &[Message<'static>],
+        output: &[Message<'static>],
+    ) -> ThreadMatch {
+        let asked: Vec<u64> = input.iter().filter_map(message_key).collect();
+        let answered: Vec<u64> = output.iter().filter_map(message_key).collect();
+        let own: Vec<u64> = self.message_keys.iter().map(|(mark, _)| *mark).collect();
         let whole = [&asked[..], &answered[..]].concat();
         if !whole.is_empty() && own.starts_with(&whole) {
-            return Fit::Known;
+            return ThreadMatch::Contained;
         }
         if own.is_empty() {
-            return Fit::No;
+            return ThreadMatch::Unrelated;
         }
         let most = own.len().min(asked.len());
         let overlaps = |known: &usize| own[own.len() - known..] == asked[..*known];
         let known = (1..=most).rev().find(overlaps);
         match known {
-            Some(known) if known == own.len() || known > 1 => Fit::On(known),
-            _ => Fit::No,
+            Some(known) if known == own.len() || known > 1 => ThreadMatch::Continues(known),
+            _ => ThreadMatch::Unrelated,
         }
     }
 
     /// Takes what a call adds.
-    pub(super) fn go_on(
+    pub(super) fn extend_with_call(
         &mut self,
         known: usize,
         input: Vec<Message<'static>>,
         output: Vec<Message<'static>>,
     ) {
-        self.enrich(known, &input);
+        self.add_reasoning(known, &input);
         self.append(input, known);
         self.append(output, 0);
     }
 
     /// Some spans tell of thoughts only when they repeat the answer.
-    fn enrich(&mut self, known: usize, input: &[Message<'static>]) {
-        let own = &self.marks[self.marks.len() - known..];
+    fn add_reasoning(&mut self, known: usize, input: &[Message<'static>]) {
+        let own = &self.message_keys[self.message_keys.len() - known..];
         let repeated = input.iter().filter(|message| message.role != Role::System);
         for ((_, at), message) in own.iter().zip(repeated) {
             let own = &mut self.messages[*at];
@@ -97,26 +101,26 @@ impl Thread {
     }
 
     /// Puts a thread behind this one; instructions that are there already are not repeated.
-    pub(super) fn join(&mut self, other: Self) {
+    pub(super) fn append_thread(&mut self, other: Self) {
         self.append(other.messages, 0);
     }
 
     /// The place of the last message of a call that is known already.
-    pub(super) fn place(
+    pub(super) fn last_message_index(
         &self,
         input: &[Message<'static>],
         output: &[Message<'static>],
     ) -> Option<usize> {
-        let count = input.iter().chain(output).filter_map(mark).count();
-        Some(self.marks.get(count.checked_sub(1)?)?.1)
+        let count = input.iter().chain(output).filter_map(message_key).count();
+        Some(self.message_keys.get(count.checked_sub(1)?)?.1)
     }
 
     fn append(&mut self, messages: Vec<Message<'static>>, mut pass: usize) {
         for message in messages {
-            match mark(&message) {
+            match message_key(&message) {
                 Some(_) if pass > 0 => pass -= 1,
                 Some(mark) => {
-                    self.marks.push((mark, self.messages.len()));
+                    self.message_keys.push((mark, self.messages.len()));
                     self.messages.push(message);
                 }
                 None => {
@@ -133,7 +137,7 @@ impl Thread {
 }
 
 /// What a message is recognised by; none for instructions.
-fn mark(message: &Message<'_>) -> Option<u64> {
+fn message_key(message: &Message<'_>) -> Option<u64> {
     if message.role == Role::System {
         return None;
     }
@@ -157,7 +161,7 @@ fn mark(message: &Message<'_>) -> Option<u64> {
 }
 
 /// Sets a message's numbers, unless it has some.
-pub(super) fn number(message: &mut Message<'static>, meta: Option<JsonText<'static>>) {
+pub(super) fn set_metrics(message: &mut Message<'static>, meta: Option<JsonText<'static>>) {
     let has = |meta: &JsonText<'_>| meta.get().contains("\"usage\"");
     if message.metadata.as_ref().is_none_or(|own| !has(own)) && meta.is_some() {
         message.metadata = meta;
@@ -166,15 +170,18 @@ pub(super) fn number(message: &mut Message<'static>, meta: Option<JsonText<'stat
 
 /// The threads of one agent: the conversation first, then what has nothing in common with it. The longest thread of each
 /// trace that went on with none is what was said next.
-pub(super) fn joined(threads: Vec<Thread>, went_on: &HashSet<u64>) -> Vec<Thread> {
+pub(super) fn join_threads(
+    threads: Vec<MessageThread>,
+    went_on: &HashSet<u64>,
+) -> Vec<MessageThread> {
     let mut traces: Vec<u64> = Vec::new();
     for thread in &threads {
         if !traces.contains(&thread.trace) && !went_on.contains(&thread.trace) {
             traces.push(thread.trace);
         }
     }
-    let mut rest: Vec<Option<Thread>> = threads.into_iter().map(Some).collect();
-    let mut main: Option<Thread> = None;
+    let mut rest: Vec<Option<MessageThread>> = threads.into_iter().map(Some).collect();
+    let mut main: Option<MessageThread> = None;
     for trace in traces {
         let mut longest: Option<(usize, usize)> = None;
         for (at, thread) in rest.iter().enumerate() {
@@ -190,7 +197,7 @@ pub(super) fn joined(threads: Vec<Thread>, went_on: &HashSet<u64>) -> Vec<Thread
         };
         match &mut main {
             None => main = Some(thread),
-            Some(main) => main.join(thread),
+            Some(main) => main.append_thread(thread),
         }
     }
     main.into_iter().chain(rest.into_iter().flatten()).collect()

@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
-use super::numbers::{failure, took, when};
-use super::wire::Entry;
+use super::metrics::{duration_ms, failure_message, format_timestamp};
+use super::wire::OtlpEntry;
 use crate::model::{Message, Part, Role, Text, ToolResult};
-use crate::transcript::fields::compact;
-use crate::transcript::meta::Meta;
+use crate::transcript::fields::compact_json;
+use crate::transcript::metadata::MetadataBuilder;
 
 /// What a tool's span says.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct ToolSpan {
 }
 
 impl ToolSpan {
-    pub(super) fn of(entry: &Entry<'_>) -> Self {
+    pub(super) fn from_span(entry: &OtlpEntry<'_>) -> Self {
         let attrs = &entry.attributes;
-        let said = |keys: &[&str]| attrs.first(keys).map(std::borrow::Cow::into_owned);
+        let said = |keys: &[&str]| attrs.first_text(keys).map(std::borrow::Cow::into_owned);
         let name = said(&[
             "gen_ai.tool.name",
             "ai.toolCall.name",
@@ -60,16 +60,16 @@ impl ToolSpan {
                 "tool.parameters",
                 "traceloop.entity.input",
             ]),
-            result: result.or_else(|| is_error.then(|| failure(entry))),
+            result: result.or_else(|| is_error.then(|| failure_message(entry))),
             is_error,
-            duration_ms: took(entry),
-            ended: when(entry.end_time_unix_nano),
+            duration_ms: duration_ms(entry),
+            ended: format_timestamp(entry.end_time_unix_nano),
         }
     }
 }
 
 /// A call where it stands.
-struct Found<'m> {
+struct CallLocation<'m> {
     message: usize,
     id: &'m str,
     name: &'m str,
@@ -77,14 +77,14 @@ struct Found<'m> {
 }
 
 /// Gives a span to its call: the answer's time and error, or the answer itself. Whether the call was found.
-pub(super) fn settle(
+pub(super) fn apply_tool_span(
     span: &ToolSpan,
     messages: &mut Vec<Message<'static>>,
     used: &mut HashSet<usize>,
 ) -> bool {
-    let calls = calls(messages);
-    let free = |(at, _): &(usize, &Found<'_>)| !used.contains(at);
-    let find = |is: &dyn Fn(&Found<'_>) -> bool| {
+    let calls = list_calls(messages);
+    let free = |(at, _): &(usize, &CallLocation<'_>)| !used.contains(at);
+    let find = |is: &dyn Fn(&CallLocation<'_>) -> bool| {
         calls
             .iter()
             .enumerate()
@@ -92,9 +92,9 @@ pub(super) fn settle(
             .find(|(_, call)| is(call))
             .map(|(at, _)| at)
     };
-    let arguments = span.arguments.as_deref().map(compact);
-    let alike = |call: &Found<'_>| {
-        call.name == span.name && arguments.as_deref() == Some(&*compact(call.arguments))
+    let arguments = span.arguments.as_deref().map(compact_json);
+    let alike = |call: &CallLocation<'_>| {
+        call.name == span.name && arguments.as_deref() == Some(&*compact_json(call.arguments))
     };
     let by_id = span
         .id
@@ -117,7 +117,7 @@ pub(super) fn settle(
         .count();
     used.insert(at);
     if let (true, Some(arguments)) = (call.arguments.is_empty(), &span.arguments) {
-        fill(&mut messages[message], within, arguments);
+        set_arguments(&mut messages[message], within, arguments);
     }
     let answers = messages[message + 1..].iter().enumerate();
     let answers: Vec<usize> = answers
@@ -132,18 +132,18 @@ pub(super) fn settle(
         answers.first()
     };
     match answer {
-        Some(answer) => tell(span, &mut messages[*answer]),
-        None => insert(span, id, message, messages),
+        Some(answer) => update_result(span, &mut messages[*answer]),
+        None => insert_result(span, id, message, messages),
     }
     true
 }
 
-fn calls<'m>(messages: &'m [Message<'static>]) -> Vec<Found<'m>> {
+fn list_calls<'m>(messages: &'m [Message<'static>]) -> Vec<CallLocation<'m>> {
     let mut found = Vec::new();
     for (message, one) in messages.iter().enumerate() {
         for part in &one.parts {
             if let Part::ToolCall(call) = part {
-                found.push(Found {
+                found.push(CallLocation {
                     message,
                     id: &call.id,
                     name: &call.name,
@@ -155,7 +155,7 @@ fn calls<'m>(messages: &'m [Message<'static>]) -> Vec<Found<'m>> {
     found
 }
 
-fn fill(message: &mut Message<'static>, within: usize, arguments: &str) {
+fn set_arguments(message: &mut Message<'static>, within: usize, arguments: &str) {
     let calls = message.parts.iter_mut().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         _ => None,
@@ -166,18 +166,18 @@ fn fill(message: &mut Message<'static>, within: usize, arguments: &str) {
 }
 
 /// What the span says of an answer that is there.
-fn tell(span: &ToolSpan, message: &mut Message<'static>) {
+fn update_result(span: &ToolSpan, message: &mut Message<'static>) {
     if let Some(Part::ToolResult(result)) = message.parts.first_mut() {
         result.is_error = result.is_error.or(Some(span.is_error));
         result.duration_ms = result.duration_ms.or(span.duration_ms);
     }
     if message.metadata.is_none() {
-        message.metadata = ended(span);
+        message.metadata = end_metadata(span);
     }
 }
 
 /// The answer that the messages do not have: it was never told to the model, or the telling was not recorded.
-fn insert(span: &ToolSpan, id: String, call: usize, messages: &mut Vec<Message<'static>>) {
+fn insert_result(span: &ToolSpan, id: String, call: usize, messages: &mut Vec<Message<'static>>) {
     let Some(result) = &span.result else { return };
     let behind = messages[call + 1..]
         .iter()
@@ -194,13 +194,13 @@ fn insert(span: &ToolSpan, id: String, call: usize, messages: &mut Vec<Message<'
         Message {
             role: Role::Tool,
             parts: vec![part],
-            metadata: ended(span),
+            metadata: end_metadata(span),
         },
     );
 }
 
-fn ended(span: &ToolSpan) -> Option<crate::model::JsonText<'static>> {
-    let mut meta = Meta::default();
+fn end_metadata(span: &ToolSpan) -> Option<crate::model::JsonText<'static>> {
+    let mut meta = MetadataBuilder::default();
     meta.set("timestamp", span.ended.clone());
     meta.finish()
 }

@@ -2,29 +2,29 @@
 //!
 //! Pass or fail only where the label is one of these words; a score only from 0 to 1.
 
-use super::wire::Attrs;
+use super::wire::OtlpAttrs;
 use crate::model::{RawJson, SourceVerdict};
 
 /// The event's name.
-pub(super) const EVENT: &str = "gen_ai.evaluation.result";
+pub(super) const EVALUATION_EVENT: &str = "gen_ai.evaluation.result";
 
-const EVALUATOR: [&str; 3] = [
+const EVALUATOR_KEYS: [&str; 3] = [
     "gen_ai.evaluation.evaluator",
     "gen_ai.evaluation.evaluator.name",
     "gen_ai.evaluator.name",
 ];
 
 /// What an evaluation says.
-pub(super) fn read(attrs: &Attrs<'_>) -> SourceVerdict {
+pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
     let text = |key: &str| attrs.text(key).map(std::borrow::Cow::into_owned);
     let label = text("gen_ai.evaluation.score.label");
-    let score = attrs.number(&["gen_ai.evaluation.score.value"]);
+    let score = attrs.first_number(&["gen_ai.evaluation.score.value"]);
     let value = match (&label, score) {
         (Some(label), _) => RawJson::of(label).ok(),
         (None, Some(score)) => RawJson::of(&score).ok(),
         (None, None) => None,
     };
-    let judge = attrs.first(&EVALUATOR);
+    let judge = attrs.first_text(&EVALUATOR_KEYS);
     let mut verdict = SourceVerdict {
         judge: judge.map_or_else(|| "otel".to_owned(), std::borrow::Cow::into_owned),
         eval: text("gen_ai.evaluation.name").unwrap_or_else(|| "evaluation".to_owned()),

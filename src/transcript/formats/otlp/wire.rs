@@ -9,23 +9,23 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::Text;
-use crate::transcript::content::Object;
-use crate::transcript::formats::message::string;
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::formats::lenient_message::as_json_string;
 
 /// Values within values are followed so far; what is deeper stays as OTLP writes it.
-const DEEP: usize = 64;
+const MAX_VALUE_DEPTH: usize = 64;
 
 /// One request: a line, or the whole file.
 #[derive(Deserialize)]
-pub(super) struct Request<'a> {
+pub(super) struct OtlpRequest<'a> {
     #[serde(borrow, default, rename = "resourceSpans", alias = "batches")]
-    pub(super) spans: Option<Vec<Resource<'a>>>,
+    pub(super) spans: Option<Vec<OtlpResource<'a>>>,
     #[serde(borrow, default, rename = "resourceLogs")]
-    pub(super) logs: Option<Vec<Resource<'a>>>,
+    pub(super) logs: Option<Vec<OtlpResource<'a>>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Resource<'a> {
+pub(super) struct OtlpResource<'a> {
     #[serde(
         borrow,
         default,
@@ -34,11 +34,11 @@ pub(super) struct Resource<'a> {
         alias = "scopeLogs",
         alias = "instrumentationLibraryLogs"
     )]
-    pub(super) scopes: Option<Vec<Scope<'a>>>,
+    pub(super) scopes: Option<Vec<OtlpScope<'a>>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Scope<'a> {
+pub(super) struct OtlpScope<'a> {
     #[serde(
         borrow,
         default,
@@ -52,7 +52,7 @@ pub(super) struct Scope<'a> {
 /// A span or a log record; their fields do not clash.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry<'a> {
+pub(super) struct OtlpEntry<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
     pub(super) trace_id: Text<'a>,
     #[serde(borrow, default, deserialize_with = "text")]
@@ -72,34 +72,34 @@ pub(super) struct Entry<'a> {
     #[serde(default, deserialize_with = "nanos")]
     pub(super) observed_time_unix_nano: Option<u64>,
     #[serde(borrow, default, deserialize_with = "lenient")]
-    pub(super) attributes: Attrs<'a>,
+    pub(super) attributes: OtlpAttrs<'a>,
     #[serde(borrow, default, deserialize_with = "lenient")]
-    pub(super) events: Vec<Event<'a>>,
+    pub(super) events: Vec<OtlpEvent<'a>>,
     #[serde(borrow, default)]
     pub(super) body: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "lenient")]
-    pub(super) status: Status<'a>,
+    pub(super) status: OtlpStatus<'a>,
 }
 
 /// An event of a span.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct OtlpEvent<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
     pub(super) name: Text<'a>,
     #[serde(borrow, default, deserialize_with = "lenient")]
-    pub(super) attributes: Attrs<'a>,
+    pub(super) attributes: OtlpAttrs<'a>,
 }
 
 /// How a span ended.
 #[derive(Deserialize, Default)]
-pub(super) struct Status<'a> {
+pub(super) struct OtlpStatus<'a> {
     #[serde(borrow, default)]
     code: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "text")]
     pub(super) message: Text<'a>,
 }
 
-impl Status<'_> {
+impl OtlpStatus<'_> {
     /// Whether it says that the span failed.
     pub(super) fn is_error(&self) -> bool {
         let code = self.code.map(RawValue::get);
@@ -110,13 +110,13 @@ impl Status<'_> {
 /// Attributes in their order.
 #[derive(Deserialize, Default)]
 #[serde(transparent)]
-pub(super) struct Attrs<'a> {
+pub(super) struct OtlpAttrs<'a> {
     #[serde(borrow)]
-    pairs: Vec<Pair<'a>>,
+    pairs: Vec<OtlpKeyValue<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Pair<'a> {
+pub(super) struct OtlpKeyValue<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
     pub(super) key: Text<'a>,
     #[serde(borrow, default)]
@@ -127,7 +127,7 @@ pub(super) struct Pair<'a> {
 #[expect(clippy::struct_field_names, reason = "OTLP's names")]
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Any<'a> {
+struct OtlpAnyValue<'a> {
     #[serde(borrow, default)]
     string_value: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -139,25 +139,25 @@ struct Any<'a> {
     #[serde(borrow, default)]
     bytes_value: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    array_value: Option<Object<List<'a>>>,
+    array_value: Option<ObjectOnly<OtlpArray<'a>>>,
     #[serde(borrow, default)]
-    kvlist_value: Option<Object<Map<'a>>>,
+    kvlist_value: Option<ObjectOnly<OtlpKeyValueList<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct List<'a> {
+struct OtlpArray<'a> {
     #[serde(borrow, default)]
     values: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Map<'a> {
+struct OtlpKeyValueList<'a> {
     #[serde(borrow, default)]
-    values: Vec<Object<Pair<'a>>>,
+    values: Vec<ObjectOnly<OtlpKeyValue<'a>>>,
 }
 
-impl<'a> Attrs<'a> {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Pair<'a>> {
+impl<'a> OtlpAttrs<'a> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &OtlpKeyValue<'a>> {
         self.pairs.iter()
     }
 
@@ -173,17 +173,17 @@ impl<'a> Attrs<'a> {
     /// The value as text: a string as it is, anything else as JSON. Empty is none.
     pub(super) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)
-            .map(as_text)
+            .map(value_text)
             .filter(|text| !text.is_empty() && text != "null")
     }
 
     /// The first of them that is there, as text.
-    pub(super) fn first(&self, keys: &[&str]) -> Option<Cow<'a, str>> {
+    pub(super) fn first_text(&self, keys: &[&str]) -> Option<Cow<'a, str>> {
         keys.iter().find_map(|key| self.text(key))
     }
 
     /// The first that is a whole number.
-    pub(super) fn count(&self, keys: &[&str]) -> Option<u64> {
+    pub(super) fn first_integer(&self, keys: &[&str]) -> Option<u64> {
         keys.iter().find_map(|key| {
             let text = self.text(key)?;
             let whole = text.strip_suffix(".0").unwrap_or(&text);
@@ -192,13 +192,13 @@ impl<'a> Attrs<'a> {
     }
 
     /// The first that is a number.
-    pub(super) fn number(&self, keys: &[&str]) -> Option<f64> {
+    pub(super) fn first_number(&self, keys: &[&str]) -> Option<f64> {
         let number = |key: &&str| self.text(key)?.parse::<f64>().ok();
         keys.iter().find_map(number).filter(|n| n.is_finite())
     }
 
     /// All of them as OTLP writes them.
-    pub(super) fn otlp(&self) -> String {
+    pub(super) fn to_otlp_json(&self) -> String {
         let mut out = String::from("[");
         for pair in &self.pairs {
             if out.len() > 1 {
@@ -213,7 +213,7 @@ impl<'a> Attrs<'a> {
     }
 
     /// All of them as one JSON object.
-    pub(super) fn json(&self) -> String {
+    pub(super) fn to_json(&self) -> String {
         let mut out = String::from("{");
         for pair in &self.pairs {
             write_pair(pair, &mut out, 0);
@@ -223,9 +223,9 @@ impl<'a> Attrs<'a> {
     }
 }
 
-impl Pair<'_> {
+impl OtlpKeyValue<'_> {
     /// The value as JSON.
-    pub(super) fn json(&self) -> String {
+    pub(super) fn value_json(&self) -> String {
         let mut out = String::new();
         match self.value {
             Some(raw) => write_json(raw, &mut out, 0),
@@ -236,8 +236,8 @@ impl Pair<'_> {
 }
 
 /// A wrapped value as text: a string as it is, anything else as JSON.
-pub(super) fn as_text(raw: &RawValue) -> Cow<'_, str> {
-    if let Some(text) = any(raw).and_then(|any| string(any.string_value?)) {
+pub(super) fn value_text(raw: &RawValue) -> Cow<'_, str> {
+    if let Some(text) = parse_any_value(raw).and_then(|any| as_json_string(any.string_value?)) {
         return text;
     }
     // A number may stand in a string (int64) and is a number all the same.
@@ -246,15 +246,15 @@ pub(super) fn as_text(raw: &RawValue) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn any(raw: &RawValue) -> Option<Any<'_>> {
-    serde_json::from_str::<Object<Any<'_>>>(raw.get())
+fn parse_any_value(raw: &RawValue) -> Option<OtlpAnyValue<'_>> {
+    serde_json::from_str::<ObjectOnly<OtlpAnyValue<'_>>>(raw.get())
         .ok()
-        .map(|Object(any)| any)
+        .map(|ObjectOnly(any)| any)
 }
 
 /// A wrapped value as the JSON it stands for.
 fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
-    let Some(any) = any(raw).filter(|_| depth < DEEP) else {
+    let Some(any) = parse_any_value(raw).filter(|_| depth < MAX_VALUE_DEPTH) else {
         out.push_str(raw.get());
         return;
     };
@@ -270,12 +270,12 @@ fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
         out.push(']');
     } else if let Some(map) = any.kvlist_value {
         out.push('{');
-        for Object(pair) in &map.0.values {
+        for ObjectOnly(pair) in &map.0.values {
             write_pair(pair, out, depth + 1);
         }
         out.push('}');
     } else if let Some(number) = number {
-        let text = string(number);
+        let text = as_json_string(number);
         let is_number = |text: &Cow<'_, str>| {
             text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
                 && serde_json::from_str::<&RawValue>(text).is_ok()
@@ -290,7 +290,7 @@ fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
     }
 }
 
-fn write_pair(pair: &Pair<'_>, out: &mut String, depth: usize) {
+fn write_pair(pair: &OtlpKeyValue<'_>, out: &mut String, depth: usize) {
     if !out.ends_with('{') {
         out.push(',');
     }
@@ -305,7 +305,7 @@ fn write_pair(pair: &Pair<'_>, out: &mut String, depth: usize) {
 /// A string; anything else is the empty one.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Text<'de>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
-    Ok(string(raw).map(Text).unwrap_or_default())
+    Ok(as_json_string(raw).map(Text).unwrap_or_default())
 }
 
 /// What can be read as it should be; anything else is as if it were not there.
@@ -319,7 +319,7 @@ fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// Nanoseconds since 1970, as text or as a number; 0 is none.
 fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
-    let text = string(raw).unwrap_or(Cow::Borrowed(raw.get()));
+    let text = as_json_string(raw).unwrap_or(Cow::Borrowed(raw.get()));
     let whole = text.parse::<u64>().ok();
     // Some write them as floats: 1.795e18.
     let float = || text.parse::<f64>().ok().filter(|n| *n >= 1.0);

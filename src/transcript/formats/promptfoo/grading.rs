@@ -15,14 +15,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{RawJson, SourceVerdict, Text};
-use crate::transcript::content::Object;
-use crate::transcript::native::of;
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::native::parse_or_none;
 
 /// How deep components within components are followed.
-const DEEP: u8 = 32;
+const MAX_DEPTH: u8 = 32;
 
 #[derive(Deserialize, Default)]
-struct Grading<'a> {
+struct PromptfooGradingNode<'a> {
     #[serde(borrow, default)]
     pass: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ struct Grading<'a> {
 }
 
 #[derive(Deserialize)]
-struct Assertion<'a> {
+struct PromptfooAssertionNode<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -46,41 +46,45 @@ struct Assertion<'a> {
 }
 
 #[derive(Deserialize)]
-struct GraderMeta<'a> {
+struct PromptfooGraderMetadata<'a> {
     #[serde(borrow, default, rename = "graderError")]
     error: Option<&'a RawValue>,
 }
 
 /// A result's own word, where its grading says nothing.
 #[derive(Debug, Default)]
-pub(super) struct Own<'a> {
+pub(super) struct PromptfooOutcome<'a> {
     pub(super) pass: Option<&'a RawValue>,
     pub(super) score: Option<&'a RawValue>,
     /// Why the provider failed: then nothing was decided.
-    pub(super) failed: Option<String>,
+    pub(super) provider_error: Option<String>,
 }
 
 /// The verdicts of one result. The error is a sentence: a grading that is none.
-pub(super) fn verdicts(
+pub(super) fn parse_verdicts(
     grading: Option<&RawValue>,
-    own: &Own<'_>,
+    own: &PromptfooOutcome<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
     let whole = match grading.filter(|raw| raw.get() != "null") {
-        Some(raw) => read(raw).ok_or("its `gradingResult` is no object")?,
-        None => Grading::default(),
+        Some(raw) => parse_grading(raw).ok_or("its `gradingResult` is no object")?,
+        None => PromptfooGradingNode::default(),
     };
-    let mut found = Found::default();
-    found.components(whole.components, DEEP);
-    let Found { mut all, human, .. } = found;
+    let mut found = GradingVerdicts::default();
+    found.add_components(whole.components, MAX_DEPTH);
+    let GradingVerdicts {
+        verdicts: mut all,
+        human,
+        ..
+    } = found;
     if !human {
-        let whole = Grading {
+        let whole = PromptfooGradingNode {
             pass: whole.pass.or(own.pass),
             score: whole.score.or(own.score),
             ..whole
         };
-        let mut overall = whole.verdict("overall".to_owned());
-        if let Some(why) = &own.failed {
-            overall = failed(overall, why.clone());
+        let mut overall = whole.to_verdict("overall".to_owned());
+        if let Some(why) = &own.provider_error {
+            overall = with_error(overall, why.clone());
         }
         if overall.passed.is_some() || overall.score.is_some() || overall.error.is_some() {
             all.push(overall);
@@ -90,20 +94,22 @@ pub(super) fn verdicts(
 }
 
 #[derive(Default)]
-struct Found {
-    all: Vec<SourceVerdict>,
+struct GradingVerdicts {
+    verdicts: Vec<SourceVerdict>,
     names: HashMap<String, u32>,
     human: bool,
 }
 
-impl Found {
-    fn components(&mut self, list: Option<&RawValue>, deep: u8) {
+impl GradingVerdicts {
+    fn add_components(&mut self, list: Option<&RawValue>, deep: u8) {
         let Some(list) = list.filter(|_| deep > 0) else {
             return;
         };
         let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
         for raw in &list {
-            let Some(one) = read(raw) else { continue };
+            let Some(one) = parse_grading(raw) else {
+                continue;
+            };
             let assertion = one.assertion();
             let kind = assertion.as_ref().and_then(|assertion| assertion.kind());
             if kind == Some("human") {
@@ -115,23 +121,23 @@ impl Found {
                 .and_then(|within| serde_json::from_str(within.get()).ok())
                 .unwrap_or_default();
             if assertion.is_some() || within.is_empty() {
-                let name = assertion.as_ref().and_then(Assertion::name);
-                let name = self.name(name.unwrap_or("component"));
-                self.all.push(one.verdict(name));
+                let name = assertion.as_ref().and_then(PromptfooAssertionNode::name);
+                let name = self.unique_name(name.unwrap_or("component"));
+                self.verdicts.push(one.to_verdict(name));
                 continue;
             }
             // Those of a set stand beside it once more, indented otherwise.
             let beside = |raw: &&RawValue| {
-                let wanted = value(raw);
-                wanted.is_some() && list.iter().any(|other| value(other) == wanted)
+                let wanted = parse_value(raw);
+                wanted.is_some() && list.iter().any(|other| parse_value(other) == wanted)
             };
             if !within.iter().all(beside) {
-                self.components(one.components, deep - 1);
+                self.add_components(one.components, deep - 1);
             }
         }
     }
 
-    fn name(&mut self, name: &str) -> String {
+    fn unique_name(&mut self, name: &str) -> String {
         let count = self.names.entry(name.to_owned()).or_default();
         *count += 1;
         match *count {
@@ -141,43 +147,45 @@ impl Found {
     }
 }
 
-fn value(raw: &RawValue) -> Option<serde_json::Value> {
+fn parse_value(raw: &RawValue) -> Option<serde_json::Value> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn read(raw: &RawValue) -> Option<Grading<'_>> {
-    let Object(grading) = serde_json::from_str(raw.get()).ok()?;
+fn parse_grading(raw: &RawValue) -> Option<PromptfooGradingNode<'_>> {
+    let ObjectOnly(grading) = serde_json::from_str(raw.get()).ok()?;
     Some(grading)
 }
 
-impl<'a> Grading<'a> {
-    fn assertion(&self) -> Option<Assertion<'a>> {
-        let Object(assertion) = of::<Object<Assertion<'a>>>(self.assertion)?;
+impl<'a> PromptfooGradingNode<'a> {
+    fn assertion(&self) -> Option<PromptfooAssertionNode<'a>> {
+        let ObjectOnly(assertion) =
+            parse_or_none::<ObjectOnly<PromptfooAssertionNode<'a>>>(self.assertion)?;
         Some(assertion)
     }
 
-    fn verdict(&self, eval: String) -> SourceVerdict {
-        let reasoning: Option<String> = of(self.reason);
+    fn to_verdict(&self, eval: String) -> SourceVerdict {
+        let reasoning: Option<String> = parse_or_none(self.reason);
         let score = self.score.filter(|raw| raw.get() != "null");
         let verdict = SourceVerdict {
             judge: "promptfoo".to_owned(),
             eval,
-            passed: of(self.pass),
-            score: of(score).filter(|score| (0.0..=1.0).contains(score)),
+            passed: parse_or_none(self.pass),
+            score: parse_or_none(score).filter(|score| (0.0..=1.0).contains(score)),
             value: score.and_then(|raw| RawJson::parse(raw.get()).ok()),
             reasoning: reasoning.filter(|reason| !reason.is_empty()),
             error: None,
         };
         let reason = verdict.reasoning.as_deref();
         match self.grader_error(reason.unwrap_or("the grader failed")) {
-            Some(why) => failed(verdict, why),
+            Some(why) => with_error(verdict, why),
             None => verdict,
         }
     }
 
     /// Why the grader failed, if the metadata says that it did; `reason` where it says no more.
     fn grader_error(&self, reason: &str) -> Option<String> {
-        let Object(meta) = of::<Object<GraderMeta<'_>>>(self.metadata)?;
+        let ObjectOnly(meta) =
+            parse_or_none::<ObjectOnly<PromptfooGraderMetadata<'_>>>(self.metadata)?;
         match meta.error?.get() {
             "true" => Some(reason.to_owned()),
             "false" | "null" | "\"\"" => None,
@@ -186,7 +194,7 @@ impl<'a> Grading<'a> {
     }
 }
 
-impl Assertion<'_> {
+impl PromptfooAssertionNode<'_> {
     fn kind(&self) -> Option<&str> {
         self.kind.as_deref()
     }
@@ -197,7 +205,7 @@ impl Assertion<'_> {
     }
 }
 
-fn failed(verdict: SourceVerdict, why: String) -> SourceVerdict {
+fn with_error(verdict: SourceVerdict, why: String) -> SourceVerdict {
     SourceVerdict {
         passed: None,
         score: None,

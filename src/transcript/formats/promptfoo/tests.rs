@@ -28,16 +28,16 @@ fn read(path: &Path) -> (Vec<Result<Transcript<'static>, String>>, u64) {
     while let Some(block) = file.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             if record.fault.is_none() {
-                assert_eq!(file.read(record.span).expect("again"), bytes);
+                assert_eq!(file.read_native(record.span).expect("again"), bytes);
             }
-            let raw = file.raw(record.span).expect("raw");
+            let raw = file.read_raw(record.span).expect("raw");
             assert!(raw.is_empty() || raw.starts_with(b"{"), "one result");
             let default = file.default_id(record.span.number);
             let parsed = record.parse(bytes, &default);
             all.push(parsed.map(Transcript::into_owned).map_err(|bad| bad.why));
         }
     }
-    (all, file.tally().expect("a tally").not_understood())
+    (all, file.tally().expect("a tally").unknown_count())
 }
 
 fn good(path: &Path) -> Vec<Transcript<'static>> {

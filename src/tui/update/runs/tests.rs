@@ -16,7 +16,7 @@ const EVALS: &[&str] = &["x", "y?"];
 
 fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
     Workspace {
-        maps: crate::transcript::Maps::default(),
+        maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
         name: "test".into(),
         demo: false,

@@ -24,7 +24,7 @@ fn row(model: &Model, width: u16) -> String {
 
 fn demo() -> Model {
     let workspace = crate::workspace::Workspace {
-        maps: crate::transcript::Maps::default(),
+        maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
         name: "beam-agents".into(),
         demo: true,

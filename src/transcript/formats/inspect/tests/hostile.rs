@@ -171,9 +171,11 @@ fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
             .add("header.json", "{ not JSON", Method::Stored);
         let (_dir, path) = written("a.eval", zip.finish());
         let mut file = TranscriptFile::open(&path).expect("a log");
-        let listed = file.entries().expect("read").expect("a directory");
+        let listed = file.read_index().expect("read").expect("a directory");
         assert_eq!(listed[0].id, "a b_epoch_3");
-        let unknown = file.tally().map(crate::transcript::Tally::not_understood);
+        let unknown = file
+            .tally()
+            .map(crate::transcript::ReadTally::unknown_count);
         assert!(unknown.is_some_and(|count| count >= 1), "{summaries}");
     }
 }
@@ -189,7 +191,7 @@ fn a_header_that_is_a_bomb_counts_as_a_record_and_samples_are_read() {
     let block = file.next_block().expect("read").expect("a block");
     assert!(block.records[0].fault.is_none());
     let tally = file.tally().expect("a tally");
-    assert_eq!((tally.records, tally.not_understood()), (2, 1));
+    assert_eq!((tally.records, tally.unknown_count()), (2, 1));
 }
 
 #[test]
@@ -229,16 +231,16 @@ proptest! {
         bytes.truncate(cut.max(1));
         let (_dir, path) = written("a.eval", bytes);
         if let Ok(mut file) = TranscriptFile::open(&path) {
-            let listed = file.entries();
+            let listed = file.read_index();
             while let Ok(Some(block)) = file.next_block() {
                 for (record, bytes) in block.records() {
                     let _either = record.parse(bytes, "x");
-                    let _either = file.read(record.span);
+                    let _either = file.read_native(record.span);
                 }
             }
             if let Ok(Some(listed)) = listed {
                 for entry in listed {
-                    let _either = file.raw(entry.span);
+                    let _either = file.read_raw(entry.span);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The ways a log stands on disk.
 
 use super::*;
-use crate::transcript::Entry;
+use crate::transcript::TranscriptIndexEntry;
 
 fn sample(id: &str, epoch: u64, answer: &str) -> String {
     format!(
@@ -17,9 +17,9 @@ fn answers(path: &Path) -> Vec<(String, String)> {
     all(path).into_iter().map(row).collect()
 }
 
-fn entries(path: &Path) -> Vec<Entry> {
+fn entries(path: &Path) -> Vec<TranscriptIndexEntry> {
     let mut file = TranscriptFile::open(path).expect("a log");
-    let entries = file.entries().expect("read").expect("a directory");
+    let entries = file.read_index().expect("read").expect("a directory");
     assert_eq!(
         file.tally().map(|tally| tally.records),
         Some(0),
@@ -146,18 +146,18 @@ fn the_list_has_what_the_samples_have_and_reads_none() {
     );
     assert_eq!(listed[2].verdicts[0].eval, "s/k");
     let mut file = TranscriptFile::open(&path).expect("a log");
-    file.entries().expect("read");
+    file.read_index().expect("read");
     let unknown = file.tally().map(|tally| tally.unknown.clone());
     assert_eq!(
         unknown.and_then(|all| all.get("a summary without its sample").copied()),
         Some(2)
     );
     for (entry, sample) in listed.iter().zip(all(&path)) {
-        let again = file.read(entry.span);
+        let again = file.read_native(entry.span);
         match sample {
             Ok(sample) => {
                 let again = again.expect("read by its place");
-                let read = crate::transcript::parse(&again, 1, "x").expect("a transcript");
+                let read = crate::transcript::parse_native(&again, 1, "x").expect("a transcript");
                 assert_eq!(
                     (&*read.id, &read.verdicts.is_empty()),
                     (&*entry.id, &entry.verdicts.is_empty())
@@ -167,7 +167,7 @@ fn the_list_has_what_the_samples_have_and_reads_none() {
             Err(why) => assert!(why.contains("with/slash_epoch_2"), "{why}"),
         }
     }
-    let raw = file.raw(listed[2].span).expect("raw");
+    let raw = file.read_raw(listed[2].span).expect("raw");
     assert!(raw.starts_with(br#"{"id":8"#), "as the member has it");
 }
 

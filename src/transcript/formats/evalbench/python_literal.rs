@@ -6,27 +6,27 @@
 use serde_json::{Map, Number, Value};
 
 /// As deep as a value may nest.
-const DEEP: u8 = 100;
+const MAX_DEPTH: u8 = 100;
 
 /// The value of a text that is one literal.
-pub(super) fn literal(text: &str) -> Option<Value> {
-    let mut reader = Reader { rest: text };
-    let value = reader.value(DEEP)?;
-    reader.blank();
+pub(super) fn parse_literal(text: &str) -> Option<Value> {
+    let mut reader = PythonLiteralParser { rest: text };
+    let value = reader.parse_value(MAX_DEPTH)?;
+    reader.skip_whitespace();
     reader.rest.is_empty().then_some(value)
 }
 
-struct Reader<'t> {
+struct PythonLiteralParser<'t> {
     rest: &'t str,
 }
 
-impl Reader<'_> {
-    fn blank(&mut self) {
+impl PythonLiteralParser<'_> {
+    fn skip_whitespace(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
     fn eat(&mut self, what: &str) -> bool {
-        self.blank();
+        self.skip_whitespace();
         match self.rest.strip_prefix(what) {
             Some(rest) => {
                 self.rest = rest;
@@ -36,27 +36,27 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, deep: u8) -> Option<Value> {
+    fn parse_value(&mut self, deep: u8) -> Option<Value> {
         let deep = deep.checked_sub(1)?;
-        self.blank();
+        self.skip_whitespace();
         match self.rest.chars().next()? {
-            '{' => self.braces(deep),
-            '[' => self.items("[", "]", deep),
-            '(' => self.items("(", ")", deep),
-            '\'' | '"' => self.text().map(Value::String),
+            '{' => self.parse_braces(deep),
+            '[' => self.parse_items("[", "]", deep),
+            '(' => self.parse_items("(", ")", deep),
+            '\'' | '"' => self.parse_text().map(Value::String),
             'b' | 'r' | 'u' if self.rest[1..].starts_with(['\'', '"']) => {
                 self.rest = &self.rest[1..];
-                self.text().map(Value::String)
+                self.parse_text().map(Value::String)
             }
-            _ => self.word(),
+            _ => self.parse_word(),
         }
     }
 
-    fn items(&mut self, open: &str, close: &str, deep: u8) -> Option<Value> {
+    fn parse_items(&mut self, open: &str, close: &str, deep: u8) -> Option<Value> {
         self.eat(open).then_some(())?;
         let mut items = Vec::new();
         while !self.eat(close) {
-            items.push(self.value(deep)?);
+            items.push(self.parse_value(deep)?);
             if !self.eat(",") {
                 self.eat(close).then_some(())?;
                 break;
@@ -65,18 +65,18 @@ impl Reader<'_> {
         Some(Value::Array(items))
     }
 
-    fn braces(&mut self, deep: u8) -> Option<Value> {
+    fn parse_braces(&mut self, deep: u8) -> Option<Value> {
         self.eat("{").then_some(())?;
         let mut map = Map::new();
         let mut set = Vec::new();
         while !self.eat("}") {
-            let first = self.value(deep)?;
+            let first = self.parse_value(deep)?;
             if self.eat(":") {
                 let key = match first {
                     Value::String(key) => key,
                     other => other.to_string(),
                 };
-                map.insert(key, self.value(deep)?);
+                map.insert(key, self.parse_value(deep)?);
             } else {
                 set.push(first);
             }
@@ -92,7 +92,7 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self) -> Option<Value> {
+    fn parse_word(&mut self) -> Option<Value> {
         let end = self
             .rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)))
@@ -117,19 +117,19 @@ impl Reader<'_> {
     }
 
     /// Texts that follow each other are one.
-    fn text(&mut self) -> Option<String> {
+    fn parse_text(&mut self) -> Option<String> {
         let mut text = String::new();
         loop {
-            self.blank();
+            self.skip_whitespace();
             let Some(quote @ ('\'' | '"')) = self.rest.chars().next() else {
                 return Some(text);
             };
             self.rest = &self.rest[1..];
-            self.quoted(quote, &mut text)?;
+            self.parse_quoted(quote, &mut text)?;
         }
     }
 
-    fn quoted(&mut self, quote: char, text: &mut String) -> Option<()> {
+    fn parse_quoted(&mut self, quote: char, text: &mut String) -> Option<()> {
         loop {
             let at = self.rest.find([quote, '\\'])?;
             text.push_str(&self.rest[..at]);
@@ -146,15 +146,15 @@ impl Reader<'_> {
                 'r' => text.push('\r'),
                 '\\' | '\'' | '"' => text.push(escape),
                 '\n' => {}
-                'x' => text.push(self.code(2)?),
-                'u' => text.push(self.code(4)?),
-                'U' => text.push(self.code(8)?),
+                'x' => text.push(self.parse_char_code(2)?),
+                'u' => text.push(self.parse_char_code(4)?),
+                'U' => text.push(self.parse_char_code(8)?),
                 other => text.extend(['\\', other]),
             }
         }
     }
 
-    fn code(&mut self, digits: usize) -> Option<char> {
+    fn parse_char_code(&mut self, digits: usize) -> Option<char> {
         let hex = self.rest.get(..digits)?;
         let code = u32::from_str_radix(hex, 16).ok()?;
         self.rest = &self.rest[digits..];
@@ -164,7 +164,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::literal;
+    use super::parse_literal;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -186,7 +186,7 @@ mod tests {
             (" [ 'a' 'b' , ] ", json!(["ab"])),
             (r#"{"json": [true, null]}"#, json!({"json": [true, null]})),
         ] {
-            assert_eq!(literal(text), Some(value), "{text}");
+            assert_eq!(parse_literal(text), Some(value), "{text}");
         }
         for text in [
             "",
@@ -201,15 +201,15 @@ mod tests {
             "'\\x4'",
             "b",
         ] {
-            assert_eq!(literal(text), None, "{text}");
+            assert_eq!(parse_literal(text), None, "{text}");
         }
-        assert_eq!(literal(&"[".repeat(100_000)), None);
+        assert_eq!(parse_literal(&"[".repeat(100_000)), None);
     }
 
     proptest! {
         #[test]
         fn nothing_makes_it_panic(text in r#"[\[\]{}(),:'"\\xuU0-9a-fTNé .b-]{0,40}"#) {
-            let _read = literal(&text);
+            let _read = parse_literal(&text);
         }
     }
 }

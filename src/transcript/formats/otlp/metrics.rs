@@ -1,9 +1,9 @@
 //! The numbers of a span, whichever dialect it speaks: tokens, cost, model, times, why it failed.
 
-use super::wire::{Attrs, Entry};
-use crate::transcript::meta::{Meta, Tokens};
+use super::wire::{OtlpAttrs, OtlpEntry};
+use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 
-const COST: [&str; 7] = [
+const COST_KEYS: [&str; 7] = [
     "gen_ai.usage.cost",
     "gen_ai.usage.total_cost",
     "gen_ai.usage.cost_usd",
@@ -14,35 +14,35 @@ const COST: [&str; 7] = [
 ];
 
 /// The tokens that a span says it took.
-pub(super) fn tokens(attrs: &Attrs<'_>) -> Tokens {
-    Tokens {
-        input: attrs.count(&[
+pub(super) fn read_usage(attrs: &OtlpAttrs<'_>) -> SourceUsage {
+    SourceUsage {
+        input: attrs.first_integer(&[
             "gen_ai.usage.input_tokens",
             "gen_ai.usage.prompt_tokens",
             "llm.token_count.prompt",
             "ai.usage.promptTokens",
             "ai.usage.inputTokens",
         ]),
-        output: attrs.count(&[
+        output: attrs.first_integer(&[
             "gen_ai.usage.output_tokens",
             "gen_ai.usage.completion_tokens",
             "llm.token_count.completion",
             "ai.usage.completionTokens",
             "ai.usage.outputTokens",
         ]),
-        total: attrs.count(&[
+        total: attrs.first_integer(&[
             "gen_ai.usage.total_tokens",
             "llm.usage.total_tokens",
             "llm.token_count.total",
             "ai.usage.totalTokens",
         ]),
-        cached: attrs.count(&[
+        cached: attrs.first_integer(&[
             "gen_ai.usage.cache_read.input_tokens",
             "gen_ai.usage.cache_read_input_tokens",
             "llm.token_count.prompt_details.cache_read",
             "ai.usage.cachedInputTokens",
         ]),
-        thinking: attrs.count(&[
+        thinking: attrs.first_integer(&[
             "gen_ai.usage.reasoning.output_tokens",
             "gen_ai.usage.reasoning_tokens",
             "llm.token_count.completion_details.reasoning",
@@ -52,12 +52,12 @@ pub(super) fn tokens(attrs: &Attrs<'_>) -> Tokens {
 }
 
 /// What a span says it cost, in USD.
-pub(super) fn cost(attrs: &Attrs<'_>) -> Option<f64> {
-    attrs.number(&COST)
+pub(super) fn read_cost(attrs: &OtlpAttrs<'_>) -> Option<f64> {
+    attrs.first_number(&COST_KEYS)
 }
 
 /// Which model answered, or was asked.
-pub(super) fn model(attrs: &Attrs<'_>) -> Option<String> {
+pub(super) fn read_model(attrs: &OtlpAttrs<'_>) -> Option<String> {
     let keys = [
         "gen_ai.response.model",
         "gen_ai.request.model",
@@ -65,23 +65,23 @@ pub(super) fn model(attrs: &Attrs<'_>) -> Option<String> {
         "ai.response.model",
         "ai.model.id",
     ];
-    attrs.first(&keys).map(std::borrow::Cow::into_owned)
+    attrs.first_text(&keys).map(std::borrow::Cow::into_owned)
 }
 
 /// The numbers of a model call, for the message that it answered.
-pub(super) fn numbers(entry: &Entry<'_>, stop: Option<&str>) -> Meta {
+pub(super) fn model_call_metadata(entry: &OtlpEntry<'_>, stop: Option<&str>) -> MetadataBuilder {
     let attrs = &entry.attributes;
-    let mut meta = Meta::default();
-    meta.set("timestamp", when(entry.end_time_unix_nano));
-    meta.set("latency_ms", took(entry));
-    meta.set("usage", tokens(attrs).value());
-    meta.set("cost_usd", cost(attrs));
-    meta.set("model", model(attrs));
+    let mut meta = MetadataBuilder::default();
+    meta.set("timestamp", format_timestamp(entry.end_time_unix_nano));
+    meta.set("latency_ms", duration_ms(entry));
+    meta.set("usage", read_usage(attrs).to_json());
+    meta.set("cost_usd", read_cost(attrs));
+    meta.set("model", read_model(attrs));
     let reasons = attrs.text("gen_ai.response.finish_reasons");
     let reasons: Vec<String> = reasons
         .and_then(|json| serde_json::from_str(&json).ok())
         .unwrap_or_default();
-    let said = || attrs.first(&["ai.response.finishReason", "llm.finish_reason"]);
+    let said = || attrs.first_text(&["ai.response.finishReason", "llm.finish_reason"]);
     let stop = stop
         .map(str::to_owned)
         .or_else(|| reasons.into_iter().next());
@@ -90,13 +90,13 @@ pub(super) fn numbers(entry: &Entry<'_>, stop: Option<&str>) -> Meta {
         stop.or_else(|| said().map(std::borrow::Cow::into_owned)),
     );
     if entry.status.is_error() {
-        meta.set("error", failure(entry));
+        meta.set("error", failure_message(entry));
     }
     meta
 }
 
 /// How long a span took, in milliseconds, where it has both times.
-pub(super) fn took(entry: &Entry<'_>) -> Option<f64> {
+pub(super) fn duration_ms(entry: &OtlpEntry<'_>) -> Option<f64> {
     let nanos = entry
         .end_time_unix_nano?
         .checked_sub(entry.start_time_unix_nano?)?;
@@ -104,13 +104,13 @@ pub(super) fn took(entry: &Entry<'_>) -> Option<f64> {
 }
 
 /// A time as text.
-pub(super) fn when(nanos: Option<u64>) -> Option<String> {
+pub(super) fn format_timestamp(nanos: Option<u64>) -> Option<String> {
     let at = jiff::Timestamp::from_nanosecond(i128::from(nanos?)).ok()?;
     Some(at.to_string())
 }
 
 /// Why a span failed.
-pub(super) fn failure(entry: &Entry<'_>) -> String {
+pub(super) fn failure_message(entry: &OtlpEntry<'_>) -> String {
     if !entry.status.message.is_empty() {
         return entry.status.message.to_string();
     }
@@ -121,7 +121,7 @@ pub(super) fn failure(entry: &Entry<'_>) -> String {
     let thrown = thrown.and_then(|event| {
         event
             .attributes
-            .first(&["exception.message", "exception.type"])
+            .first_text(&["exception.message", "exception.type"])
     });
     let why = thrown.or_else(|| entry.attributes.text("error.type"));
     why.map_or_else(

@@ -5,52 +5,52 @@
 //! passed over by its brackets and strings. It checks no grammar and keeps no bytes but the key it reads.
 
 use super::TranscriptError;
-use super::source::Source;
-use super::walk::BLOCK;
+use super::source::SourceFile;
+use super::walk::BLOCK_SIZE;
 
 /// Longer keys are none of ours.
-const KEY_MAX: usize = 256;
+const MAX_KEY_BYTES: usize = 256;
 
 /// Where the elements of the array at this path begin: behind its bracket. `start` is where the value that holds it
 /// begins (white space and a byte order mark may stand before it). `None`: there is no array at the path, or the file
 /// ends before it. A key that is given twice counts where an array stands at it.
-pub(super) fn array_at(
-    source: &Source,
+pub(super) fn find_array(
+    source: &SourceFile,
     start: u64,
     path: &[&str],
 ) -> Result<Option<u64>, TranscriptError> {
-    let mut search = Search::new(path);
+    let mut search = JsonPathSearch::new(path);
     let mut pos = start;
     let mut piece = Vec::new();
     loop {
         piece.clear();
-        let ended = source.fill(pos, &mut piece, BLOCK)?;
+        let ended = source.fill_buffer(pos, &mut piece, BLOCK_SIZE)?;
         match search.feed(&piece, b'[') {
-            Found::At(at) => return Ok(Some(pos + at as u64 + 1)),
-            Found::Never => return Ok(None),
-            Found::NotYet if ended => return Ok(None),
-            Found::NotYet => pos += piece.len() as u64,
+            SearchProgress::At(at) => return Ok(Some(pos + at as u64 + 1)),
+            SearchProgress::Never => return Ok(None),
+            SearchProgress::NotYet if ended => return Ok(None),
+            SearchProgress::NotYet => pos += piece.len() as u64,
         }
     }
 }
 
 /// Where the value at this path begins within `bytes`, if it is there and begins with `first` (`[`, `{`, `"`).
-pub(super) fn value_in(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
-    match Search::new(path).feed(bytes, first) {
-        Found::At(at) => Some(at),
-        Found::NotYet | Found::Never => None,
+pub(super) fn find_value(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
+    match JsonPathSearch::new(path).feed(bytes, first) {
+        SearchProgress::At(at) => Some(at),
+        SearchProgress::NotYet | SearchProgress::Never => None,
     }
 }
 
 /// The text at this path, as far as `bytes` hold it whole.
-pub(super) fn text_in(bytes: &[u8], path: &[&str]) -> Option<String> {
-    let rest = &bytes[value_in(bytes, path, b'"')?..];
+pub(super) fn find_text(bytes: &[u8], path: &[&str]) -> Option<String> {
+    let rest = &bytes[find_value(bytes, path, b'"')?..];
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
     values.next()?.ok()
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum SearchProgress {
     At(usize),
     NotYet,
     Never,
@@ -58,7 +58,7 @@ enum Found {
 
 /// What is read next in the object that the path leads through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expect {
+enum ExpectedToken {
     Key,
     Colon,
     Value,
@@ -66,28 +66,28 @@ enum Expect {
 }
 
 #[derive(Debug)]
-struct Search<'p> {
+struct JsonPathSearch<'p> {
     path: &'p [&'p str],
     /// How many brackets are open, and how many of them belong to the path.
     depth: usize,
-    on: usize,
-    expect: Expect,
+    matched_depth: usize,
+    expect: ExpectedToken,
     /// Whether the key before is the one that the path goes on with.
-    hit: bool,
+    key_matches: bool,
     in_string: bool,
     escaped: bool,
     /// The key that is being read, as written; `None` while another string is.
     key: Option<Vec<u8>>,
 }
 
-impl<'p> Search<'p> {
+impl<'p> JsonPathSearch<'p> {
     fn new(path: &'p [&'p str]) -> Self {
         Self {
             path,
             depth: 0,
-            on: 0,
-            expect: Expect::Value,
-            hit: true,
+            matched_depth: 0,
+            expect: ExpectedToken::Value,
+            key_matches: true,
             in_string: false,
             escaped: false,
             key: None,
@@ -95,61 +95,65 @@ impl<'p> Search<'p> {
     }
 
     /// Reads on through `bytes`. `first` is what the value at the end of the path is to begin with.
-    fn feed(&mut self, bytes: &[u8], first: u8) -> Found {
+    fn feed(&mut self, bytes: &[u8], first: u8) -> SearchProgress {
         let mut at = 0;
         while at < bytes.len() {
             if self.in_string {
-                at += self.string(&bytes[at..]);
+                at += self.read_string(&bytes[at..]);
                 continue;
             }
             let byte = bytes[at];
-            let here = self.depth == self.on;
+            let here = self.depth == self.matched_depth;
             match byte {
-                b'"' | b'{' | b'[' if here && self.expect == Expect::Value && self.hit => {
-                    let last = self.on == self.path.len();
+                b'"' | b'{' | b'['
+                    if here && self.expect == ExpectedToken::Value && self.key_matches =>
+                {
+                    let last = self.matched_depth == self.path.len();
                     if last && byte == first {
-                        return Found::At(at);
+                        return SearchProgress::At(at);
                     }
-                    self.hit = false;
-                    self.expect = Expect::Rest;
+                    self.key_matches = false;
+                    self.expect = ExpectedToken::Rest;
                     match byte {
                         b'"' => self.in_string = true,
                         _ => self.depth += 1,
                     }
                     if byte == b'{' && !last {
-                        self.on += 1;
-                        self.expect = Expect::Key;
+                        self.matched_depth += 1;
+                        self.expect = ExpectedToken::Key;
                     }
                 }
                 b'"' => {
                     self.in_string = true;
-                    self.key = (here && self.expect == Expect::Key).then(Vec::new);
+                    self.key = (here && self.expect == ExpectedToken::Key).then(Vec::new);
                 }
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
                     if here {
-                        self.on = self.on.saturating_sub(1);
-                        self.expect = Expect::Rest;
+                        self.matched_depth = self.matched_depth.saturating_sub(1);
+                        self.expect = ExpectedToken::Rest;
                     }
                     self.depth = self.depth.saturating_sub(1);
-                    if self.on == 0 {
-                        return Found::Never;
+                    if self.matched_depth == 0 {
+                        return SearchProgress::Never;
                     }
                 }
-                b':' if here && self.expect == Expect::Colon => self.expect = Expect::Value,
+                b':' if here && self.expect == ExpectedToken::Colon => {
+                    self.expect = ExpectedToken::Value
+                }
                 b',' if here => {
-                    self.expect = Expect::Key;
-                    self.hit = false;
+                    self.expect = ExpectedToken::Key;
+                    self.key_matches = false;
                 }
                 _ => {}
             }
             at += 1;
         }
-        Found::NotYet
+        SearchProgress::NotYet
     }
 
     /// Reads within a string; returns how many bytes were read, the closing quote included.
-    fn string(&mut self, bytes: &[u8]) -> usize {
+    fn read_string(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
             let end = if self.escaped {
@@ -168,9 +172,9 @@ impl<'p> Search<'p> {
             };
             self.escaped = !self.escaped && bytes[at] == b'\\';
             if let Some(key) = &mut self.key
-                && key.len() <= KEY_MAX
+                && key.len() <= MAX_KEY_BYTES
             {
-                key.extend_from_slice(&bytes[at..end.min(at + KEY_MAX + 1)]);
+                key.extend_from_slice(&bytes[at..end.min(at + MAX_KEY_BYTES + 1)]);
             }
             at = end;
         }
@@ -179,14 +183,14 @@ impl<'p> Search<'p> {
 
     fn close_key(&mut self) {
         let Some(key) = self.key.take() else { return };
-        self.expect = Expect::Colon;
-        let wanted = self.path[self.on - 1];
-        self.hit = key == wanted.as_bytes()
-            || (key.contains(&b'\\') && unescaped(&key).is_some_and(|key| key == wanted));
+        self.expect = ExpectedToken::Colon;
+        let wanted = self.path[self.matched_depth - 1];
+        self.key_matches = key == wanted.as_bytes()
+            || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == wanted));
     }
 }
 
-fn unescaped(key: &[u8]) -> Option<String> {
+fn unescape_key(key: &[u8]) -> Option<String> {
     let quoted = [b"\"", key, b"\""].concat();
     serde_json::from_slice(&quoted).ok()
 }
@@ -197,7 +201,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(text: &str, path: &[&str]) -> Option<usize> {
-        value_in(text.as_bytes(), path, b'[')
+        find_value(text.as_bytes(), path, b'[')
     }
 
     #[test]
@@ -232,9 +236,9 @@ mod tests {
     #[test]
     fn a_text_is_read_where_it_is_whole() {
         let text = br#"{"evalId":"eval-\u00e9","x":1"#;
-        assert_eq!(text_in(text, &["evalId"]).as_deref(), Some("eval-é"));
-        assert_eq!(text_in(br#"{"evalId":"eval-"#, &["evalId"]), None);
-        assert_eq!(text_in(br#"{"evalId":null}"#, &["evalId"]), None);
+        assert_eq!(find_text(text, &["evalId"]).as_deref(), Some("eval-é"));
+        assert_eq!(find_text(br#"{"evalId":"eval-"#, &["evalId"]), None);
+        assert_eq!(find_text(br#"{"evalId":null}"#, &["evalId"]), None);
     }
 
     proptest! {
@@ -244,15 +248,15 @@ mod tests {
             let bytes = whole.as_bytes();
             let cut = cut.min(bytes.len());
             let path = ["b", "a"];
-            let mut search = Search::new(&path);
+            let mut search = JsonPathSearch::new(&path);
             let pieces = match search.feed(&bytes[..cut], b'[') {
-                Found::NotYet => match search.feed(&bytes[cut..], b'[') {
-                    Found::At(at) => Found::At(at + cut),
+                SearchProgress::NotYet => match search.feed(&bytes[cut..], b'[') {
+                    SearchProgress::At(at) => SearchProgress::At(at + cut),
                     other => other,
                 },
                 found => found,
             };
-            prop_assert_eq!(pieces, Search::new(&path).feed(bytes, b'['));
+            prop_assert_eq!(pieces, JsonPathSearch::new(&path).feed(bytes, b'['));
         }
     }
 }

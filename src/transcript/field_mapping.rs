@@ -25,18 +25,18 @@ use crate::query::Query;
 
 /// What the fields of a foreign record mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldMap {
+pub struct FieldMapping {
     pub(super) id: Option<Query>,
-    pub(super) said: Said,
+    pub(super) conversation: ConversationMapping,
     pub(super) system: Option<Query>,
-    pub(super) metadata: Option<Meta>,
+    pub(super) metadata: Option<MetadataMapping>,
     pub(super) tags: Option<Query>,
-    pub(super) labels: Vec<LabelMap>,
+    pub(super) labels: Vec<LabelMapping>,
 }
 
 /// Where the conversation is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ConversationMapping {
     /// As a list of messages.
     Messages(Query),
     /// As what went in and what came out.
@@ -45,16 +45,16 @@ pub(super) enum Said {
 
 /// Where metadata is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meta {
+pub(super) enum MetadataMapping {
     /// As the record has it.
-    Found(Query),
+    Expression(Query),
     /// Put together.
-    Named(Vec<(String, Meta)>),
+    Named(Vec<(String, MetadataMapping)>),
 }
 
 /// Where a person's verdict is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LabelMap {
+pub(super) struct LabelMapping {
     pub(super) eval: String,
     pub(super) rubric: Option<String>,
     pub(super) passed: Query,
@@ -63,18 +63,18 @@ pub(super) struct LabelMap {
     pub(super) note: Option<Query>,
 }
 
-impl FieldMap {
+impl FieldMapping {
     /// Reads a map. What is wrong is among the problems; then there is none.
-    pub fn read(mut fields: Fields<'_>) -> Option<Self> {
+    pub fn parse(mut fields: Fields<'_>) -> Option<Self> {
         let before = (fields.is_mapping(), fields.own_pointer().to_owned());
-        let id = query(&mut fields, "id");
-        let messages = query(&mut fields, "messages");
-        let input = query(&mut fields, "input");
-        let output = query(&mut fields, "output");
-        let system = query(&mut fields, "system");
-        let metadata = metadata(&mut fields);
-        let tags = query(&mut fields, "tags");
-        let labels = labels(&mut fields);
+        let id = parse_query(&mut fields, "id");
+        let messages = parse_query(&mut fields, "messages");
+        let input = parse_query(&mut fields, "input");
+        let output = parse_query(&mut fields, "output");
+        let system = parse_query(&mut fields, "system");
+        let metadata = parse_metadata(&mut fields);
+        let tags = parse_query(&mut fields, "tags");
+        let labels = parse_labels(&mut fields);
         let has = |key| fields.has(key);
         let (whole, pair) = (has("messages"), has("input") || has("output"));
         if before.0 && whole && pair {
@@ -95,13 +95,13 @@ impl FieldMap {
         }
         fields.finish();
         let said = match (messages, output) {
-            (Some(messages), None) => Said::Messages(messages),
-            (None, Some(output)) => Said::Pair { input, output },
+            (Some(messages), None) => ConversationMapping::Messages(messages),
+            (None, Some(output)) => ConversationMapping::Pair { input, output },
             _ => return None,
         };
         Some(Self {
             id,
-            said,
+            conversation: said,
             system,
             metadata,
             tags,
@@ -115,7 +115,7 @@ impl FieldMap {
     }
 
     /// Reads a map that was typed on a command line: YAML, its braces left out if one likes.
-    pub fn typed(text: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn parse_inline(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = match text.trim() {
             bare if bare.starts_with('{') => bare.to_owned(),
             // As it stands in a file, indented.
@@ -124,7 +124,7 @@ impl FieldMap {
         };
         let doc = yaml::read(&Arc::from(text), Path::new("--map"))?;
         let problems = Problems::of(&doc);
-        let map = Self::read(Fields::of(&doc, "", &problems));
+        let map = Self::parse(Fields::of(&doc, "", &problems));
         let found = problems.into_sorted();
         match map {
             Some(map) if !has_errors(&found) => Ok(map),
@@ -134,7 +134,7 @@ impl FieldMap {
 }
 
 /// An expression that may be absent.
-fn query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
+fn parse_query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
     let written = match fields.value(key)? {
         Value::String(written) => written,
         other => {
@@ -146,31 +146,44 @@ fn query(fields: &mut Fields<'_>, key: &'static str) -> Option<Query> {
             return None;
         }
     };
-    compiled(fields, key, key, written)
+    compile_query(fields, key, key, written)
 }
 
-fn compiled(fields: &Fields<'_>, at: &str, name: &str, written: &str) -> Option<Query> {
+fn compile_query(fields: &Fields<'_>, at: &str, name: &str, written: &str) -> Option<Query> {
     Query::compile(written)
         .map_err(|why| fields.error_at(at, "expression", format!("{name} {why}")))
         .ok()
 }
 
-fn metadata(fields: &mut Fields<'_>) -> Option<Meta> {
+fn parse_metadata(fields: &mut Fields<'_>) -> Option<MetadataMapping> {
     let written = fields.value("metadata")?;
-    meta(fields, "metadata", "metadata", written)
+    parse_metadata_value(fields, "metadata", "metadata", written)
 }
 
-fn meta(fields: &Fields<'_>, at: &str, name: &str, written: &Value) -> Option<Meta> {
+fn parse_metadata_value(
+    fields: &Fields<'_>,
+    at: &str,
+    name: &str,
+    written: &Value,
+) -> Option<MetadataMapping> {
     match written {
-        Value::String(written) => compiled(fields, at, name, written).map(Meta::Found),
+        Value::String(written) => {
+            compile_query(fields, at, name, written).map(MetadataMapping::Expression)
+        }
         Value::Object(map) if !map.is_empty() => {
             let each = |(name, written): (&String, &Value)| {
                 let at = format!("{at}/{}", pointer_step(name));
-                Some((name.clone(), meta(fields, &at, name, written)?))
+                Some((
+                    name.clone(),
+                    parse_metadata_value(fields, &at, name, written)?,
+                ))
             };
             // Every fault is told, not the first one alone.
             let named: Vec<_> = map.iter().map(each).collect();
-            named.into_iter().collect::<Option<_>>().map(Meta::Named)
+            named
+                .into_iter()
+                .collect::<Option<_>>()
+                .map(MetadataMapping::Named)
         }
         other => {
             let got = describe(other);
@@ -183,22 +196,22 @@ fn meta(fields: &Fields<'_>, at: &str, name: &str, written: &Value) -> Option<Me
     }
 }
 
-fn labels(fields: &mut Fields<'_>) -> Vec<LabelMap> {
+fn parse_labels(fields: &mut Fields<'_>) -> Vec<LabelMapping> {
     let written = match fields.value("label") {
         None => return Vec::new(),
         Some(Value::Array(_)) => fields.mappings("label").unwrap_or_default(),
         Some(_) => fields.mapping("label").into_iter().collect(),
     };
-    written.into_iter().filter_map(label).collect()
+    written.into_iter().filter_map(parse_label).collect()
 }
 
-fn label(mut fields: Fields<'_>) -> Option<LabelMap> {
+fn parse_label(mut fields: Fields<'_>) -> Option<LabelMapping> {
     let eval = fields.text("eval");
     let rubric = fields.text("rubric");
-    let passed = query(&mut fields, "passed");
-    let score = query(&mut fields, "score");
-    let by = query(&mut fields, "by");
-    let note = query(&mut fields, "note");
+    let passed = parse_query(&mut fields, "passed");
+    let score = parse_query(&mut fields, "score");
+    let by = parse_query(&mut fields, "by");
+    let note = parse_query(&mut fields, "note");
     if fields.is_mapping() {
         for (key, what) in [
             ("eval", "the id of the eval that it is about"),
@@ -210,7 +223,7 @@ fn label(mut fields: Fields<'_>) -> Option<LabelMap> {
         }
     }
     fields.finish();
-    Some(LabelMap {
+    Some(LabelMapping {
         eval: eval?,
         rubric,
         passed: passed?,
@@ -222,11 +235,11 @@ fn label(mut fields: Fields<'_>) -> Option<LabelMap> {
 
 /// The maps of a workspace, by absolute path; a file without one is recognised by its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Maps(pub BTreeMap<PathBuf, Arc<FieldMap>>);
+pub struct FieldMappings(pub BTreeMap<PathBuf, Arc<FieldMapping>>);
 
-impl Maps {
+impl FieldMappings {
     /// Opens a file as the workspace says it is to be read.
     pub fn open(&self, path: &Path) -> Result<TranscriptFile, TranscriptError> {
-        TranscriptFile::open_as(path, self.0.get(path))
+        TranscriptFile::open_mapped(path, self.0.get(path))
     }
 }

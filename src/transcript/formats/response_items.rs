@@ -7,119 +7,120 @@
 
 use serde_json::value::RawValue;
 
-use super::super::fields::{Fields, compact, list};
-use super::super::meta::Meta;
-use super::super::native::{message, other, part_of, string};
+use super::super::fields::{RawFields, compact_json, list_items};
+use super::super::metadata::MetadataBuilder;
+use super::super::native::{json_string, parse_message, try_parse_part, unknown_part};
 use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// A message and the metadata that is still put together.
 #[derive(Debug, Clone)]
-pub(super) struct Turn<'a> {
+pub(super) struct MessageBuilder<'a> {
     /// Who speaks.
     pub(super) role: Role<'a>,
     /// What it holds.
     pub(super) parts: Vec<Part<'a>>,
     /// Its metadata so far.
-    pub(super) meta: Meta,
+    pub(super) meta: MetadataBuilder,
 }
 
 /// Messages in the making.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Talk<'a> {
+pub(super) struct ConversationBuilder<'a> {
     /// In order.
-    pub(super) turns: Vec<Turn<'a>>,
+    pub(super) messages: Vec<MessageBuilder<'a>>,
     /// The last one is the assistant's, and what it says next belongs to it.
     open: bool,
     /// The open one holds a text already.
-    said: bool,
+    has_text: bool,
 }
 
 /// Why an item is no part of the conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Odd {
+pub(super) enum ItemError {
     /// It is kept as written, and of this kind.
-    Kind(String),
+    UnknownKind(String),
     /// It is broken: a sentence.
-    Bad(String),
+    Invalid(String),
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ConversationBuilder<'a> {
     /// The next item.
-    pub(super) fn item(&mut self, raw: &'a RawValue) -> Result<(), Odd> {
-        let item = Fields::of(raw).ok_or_else(|| Odd::Bad("it is no object".to_owned()))?;
+    pub(super) fn add_item(&mut self, raw: &'a RawValue) -> Result<(), ItemError> {
+        let item = RawFields::from_raw(raw)
+            .ok_or_else(|| ItemError::Invalid("it is no object".to_owned()))?;
         let kind = item.text("type").unwrap_or_default();
         match &*kind {
-            "" | "message" => return self.message(raw, &item),
-            "reasoning" => self.assistant(reasoning(&item)),
+            "" | "message" => return self.add_message(raw, &item),
+            "reasoning" => self.add_assistant_parts(reasoning_parts(&item)),
             "mcp_list_tools"
             | "mcp_approval_request"
             | "item_reference"
-            | "image_generation_call" => self.assistant(vec![other(raw)]),
-            "mcp_approval_response" => self.push(Role::User, vec![other(raw)]),
+            | "image_generation_call" => self.add_assistant_parts(vec![unknown_part(raw)]),
+            "mcp_approval_response" => self.push_message(Role::User, vec![unknown_part(raw)]),
             // What the service keeps for itself.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}
-            _ if kind.ends_with("_output") => self.output(&item),
-            _ if kind.ends_with("_call") => self.call(&kind, &item),
+            _ if kind.ends_with("_output") => self.add_output(&item),
+            _ if kind.ends_with("_call") => self.add_call(&kind, &item),
             _ => {
-                self.assistant(vec![other(raw)]);
-                return Err(Odd::Kind(kind.0.into_owned()));
+                self.add_assistant_parts(vec![unknown_part(raw)]);
+                return Err(ItemError::UnknownKind(kind.0.into_owned()));
             }
         }
         Ok(())
     }
 
     /// A whole message of its own.
-    pub(super) fn push(&mut self, role: Role<'a>, parts: Vec<Part<'a>>) {
+    pub(super) fn push_message(&mut self, role: Role<'a>, parts: Vec<Part<'a>>) {
         self.open = false;
-        self.turns.push(Turn {
+        self.messages.push(MessageBuilder {
             role,
             parts,
-            meta: Meta::default(),
+            meta: MetadataBuilder::default(),
         });
     }
 
     /// What comes next from the model begins a message of its own.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close_message(&mut self) {
         self.open = false;
     }
 
     /// The assistant's message that still takes parts.
-    pub(super) fn open(&mut self) -> Option<&mut Turn<'a>> {
+    pub(super) fn open(&mut self) -> Option<&mut MessageBuilder<'a>> {
         if self.open {
-            self.turns.last_mut()
+            self.messages.last_mut()
         } else {
             None
         }
     }
 
     /// Something the model brought forth.
-    pub(super) fn assistant(&mut self, parts: Vec<Part<'a>>) {
+    pub(super) fn add_assistant_parts(&mut self, parts: Vec<Part<'a>>) {
         if parts.is_empty() {
             return;
         }
         let text = parts.iter().any(|part| matches!(part, Part::Text(_)));
-        if self.open && !(text && self.said) {
-            if let Some(turn) = self.turns.last_mut() {
+        if self.open && !(text && self.has_text) {
+            if let Some(turn) = self.messages.last_mut() {
                 turn.parts.extend(parts);
             }
-            self.said |= text;
+            self.has_text |= text;
         } else {
-            self.push(Role::Assistant, parts);
+            self.push_message(Role::Assistant, parts);
             self.open = true;
-            self.said = text;
+            self.has_text = text;
         }
     }
 
     /// A tool's answer, and what of it is no text.
-    pub(super) fn answer(&mut self, result: ToolResult<'a>, rest: Vec<Part<'a>>) {
+    pub(super) fn push_tool_result(&mut self, result: ToolResult<'a>, rest: Vec<Part<'a>>) {
         let mut parts = vec![Part::ToolResult(result)];
         parts.extend(rest);
-        self.push(Role::Tool, parts);
+        self.push_message(Role::Tool, parts);
     }
 
     /// The messages, finished.
     pub(super) fn finish(self) -> Vec<Message<'a>> {
-        let messages = self.turns.into_iter().map(|turn| Message {
+        let messages = self.messages.into_iter().map(|turn| Message {
             role: turn.role,
             parts: turn.parts,
             metadata: turn.meta.finish(),
@@ -127,59 +128,59 @@ impl<'a> Talk<'a> {
         messages.collect()
     }
 
-    fn message(&mut self, raw: &'a RawValue, item: &Fields<'a>) -> Result<(), Odd> {
+    fn add_message(&mut self, raw: &'a RawValue, item: &RawFields<'a>) -> Result<(), ItemError> {
         let Message {
             role,
             parts,
             metadata,
-        } = message(raw).map_err(Odd::Bad)?;
+        } = parse_message(raw).map_err(ItemError::Invalid)?;
         let is_item = item.has("type");
         if role == Role::Assistant && is_item {
             if parts.is_empty() {
                 return Ok(());
             }
-            self.assistant(parts);
+            self.add_assistant_parts(parts);
         } else {
-            self.push(role, parts);
+            self.push_message(role, parts);
         }
-        let last = self.turns.last_mut();
+        let last = self.messages.last_mut();
         if let (Some(turn), Some(metadata)) = (last, metadata)
-            && let Ok(own) = Fields::parse(metadata.get())
+            && let Ok(own) = RawFields::parse(metadata.get())
         {
-            turn.meta.adopt_written(&own);
+            turn.meta.merge_source_fields(&own);
         }
         Ok(())
     }
 
-    fn call(&mut self, kind: &str, item: &Fields<'a>) {
+    fn add_call(&mut self, kind: &str, item: &RawFields<'a>) {
         let kind = kind.strip_suffix("_call").unwrap_or(kind);
         let name = match item.text("name").filter(|name| !name.is_empty()) {
             Some(name) => name,
             None => Text::from(kind.to_owned()),
         };
         let id = item
-            .id("call_id")
-            .or_else(|| item.id("id"))
+            .id_text("call_id")
+            .or_else(|| item.id_text("id"))
             .unwrap_or_default();
-        let arguments = match item.either(&["arguments", "input", "action", "actions", "operation"])
-        {
-            Some(raw) => arguments(raw),
-            None => Text::from(own_arguments(item)),
-        };
-        self.assistant(vec![Part::ToolCall(ToolCall {
+        let arguments =
+            match item.get_first(&["arguments", "input", "action", "actions", "operation"]) {
+                Some(raw) => arguments_text(raw),
+                None => Text::from(service_tool_arguments(item)),
+            };
+        self.add_assistant_parts(vec![Part::ToolCall(ToolCall {
             id: id.clone(),
             name,
             arguments,
         })]);
         // A tool that the service ran: the answer stands in the same item.
-        let answer = item.either(&["output", "outputs", "results", "result", "error"]);
+        let answer = item.get_first(&["output", "outputs", "results", "result", "error"]);
         if let Some(answer) = answer {
-            let (content, rest) = content_of(answer);
-            self.answer(
+            let (content, rest) = split_tool_output(answer);
+            self.push_tool_result(
                 ToolResult {
                     call_id: id,
                     content,
-                    is_error: failed(item),
+                    is_error: tool_failed(item),
                     duration_ms: None,
                 },
                 rest,
@@ -187,22 +188,22 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn output(&mut self, item: &Fields<'a>) {
+    fn add_output(&mut self, item: &RawFields<'a>) {
         let call_id = item
-            .id("call_id")
-            .or_else(|| item.id("id"))
+            .id_text("call_id")
+            .or_else(|| item.id_text("id"))
             .unwrap_or_default();
-        let raw = item.either(&["output", "result", "tools"]);
-        let inner = raw.and_then(Fields::of);
+        let raw = item.get_first(&["output", "result", "tools"]);
+        let inner = raw.and_then(RawFields::from_raw);
         // Some wrap the text with a word on whether it went well.
         let told = inner.filter(|inner| inner.has("content") && inner.flag("success").is_some());
         let is_error = match &told {
             Some(told) => told.flag("success").map(|success| !success),
-            None => failed(item),
+            None => tool_failed(item),
         };
         let raw = told.and_then(|told| told.get("content")).or(raw);
-        let (content, rest) = raw.map(content_of).unwrap_or_default();
-        self.answer(
+        let (content, rest) = raw.map(split_tool_output).unwrap_or_default();
+        self.push_tool_result(
             ToolResult {
                 call_id,
                 content,
@@ -215,7 +216,7 @@ impl<'a> Talk<'a> {
 }
 
 /// Whether the item says that its tool failed. `incomplete` says neither.
-fn failed(item: &Fields<'_>) -> Option<bool> {
+fn tool_failed(item: &RawFields<'_>) -> Option<bool> {
     if item.has("error") {
         return Some(true);
     }
@@ -228,42 +229,45 @@ fn failed(item: &Fields<'_>) -> Option<bool> {
 }
 
 /// Arguments as text: a string's own, an object's compact JSON.
-pub(super) fn arguments(raw: &RawValue) -> Text<'_> {
-    match string(raw) {
+pub(super) fn arguments_text(raw: &RawValue) -> Text<'_> {
+    match json_string(raw) {
         Some(text) => text,
-        None => Text(compact(raw.get())),
+        None => Text(compact_json(raw.get())),
     }
 }
 
 /// Those of a service's tool that stand in the item itself.
-fn own_arguments(item: &Fields<'_>) -> String {
+fn service_tool_arguments(item: &RawFields<'_>) -> String {
     let known = ["queries", "query", "code", "container_id", "server_label"];
-    let mut meta = Meta::default();
+    let mut meta = MetadataBuilder::default();
     for key in known {
-        meta.keep(key, item.get(key));
+        meta.set_raw(key, item.get(key));
     }
     object_text(meta)
 }
 
 /// An object that was put together, as arguments.
-pub(super) fn object_text(meta: Meta) -> String {
+pub(super) fn object_text(meta: MetadataBuilder) -> String {
     let all = meta.finish();
-    all.map_or_else(|| "{}".to_owned(), |all| compact(all.get()).into_owned())
+    all.map_or_else(
+        || "{}".to_owned(),
+        |all| compact_json(all.get()).into_owned(),
+    )
 }
 
 /// An answer's text, and what is not text.
-pub(super) fn content_of(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
-    let Some(pieces) = list(raw) else {
-        return (arguments(raw), Vec::new());
+pub(super) fn split_tool_output(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
+    let Some(pieces) = list_items(raw) else {
+        return (arguments_text(raw), Vec::new());
     };
     let (mut texts, mut rest) = (Vec::new(), Vec::new());
     for piece in &pieces {
-        let logs = Fields::of(piece).and_then(|fields| fields.text("logs"));
-        match logs.map(Part::Text).or_else(|| part_of(piece)) {
+        let logs = RawFields::from_raw(piece).and_then(|fields| fields.text("logs"));
+        match logs.map(Part::Text).or_else(|| try_parse_part(piece)) {
             Some(Part::Text(text)) => texts.push(text),
             Some(part @ Part::Media { .. }) => rest.push(part),
             // Results of a search and the like: what is no content stays JSON.
-            _ => return (Text(compact(raw.get())), Vec::new()),
+            _ => return (Text(compact_json(raw.get())), Vec::new()),
         }
     }
     let mut texts = texts.into_iter();
@@ -283,16 +287,16 @@ pub(super) fn content_of(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
 }
 
 /// What can be read of the model's thoughts: all of them, else their summary.
-fn reasoning<'a>(item: &Fields<'a>) -> Vec<Part<'a>> {
+fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<Part<'a>> {
     let texts = |key: &str| -> Vec<Part<'a>> {
         let Some(raw) = item.get(key) else {
             return Vec::new();
         };
-        let whole = string(raw).into_iter();
-        let pieces = list(raw).unwrap_or_default().into_iter();
-        let pieces = pieces.filter_map(|piece| match Fields::of(piece) {
+        let whole = json_string(raw).into_iter();
+        let pieces = list_items(raw).unwrap_or_default().into_iter();
+        let pieces = pieces.filter_map(|piece| match RawFields::from_raw(piece) {
             Some(piece) => piece.text("text"),
-            None => string(piece),
+            None => json_string(piece),
         });
         let all = whole.chain(pieces).filter(|text| !text.is_empty());
         all.map(Part::Reasoning).collect()

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn node<'a>(uuid: &'a str, parent: Parent<'a>) -> Node<'a> {
-    Node {
+fn node<'a>(uuid: &'a str, parent: NodeParent<'a>) -> LineNode<'a> {
+    LineNode {
         uuid: Some(uuid),
         parent,
-        speaks: true,
+        is_conversational: true,
         reply: None,
         calls: Vec::new(),
         answers: Vec::new(),
@@ -16,12 +16,19 @@ fn node<'a>(uuid: &'a str, parent: Parent<'a>) -> Node<'a> {
 #[test]
 fn more_ways_than_anyone_made_are_counted() {
     let names: Vec<String> = (0..200).map(|n| n.to_string()).collect();
-    let mut nodes: Vec<Node<'_>> = vec![node("root", Parent::None)];
-    nodes.extend(names.iter().map(|name| node(name, Parent::Named("root"))));
-    let found = Ways::of(&nodes);
-    assert_eq!((found.ways.len(), found.left), (MAX_WAYS, 200 - MAX_WAYS));
-    assert_eq!(found.ways[0], [0, 200]);
-    assert_eq!(found.ways[MAX_WAYS - 1], [0, 199]);
+    let mut nodes: Vec<LineNode<'_>> = vec![node("root", NodeParent::None)];
+    nodes.extend(
+        names
+            .iter()
+            .map(|name| node(name, NodeParent::Named("root"))),
+    );
+    let found = Branches::from_nodes(&nodes);
+    assert_eq!(
+        (found.paths.len(), found.dropped_count),
+        (MAX_BRANCHES, 200 - MAX_BRANCHES)
+    );
+    assert_eq!(found.paths[0], [0, 200]);
+    assert_eq!(found.paths[MAX_BRANCHES - 1], [0, 199]);
 }
 
 proptest! {
@@ -31,13 +38,13 @@ proptest! {
         parents in prop::collection::vec((0_usize..60, 0_u8..4, any::<bool>(), 0_u8..4), 1..60),
     ) {
         let names: Vec<String> = (0..60).map(|n| n.to_string()).collect();
-        let nodes: Vec<Node<'_>> = parents.iter().enumerate().map(|(at, (parent, kind, speaks, id))| {
+        let nodes: Vec<LineNode<'_>> = parents.iter().enumerate().map(|(at, (parent, kind, speaks, id))| {
             let mut one = node(&names[at], match kind {
-                0 => Parent::None,
-                1 => Parent::Before,
-                _ => Parent::Named(&names[*parent]),
+                0 => NodeParent::None,
+                1 => NodeParent::Before,
+                _ => NodeParent::Named(&names[*parent]),
             });
-            one.speaks = *speaks;
+            one.is_conversational = *speaks;
             match id {
                 0 => one.answers = vec![Text::from(names[*parent].as_str())],
                 1 => one.reply = Some(Text::from(names[*parent / 4].as_str())),
@@ -46,15 +53,15 @@ proptest! {
             }
             one
         }).collect();
-        let found = Ways::of(&nodes);
+        let found = Branches::from_nodes(&nodes);
         let mut in_a_way = vec![false; nodes.len()];
-        for way in &found.ways {
+        for way in &found.paths {
             prop_assert!(way.is_sorted());
             for at in way {
                 in_a_way[*at] = true;
             }
         }
-        let lost = (0..nodes.len()).filter(|at| nodes[*at].speaks && !in_a_way[*at]).count();
-        prop_assert_eq!(lost, found.left);
+        let lost = (0..nodes.len()).filter(|at| nodes[*at].is_conversational && !in_a_way[*at]).count();
+        prop_assert_eq!(lost, found.dropped_count);
     }
 }

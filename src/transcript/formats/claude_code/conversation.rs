@@ -5,41 +5,41 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::super::super::content::Object;
-use super::super::super::meta::{Meta, Tokens};
-use super::super::super::native::{of, string};
-use super::super::anthropic::{Reply, tokens};
-use super::agents::{Finished, Spawn};
-use super::line::{Kind, Line};
-use super::said::Message;
+use super::super::super::content::ObjectOnly;
+use super::super::super::metadata::{MetadataBuilder, SourceUsage};
+use super::super::super::native::{json_string, parse_or_none};
+use super::super::anthropic::{AnthropicLogMessage, parse_usage};
+use super::agents::{AgentCallResult, AgentSpawn};
+use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
+use super::line_message::ClaudeCodeMessage;
 use crate::model::{self, JsonText, Part, Role, Text};
 
 /// Members of a `toolUseResult` that are longer stay in the file.
-const RESULT_MOST: usize = 1000;
+const MAX_RESULT_BYTES: usize = 1000;
 
 /// What Claude Code calls the author of its own notices.
-const SYNTHETIC: &str = "<synthetic>";
+const SYNTHETIC_MODEL: &str = "<synthetic>";
 
 /// A conversation that is being told.
-pub(super) struct Told<'s, 'a> {
-    lines: &'s [Line<'a>],
-    way: &'s [usize],
+pub(super) struct ClaudeCodeConversationBuilder<'s, 'a> {
+    lines: &'s [ClaudeCodeLine<'a>],
+    path: &'s [usize],
     messages: Vec<model::Message<'a>>,
     /// The reply whose blocks are being read.
-    open: Option<Open<'s, 'a>>,
+    open_reply: Option<OpenReply<'s, 'a>>,
     /// When each call was made; `None`: its line bears a time that was copied.
-    called: HashMap<Text<'a>, Option<&'s str>>,
+    call_times: HashMap<Text<'a>, Option<&'s str>>,
     /// When the last line stood there that a reply answers to.
-    asked: Option<&'s str>,
-    totals: Totals,
+    prompt_time: Option<&'s str>,
+    totals: ReplyTotals,
 }
 
 /// What all replies took together; a number that one of them lacks is none.
 #[derive(Default)]
-struct Totals {
+struct ReplyTotals {
     replies: usize,
     with_usage: usize,
-    tokens: Tokens,
+    tokens: SourceUsage,
     with_cost: usize,
     cost: f64,
     model: Option<String>,
@@ -47,13 +47,13 @@ struct Totals {
     error: Option<String>,
 }
 
-struct Open<'s, 'a> {
+struct OpenReply<'s, 'a> {
     /// Its place among the messages.
-    at: usize,
+    message_index: usize,
     id: Option<Text<'a>>,
-    asked: Option<&'s str>,
-    first: Option<&'s str>,
-    last: &'s Line<'a>,
+    prompt_time: Option<&'s str>,
+    first_time: Option<&'s str>,
+    last_line: &'s ClaudeCodeLine<'a>,
     citations: Vec<Value>,
     model: Option<Text<'a>>,
     stop_reason: Option<Text<'a>>,
@@ -61,50 +61,55 @@ struct Open<'s, 'a> {
     api_error: bool,
 }
 
-impl<'s, 'a> Told<'s, 'a> {
-    pub(super) fn new(lines: &'s [Line<'a>], way: &'s [usize]) -> Self {
+impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
+    pub(super) fn new(lines: &'s [ClaudeCodeLine<'a>], path: &'s [usize]) -> Self {
         Self {
             lines,
-            way,
+            path,
             messages: Vec::new(),
-            open: None,
-            called: HashMap::new(),
-            asked: None,
-            totals: Totals::default(),
+            open_reply: None,
+            call_times: HashMap::new(),
+            prompt_time: None,
+            totals: ReplyTotals::default(),
         }
     }
 
     /// Its messages.
-    pub(super) fn conversation(
+    pub(super) fn build_messages(
         &mut self,
-        said: &'s [Option<Message<'a>>],
+        said: &'s [Option<ClaudeCodeMessage<'a>>],
         session: Option<&str>,
     ) -> Vec<model::Message<'a>> {
-        for at in self.way {
+        for at in self.path {
             let line = &self.lines[*at];
             let Some(message) = &said[*at] else { continue };
             match &message.reply {
-                Some(reply) => self.block(line, message, reply),
-                None => self.turn(line, message, session),
+                Some(reply) => self.add_reply_line(line, message, reply),
+                None => self.add_user_line(line, message, session),
             }
         }
-        self.close();
+        self.close_reply();
         std::mem::take(&mut self.messages)
     }
 
     /// Blocks of a reply. What tools answered in the meantime does not end it.
-    fn block(&mut self, line: &'s Line<'a>, message: &'s Message<'a>, reply: &'s Reply<'a>) {
-        let open = self.open.as_ref();
+    fn add_reply_line(
+        &mut self,
+        line: &'s ClaudeCodeLine<'a>,
+        message: &'s ClaudeCodeMessage<'a>,
+        reply: &'s AnthropicLogMessage<'a>,
+    ) {
+        let open = self.open_reply.as_ref();
         let goes_on = open.is_some_and(|open| open.id.is_some() && open.id == message.reply_id);
         let time = line.timestamp.as_deref();
         if !goes_on {
-            self.close();
-            self.open = Some(Open {
-                at: self.messages.len(),
+            self.close_reply();
+            self.open_reply = Some(OpenReply {
+                message_index: self.messages.len(),
                 id: message.reply_id.clone(),
-                asked: self.asked,
-                first: time,
-                last: line,
+                prompt_time: self.prompt_time,
+                first_time: time,
+                last_line: line,
                 citations: Vec::new(),
                 model: None,
                 stop_reason: None,
@@ -117,104 +122,113 @@ impl<'s, 'a> Told<'s, 'a> {
                 metadata: None,
             });
         }
-        let Some(open) = &mut self.open else { return };
-        open.last = line;
-        open.model = reply.model.and_then(string).or(open.model.take());
+        let Some(open) = &mut self.open_reply else {
+            return;
+        };
+        open.last_line = line;
+        open.model = reply.model.and_then(json_string).or(open.model.take());
         open.stop_reason = reply
             .stop_reason
-            .and_then(string)
+            .and_then(json_string)
             .or(open.stop_reason.take());
         open.usage = reply.usage.or(open.usage);
-        open.api_error |= of(line.raw.is_api_error) == Some(true);
+        open.api_error |= parse_or_none(line.raw.is_api_error) == Some(true);
         let cited = message.blocks.citations.iter();
         open.citations
-            .extend(cited.filter_map(|raw| of::<Value>(Some(raw))));
-        let copied = open.asked.is_some() && open.asked == time;
-        for call in message.made() {
-            self.called
+            .extend(cited.filter_map(|raw| parse_or_none::<Value>(Some(raw))));
+        let copied = open.prompt_time.is_some() && open.prompt_time == time;
+        for call in message.tool_calls() {
+            self.call_times
                 .insert(call.id.clone(), time.filter(|_| !copied));
         }
-        let parts = &mut self.messages[open.at].parts;
+        let parts = &mut self.messages[open.message_index].parts;
         parts.extend(message.blocks.clone().into_parts());
     }
 
     /// A prompt, tools' answers, a compaction.
-    fn turn(&mut self, line: &'s Line<'a>, message: &'s Message<'a>, session: Option<&str>) {
+    fn add_user_line(
+        &mut self,
+        line: &'s ClaudeCodeLine<'a>,
+        message: &'s ClaudeCodeMessage<'a>,
+        session: Option<&str>,
+    ) {
         let role = match line.kind {
-            Kind::Compaction => Role::System,
+            ClaudeCodeLineKind::Compaction => Role::System,
             _ => Role::User,
         };
-        let mut turns = message.blocks.clone().into_turns(&role);
+        let mut turns = message.blocks.clone().into_messages(&role);
         if turns.iter().any(|turn| turn.role != Role::Tool) {
-            self.close();
+            self.close_reply();
         }
-        let only = message.answer().is_some();
+        let only = message.only_answer().is_some();
         for turn in &mut turns {
-            let mut meta = Meta::default();
+            let mut meta = MetadataBuilder::default();
             if let Some(time) = &line.timestamp {
                 meta.set("timestamp", &**time);
             }
             for (key, said) in [
-                ("is_meta", of(line.raw.is_meta) == Some(true)),
-                ("compact_summary", line.summarizes()),
-                ("queued", line.kind == Kind::Queued),
+                ("is_meta", parse_or_none(line.raw.is_meta) == Some(true)),
+                ("compact_summary", line.is_compact_summary()),
+                ("queued", line.kind == ClaudeCodeLineKind::Queued),
             ] {
                 if said {
                     meta.set(key, true);
                 }
             }
-            if line.kind == Kind::Compaction {
-                let told = of::<Value>(line.raw.compact_metadata);
+            if line.kind == ClaudeCodeLineKind::Compaction {
+                let told = parse_or_none::<Value>(line.raw.compact_metadata);
                 meta.set("compaction", told.unwrap_or(Value::Bool(true)));
             }
             if let Some(Part::ToolResult(result)) = turn.parts.first_mut() {
                 let own = line.raw.tool_use_result.filter(|_| only);
                 result.is_error = result.is_error.or(Some(false));
-                result.duration_ms = own.and_then(measured).or_else(|| {
-                    let called = self.called.get(&result.call_id).copied().flatten()?;
-                    between(called, line.timestamp.as_deref()?)
+                result.duration_ms = own.and_then(measured_duration_ms).or_else(|| {
+                    let called = self.call_times.get(&result.call_id).copied().flatten()?;
+                    elapsed_ms(called, line.timestamp.as_deref()?)
                 });
                 if let Some(own) = own {
-                    tool_use_result(own, session, &mut meta);
+                    add_tool_use_result(own, session, &mut meta);
                 }
             }
             turn.metadata = meta.finish();
         }
         self.messages.extend(turns);
-        self.asked = line.timestamp.as_deref().or(self.asked);
+        self.prompt_time = line.timestamp.as_deref().or(self.prompt_time);
     }
 
     /// The open reply is whole.
-    fn close(&mut self) {
-        let Some(open) = self.open.take() else { return };
+    fn close_reply(&mut self) {
+        let Some(open) = self.open_reply.take() else {
+            return;
+        };
         let totals = &mut self.totals;
         totals.replies += 1;
-        let mut meta = Meta::default();
-        if let Some(time) = open.first {
+        let mut meta = MetadataBuilder::default();
+        if let Some(time) = open.first_time {
             meta.set("timestamp", time);
         }
-        let took = of::<f64>(open.last.raw.duration_ms);
+        let took = parse_or_none::<f64>(open.last_line.raw.duration_ms);
         let took = took.or_else(|| {
-            let asked = open.asked?;
-            between(asked, open.last.timestamp.as_deref()?).filter(|ms| *ms > 0.0)
+            let asked = open.prompt_time?;
+            elapsed_ms(asked, open.last_line.timestamp.as_deref()?).filter(|ms| *ms > 0.0)
         });
         if let Some(ms) = took {
             meta.set("latency_ms", ms);
         }
         if let Some(usage) = open.usage {
-            let tokens = tokens(usage);
+            let tokens = parse_usage(usage);
             totals.with_usage += 1;
-            totals.tokens = totals.tokens.plus(tokens);
-            meta.set("usage", tokens.value());
+            totals.tokens = totals.tokens.sum_with(tokens);
+            meta.set("usage", tokens.to_json());
         }
-        if let Some(cost) = of::<f64>(open.last.raw.cost_usd) {
+        if let Some(cost) = parse_or_none::<f64>(open.last_line.raw.cost_usd) {
             totals.with_cost += 1;
             totals.cost += cost;
             meta.set("cost_usd", cost);
         }
         if let Some(model) = &open.model {
             meta.set("model", &**model);
-            if &**model != SYNTHETIC {
+            if &**model != SYNTHETIC_MODEL {
                 totals.model = Some(model.to_string());
             }
         }
@@ -224,10 +238,10 @@ impl<'s, 'a> Told<'s, 'a> {
         if !open.citations.is_empty() {
             meta.set("citations", open.citations);
         }
-        let message = &mut self.messages[open.at];
+        let message = &mut self.messages[open.message_index];
         totals.error = None;
         if open.api_error {
-            let kind = open.last.raw.error.and_then(string);
+            let kind = open.last_line.raw.error.and_then(json_string);
             let kind = kind.map_or(Value::Bool(true), |kind| json!(&*kind));
             meta.set("api_error", kind);
             totals.error = Some(message.text().into_owned());
@@ -236,20 +250,21 @@ impl<'s, 'a> Told<'s, 'a> {
     }
 
     /// What is known of the whole; `own` is the id without a branch's number.
-    pub(super) fn metadata(
+    pub(super) fn build_metadata(
         self,
         session: Option<&str>,
         own: &str,
         nth: usize,
-        spawn: Option<(&str, &Spawn)>,
+        spawn: Option<(&str, &AgentSpawn)>,
     ) -> Option<JsonText<'static>> {
-        let mut meta = Meta::default();
+        let mut meta = MetadataBuilder::default();
         meta.set("source", "claude-code");
-        let first = |field: &dyn Fn(&Line<'a>) -> Option<String>| {
-            let mut on_way = self.way.iter().map(|at| &self.lines[*at]);
+        let first = |field: &dyn Fn(&ClaudeCodeLine<'a>) -> Option<String>| {
+            let mut on_way = self.path.iter().map(|at| &self.lines[*at]);
             on_way.find_map(field).filter(|text| !text.is_empty())
         };
-        let raw = |raw: Option<&'a RawValue>| raw.and_then(string).map(|text| text.to_string());
+        let raw =
+            |raw: Option<&'a RawValue>| raw.and_then(json_string).map(|text| text.to_string());
         for (key, value) in [
             (
                 "timestamp",
@@ -263,7 +278,7 @@ impl<'s, 'a> Told<'s, 'a> {
             (
                 "title",
                 if spawn.is_none() {
-                    title(self.lines)
+                    session_title(self.lines)
                 } else {
                     None
                 },
@@ -274,7 +289,7 @@ impl<'s, 'a> Told<'s, 'a> {
         }
         let totals = &self.totals.replies;
         if *totals > 0 && self.totals.with_usage == *totals {
-            meta.set("usage", self.totals.tokens.value());
+            meta.set("usage", self.totals.tokens.to_json());
         }
         if *totals > 0 && self.totals.with_cost == *totals {
             meta.set("cost_usd", self.totals.cost);
@@ -283,10 +298,12 @@ impl<'s, 'a> Told<'s, 'a> {
         match spawn {
             _ if nth > 0 => drop(meta.set("parent", json!({"transcript": own}))),
             Some((_, spawn)) => {
-                let by = spawn.by.as_ref();
-                let by = by.map_or(session.to_owned(), |agent| agent_id(session, agent));
+                let by = spawn.parent_agent.as_ref();
+                let by = by.map_or(session.to_owned(), |agent| {
+                    agent_transcript_id(session, agent)
+                });
                 let mut parent = json!({"transcript": by});
-                if let Some(call) = &spawn.call {
+                if let Some(call) = &spawn.call_id {
                     parent["tool_call_id"] = json!(call);
                 }
                 meta.set("parent", parent);
@@ -296,7 +313,10 @@ impl<'s, 'a> Told<'s, 'a> {
         if let Some((agent, spawn)) = spawn {
             let mut told = Map::new();
             told.insert("id".to_owned(), json!(agent));
-            for (key, value) in [("type", &spawn.kind), ("description", &spawn.description)] {
+            for (key, value) in [
+                ("type", &spawn.agent_type),
+                ("description", &spawn.description),
+            ] {
                 if let Some(value) = value {
                     told.insert(key.to_owned(), json!(value));
                 }
@@ -308,14 +328,15 @@ impl<'s, 'a> Told<'s, 'a> {
 }
 
 /// The id of a sub-agent's transcript.
-pub(super) fn agent_id(session: &str, agent: &str) -> String {
+pub(super) fn agent_transcript_id(session: &str, agent: &str) -> String {
     format!("{session}.agent-{agent}")
 }
 
 /// What the session is called: by its user, else by a model; else by a summary of one of its own lines.
-fn title(lines: &[Line<'_>]) -> Option<String> {
-    let newest = |field: &dyn Fn(&Line<'_>) -> Option<String>| lines.iter().rev().find_map(field);
-    let raw = |raw: Option<&RawValue>| raw.and_then(string).map(|text| text.to_string());
+fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
+    let newest =
+        |field: &dyn Fn(&ClaudeCodeLine<'_>) -> Option<String>| lines.iter().rev().find_map(field);
+    let raw = |raw: Option<&RawValue>| raw.and_then(json_string).map(|text| text.to_string());
     newest(&|line| raw(line.raw.custom_title))
         .or_else(|| newest(&|line| raw(line.raw.ai_title)))
         .or_else(|| {
@@ -328,8 +349,8 @@ fn title(lines: &[Line<'_>]) -> Option<String> {
                 .iter()
                 .filter_map(|line| line.uuid.as_deref())
                 .collect();
-            let own = |line: &&Line<'_>| {
-                let leaf = line.raw.leaf.and_then(string);
+            let own = |line: &&ClaudeCodeLine<'_>| {
+                let leaf = line.raw.leaf.and_then(json_string);
                 leaf.is_some_and(|leaf| uuids.contains(&*leaf))
             };
             told.rfind(own).and_then(|line| raw(line.raw.summary))
@@ -337,9 +358,10 @@ fn title(lines: &[Line<'_>]) -> Option<String> {
 }
 
 /// What Claude Code itself measured of a tool, in milliseconds.
-fn measured(own: &RawValue) -> Option<f64> {
+fn measured_duration_ms(own: &RawValue) -> Option<f64> {
     #[derive(serde::Deserialize)]
-    struct Took<'a> {
+    #[serde(rename = "Took")]
+    struct ClaudeCodeDurations<'a> {
         #[serde(borrow, default, rename = "totalDurationMs")]
         total: Option<&'a RawValue>,
         #[serde(borrow, default, rename = "durationMs")]
@@ -347,34 +369,35 @@ fn measured(own: &RawValue) -> Option<f64> {
         #[serde(borrow, default, rename = "durationSeconds")]
         seconds: Option<&'a RawValue>,
     }
-    let Object(took) = of::<Object<Took<'_>>>(Some(own))?;
-    let ms = of::<f64>(took.total).or_else(|| of(took.ms));
-    ms.or_else(|| Some(of::<f64>(took.seconds)? * 1000.0))
+    let ObjectOnly(took) = parse_or_none::<ObjectOnly<ClaudeCodeDurations<'_>>>(Some(own))?;
+    let ms = parse_or_none::<f64>(took.total).or_else(|| parse_or_none(took.ms));
+    ms.or_else(|| Some(parse_or_none::<f64>(took.seconds)? * 1000.0))
 }
 
 /// From one time to the other in milliseconds; `None` where the clock went back.
-fn between(from: &str, to: &str) -> Option<f64> {
+fn elapsed_ms(from: &str, to: &str) -> Option<f64> {
     let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let ms = at(to)?.duration_since(at(from)?).as_millis_f64();
     (ms >= 0.0).then_some(ms)
 }
 
 /// What a tool told Claude Code, as far as it is short; the names of the rest.
-fn tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut Meta) {
-    let short = |raw: &&RawValue| raw.get().len() <= RESULT_MOST;
-    let Some(members) = of::<BTreeMap<String, &RawValue>>(Some(own)) else {
-        if let Some(value) = of::<Value>(Some(own).filter(short)) {
+fn add_tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut MetadataBuilder) {
+    let short = |raw: &&RawValue| raw.get().len() <= MAX_RESULT_BYTES;
+    let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(own)) else {
+        if let Some(value) = parse_or_none::<Value>(Some(own).filter(short)) {
             meta.set("tool_use_result", value);
         }
         return;
     };
-    let agent = of::<Object<Finished<'_>>>(Some(own)).and_then(|Object(told)| string(told.agent?));
+    let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(own))
+        .and_then(|ObjectOnly(told)| json_string(told.agent?));
     if let (Some(session), Some(agent)) = (session, agent) {
-        meta.set("sub_agent", agent_id(session, &agent));
+        meta.set("sub_agent", agent_transcript_id(session, &agent));
     }
     let (mut kept, mut left) = (Map::new(), Vec::new());
     for (key, raw) in members {
-        match of::<Value>(Some(raw).filter(short)) {
+        match parse_or_none::<Value>(Some(raw).filter(short)) {
             Some(value) => drop(kept.insert(key, value)),
             None => left.push(Value::String(key)),
         }

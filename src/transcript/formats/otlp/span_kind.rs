@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use super::wire::{Attrs, Entry};
+use super::wire::{OtlpAttrs, OtlpEntry};
 
 /// What a span is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GenAiSpanKind {
     /// A model call.
     Chat,
     /// A tool's execution.
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Other(String),
 }
 
-const CONVERSATION: [&str; 7] = [
+const CONVERSATION_ID_KEYS: [&str; 7] = [
     "gen_ai.conversation.id",
     "session.id",
     "ai.telemetry.metadata.sessionId",
@@ -29,49 +29,49 @@ const CONVERSATION: [&str; 7] = [
 ];
 
 /// The conversation that a span says it is of.
-pub(super) fn conversation<'a>(attrs: &Attrs<'a>) -> Option<Cow<'a, str>> {
-    attrs.first(&CONVERSATION)
+pub(super) fn conversation_id<'a>(attrs: &OtlpAttrs<'a>) -> Option<Cow<'a, str>> {
+    attrs.first_text(&CONVERSATION_ID_KEYS)
 }
 
 /// What a span is.
-pub(super) fn kind(entry: &Entry<'_>) -> Kind {
+pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
     let attrs = &entry.attributes;
-    let other = |name: &str| Kind::Other(name.to_owned());
+    let other = |name: &str| GenAiSpanKind::Other(name.to_owned());
     if let Some(id) = attrs.text("ai.operationId") {
         return match &*id {
-            "ai.toolCall" => Kind::Tool,
+            "ai.toolCall" => GenAiSpanKind::Tool,
             "ai.generateText" | "ai.streamText" | "ai.generateObject" | "ai.streamObject" => {
-                Kind::Agent
+                GenAiSpanKind::Agent
             }
-            id if id.ends_with(".doGenerate") || id.ends_with(".doStream") => Kind::Chat,
+            id if id.ends_with(".doGenerate") || id.ends_with(".doStream") => GenAiSpanKind::Chat,
             id => other(id),
         };
     }
     if let Some(operation) = attrs.text("gen_ai.operation.name") {
         return match &*operation {
-            "chat" | "generate_content" | "text_completion" => Kind::Chat,
-            "execute_tool" => Kind::Tool,
-            "invoke_agent" => Kind::Agent,
+            "chat" | "generate_content" | "text_completion" => GenAiSpanKind::Chat,
+            "execute_tool" => GenAiSpanKind::Tool,
+            "invoke_agent" => GenAiSpanKind::Agent,
             operation => other(operation),
         };
     }
     if let Some(kind) = attrs.text("openinference.span.kind") {
         return match &*kind {
-            "LLM" => Kind::Chat,
-            "TOOL" => Kind::Tool,
-            "AGENT" => Kind::Agent,
+            "LLM" => GenAiSpanKind::Chat,
+            "TOOL" => GenAiSpanKind::Tool,
+            "AGENT" => GenAiSpanKind::Agent,
             kind => other(kind),
         };
     }
     match attrs.text("traceloop.span.kind").as_deref() {
-        Some("tool") => return Kind::Tool,
-        Some("agent") => return Kind::Agent,
+        Some("tool") => return GenAiSpanKind::Tool,
+        Some("agent") => return GenAiSpanKind::Agent,
         Some(kind) => return other(kind),
         None => {}
     }
     if let Some(request) = attrs.text("llm.request.type") {
         return match &*request {
-            "chat" | "completion" => Kind::Chat,
+            "chat" | "completion" => GenAiSpanKind::Chat,
             request => other(request),
         };
     }
@@ -84,7 +84,7 @@ pub(super) fn kind(entry: &Entry<'_>) -> Kind {
         "llm.input_messages.0.message.role",
     ];
     if says.iter().any(|key| attrs.has(key)) {
-        return Kind::Chat;
+        return GenAiSpanKind::Chat;
     }
     let name = if entry.name.is_empty() {
         "a span without a name"
@@ -95,7 +95,7 @@ pub(super) fn kind(entry: &Entry<'_>) -> Kind {
 }
 
 /// The name of an event that is a log record; empty for another log record.
-pub(super) fn event_name<'a>(entry: &'a Entry<'_>) -> Cow<'a, str> {
+pub(super) fn event_name<'a>(entry: &'a OtlpEntry<'_>) -> Cow<'a, str> {
     if entry.event_name.is_empty() {
         entry.attributes.text("event.name").unwrap_or_default()
     } else {

@@ -12,15 +12,15 @@ use std::collections::{HashMap, HashSet};
 use crate::model::Text;
 
 /// So many ways are told apart; a session with more has been made by a program.
-const MAX_WAYS: usize = 64;
+const MAX_BRANCHES: usize = 64;
 
 /// A line as the tree knows it.
 #[derive(Debug)]
-pub(super) struct Node<'a> {
+pub(super) struct LineNode<'a> {
     pub(super) uuid: Option<&'a str>,
-    pub(super) parent: Parent<'a>,
+    pub(super) parent: NodeParent<'a>,
     /// Whether it says something in the conversation.
-    pub(super) speaks: bool,
+    pub(super) is_conversational: bool,
     /// The id of the reply it is part of.
     pub(super) reply: Option<Text<'a>>,
     /// The calls it makes.
@@ -31,7 +31,7 @@ pub(super) struct Node<'a> {
 
 /// What a node follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parent<'a> {
+pub(super) enum NodeParent<'a> {
     /// Nothing: a conversation begins.
     None,
     /// The node before it.
@@ -43,84 +43,93 @@ pub(super) enum Parent<'a> {
 /// The conversations among nodes: each the positions of its nodes, rising; the one that goes on first, then the others in
 /// the order of their ends.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
-    pub(super) ways: Vec<Vec<usize>>,
+pub(super) struct Branches {
+    pub(super) paths: Vec<Vec<usize>>,
     /// Nodes that say something and stand in none, since there are too many.
-    pub(super) left: usize,
+    pub(super) dropped_count: usize,
 }
 
-impl Ways {
+impl Branches {
     /// Finds them.
-    pub(super) fn of(nodes: &[Node<'_>]) -> Self {
-        let tree = Tree::of(nodes);
+    pub(super) fn from_nodes(nodes: &[LineNode<'_>]) -> Self {
+        let tree = LineTree::from_nodes(nodes);
         let mut taken = vec![false; nodes.len()];
-        let Some(first) = tree.newest() else {
+        let Some(first) = tree.find_newest_leaf() else {
             return Self::default();
         };
-        let mut ways = vec![tree.way(first, &mut taken)];
-        let left = |taken: &[bool]| (0..nodes.len()).rev().find(|at| tree.open(*at, taken));
-        while ways.len() < MAX_WAYS
+        let mut ways = vec![tree.trace_path(first, &mut taken)];
+        let left = |taken: &[bool]| {
+            (0..nodes.len())
+                .rev()
+                .find(|at| tree.is_unclaimed(*at, taken))
+        };
+        while ways.len() < MAX_BRANCHES
             && let Some(end) = left(&taken)
         {
-            ways.push(tree.way(end, &mut taken));
+            ways.push(tree.trace_path(end, &mut taken));
         }
         // Found from the newest on, told from the oldest on.
         ways[1..].reverse();
-        let left = (0..nodes.len()).filter(|at| tree.open(*at, &taken)).count();
-        Self { ways, left }
+        let left = (0..nodes.len())
+            .filter(|at| tree.is_unclaimed(*at, &taken))
+            .count();
+        Self {
+            paths: ways,
+            dropped_count: left,
+        }
     }
 }
 
-struct Tree<'n> {
-    nodes: &'n [Node<'n>],
-    up: Vec<Option<usize>>,
+struct LineTree<'n> {
+    nodes: &'n [LineNode<'n>],
+    parents: Vec<Option<usize>>,
     /// The nearest node above that says something.
-    said_above: Vec<Option<usize>>,
+    conversational_ancestors: Vec<Option<usize>>,
 }
 
-impl<'n> Tree<'n> {
-    fn of(nodes: &'n [Node<'n>]) -> Self {
+impl<'n> LineTree<'n> {
+    fn from_nodes(nodes: &'n [LineNode<'n>]) -> Self {
         let mut by_uuid: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
-        let mut up = Vec::with_capacity(nodes.len());
-        let mut said_above: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
+        let mut parents = Vec::with_capacity(nodes.len());
+        let mut conversational_ancestors: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
         let mut bridges: HashMap<&str, Option<usize>> = HashMap::new();
         for (at, node) in nodes.iter().enumerate() {
             let parent = match node.parent {
-                Parent::None => None,
-                Parent::Before => at.checked_sub(1),
-                Parent::Named(uuid) => match by_uuid.get(uuid) {
+                NodeParent::None => None,
+                NodeParent::Before => at.checked_sub(1),
+                NodeParent::Named(uuid) => match by_uuid.get(uuid) {
                     Some(up) => Some(*up),
                     None => *bridges.entry(uuid).or_insert(at.checked_sub(1)),
                 },
             };
-            said_above.push(parent.and_then(|up| {
-                if nodes[up].speaks {
+            conversational_ancestors.push(parent.and_then(|up| {
+                if nodes[up].is_conversational {
                     Some(up)
                 } else {
-                    said_above[up]
+                    conversational_ancestors[up]
                 }
             }));
-            up.push(parent);
+            parents.push(parent);
             if let Some(uuid) = node.uuid {
                 by_uuid.entry(uuid).or_insert(at);
             }
         }
         Self {
             nodes,
-            up,
-            said_above,
+            parents,
+            conversational_ancestors,
         }
     }
 
-    fn open(&self, at: usize, taken: &[bool]) -> bool {
-        self.nodes[at].speaks && !taken[at]
+    fn is_unclaimed(&self, at: usize, taken: &[bool]) -> bool {
+        self.nodes[at].is_conversational && !taken[at]
     }
 
     /// Where the session goes on. Answers alone do not say so: those of tools that ran side by side come as they come.
-    fn newest(&self) -> Option<usize> {
-        let last = |wanted: &dyn Fn(&Node<'_>) -> bool| {
+    fn find_newest_leaf(&self) -> Option<usize> {
+        let last = |wanted: &dyn Fn(&LineNode<'_>) -> bool| {
             let mut all = self.nodes.iter().enumerate().rev();
-            all.find(|(_, node)| node.speaks && wanted(node))
+            all.find(|(_, node)| node.is_conversational && wanted(node))
                 .map(|(at, _)| at)
         };
         let turn = last(&|node| node.answers.is_empty()).or_else(|| last(&|_| true))?;
@@ -128,8 +137,8 @@ impl<'n> Tree<'n> {
         below[turn] = true;
         let mut end = turn;
         for at in turn + 1..self.nodes.len() {
-            below[at] = self.up[at].is_some_and(|up| below[up]);
-            if below[at] && self.nodes[at].speaks {
+            below[at] = self.parents[at].is_some_and(|up| below[up]);
+            if below[at] && self.nodes[at].is_conversational {
                 end = at;
             }
         }
@@ -137,13 +146,13 @@ impl<'n> Tree<'n> {
     }
 
     /// The way to `end`, with what belongs to it beside.
-    fn way(&self, end: usize, taken: &mut [bool]) -> Vec<usize> {
+    fn trace_path(&self, end: usize, taken: &mut [bool]) -> Vec<usize> {
         let mut on = vec![false; self.nodes.len()];
         let mut calls: HashSet<&str> = HashSet::new();
         let mut answered: HashSet<&str> = HashSet::new();
         let mut take =
             |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
-                let node: &'n Node<'n> = &self.nodes[at];
+                let node: &'n LineNode<'n> = &self.nodes[at];
                 calls.extend(node.calls.iter().map(|id| &**id));
                 answered.extend(node.answers.iter().map(|id| &**id));
                 taken[at] = true;
@@ -152,15 +161,18 @@ impl<'n> Tree<'n> {
         while let Some(here) = at {
             on[here] = true;
             take(here, &mut calls, &mut answered);
-            at = self.up[here];
+            at = self.parents[here];
         }
         // What belongs to it stands below one of its nodes, and so behind it.
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
-            if on[at] || !node.speaks || !self.said_above[at].is_some_and(|up| on[up]) {
+            if on[at]
+                || !node.is_conversational
+                || !self.conversational_ancestors[at].is_some_and(|up| on[up])
+            {
                 continue;
             }
-            let of_reply = node.reply.is_some() && node.reply.as_deref() == self.reply_above(at);
+            let of_reply = node.reply.is_some() && node.reply.as_deref() == self.ancestor_reply(at);
             let answers = node.answers.iter();
             let mut answers = answers.map(|id| &**id);
             let answers = !node.answers.is_empty()
@@ -174,8 +186,10 @@ impl<'n> Tree<'n> {
     }
 
     /// The reply that the nearest node above is part of.
-    fn reply_above(&self, at: usize) -> Option<&str> {
-        self.nodes[self.said_above[at]?].reply.as_deref()
+    fn ancestor_reply(&self, at: usize) -> Option<&str> {
+        self.nodes[self.conversational_ancestors[at]?]
+            .reply
+            .as_deref()
     }
 }
 

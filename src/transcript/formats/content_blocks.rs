@@ -16,40 +16,40 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::content::{Content, Object};
-use super::super::meta::json;
-use super::super::native::{as_text, of, other, string};
+use super::super::content::{ObjectOnly, RawContent};
+use super::super::metadata::borrow_json;
+use super::super::native::{json_string, parse_or_none, text_or_json, unknown_part};
 use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
 
 /// What a message says, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Blocks<'a> {
+pub(super) struct ContentBlocks<'a> {
     /// What was found.
-    pub(super) said: Vec<Said<'a>>,
+    pub(super) items: Vec<ContentItem<'a>>,
     /// What the texts cite, in order, as written.
     pub(super) citations: Vec<&'a RawValue>,
 }
 
 /// A part, or a tool's answer.
 #[derive(Debug, Clone)]
-pub(super) enum Said<'a> {
+pub(super) enum ContentItem<'a> {
     /// Of the message itself.
     Part(Part<'a>),
     /// Of a tool.
-    Answer(Answer<'a>),
+    ToolResult(ToolResultBlock<'a>),
 }
 
 /// What a tool answered.
 #[derive(Debug, Clone)]
-pub(super) struct Answer<'a> {
+pub(super) struct ToolResultBlock<'a> {
     /// The text of it.
     pub(super) result: ToolResult<'a>,
     /// Images and the like.
-    pub(super) beside: Vec<Part<'a>>,
+    pub(super) other_parts: Vec<Part<'a>>,
 }
 
 #[derive(Deserialize)]
-struct RawBlock<'a> {
+struct RawContentBlock<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -76,63 +76,70 @@ struct RawBlock<'a> {
     url: Option<&'a RawValue>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> ContentBlocks<'a> {
     /// Of a message's `content`.
-    pub(super) fn of(content: Content<'a>) -> Self {
+    pub(super) fn from_content(content: RawContent<'a>) -> Self {
         let mut all = Self::default();
         match content {
-            Content::Text(text) if text.is_empty() => {}
-            Content::Text(text) => all.said.push(Said::Part(Part::Text(text))),
-            Content::Object(text) => {
+            RawContent::Text(text) if text.is_empty() => {}
+            RawContent::Text(text) => all.items.push(ContentItem::Part(Part::Text(text))),
+            RawContent::Object(text) => {
                 let raw = serde_json::from_str::<&RawValue>(&text);
-                all.said.extend(raw.ok().map(|raw| Said::Part(unread(raw))));
+                all.items
+                    .extend(raw.ok().map(|raw| ContentItem::Part(unreadable_part(raw))));
             }
-            Content::Parts(blocks) => blocks.into_iter().for_each(|block| all.block(block)),
+            RawContent::Parts(blocks) => blocks.into_iter().for_each(|block| all.add_block(block)),
         }
         all
     }
 
-    fn block(&mut self, raw: &'a RawValue) {
-        if let Some(text) = string(raw) {
-            self.said.push(Said::Part(Part::Text(text)));
+    fn add_block(&mut self, raw: &'a RawValue) {
+        if let Some(text) = json_string(raw) {
+            self.items.push(ContentItem::Part(Part::Text(text)));
             return;
         }
-        let Ok(Object(block)) = serde_json::from_str::<Object<RawBlock<'a>>>(raw.get()) else {
-            self.said.push(Said::Part(unread(raw)));
+        let Ok(ObjectOnly(block)) =
+            serde_json::from_str::<ObjectOnly<RawContentBlock<'a>>>(raw.get())
+        else {
+            self.items.push(ContentItem::Part(unreadable_part(raw)));
             return;
         };
         let kind = block.kind.clone().unwrap_or_default();
         let said = match &*kind {
             "text" => {
-                let cited: Option<Vec<&RawValue>> = of(block.citations);
+                let cited: Option<Vec<&RawValue>> = parse_or_none(block.citations);
                 self.citations.extend(cited.into_iter().flatten());
-                block.text.and_then(string).map(Part::Text)
+                block.text.and_then(json_string).map(Part::Text)
             }
-            "thinking" => match block.thinking.and_then(string) {
+            "thinking" => match block.thinking.and_then(json_string) {
                 Some(nothing) if nothing.is_empty() => return,
                 thought => thought.map(Part::Reasoning),
             },
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => block.call().map(Part::ToolCall),
-            kind if is_answer(kind) && block.tool_use_id.is_some() => {
-                self.said.push(Said::Answer(block.answer()));
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                block.to_tool_call().map(Part::ToolCall)
+            }
+            kind if is_tool_result(kind) && block.tool_use_id.is_some() => {
+                self.items
+                    .push(ContentItem::ToolResult(block.to_tool_result()));
                 return;
             }
-            "image" | "document" | "audio" | "video" | "file" => Some(media(&kind, raw)),
+            "image" | "document" | "audio" | "video" | "file" => Some(media_part(&kind, raw)),
             _ => None,
         };
-        self.said
-            .push(Said::Part(said.unwrap_or_else(|| kept(&kind, raw))));
+        self.items.push(ContentItem::Part(
+            said.unwrap_or_else(|| raw_block_part(&kind, raw)),
+        ));
     }
 
     /// As parts of one message, answers among them: a model's reply stays one message.
     pub(super) fn into_parts(self) -> Vec<Part<'a>> {
-        let mut parts = Vec::with_capacity(self.said.len());
-        for said in self.said {
+        let mut parts = Vec::with_capacity(self.items.len());
+        for said in self.items {
             match said {
-                Said::Part(part) => parts.push(part),
-                Said::Answer(answer) => {
+                ContentItem::Part(part) => parts.push(part),
+                ContentItem::ToolResult(answer) => {
                     parts.push(Part::ToolResult(answer.result));
-                    parts.extend(answer.beside);
+                    parts.extend(answer.other_parts);
                 }
             }
         }
@@ -140,7 +147,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// As messages: each answer is one of the tool's, what stands between is one of `role`. At least one.
-    pub(super) fn into_turns(self, role: &Role<'a>) -> Vec<Message<'a>> {
+    pub(super) fn into_messages(self, role: &Role<'a>) -> Vec<Message<'a>> {
         let message = |role, parts| Message {
             role,
             parts,
@@ -148,15 +155,15 @@ impl<'a> Blocks<'a> {
         };
         let mut turns = Vec::new();
         let mut open = Vec::new();
-        for said in self.said {
+        for said in self.items {
             match said {
-                Said::Part(part) => open.push(part),
-                Said::Answer(answer) => {
+                ContentItem::Part(part) => open.push(part),
+                ContentItem::ToolResult(answer) => {
                     if !open.is_empty() {
                         turns.push(message(role.clone(), std::mem::take(&mut open)));
                     }
                     let mut parts = vec![Part::ToolResult(answer.result)];
-                    parts.extend(answer.beside);
+                    parts.extend(answer.other_parts);
                     turns.push(message(Role::Tool, parts));
                 }
             }
@@ -168,47 +175,50 @@ impl<'a> Blocks<'a> {
     }
 }
 
-impl<'a> RawBlock<'a> {
-    fn call(&self) -> Option<ToolCall<'a>> {
-        let name = self.name.and_then(string).filter(|name| !name.is_empty())?;
+impl<'a> RawContentBlock<'a> {
+    fn to_tool_call(&self) -> Option<ToolCall<'a>> {
+        let name = self
+            .name
+            .and_then(json_string)
+            .filter(|name| !name.is_empty())?;
         Some(ToolCall {
-            id: self.id.map(as_text).unwrap_or_default(),
+            id: self.id.map(text_or_json).unwrap_or_default(),
             name,
-            arguments: self.input.map(compact).unwrap_or_default(),
+            arguments: self.input.map(text_or_compact_json).unwrap_or_default(),
         })
     }
 
-    fn answer(&self) -> Answer<'a> {
-        let (content, beside) = self.content.map(answered).unwrap_or_default();
+    fn to_tool_result(&self) -> ToolResultBlock<'a> {
+        let (content, beside) = self.content.map(split_result_content).unwrap_or_default();
         let failed = || {
-            let Object(inner) = of::<Object<RawBlock<'_>>>(self.content)?;
+            let ObjectOnly(inner) = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(self.content)?;
             inner.kind?.ends_with("_error").then_some(true)
         };
-        Answer {
+        ToolResultBlock {
             result: ToolResult {
-                call_id: self.tool_use_id.map(as_text).unwrap_or_default(),
+                call_id: self.tool_use_id.map(text_or_json).unwrap_or_default(),
                 content,
-                is_error: of(self.is_error).or_else(failed),
+                is_error: parse_or_none(self.is_error).or_else(failed),
                 duration_ms: None,
             },
-            beside,
+            other_parts: beside,
         }
     }
 }
 
-fn is_answer(kind: &str) -> bool {
+fn is_tool_result(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
 
-fn media<'a>(kind: &Text<'a>, raw: &'a RawValue) -> Part<'a> {
+fn media_part<'a>(kind: &Text<'a>, raw: &'a RawValue) -> Part<'a> {
     Part::Media {
         kind: kind.clone(),
-        raw: json(raw),
+        raw: borrow_json(raw),
     }
 }
 
 /// A block of a kind that the native form has no other meaning for.
-fn kept<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
+fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
     let taken = [
         "",
         "text",
@@ -224,38 +234,39 @@ fn kept<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
         "mcp_tool_use",
     ];
     if taken.contains(&kind) {
-        unread(raw)
+        unreadable_part(raw)
     } else {
-        other(raw)
+        unknown_part(raw)
     }
 }
 
-fn unread(raw: &RawValue) -> Part<'static> {
+fn unreadable_part(raw: &RawValue) -> Part<'static> {
     let wrapped = format!(r#"{{"type":"unread","block":{}}}"#, raw.get());
     let wrapped: JsonText<'_> = serde_json::from_str(&wrapped).expect("JSON within an object");
     Part::Other(wrapped.into_owned())
 }
 
 /// What a tool answered as one text, and what is not text.
-fn answered(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
-    let Some(blocks) = of::<Vec<&RawValue>>(Some(raw)) else {
-        return (compact(raw), Vec::new());
+fn split_result_content(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
+    let Some(blocks) = parse_or_none::<Vec<&RawValue>>(Some(raw)) else {
+        return (text_or_compact_json(raw), Vec::new());
     };
     let mut all: Option<Text<'_>> = None;
     let mut beside = Vec::new();
     for raw in blocks {
-        let block = of::<Object<RawBlock<'_>>>(Some(raw)).map(|Object(block)| block);
+        let block = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(Some(raw))
+            .map(|ObjectOnly(block)| block);
         let kind = block.as_ref().and_then(|block| block.kind.clone());
         let kind = kind.unwrap_or_default();
         let text = match (&*kind, &block) {
-            ("text", Some(block)) => block.text.and_then(string),
+            ("text", Some(block)) => block.text.and_then(json_string),
             ("web_search_result", Some(block)) => {
                 let told = [block.title, block.url].into_iter().flatten();
-                let told: Vec<Text<'_>> = told.filter_map(string).collect();
+                let told: Vec<Text<'_>> = told.filter_map(json_string).collect();
                 let told: Vec<&str> = told.iter().map(|text| &**text).collect();
                 Some(Text::from(told.join("\n")))
             }
-            (_, None) => string(raw),
+            (_, None) => json_string(raw),
             _ => None,
         };
         match (text, all.take()) {
@@ -264,8 +275,8 @@ fn answered(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
             (None, so_far) => {
                 all = so_far;
                 beside.push(match &*kind {
-                    "image" | "document" | "audio" | "video" | "file" => media(&kind, raw),
-                    kind => kept(kind, raw),
+                    "image" | "document" | "audio" | "video" | "file" => media_part(&kind, raw),
+                    kind => raw_block_part(kind, raw),
                 });
             }
         }
@@ -274,12 +285,12 @@ fn answered(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
 }
 
 /// The text of a JSON string, null as nothing, anything else as written but without the white space between its values.
-pub(super) fn compact(raw: &RawValue) -> Text<'_> {
+pub(super) fn text_or_compact_json(raw: &RawValue) -> Text<'_> {
     let written = raw.get();
     if !written.starts_with(['{', '[']) {
-        return as_text(raw);
+        return text_or_json(raw);
     }
-    Text(super::super::fields::compact(written))
+    Text(super::super::fields::compact_json(written))
 }
 
 #[cfg(test)]

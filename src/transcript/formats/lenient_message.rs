@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
-use crate::transcript::content::Object;
-use crate::transcript::fields::compact;
+use crate::transcript::content::ObjectOnly;
+use crate::transcript::fields::compact_json;
 
 #[derive(Deserialize, Default)]
-struct Wire<'a> {
+struct LenientMessage<'a> {
     /// `OpenInference` and `gen_ai.choice` wrap the message.
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
@@ -39,7 +39,7 @@ struct Wire<'a> {
 
 /// A part, whatever its dialect; the fields that a kind does not have stay empty.
 #[derive(Deserialize, Default)]
-struct Piece<'a> {
+struct LenientPart<'a> {
     /// `OpenInference` wraps it.
     #[serde(borrow, default)]
     message_content: Option<&'a RawValue>,
@@ -64,7 +64,7 @@ struct Piece<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Call<'a> {
+struct LenientToolCall<'a> {
     /// `OpenInference` wraps it.
     #[serde(borrow, default)]
     #[serde(rename = "tool_call")]
@@ -72,7 +72,7 @@ struct Call<'a> {
     #[serde(borrow, default, alias = "toolCallId")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function: Option<Object<Function<'a>>>,
+    function: Option<ObjectOnly<LenientFunction<'a>>>,
     #[serde(borrow, default, alias = "toolName")]
     name: Option<&'a RawValue>,
     #[serde(borrow, default, alias = "input", alias = "args")]
@@ -80,7 +80,7 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Function<'a> {
+struct LenientFunction<'a> {
     #[serde(borrow, default)]
     name: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -89,28 +89,28 @@ struct Function<'a> {
 
 /// Messages in the making.
 #[derive(Debug, Default)]
-pub(in crate::transcript) struct Messages {
-    pub(in crate::transcript) all: Vec<Message<'static>>,
+pub(in crate::transcript) struct LenientMessageReader {
+    pub(in crate::transcript) messages: Vec<Message<'static>>,
     /// Why the last message ended, where it says so.
-    pub(in crate::transcript) stop: Option<String>,
+    pub(in crate::transcript) stop_reason: Option<String>,
 }
 
-impl Messages {
+impl LenientMessageReader {
     /// A list of messages, one message, or the text of one. Whether it could be read.
-    pub(in crate::transcript) fn read(&mut self, json: &str, default: &Role<'static>) -> bool {
+    pub(in crate::transcript) fn read_json(&mut self, json: &str, default: &Role<'static>) -> bool {
         let json = json.trim();
         if json.starts_with('[') {
             let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
                 return false;
             };
             for one in list {
-                self.one(one, default);
+                self.read_message(one, default);
             }
             return true;
         }
         match serde_json::from_str::<&RawValue>(json) {
             Ok(raw) => {
-                self.one(raw, default);
+                self.read_message(raw, default);
                 true
             }
             Err(_) => false,
@@ -118,20 +118,23 @@ impl Messages {
     }
 
     /// One message, of this role if it says none.
-    pub(in crate::transcript) fn one(&mut self, raw: &RawValue, default: &Role<'static>) {
-        if let Some(text) = string(raw) {
-            self.text(default.clone(), &text);
+    pub(in crate::transcript) fn read_message(&mut self, raw: &RawValue, default: &Role<'static>) {
+        if let Some(text) = as_json_string(raw) {
+            self.push_text(default.clone(), &text);
             return;
         }
-        let Ok(Object(mut wire)) = serde_json::from_str::<Object<Wire<'_>>>(raw.get()) else {
-            self.push(default.clone(), vec![other(raw)]);
+        let Ok(ObjectOnly(mut wire)) =
+            serde_json::from_str::<ObjectOnly<LenientMessage<'_>>>(raw.get())
+        else {
+            self.push_message(default.clone(), vec![unknown_part(raw)]);
             return;
         };
-        let stop = wire.finish_reason.and_then(string);
+        let stop = wire.finish_reason.and_then(as_json_string);
         if let Some(inner) = wire.message
-            && let Ok(Object(inner)) = serde_json::from_str::<Object<Wire<'_>>>(inner.get())
+            && let Ok(ObjectOnly(inner)) =
+                serde_json::from_str::<ObjectOnly<LenientMessage<'_>>>(inner.get())
         {
-            wire = Wire {
+            wire = LenientMessage {
                 tool_call_id: inner.tool_call_id.or(wire.tool_call_id),
                 ..inner
             };
@@ -139,36 +142,40 @@ impl Messages {
             // `gen_ai.choice` of some holds the text itself.
             wire.content = wire.message;
         }
-        let inner = wire.finish_reason.and_then(string);
-        self.stop = stop
+        let inner = wire.finish_reason.and_then(as_json_string);
+        self.stop_reason = stop
             .or(inner)
             .filter(|stop| !stop.is_empty())
             .map(Cow::into_owned)
-            .or(self.stop.take());
-        let role = wire.role.and_then(string);
-        let role = role.map_or_else(|| default.clone(), |role| role_of(&role));
-        let mut making = Making {
+            .or(self.stop_reason.take());
+        let role = wire.role.and_then(as_json_string);
+        let role = role.map_or_else(|| default.clone(), |role| parse_role(&role));
+        let mut making = LenientMessageBuilder {
             out: self,
             role,
             parts: Vec::new(),
             said: false,
         };
-        making.message(&wire);
+        making.add_message(&wire);
         making.finish();
     }
 
     /// A message of text.
-    pub(in crate::transcript) fn text(&mut self, role: Role<'static>, text: &str) {
+    pub(in crate::transcript) fn push_text(&mut self, role: Role<'static>, text: &str) {
         let part = if role == Role::Tool {
-            result("", text.to_owned(), None)
+            tool_result_part("", text.to_owned(), None)
         } else {
             Part::Text(Text::from(text.to_owned()))
         };
-        self.push(role, vec![part]);
+        self.push_message(role, vec![part]);
     }
 
-    pub(in crate::transcript) fn push(&mut self, role: Role<'static>, parts: Vec<Part<'static>>) {
-        self.all.push(Message {
+    pub(in crate::transcript) fn push_message(
+        &mut self,
+        role: Role<'static>,
+        parts: Vec<Part<'static>>,
+    ) {
+        self.messages.push(Message {
             role,
             parts,
             metadata: None,
@@ -177,24 +184,24 @@ impl Messages {
 }
 
 /// A message that may turn out to be several: each tool's answer is one of its own.
-struct Making<'m> {
-    out: &'m mut Messages,
+struct LenientMessageBuilder<'m> {
+    out: &'m mut LenientMessageReader,
     role: Role<'static>,
     parts: Vec<Part<'static>>,
     said: bool,
 }
 
-impl Making<'_> {
-    fn message(&mut self, wire: &Wire<'_>) {
+impl LenientMessageBuilder<'_> {
+    fn add_message(&mut self, wire: &LenientMessage<'_>) {
         if let Some(thoughts) = wire
             .reasoning_content
-            .and_then(string)
+            .and_then(as_json_string)
             .filter(|t| !t.is_empty())
         {
             self.parts
                 .push(Part::Reasoning(Text::from(thoughts.into_owned())));
         }
-        let id = wire.tool_call_id.or(wire.id).and_then(string);
+        let id = wire.tool_call_id.or(wire.id).and_then(as_json_string);
         // Some write both, and then both say the same.
         let said = [wire.parts, wire.contents, wire.content]
             .into_iter()
@@ -206,28 +213,30 @@ impl Making<'_> {
             self.said(said);
         }
         if self.role == Role::Tool && !self.said {
-            self.answer(&id.unwrap_or_default());
+            self.flush_tool_result(&id.unwrap_or_default());
         }
-        let calls = wire.tool_calls.map(inner_json);
+        let calls = wire.tool_calls.map(unwrap_json_string);
         if let Some(calls) = calls {
             match serde_json::from_str::<Vec<&RawValue>>(&calls) {
-                Ok(calls) => self.parts.extend(calls.into_iter().map(call)),
-                Err(_) => self
-                    .parts
-                    .extend(wire.tool_calls.filter(|raw| raw.get() != "null").map(other)),
+                Ok(calls) => self.parts.extend(calls.into_iter().map(parse_tool_call)),
+                Err(_) => self.parts.extend(
+                    wire.tool_calls
+                        .filter(|raw| raw.get() != "null")
+                        .map(unknown_part),
+                ),
             }
         }
     }
 
     /// Text, parts, or parts as JSON in a text.
     fn said(&mut self, raw: &RawValue) {
-        if let Some(text) = string(raw) {
+        if let Some(text) = as_json_string(raw) {
             let list = text.trim_start().starts_with("[{\"") && text.contains("\"type\"");
-            match serde_json::from_str::<Vec<Object<Piece<'_>>>>(&text) {
+            match serde_json::from_str::<Vec<ObjectOnly<LenientPart<'_>>>>(&text) {
                 Ok(_) if list => {
                     let all: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
                     for one in all {
-                        self.piece(one);
+                        self.add_part(one);
                     }
                 }
                 _ if text.is_empty() => {}
@@ -238,64 +247,65 @@ impl Making<'_> {
         match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
             Ok(all) => {
                 for one in all {
-                    self.piece(one);
+                    self.add_part(one);
                 }
             }
             Err(_) if raw.get() == "null" => {}
-            Err(_) => self.parts.push(other(raw)),
+            Err(_) => self.parts.push(unknown_part(raw)),
         }
     }
 
-    fn piece(&mut self, raw: &RawValue) {
-        if let Some(text) = string(raw) {
+    fn add_part(&mut self, raw: &RawValue) {
+        if let Some(text) = as_json_string(raw) {
             self.parts.push(Part::Text(Text::from(text.into_owned())));
             return;
         }
-        let Ok(Object(piece)) = serde_json::from_str::<Object<Piece<'_>>>(raw.get()) else {
-            self.parts.push(other(raw));
+        let Ok(ObjectOnly(piece)) = serde_json::from_str::<ObjectOnly<LenientPart<'_>>>(raw.get())
+        else {
+            self.parts.push(unknown_part(raw));
             return;
         };
         if let Some(inner) = piece.message_content {
-            self.piece(inner);
+            self.add_part(inner);
             return;
         }
-        let kind = piece.kind.and_then(string).unwrap_or_default();
-        let id = piece.id.and_then(string).unwrap_or_default();
-        let text = || piece.text.or(piece.content).and_then(string);
+        let kind = piece.kind.and_then(as_json_string).unwrap_or_default();
+        let id = piece.id.and_then(as_json_string).unwrap_or_default();
+        let text = || piece.text.or(piece.content).and_then(as_json_string);
         let part = match &*kind {
             "text" | "input_text" | "output_text" => {
                 text().map(|text| Part::Text(Text::from(text.into_owned())))
             }
             "reasoning" | "thinking" => piece
                 .thinking
-                .and_then(string)
+                .and_then(as_json_string)
                 .or_else(text)
                 .map(|text| Part::Reasoning(Text::from(text.into_owned()))),
             "tool_call" | "tool-call" | "tool_use" if piece.name.is_some() => {
                 Some(Part::ToolCall(ToolCall {
                     id: Text::from(id.into_owned()),
-                    name: Text::from(words(piece.name)),
-                    arguments: Text::from(words(piece.arguments)),
+                    name: Text::from(text_or_json(piece.name)),
+                    arguments: Text::from(text_or_json(piece.arguments)),
                 }))
             }
             "tool_call_response" | "tool-result" | "tool_result" => {
-                let (content, failed) = response(piece.response.or(piece.content));
+                let (content, failed) = parse_tool_response(piece.response.or(piece.content));
                 let is_error = piece.is_error.and_then(|raw| raw.get().parse().ok());
-                self.result(result(&id, content, is_error.or(failed)));
+                self.push_tool_result(tool_result_part(&id, content, is_error.or(failed)));
                 return;
             }
             "blob" | "uri" | "file" | "image" | "image_url" | "input_image" | "audio"
             | "input_audio" | "video" | "document" | "media" => Some(Part::Media {
                 kind: Text::from(kind.clone().into_owned()),
-                raw: owned(raw),
+                raw: to_owned_json(raw),
             }),
             _ => None,
         };
-        self.parts.push(part.unwrap_or_else(|| other(raw)));
+        self.parts.push(part.unwrap_or_else(|| unknown_part(raw)));
     }
 
     /// What was said so far becomes a tool's answer.
-    fn answer(&mut self, id: &str) {
+    fn flush_tool_result(&mut self, id: &str) {
         let mut texts = Vec::new();
         let mut rest = Vec::new();
         for part in std::mem::take(&mut self.parts) {
@@ -306,55 +316,58 @@ impl Making<'_> {
                 part => rest.push(part),
             }
         }
-        let mut parts = vec![result(id, texts.join("\n"), None)];
+        let mut parts = vec![tool_result_part(id, texts.join("\n"), None)];
         parts.extend(rest);
-        self.out.push(Role::Tool, parts);
+        self.out.push_message(Role::Tool, parts);
         self.said = true;
     }
 
-    fn result(&mut self, part: Part<'static>) {
-        self.flush();
-        self.out.push(Role::Tool, vec![part]);
+    fn push_tool_result(&mut self, part: Part<'static>) {
+        self.flush_message();
+        self.out.push_message(Role::Tool, vec![part]);
         self.said = true;
     }
 
-    fn flush(&mut self) {
+    fn flush_message(&mut self) {
         if !self.parts.is_empty() {
             let parts = std::mem::take(&mut self.parts);
-            self.out.push(self.role.clone(), parts);
+            self.out.push_message(self.role.clone(), parts);
             self.said = true;
         }
     }
 
     fn finish(mut self) {
-        self.flush();
+        self.flush_message();
         if !self.said {
-            self.out.push(self.role.clone(), Vec::new());
+            self.out.push_message(self.role.clone(), Vec::new());
         }
     }
 }
 
 /// A tool call outside the content.
-pub(in crate::transcript) fn call(raw: &RawValue) -> Part<'static> {
-    let Ok(Object(wire)) = serde_json::from_str::<Object<Call<'_>>>(raw.get()) else {
-        return other(raw);
+pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> Part<'static> {
+    let Ok(ObjectOnly(wire)) = serde_json::from_str::<ObjectOnly<LenientToolCall<'_>>>(raw.get())
+    else {
+        return unknown_part(raw);
     };
     if let Some(inner) = wire.inner {
-        return call(inner);
+        return parse_tool_call(inner);
     }
-    let Object(function) = wire.function.unwrap_or(Object(Function::default()));
+    let ObjectOnly(function) = wire
+        .function
+        .unwrap_or(ObjectOnly(LenientFunction::default()));
     let Some(name) = function.name.or(wire.name) else {
-        return other(raw);
+        return unknown_part(raw);
     };
     Part::ToolCall(ToolCall {
-        id: Text::from(words(wire.id)),
-        name: Text::from(words(Some(name))),
-        arguments: Text::from(words(function.arguments.or(wire.arguments))),
+        id: Text::from(text_or_json(wire.id)),
+        name: Text::from(text_or_json(Some(name))),
+        arguments: Text::from(text_or_json(function.arguments.or(wire.arguments))),
     })
 }
 
 /// A tool's answer.
-pub(in crate::transcript) fn result(
+pub(in crate::transcript) fn tool_result_part(
     id: &str,
     content: String,
     is_error: Option<bool>,
@@ -368,9 +381,10 @@ pub(in crate::transcript) fn result(
 }
 
 /// What a tool answered as text, and whether that says it failed. The Vercel AI SDK wraps it: `{type, value}`.
-pub(in crate::transcript) fn response(raw: Option<&RawValue>) -> (String, Option<bool>) {
+pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (String, Option<bool>) {
     #[derive(Deserialize)]
-    struct Wrapped<'a> {
+    #[serde(rename = "Wrapped")]
+    struct VercelToolOutput<'a> {
         #[serde(borrow, rename = "type")]
         kind: Text<'a>,
         #[serde(borrow)]
@@ -379,40 +393,43 @@ pub(in crate::transcript) fn response(raw: Option<&RawValue>) -> (String, Option
     let Some(raw) = raw else {
         return (String::new(), None);
     };
-    if let Ok(Object(wrapped)) = serde_json::from_str::<Object<Wrapped<'_>>>(raw.get()) {
+    if let Ok(ObjectOnly(wrapped)) =
+        serde_json::from_str::<ObjectOnly<VercelToolOutput<'_>>>(raw.get())
+    {
         let failed = match &*wrapped.kind {
             "error-text" | "error-json" => Some(true),
             "text" | "json" | "content" => Some(false),
             _ => None,
         };
         if failed.is_some() {
-            return (texts(wrapped.value), failed);
+            return (join_texts(wrapped.value), failed);
         }
     }
-    (texts(raw), None)
+    (join_texts(raw), None)
 }
 
 /// Text as it is, a list of text parts as their texts, anything else as JSON.
-fn texts(raw: &RawValue) -> String {
+fn join_texts(raw: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Only<'a> {
+    #[serde(rename = "Only")]
+    struct TextOnlyPart<'a> {
         #[serde(borrow, rename = "type")]
         kind: Text<'a>,
         #[serde(borrow, alias = "content")]
         text: Text<'a>,
     }
-    if let Ok(all) = serde_json::from_str::<Vec<Object<Only<'_>>>>(raw.get())
+    if let Ok(all) = serde_json::from_str::<Vec<ObjectOnly<TextOnlyPart<'_>>>>(raw.get())
         && !all.is_empty()
-        && all.iter().all(|Object(only)| &*only.kind == "text")
+        && all.iter().all(|ObjectOnly(only)| &*only.kind == "text")
     {
-        let all: Vec<&str> = all.iter().map(|Object(only)| &*only.text).collect();
+        let all: Vec<&str> = all.iter().map(|ObjectOnly(only)| &*only.text).collect();
         return all.join("\n");
     }
-    words(Some(raw))
+    text_or_json(Some(raw))
 }
 
 /// Who speaks, as the dialects write it.
-pub(in crate::transcript) fn role_of(role: &str) -> Role<'static> {
+pub(in crate::transcript) fn parse_role(role: &str) -> Role<'static> {
     match role.to_ascii_lowercase().as_str() {
         "system" | "developer" => Role::System,
         "user" | "human" => Role::User,
@@ -423,32 +440,33 @@ pub(in crate::transcript) fn role_of(role: &str) -> Role<'static> {
 }
 
 /// The text of a JSON string; `None` for anything else.
-pub(in crate::transcript) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    Some(crate::transcript::native::string(raw)?.0)
+pub(in crate::transcript) fn as_json_string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    Some(crate::transcript::native::json_string(raw)?.0)
 }
 
 /// A string as it is, anything else as compact JSON, null as nothing.
-pub(in crate::transcript) fn words(raw: Option<&RawValue>) -> String {
+pub(in crate::transcript) fn text_or_json(raw: Option<&RawValue>) -> String {
     match raw {
         None => String::new(),
         Some(raw) if raw.get() == "null" => String::new(),
-        Some(raw) => string(raw).map_or_else(|| compact(raw.get()).into_owned(), Cow::into_owned),
+        Some(raw) => as_json_string(raw)
+            .map_or_else(|| compact_json(raw.get()).into_owned(), Cow::into_owned),
     }
 }
 
 /// JSON, or the JSON that a string holds.
-fn inner_json(raw: &RawValue) -> Cow<'_, str> {
-    string(raw).unwrap_or(Cow::Borrowed(raw.get()))
+fn unwrap_json_string(raw: &RawValue) -> Cow<'_, str> {
+    as_json_string(raw).unwrap_or(Cow::Borrowed(raw.get()))
 }
 
-fn owned(raw: &RawValue) -> JsonText<'static> {
-    let compact = compact(raw.get());
+fn to_owned_json(raw: &RawValue) -> JsonText<'static> {
+    let compact = compact_json(raw.get());
     serde_json::from_str::<JsonText<'_>>(&compact).map_or_else(
         |_| JsonText::of(&serde_json::Value::Null),
         JsonText::into_owned,
     )
 }
 
-fn other(raw: &RawValue) -> Part<'static> {
-    Part::Other(owned(raw))
+fn unknown_part(raw: &RawValue) -> Part<'static> {
+    Part::Other(to_owned_json(raw))
 }

@@ -18,29 +18,29 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::fields::Fields;
+use super::fields::RawFields;
 use super::native::owned_json;
 use crate::model::JsonText;
 
 /// Metadata in the making: keys in the order in which they were set, values as JSON texts, so that the source's own
 /// numbers stay as written.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Meta(Vec<(String, String)>);
+pub(super) struct MetadataBuilder(Vec<(String, String)>);
 
-impl Meta {
+impl MetadataBuilder {
     /// Sets a key, unless it is null.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
         let value = value.into();
         if !value.is_null() {
-            self.put(key, value.to_string());
+            self.insert_json(key, value.to_string());
         }
         self
     }
 
     /// Sets a key to the source's own value as it is written, unless that is null or absent.
-    pub(super) fn keep(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
+    pub(super) fn set_raw(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
         if let Some(value) = value.filter(|value| value.get() != "null") {
-            self.put(key, value.get().to_owned());
+            self.insert_json(key, value.get().to_owned());
         }
         self
     }
@@ -51,18 +51,18 @@ impl Meta {
     }
 
     /// Takes over the source's own object: keys that are not set yet as they are, the others below `original`.
-    pub(super) fn adopt(&mut self, own: Value) -> &mut Self {
+    pub(super) fn merge_source(&mut self, own: Value) -> &mut Self {
         let Value::Object(own) = own else { return self };
         let own = own.into_iter().map(|(key, value)| (key, value.to_string()));
-        self.take_over(own.collect())
+        self.merge_entries(own.collect())
     }
 
     /// The same, with every value as it is written.
-    pub(super) fn adopt_written(&mut self, own: &Fields<'_>) -> &mut Self {
+    pub(super) fn merge_source_fields(&mut self, own: &RawFields<'_>) -> &mut Self {
         let own = own
             .iter()
             .map(|(key, value)| (key.to_owned(), value.get().to_owned()));
-        self.take_over(own.collect())
+        self.merge_entries(own.collect())
     }
 
     /// The finished object; `None` where nothing was set.
@@ -70,34 +70,34 @@ impl Meta {
         if self.0.is_empty() {
             return None;
         }
-        owned_json(&object_of(&self.0))
+        owned_json(&format_object(&self.0))
     }
 
-    fn put(&mut self, key: &str, value: String) {
+    fn insert_json(&mut self, key: &str, value: String) {
         match self.0.iter_mut().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
         }
     }
 
-    fn take_over(&mut self, own: Vec<(String, String)>) -> &mut Self {
+    fn merge_entries(&mut self, own: Vec<(String, String)>) -> &mut Self {
         let mut taken = Self::default();
         for (key, value) in own {
             if self.has(&key) {
-                taken.put(&key, value);
+                taken.insert_json(&key, value);
             } else {
                 self.0.push((key, value));
             }
         }
         if !taken.0.is_empty() {
-            self.put("original", object_of(&taken.0));
+            self.insert_json("original", format_object(&taken.0));
         }
         self
     }
 }
 
 /// The object of these entries, whose values are JSON.
-fn object_of(entries: &[(String, String)]) -> String {
+fn format_object(entries: &[(String, String)]) -> String {
     let mut text = String::from("{");
     for (key, value) in entries {
         if text.len() > 1 {
@@ -113,7 +113,7 @@ fn object_of(entries: &[(String, String)]) -> String {
 
 /// Tokens as the standard key holds them: those that are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tokens {
+pub(super) struct SourceUsage {
     /// Read by the model, those from a cache included.
     pub(super) input: Option<u64>,
     /// Written by the model, thinking included.
@@ -126,9 +126,9 @@ pub(super) struct Tokens {
     pub(super) thinking: Option<u64>,
 }
 
-impl Tokens {
+impl SourceUsage {
     /// The standard object; null where nothing is known.
-    pub(super) fn value(self) -> Value {
+    pub(super) fn to_json(self) -> Value {
         let mut map = Map::new();
         for (key, count) in [
             ("input", self.input),
@@ -149,7 +149,7 @@ impl Tokens {
     }
 
     /// Both together; a number that one of them lacks is the other's.
-    pub(super) fn plus(self, more: Self) -> Self {
+    pub(super) fn sum_with(self, more: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (a, b) => a.or(b),
@@ -165,6 +165,6 @@ impl Tokens {
 }
 
 /// The JSON of a raw value, borrowed.
-pub(super) fn json(raw: &RawValue) -> JsonText<'_> {
+pub(super) fn borrow_json(raw: &RawValue) -> JsonText<'_> {
     serde_json::from_str(raw.get()).expect("a raw value is JSON")
 }

@@ -12,14 +12,14 @@ use crate::model::Text;
 use crate::query::{Data, Query, Step};
 
 /// A record that expressions are asked of.
-pub(in crate::transcript) struct Rec<'r> {
-    pub(super) own: Own<'r>,
-    ready: OnceCell<Result<Data, String>>,
+pub(in crate::transcript) struct MappedRecord<'r> {
+    pub(super) raw: RawMappedRecord<'r>,
+    data: OnceCell<Result<Data, String>>,
     /// The same with those cells parsed that hold JSON.
-    parsed: OnceCell<Result<Data, String>>,
+    data_with_parsed_cells: OnceCell<Result<Data, String>>,
 }
 
-pub(super) enum Own<'r> {
+pub(super) enum RawMappedRecord<'r> {
     Object {
         text: &'r str,
         top: IndexMap<Cow<'r, str>, &'r RawValue>,
@@ -34,7 +34,7 @@ pub(super) enum Own<'r> {
 
 /// What an expression found.
 #[derive(Debug, PartialEq)]
-pub(super) enum Found<'r> {
+pub(super) enum ExpressionValue<'r> {
     /// Nothing, or null.
     Nothing,
     Text(Cow<'r, str>),
@@ -42,8 +42,8 @@ pub(super) enum Found<'r> {
     Json(Cow<'r, str>),
 }
 
-impl<'r> Found<'r> {
-    fn of(raw: &'r str) -> Self {
+impl<'r> ExpressionValue<'r> {
+    fn from_raw(raw: &'r str) -> Self {
         match raw.trim() {
             "null" => Self::Nothing,
             text if text.starts_with('"') => match serde_json::from_str::<Text<'r>>(text) {
@@ -54,16 +54,16 @@ impl<'r> Found<'r> {
         }
     }
 
-    fn owned(value: Value) -> Found<'static> {
+    fn from_value(value: Value) -> ExpressionValue<'static> {
         match value {
-            Value::Null => Found::Nothing,
-            Value::String(text) => Found::Text(text.into()),
-            other => Found::Json(other.to_string().into()),
+            Value::Null => ExpressionValue::Nothing,
+            Value::String(text) => ExpressionValue::Text(text.into()),
+            other => ExpressionValue::Json(other.to_string().into()),
         }
     }
 
     /// What it is, in words.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(super) fn describe_type(&self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
             Self::Text(_) => "a text",
@@ -77,7 +77,7 @@ impl<'r> Found<'r> {
     }
 
     /// The JSON of a list, whether it stands there as one or as a text; of a text the error says what else it looks like.
-    pub(super) fn list(self) -> Result<Cow<'r, str>, String> {
+    pub(super) fn into_list(self) -> Result<Cow<'r, str>, String> {
         match self {
             Self::Json(json) if json.starts_with('[') => Ok(json),
             Self::Text(text) => {
@@ -94,12 +94,12 @@ impl<'r> Found<'r> {
                     _ => Err("a text, not a list of messages".to_owned()),
                 }
             }
-            other => Err(format!("{}, not a list of messages", other.kind())),
+            other => Err(format!("{}, not a list of messages", other.describe_type())),
         }
     }
 
     /// As a text; a list or an object as its JSON.
-    pub(super) fn text(self) -> Option<Cow<'r, str>> {
+    pub(super) fn into_text(self) -> Option<Cow<'r, str>> {
         match self {
             Self::Nothing => None,
             Self::Text(text) | Self::Json(text) => Some(text),
@@ -107,84 +107,98 @@ impl<'r> Found<'r> {
     }
 }
 
-impl<'r> Rec<'r> {
-    pub(super) fn json(text: &'r str) -> Result<Self, String> {
+impl<'r> MappedRecord<'r> {
+    pub(super) fn from_json(text: &'r str) -> Result<Self, String> {
         let text = text.trim();
         let own = if text.starts_with('{') {
-            Own::Object {
+            RawMappedRecord::Object {
                 text,
-                top: keys(text)?,
+                top: parse_keys(text)?,
             }
         } else {
-            let one: &RawValue = serde_json::from_str(text).map_err(|why| told(&why))?;
-            Own::Other(one.get())
+            let one: &RawValue =
+                serde_json::from_str(text).map_err(|why| format_serde_error(&why))?;
+            RawMappedRecord::Other(one.get())
         };
         Ok(Self::new(own))
     }
 
     /// A row with as many cells as there are names.
-    pub(in crate::transcript) fn table(names: &'r [String], cells: Vec<&'r str>) -> Self {
-        Self::new(Own::Row { names, cells })
+    pub(in crate::transcript) fn from_row(names: &'r [String], cells: Vec<&'r str>) -> Self {
+        Self::new(RawMappedRecord::Row { names, cells })
     }
 
-    fn new(own: Own<'r>) -> Self {
+    fn new(raw: RawMappedRecord<'r>) -> Self {
         Self {
-            own,
-            ready: OnceCell::new(),
-            parsed: OnceCell::new(),
+            raw,
+            data: OnceCell::new(),
+            data_with_parsed_cells: OnceCell::new(),
         }
     }
 
     /// What an expression finds. `parse`: cells of a table that hold a list or an object are taken as such.
-    pub(super) fn find(&self, query: &Query, parse: bool) -> Result<Found<'_>, String> {
+    pub(super) fn evaluate(
+        &self,
+        query: &Query,
+        parse: bool,
+    ) -> Result<ExpressionValue<'_>, String> {
         let told = |why| format!("`{}`: {why}", query.as_str());
         if let Some(path) = query.path()
-            && let Some(found) = self.lead(path, parse)
+            && let Some(found) = self.follow_path(path, parse)
         {
             return Ok(found);
         }
-        let parse = parse && matches!(self.own, Own::Row { .. });
-        let cell = if parse { &self.parsed } else { &self.ready };
-        let data = cell.get_or_init(|| Data::of(&self.value(parse)?));
+        let parse = parse && matches!(self.raw, RawMappedRecord::Row { .. });
+        let cell = if parse {
+            &self.data_with_parsed_cells
+        } else {
+            &self.data
+        };
+        let data = cell.get_or_init(|| Data::of(&self.to_value(parse)?));
         let data = data.as_ref().map_err(Clone::clone)?;
-        query.find(data).map(Found::owned).map_err(told)
+        query
+            .find(data)
+            .map(ExpressionValue::from_value)
+            .map_err(told)
     }
 
     /// Follows a path; `None` where that is JMESPath's work.
-    fn lead(&self, path: &[Step], parse: bool) -> Option<Found<'_>> {
+    fn follow_path(&self, path: &[Step], parse: bool) -> Option<ExpressionValue<'_>> {
         let Some((first, rest)) = path.split_first() else {
-            return match &self.own {
-                Own::Object { text, .. } | Own::Other(text) => Some(Found::of(text)),
-                Own::Row { .. } => None,
+            return match &self.raw {
+                RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
+                    Some(ExpressionValue::from_raw(text))
+                }
+                RawMappedRecord::Row { .. } => None,
             };
         };
-        let raw = match (&self.own, first) {
-            (Own::Object { top, .. }, Step::Key(key)) => match top.get(key.as_str()) {
+        let raw = match (&self.raw, first) {
+            (RawMappedRecord::Object { top, .. }, Step::Key(key)) => match top.get(key.as_str()) {
                 Some(raw) => raw.get(),
-                None => return Some(Found::Nothing),
+                None => return Some(ExpressionValue::Nothing),
             },
-            (Own::Row { names, cells }, Step::Key(key)) => {
+            (RawMappedRecord::Row { names, cells }, Step::Key(key)) => {
                 let Some(at) = names.iter().position(|name| name == key) else {
-                    return Some(Found::Nothing);
+                    return Some(ExpressionValue::Nothing);
                 };
                 match rest {
-                    [] => return Some(Found::Text(cells[at].into())),
+                    [] => return Some(ExpressionValue::Text(cells[at].into())),
                     _ if parse => cells[at],
-                    _ => return Some(Found::Nothing),
+                    _ => return Some(ExpressionValue::Nothing),
                 }
             }
-            (Own::Other(_), _) => return None,
-            (_, Step::At(_)) => return Some(Found::Nothing),
+            (RawMappedRecord::Other(_), _) => return None,
+            (_, Step::At(_)) => return Some(ExpressionValue::Nothing),
         };
-        Some(descend(raw, rest))
+        Some(descend_path(raw, rest))
     }
 
-    fn value(&self, parse: bool) -> Result<Value, String> {
-        match &self.own {
-            Own::Object { text, .. } | Own::Other(text) => {
-                serde_json::from_str(text).map_err(|why| told(&why))
+    fn to_value(&self, parse: bool) -> Result<Value, String> {
+        match &self.raw {
+            RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
+                serde_json::from_str(text).map_err(|why| format_serde_error(&why))
             }
-            Own::Row { names, cells } => {
+            RawMappedRecord::Row { names, cells } => {
                 let cell = |text: &str| {
                     let holds = parse && text.trim_start().starts_with(['[', '{']);
                     let value = holds.then(|| serde_json::from_str(text).ok()).flatten();
@@ -200,9 +214,9 @@ impl<'r> Rec<'r> {
 }
 
 /// The keys of an object; one given twice is an error.
-fn keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
-    struct Keys;
-    impl<'de> serde::de::Visitor<'de> for Keys {
+fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
+    struct ObjectKeysVisitor;
+    impl<'de> serde::de::Visitor<'de> for ObjectKeysVisitor {
         type Value = IndexMap<Cow<'de, str>, &'de RawValue>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("an object")
@@ -225,17 +239,17 @@ fn keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
         }
     }
     let mut from = serde_json::Deserializer::from_str(text);
-    let found = serde::Deserializer::deserialize_map(&mut from, Keys);
+    let found = serde::Deserializer::deserialize_map(&mut from, ObjectKeysVisitor);
     found
         .and_then(|keys| from.end().map(|()| keys))
-        .map_err(|why| told(&why))
+        .map_err(|why| format_serde_error(&why))
 }
 
 /// What stands behind some steps.
-fn descend<'r>(mut at: &'r str, steps: &[Step]) -> Found<'r> {
+fn descend_path<'r>(mut at: &'r str, steps: &[Step]) -> ExpressionValue<'r> {
     for step in steps {
         let next = match step {
-            Step::Key(key) => keys(at.trim())
+            Step::Key(key) => parse_keys(at.trim())
                 .ok()
                 .and_then(|mut all| all.swap_remove(key.as_str())),
             Step::At(index) => {
@@ -244,15 +258,15 @@ fn descend<'r>(mut at: &'r str, steps: &[Step]) -> Found<'r> {
             }
         };
         let Some(next) = next else {
-            return Found::Nothing;
+            return ExpressionValue::Nothing;
         };
         at = next.get();
     }
-    Found::of(at)
+    ExpressionValue::from_raw(at)
 }
 
 /// What serde says, without the line of a record that is one.
-pub(super) fn told(why: &serde_json::Error) -> String {
+pub(super) fn format_serde_error(why: &serde_json::Error) -> String {
     let text = why.to_string();
     match text.rsplit_once(" at line 1 column ") {
         Some((what, column)) => format!("{what} at byte {column}"),

@@ -3,12 +3,12 @@
 
 use serde_json::value::RawValue;
 
-use super::super::super::fields::Fields;
-use super::super::items::Turn;
+use super::super::super::fields::RawFields;
+use super::super::response_items::MessageBuilder;
 use crate::model::{Part, Role};
 
 /// Events that repeat what items say, or concern the screen alone.
-pub(super) const REPEATS: [&str; 32] = [
+pub(super) const IGNORED_EVENTS: [&str; 32] = [
     "user_message",
     "agent_message",
     "agent_reasoning",
@@ -44,7 +44,7 @@ pub(super) const REPEATS: [&str; 32] = [
 ];
 
 /// What the harness wrote in the user's place is no word of the user.
-pub(super) fn by_harness(turn: &mut Turn<'_>, item: &Fields<'_>) {
+pub(super) fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFields<'_>) {
     const TAGS: [&str; 8] = [
         "<environment_context>",
         "<user_instructions>",
@@ -62,18 +62,18 @@ pub(super) fn by_harness(turn: &mut Turn<'_>, item: &Fields<'_>) {
         Part::Text(text) => TAGS.iter().any(|tag| text.trim_start().starts_with(tag)),
         _ => false,
     });
-    if texts || told_harness(item) {
+    if texts || is_harness_item(item) {
         turn.role = Role::System;
     }
 }
 
 /// Newer versions say who a message's pieces are from.
-fn told_harness(item: &Fields<'_>) -> bool {
+fn is_harness_item(item: &RawFields<'_>) -> bool {
     let told = item.object("internal_chat_message_metadata_passthrough");
     let pieces = told.and_then(|told| told.list("content_item_metadata"));
     let pieces = pieces.unwrap_or_default();
     let harness = |raw: &&RawValue| {
-        let from = Fields::of(raw).and_then(|piece| piece.object("provenance"));
+        let from = RawFields::from_raw(raw).and_then(|piece| piece.object("provenance"));
         from.and_then(|from| from.text("type")).as_deref() == Some("harness")
     };
     !pieces.is_empty() && pieces.iter().all(harness)
@@ -81,33 +81,33 @@ fn told_harness(item: &Fields<'_>) -> bool {
 
 /// What an answer of an older version says of itself.
 #[derive(Debug, Default)]
-pub(super) struct Own {
+pub(super) struct CodexOutputStatus {
     /// Its exit code is not 0.
     pub(super) failed: Option<bool>,
     /// In milliseconds.
-    pub(super) took: Option<f64>,
+    pub(super) duration_ms: Option<f64>,
 }
 
-pub(super) fn said_of_itself(content: &str) -> Own {
+pub(super) fn parse_output_status(content: &str) -> CodexOutputStatus {
     if !content.starts_with("{\"output\"") {
-        return Own::default();
+        return CodexOutputStatus::default();
     }
-    let told = Fields::parse(content)
+    let told = RawFields::parse(content)
         .ok()
         .and_then(|told| told.object("metadata"));
     let Some(told) = told else {
-        return Own::default();
+        return CodexOutputStatus::default();
     };
-    Own {
+    CodexOutputStatus {
         failed: told.number("exit_code").map(|code| code != 0.0),
-        took: told
+        duration_ms: told
             .number("duration_seconds")
             .map(|seconds| seconds * 1000.0),
     }
 }
 
 /// A point in time, in milliseconds.
-pub(super) fn millis(text: &str) -> Option<i64> {
+pub(super) fn parse_timestamp_ms(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(at.as_millisecond())
 }
