@@ -59,7 +59,7 @@ impl Clock for SystemClock {
     }
 
     fn sleep(&self, d: Millis) -> Fut<'_, ()> {
-        Box::pin(tokio::time::sleep(d.duration()))
+        Box::pin(tokio::time::sleep(d.to_duration()))
     }
 }
 
@@ -115,7 +115,7 @@ impl Clock for FakeClock {
     }
 
     fn wall(&self) -> WallTime {
-        let at = jiff::Timestamp::UNIX_EPOCH + self.now().duration();
+        let at = jiff::Timestamp::UNIX_EPOCH + self.now().to_duration();
         WallTime(at.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string())
     }
 

@@ -14,7 +14,7 @@ use super::{Cx, exam};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::Registry;
-use crate::model::{counted, visible};
+use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
 use crate::record::{Board, RunStore};
 use crate::rubric::{self, NOT_CARRIED, Recognised, Rubric, recognise};
@@ -84,10 +84,10 @@ fn tools(
     cx.streams.print(&format!(
         "{}: {}, {}, {}, {}\n{}",
         path.display(),
-        counted(toolbox.tools.len() as u64, "tool"),
-        counted(toolbox.sources.len() as u64, "source"),
-        counted(toolbox.sets.len() as u64, "toolset"),
-        counted(toolbox.auth.len() as u64, "auth service"),
+        pluralize(toolbox.tools.len() as u64, "tool"),
+        pluralize(toolbox.sources.len() as u64, "source"),
+        pluralize(toolbox.sets.len() as u64, "toolset"),
+        pluralize(toolbox.auth.len() as u64, "auth service"),
         last(problems.len())
     ));
     Ok(code(problems.len(), strict))
@@ -112,7 +112,7 @@ fn holds_a_rubric(path: &Path) -> bool {
 
 /// A rubric in a line, and a line for each thing that did not carry over.
 fn in_lines(rubric: &Rubric) -> String {
-    let evals = counted(rubric.evals.len() as u64, "eval");
+    let evals = pluralize(rubric.evals.len() as u64, "eval");
     let path = rubric.path.display();
     let mut out = format!(
         "{path}: {}, rubric `{}` with {evals}\n",
@@ -121,7 +121,7 @@ fn in_lines(rubric: &Rubric) -> String {
     for lost in &rubric.not_carried {
         let _infallible = writeln!(out, "  {lost}");
         if let Some(help) = &lost.help {
-            let _infallible = writeln!(out, "    instead: {}", visible(help, false));
+            let _infallible = writeln!(out, "    instead: {}", make_visible(help, false));
         }
     }
     out
@@ -172,12 +172,12 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
-        counted(workspace.rubrics.len(), "rubric"),
-        counted(evals, "eval"),
-        counted(all.transcripts, "transcript"),
-        counted(workspace.transcripts.len(), "file"),
-        counted(workspace.judges.len(), "judge"),
-        counted(workspace.labels.len(), "label"),
+        pluralize(workspace.rubrics.len(), "rubric"),
+        pluralize(evals, "eval"),
+        pluralize(all.transcripts, "transcript"),
+        pluralize(workspace.transcripts.len(), "file"),
+        pluralize(workspace.judges.len(), "judge"),
+        pluralize(workspace.labels.len(), "label"),
     );
     out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
@@ -199,7 +199,7 @@ fn whole(path: Option<&Path>, strict: bool, asked: &Exam, cx: &Cx) -> Result<u8,
     if strays.is_empty() {
         out.push_str(&last(warnings));
     } else {
-        let _infallible = writeln!(out, "{}", counted(strays.len(), "error"));
+        let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
     cx.streams.print(&out);
     if !strays.is_empty() {
@@ -222,7 +222,7 @@ fn examples(tried: &Tried) -> String {
     } = *tried;
     let some = |n: u64, first: bool| {
         if first {
-            counted(n, "example")
+            pluralize(n, "example")
         } else {
             n.to_string()
         }
@@ -230,7 +230,7 @@ fn examples(tried: &Tried) -> String {
     let mut parts = Vec::new();
     if held + missed > 0 {
         let hold = if held == 1 { "holds" } else { "hold" };
-        parts.push(format!("{} {hold}", counted(held, "example")));
+        parts.push(format!("{} {hold}", pluralize(held, "example")));
     }
     if missed > 0 {
         parts.push(format!("{missed} missed"));
@@ -252,7 +252,7 @@ fn examples(tried: &Tried) -> String {
 fn last(warnings: usize) -> String {
     match warnings {
         0 => "no problems\n".to_owned(),
-        n => format!("no errors, {}\n", counted(n as u64, "warning")),
+        n => format!("no errors, {}\n", pluralize(n as u64, "warning")),
     }
 }
 

@@ -13,7 +13,7 @@ use super::trouble::{Trouble, USAGE};
 use super::workspace::open;
 use super::{Cx, check, runtime, sources};
 use crate::handlers::Registry;
-use crate::model::{CellResult, JudgeConfig, KeySource, Millis, Outcome, counted};
+use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
 use crate::report::{size, words};
 use crate::run::{Connection, Contact, connect, is_built_in};
 
@@ -75,7 +75,7 @@ fn tried(
     if asked > 0 {
         cx.streams.tell(&format!(
             "trying {} at once: a few small requests each, billed to their keys",
-            counted(asked as u64, "judge")
+            pluralize(asked as u64, "judge")
         ));
     }
     // Who asks for one judge asks for nothing else.
@@ -84,7 +84,7 @@ fn tried(
         Some(_) => 0,
     };
     if tools > 0 {
-        let tools = counted(tools as u64, "source");
+        let tools = pluralize(tools as u64, "source");
         cx.streams.tell(&format!("trying {tools} of tools at once"));
     }
     let runtime = runtime()?;
@@ -107,7 +107,7 @@ fn tried(
             found = trying => Some(found),
         }
     });
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     let Some((found, probed)) = found else {
         return Ok(130);
     };
@@ -259,7 +259,10 @@ fn tools(contact: &Contact) -> String {
         (0, None) => {
             "declared, and not called (a test tool; the judge's own are never run here)".to_owned()
         }
-        (n, _) => format!("{} made, answered and read", counted(u64::from(n), "call")),
+        (n, _) => format!(
+            "{} made, answered and read",
+            pluralize(u64::from(n), "call")
+        ),
     }
 }
 
@@ -270,10 +273,10 @@ fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
         _ => "tokens unknown".to_owned(),
     };
     let bill = result.bill();
-    if bill.is_nothing() && usage.input.is_none() {
+    if bill.is_zero() && usage.input.is_none() {
         return "nothing".to_owned();
     }
-    let calls = counted(bill.unknown, "call");
+    let calls = pluralize(bill.unknown, "call");
     let cost = match (bill.usd > 0.0, bill.unknown > 0) {
         _ if judge.is_free() => "free".to_owned(),
         (false, true) if judge.pricing().is_none() => "cost unknown (no prices)".to_owned(),
@@ -288,10 +291,10 @@ fn billed(judge: &JudgeConfig, result: &CellResult) -> String {
 fn advice(judge: &JudgeConfig, contact: &Contact, result: &CellResult) -> Option<String> {
     let model = &judge.model;
     let key = match &judge.key {
-        KeySource::Env(name) | KeySource::EnvIfSet(name) => format!("the key in {name}"),
-        KeySource::File(path) => format!("the key in {}", path.display()),
-        KeySource::Google(_) => "the Google credentials".to_owned(),
-        KeySource::None => "a key (none is configured: api_key_env)".to_owned(),
+        ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => format!("the key in {name}"),
+        ApiKeySource::File(path) => format!("the key in {}", path.display()),
+        ApiKeySource::Google(_) => "the Google credentials".to_owned(),
+        ApiKeySource::None => "a key (none is configured: api_key_env)".to_owned(),
     };
     let text = match (result.outcome, contact.status) {
         (_, Some(401 | 403)) => format!("check {key}, and that it may use `{model}`"),

@@ -8,7 +8,7 @@ use super::args::Exam as Asked;
 use super::trouble::Trouble;
 use super::{Cx, runtime};
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, counted};
+use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
 use crate::run::{Exam, JudgePreview, RunOptions};
 use crate::workspace::Workspace;
@@ -49,7 +49,7 @@ pub(super) fn hold(
     }
     let clock = std::sync::Arc::clone(&cx.clock);
     let trials = runtime.block_on(exam.hold(clock, CancellationToken::new()));
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     let mut undecided = 0;
     for trial in trials.iter().filter(|t| t.fate() == Fate::Undecided) {
         undecided += 1;
@@ -74,10 +74,10 @@ pub(super) fn hold(
 
 /// `asking gemini about 3 examples: 3 calls or more, about $0.01`.
 fn first(judge: &JudgeConfig, preview: &JudgePreview, asks: bool) -> String {
-    let (name, examples) = (&judge.name, counted(preview.cells, "example"));
+    let (name, examples) = (&judge.name, pluralize(preview.cells, "example"));
     let mut takes = Vec::new();
     if preview.calls_least > 0 {
-        let calls = counted(preview.calls_least, "call");
+        let calls = pluralize(preview.calls_least, "call");
         takes.push(if preview.calls_most > preview.calls_least {
             format!("{calls} or more, {} at most", preview.calls_most)
         } else {

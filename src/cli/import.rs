@@ -18,7 +18,7 @@ use super::file::open_file;
 use super::trouble::{Trouble, USAGE};
 use super::understood::Warned;
 use crate::diag::Diagnostic;
-use crate::model::{Label, Text, counted, visible};
+use crate::model::{Label, SourceText, make_visible, pluralize};
 use crate::run::Ids;
 use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
 
@@ -101,8 +101,8 @@ impl Sums {
     fn sentence(&self, args: &ImportArgs, to: Option<&Path>) -> String {
         let mut text = format!(
             "{} from {}",
-            counted(self.transcripts, "transcript"),
-            counted(args.files.len(), "file")
+            pluralize(self.transcripts, "transcript"),
+            pluralize(args.files.len(), "file")
         );
         for (n, what) in [
             (self.bad, "left out: bad records"),
@@ -119,16 +119,16 @@ impl Sums {
         if let Some(to) = to {
             text = format!(
                 "{text}; written to {}",
-                visible(&to.display().to_string(), false)
+                make_visible(&to.display().to_string(), false)
             );
         }
         match &args.labels {
             Some(to) => {
-                let to = visible(&to.display().to_string(), false).into_owned();
-                format!("{text}; {} to {to}", counted(self.labels, "label"))
+                let to = make_visible(&to.display().to_string(), false).into_owned();
+                format!("{text}; {} to {to}", pluralize(self.labels, "label"))
             }
             None if self.labels > 0 => {
-                let labels = counted(self.labels, "label");
+                let labels = pluralize(self.labels, "label");
                 format!("{text}; {labels} left behind: --labels FILE writes them")
             }
             None => text,
@@ -208,18 +208,22 @@ fn line(native: &[u8], id: &str) -> Vec<u8> {
             }
         })
         .collect();
-    let Ok(keys) = serde_json::from_slice::<indexmap::IndexMap<Text<'_>, &RawValue>>(&flat) else {
+    let Ok(keys) = serde_json::from_slice::<indexmap::IndexMap<SourceText<'_>, &RawValue>>(&flat)
+    else {
         return flat;
     };
-    let own = keys.get(&Text::from("id"));
-    if own
-        .is_some_and(|own| serde_json::from_str::<Text<'_>>(own.get()).is_ok_and(|own| *own == *id))
-    {
+    let own = keys.get(&SourceText::from("id"));
+    if own.is_some_and(|own| {
+        serde_json::from_str::<SourceText<'_>>(own.get()).is_ok_and(|own| *own == *id)
+    }) {
         return flat;
     }
     let mut line = b"{\"id\":".to_vec();
     line.extend(serde_json::to_vec(id).unwrap_or_default());
-    for (key, value) in keys.iter().filter(|(key, _)| **key != Text::from("id")) {
+    for (key, value) in keys
+        .iter()
+        .filter(|(key, _)| **key != SourceText::from("id"))
+    {
         line.push(b',');
         line.extend(serde_json::to_vec(key).unwrap_or_default());
         line.push(b':');

@@ -9,7 +9,7 @@ use super::args::{Place, SchemaOf};
 use super::trouble::Trouble;
 use super::workspace::open;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, KeySource, ProviderKind, SOURCES};
+use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::rubric;
 use crate::workspace;
 
@@ -43,14 +43,14 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             continue;
         }
         let key = match &judge.key {
-            KeySource::None => "no key".to_owned(),
-            KeySource::Env(var) if cx.env.get(var).is_some() => {
+            ApiKeySource::None => "no key".to_owned(),
+            ApiKeySource::Env(var) if cx.env.get(var).is_some() => {
                 format!("key from {var}, which is set")
             }
-            KeySource::Env(var) => format!("key from {var}, which is NOT set"),
-            KeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
-            KeySource::File(path) => format!("key from {}", path.display()),
-            KeySource::Google(_) => {
+            ApiKeySource::Env(var) => format!("key from {var}, which is NOT set"),
+            ApiKeySource::EnvIfSet(var) => format!("key from {var} if it is set"),
+            ApiKeySource::File(path) => format!("key from {}", path.display()),
+            ApiKeySource::Google(_) => {
                 let found = workspace::google_source(judge, &cx.env);
                 let (from, _) = found.unwrap_or_default();
                 format!("Google credentials from {from}")
@@ -69,7 +69,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
             judge.max_turns
         );
     }
-    let more: Vec<&str> = SOURCES
+    let more: Vec<&str> = VERDICT_SOURCES
         .into_iter()
         .filter(|name| !workspace.judges.contains_key(*name))
         .collect();
@@ -86,7 +86,7 @@ pub(super) fn judges(place: &Place, cx: &Cx) -> Result<u8, Trouble> {
 
 /// Whose recorded verdicts a judge gives.
 fn recorded(judge: &JudgeConfig) -> String {
-    let whose = match &judge.of {
+    let whose = match &judge.source {
         Some(of) => format!("the verdicts that {of} recorded"),
         None => "the verdicts that came".to_owned(),
     };

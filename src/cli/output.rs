@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use crate::diag::{Diagnostic, render};
-use crate::model::visible;
+use crate::model::make_visible;
 use crate::report::{Style, wrap};
 use crate::workspace::Env;
 
@@ -34,7 +34,7 @@ impl Streams {
     /// Writes to standard output. A reader that went away is no error of ours: nobody wants the rest.
     pub(super) fn print(self, text: &str) {
         let shown = if self.out.terminal {
-            visible(text, true)
+            make_visible(text, true)
         } else {
             text.into()
         };
@@ -45,7 +45,7 @@ impl Streams {
     /// Writes a line to standard error.
     pub(super) fn tell(self, text: &str) {
         let shown = if self.err.terminal {
-            visible(text, true)
+            make_visible(text, true)
         } else {
             text.into()
         };

@@ -18,7 +18,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::event::{Kind, RunEvent};
 use crate::handlers::Registry;
 use crate::judge::MissPolicy;
-use crate::model::{Labels, Millis, counted};
+use crate::model::{Labels, Millis, pluralize};
 use crate::report::{EvalVerdicts, Format, FormatName, Narrator, Row, Rows, Style, Summary};
 use crate::run::{
     self, CachePolicy, Filter, JudgePreview, Preview, RunError, RunHandle, RunOptions, Sample,
@@ -42,7 +42,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     if let Some(judge) = &options.judge {
         let panels = run::courts(&opened.workspace).len() as u64;
         if panels > 0 {
-            let of = counted(panels, "eval");
+            let of = pluralize(panels, "eval");
             cx.streams.tell(&format!(
                 "--judge: {judge} stands in the place of the jury or cascade of {of}, in this run"
             ));
@@ -71,7 +71,7 @@ pub(super) fn run(args: &RunArgs, cx: &Cx) -> Result<u8, Trouble> {
     let human = args.format == OutFormat::Human && !args.quiet;
     let end = runtime.block_on(drive(&opened, &registry, options, printer, human, cx));
     // A judge that does not let go is not waited for: everything that was shown is recorded.
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     end
 }
 
@@ -228,8 +228,8 @@ fn everywhere(opened: &Opened, summary: &Summary) -> Vec<Diagnostic> {
 fn plan(preview: &Preview) -> String {
     let mut out = format!(
         "{} over {}\n",
-        counted(preview.cells, "cell"),
-        counted(preview.transcripts, "transcript")
+        pluralize(preview.cells, "cell"),
+        pluralize(preview.transcripts, "transcript")
     );
     for (kind, cells) in &preview.kinds {
         let _infallible = writeln!(out, "  {cells:>6}  {kind}");
@@ -245,7 +245,7 @@ fn plan(preview: &Preview) -> String {
         let _infallible = writeln!(
             out,
             "{} could not be read as a transcript (dicta check says why)",
-            counted(preview.bad_records, "record")
+            pluralize(preview.bad_records, "record")
         );
     }
     for (name, judge) in &preview.judges {
@@ -256,7 +256,7 @@ fn plan(preview: &Preview) -> String {
 }
 
 fn judge_plan(name: &str, judge: &JudgePreview) -> String {
-    let mut out = format!("judge `{name}`: {}", counted(judge.cells, "cell"));
+    let mut out = format!("judge `{name}`: {}", pluralize(judge.cells, "cell"));
     if judge.cached > 0 {
         let _infallible = write!(out, ", {} known from past runs", judge.cached);
     }

@@ -13,7 +13,7 @@ use super::workspace::open;
 use super::{Cx, runtime};
 use crate::event::{Kind, RunState};
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, RunId, counted};
+use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::words;
 use crate::run::selftest::{Card, FamilyRow, Played, SelfTest, Stage, Wanted};
 use crate::run::{self, CachePolicy, Preview, RunError};
@@ -60,7 +60,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &Cx) -> Result<u8, Trouble> {
         };
         Ok(test.card(&base, &stage, attacked.as_ref()))
     });
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);
     cx.streams.print(&match args.format {
@@ -92,7 +92,7 @@ fn ahead(judge: &str, first: &Preview, then: &Preview) -> String {
     let calls = base.calls_least + base.at_most_more + attacks.calls_least;
     let mut out = format!(
         "selftest of judge `{judge}`: {} about base answers, then at most {} (attacks on those that fail)",
-        counted(base.cells, "question"),
+        pluralize(base.cells, "question"),
         attacks.cells
     );
     if cached > 0 {
@@ -215,7 +215,7 @@ fn human(card: &Card, judge: Option<&JudgeConfig>, args: &SelftestArgs) -> Strin
         Some(_) => ", free".to_owned(),
         None => ", cost unknown".to_owned(),
     };
-    let calls = counted(u64::from(card.usage.calls), "judge call");
+    let calls = pluralize(u64::from(card.usage.calls), "judge call");
     let _infallible = writeln!(out, "\nruns {} · {calls}{cost}", runs.join(", "));
     out
 }

@@ -11,7 +11,7 @@ use super::trouble::Trouble;
 use super::workspace::{note_labels, store, store_and_workspace};
 use crate::compare::{self, Move};
 use crate::event::{Kind, RunState};
-use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, counted, visible};
+use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
 use crate::record::{Ending, RecordError, Run};
 use crate::report::{FormatName, Row, Rows, trace, wrap};
 use crate::workspace::Workspace;
@@ -94,7 +94,7 @@ fn line(run: &Run) -> Result<String, RecordError> {
         summary.count(Outcome::Pass),
         summary.count(Outcome::Fail),
         summary.errors(),
-        counted(summary.cells, "cell"),
+        pluralize(summary.cells, "cell"),
         Millis(summary.duration_ms),
     );
     if summary.pending > 0 {
@@ -263,8 +263,8 @@ pub(super) fn compare(before: &str, after: &str, place: &Place, cx: &Cx) -> Resu
     let _infallible = writeln!(
         out,
         "\n{}, {}, {} new, {} gone, {} the same",
-        counted(found.flips.len() as u64, "flip"),
-        counted(found.changes.len() as u64, "other change"),
+        pluralize(found.flips.len() as u64, "flip"),
+        pluralize(found.changes.len() as u64, "other change"),
         found.new.len(),
         found.gone.len(),
         found.same
@@ -295,7 +295,7 @@ fn read(run: &Run, cx: &Cx) -> Result<RunState, Trouble> {
 /// Where a flip went, as far as a label says.
 fn whither(change: &Move, labels: &Labels) -> &'static str {
     let name = &change.name;
-    let label = labels.of(&name.transcript, &name.rubric, &name.eval);
+    let label = labels.find(&name.transcript, &name.rubric, &name.eval);
     let (old, new) = (&change.before.decision, &change.after.decision);
     match (label.and_then(|label| label.passed), new.outcome.passed()) {
         // A label is about a whole transcript.
@@ -317,8 +317,8 @@ fn moves(out: &mut String, title: &str, moves: &[Move], labels: &Labels, width: 
         let _infallible = writeln!(
             out,
             "  {} → {}  {}{}",
-            old.decision.outcome.mark(),
-            new.decision.outcome.mark(),
+            old.decision.outcome.symbol(),
+            new.decision.outcome.symbol(),
             change.name,
             whither(change, labels)
         );
@@ -330,11 +330,11 @@ fn moves(out: &mut String, title: &str, moves: &[Move], labels: &Labels, width: 
                 .unwrap_or_default();
             let mut why = side.why.lines();
             let head = format!("{word} {}{score}: ", side.decision.outcome);
-            let first = visible(why.next().unwrap_or(""), false);
+            let first = make_visible(why.next().unwrap_or(""), false);
             let first = wrap(&first, 6 + head.chars().count(), 10, width);
             let _infallible = writeln!(out, "      {head}{first}");
             for line in why {
-                let line = visible(line, false);
+                let line = make_visible(line, false);
                 let _infallible = writeln!(out, "          {}", wrap(&line, 10, 10, width));
             }
         }

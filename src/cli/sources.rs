@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Cx;
 use super::toolbox::{redactor, staged};
 use crate::event::CallCx;
-use crate::model::{JudgeConfig, Millis, ToolUse};
+use crate::model::{JudgeConfig, JudgeTool, Millis};
 use crate::tools::{self, ToolDeps};
 use crate::workspace::Workspace;
 
@@ -163,7 +163,7 @@ async fn servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<P
 /// The judges whose tools do not go together, or whose tokens are not valid.
 async fn assembled(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<Probed> {
     let known = tools::available();
-    let built_in = |entry: &ToolUse| known.iter().any(|decl| decl.name == entry.name);
+    let built_in = |entry: &JudgeTool| known.iter().any(|decl| decl.name == entry.name);
     let asked = judges
         .iter()
         .filter(|judge| !judge.tools.iter().all(built_in));

@@ -13,7 +13,7 @@ use super::workspace::{note_labels, store_and_workspace};
 use crate::compare::{Counts, Point, Scores, Sweep};
 use crate::diag::nearest;
 use crate::event::RunHeader;
-use crate::model::{Bounds, Labels, counted, visible};
+use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
 use crate::record::{Deciding, Run};
 use crate::report::{Row, Rows};
 use crate::workspace::Workspace;
@@ -123,11 +123,11 @@ fn deciding(
     let now = now.and_then(|of| of.evals.iter().find(|of| of.id == eval));
     match (now, then) {
         (Some(now), Some(then)) if now.digest == then.digest => Deciding {
-            bounds: Bounds::of(&now.decides),
+            bounds: ScoreBounds::from_decision_settings(&now.decides),
             negate: now.negate,
         },
         (_, Some(then)) => Deciding {
-            bounds: Bounds::of(&then.decides),
+            bounds: ScoreBounds::from_decision_settings(&then.decides),
             negate: false,
         },
         _ => Deciding::default(),
@@ -177,11 +177,11 @@ fn table(out: &mut String, sweep: &Sweep) {
         out.push('\n');
     }
     let name = format!("{}/{}", sweep.rubric, sweep.eval);
-    let scored = counted(sweep.scored, "decision");
+    let scored = pluralize(sweep.scored, "decision");
     let _infallible = write!(
         out,
         "{}  {}: {scored} with a score",
-        visible(&name, false),
+        make_visible(&name, false),
         sweep.kind
     );
     if sweep.unscored > 0 {
@@ -283,7 +283,7 @@ fn told(out: &mut String, sweep: &Sweep) {
     };
     let Some(first) = best.first() else { return };
     let n = first.counts.labelled();
-    let labels = counted(n, "label");
+    let labels = pluralize(n, "label");
     if n < NAMED {
         let _infallible = writeln!(
             out,

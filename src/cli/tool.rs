@@ -15,7 +15,7 @@ use super::{Cx, runtime};
 use crate::diag::{Severity, nearest};
 use crate::event::CallCx;
 use crate::judge::book_of;
-use crate::model::{CallIx, Change, Hop, Millis, RawJson, ToolUse, Transcript};
+use crate::model::{ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript};
 use crate::tools::reading::{is_reading, over};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{
@@ -31,7 +31,7 @@ struct Report<'a> {
     canonical: Option<&'a RawJson>,
     repaired: bool,
     /// What the repair changed, then what lenient typing changed on the way to the values.
-    changes: Vec<&'a Change>,
+    changes: Vec<&'a ArgumentChange>,
     values: Option<&'a RawJson>,
     outcome: &'static str,
     /// The rule that rejected it.
@@ -51,7 +51,7 @@ pub(super) fn tool(args: &ToolArgs, cx: &Cx) -> Result<u8, Trouble> {
     let runtime = runtime()?;
     let (toolbox, called) = runtime.block_on(called(args, cx))?;
     // What its sources opened may not let go; it ends with the program.
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     for note in &called.told.notes {
         cx.streams.tell(&format!("note: {note}"));
     }
@@ -266,7 +266,7 @@ async fn alone(
             });
         }
     }
-    let entry = ToolUse {
+    let entry = JudgeTool {
         name: args.name.clone(),
         settings: indexmap::IndexMap::new(),
     };
@@ -322,7 +322,7 @@ fn transcript_at(at: &str) -> Result<Transcript<'static>, Trouble> {
 fn report<'a>(args: &'a ToolArgs, call: &'a Call) -> Report<'a> {
     let prepared = &call.prepared;
     let answer = call.called.as_ref().map(|called| &called.answer);
-    let mut changes: Vec<&Change> = prepared.changes.iter().collect();
+    let mut changes: Vec<&ArgumentChange> = prepared.changes.iter().collect();
     let (mut values, mut rule, mut error, mut outcome) = (None, None, None, "finished");
     match &prepared.outcome {
         Err(rejection) => {

@@ -120,7 +120,7 @@ pub(super) async fn of_source(
     deps: &ToolDeps,
     cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
-    let entry = crate::model::ToolUse {
+    let entry = crate::model::JudgeTool {
         name: name.to_owned(),
         settings: indexmap::IndexMap::new(),
     };

@@ -16,7 +16,7 @@ use super::{Cx, runtime};
 use crate::diag::has_errors;
 use crate::event::CallCx;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, ProviderKind, ToolDecl, ToolUse};
+use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::declarations;
 use crate::report::wrap;
 use crate::tools::toolbox::{Definition, FileTool, Left, Toolbox};
@@ -42,7 +42,7 @@ const ALL: [Dialect; 4] = [
 
 /// A tool of the list.
 struct Row {
-    decl: ToolDecl,
+    decl: ToolDeclaration,
     /// `built in`, `file`, or the source that was asked.
     from: String,
     /// Names that a judge may list it under, besides its own.
@@ -84,7 +84,7 @@ pub(super) fn tools(
     let runtime = runtime()?;
     let work = async |call_cx: &CallCx| rows(&deps, &judges, call_cx).await;
     let ((rows, problems), _told) = runtime.block_on(staged(&toolbox, cx, work));
-    runtime.shutdown_timeout(Millis(200).duration());
+    runtime.shutdown_timeout(Millis(200).to_duration());
     let text = match format {
         ListFormat::Json => {
             let list: Vec<Value> = rows.iter().map(|row| as_json(row, provider)).collect();
@@ -194,15 +194,15 @@ async fn patiently(
 }
 
 /// An entry that only names a tool.
-fn plain(name: &str) -> ToolUse {
-    ToolUse {
+fn plain(name: &str) -> JudgeTool {
+    JudgeTool {
         name: name.to_owned(),
         settings: indexmap::IndexMap::new(),
     }
 }
 
 impl Row {
-    fn new(decl: ToolDecl, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
+    fn new(decl: ToolDeclaration, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
         let has = |judge: &&JudgeConfig| {
             let mut entries = judge.tools.iter();
             entries.any(|entry| gives(entry, &decl.name, groups))
@@ -293,7 +293,7 @@ impl Row {
 }
 
 /// Whether an entry of a judge's `tools:` gives it this tool, which is in these sets and sources.
-fn gives(entry: &ToolUse, tool: &str, groups: &[String]) -> bool {
+fn gives(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
     if entry.name == tool {
         return true;
     }
@@ -311,7 +311,7 @@ fn sets_of(tool: &str, toolbox: &Toolbox) -> Vec<String> {
 }
 
 /// The declaration in a provider's own words.
-fn declared(decl: &ToolDecl, provider: Dialect) -> Value {
+fn declared(decl: &ToolDeclaration, provider: Dialect) -> Value {
     let kind = match provider {
         Dialect::Openai => ProviderKind::Openai,
         Dialect::OpenaiResponses => ProviderKind::OpenaiResponses,
@@ -406,8 +406,8 @@ fn human(row: &Row, provider: Option<Dialect>, width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn decl() -> ToolDecl {
-        ToolDecl {
+    fn decl() -> ToolDeclaration {
+        ToolDeclaration {
             name: "find".into(),
             description: "finds".into(),
             schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),

@@ -10,7 +10,7 @@ use super::Cx;
 use super::file::{map_of, open_file};
 use super::trouble::{Trouble, USAGE};
 use crate::diag::Diagnostic;
-use crate::model::{Message, Part, Transcript, counted, visible};
+use crate::model::{Transcript, TranscriptMessage, TranscriptPart, make_visible, pluralize};
 use crate::transcript::{FieldMapping, ReadTally, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
@@ -109,7 +109,7 @@ impl Understood {
         self.transcripts += 1;
         self.messages += transcript.messages.len() as u64;
         let parts = transcript.messages.iter().flat_map(|m| &m.parts);
-        let is_call = |part: &&Part<'_>| matches!(part, Part::ToolCall(_));
+        let is_call = |part: &&TranscriptPart<'_>| matches!(part, TranscriptPart::ToolCall(_));
         self.calls += parts.filter(is_call).count() as u64;
         for verdict in &transcript.verdicts {
             let evals = self.verdicts.entry(verdict.judge.clone()).or_default();
@@ -137,10 +137,10 @@ impl Understood {
         let mut text = format!(
             "{} of {} understood",
             records - not,
-            counted(records, "record")
+            pluralize(records, "record")
         );
         if self.tally.is_some() {
-            let transcripts = counted(self.transcripts, "transcript");
+            let transcripts = pluralize(self.transcripts, "transcript");
             let _infallible = write!(text, " ({}), {transcripts}", self.format);
         }
         text
@@ -154,8 +154,8 @@ impl Understood {
             let _infallible = writeln!(
                 out,
                 "  {} by {}: {}",
-                counted(n, "verdict"),
-                visible(judge, false),
+                pluralize(n, "verdict"),
+                make_visible(judge, false),
                 by_kind(evals)
             );
         }
@@ -163,7 +163,7 @@ impl Understood {
             let _infallible = writeln!(
                 out,
                 "  {}, which count as those of `labels:` do",
-                counted(self.labels, "label")
+                pluralize(self.labels, "label")
             );
         }
         let Some(tally) = &self.tally else { return out };
@@ -171,8 +171,8 @@ impl Understood {
             let _infallible = writeln!(out, "  not understood: {}", by_kind(&tally.unknown));
         }
         for (what, n) in &tally.missing {
-            let what = visible(what, false);
-            let all = counted(self.transcripts, "transcript");
+            let what = make_visible(what, false);
+            let all = pluralize(self.transcripts, "transcript");
             let _infallible = writeln!(out, "  {what} in {n} of {all}");
         }
         out
@@ -191,7 +191,7 @@ fn by_kind(counts: &BTreeMap<String, u64>) -> String {
     let mut shown: Vec<String> = all
         .iter()
         .take(KINDS)
-        .map(|(kind, n)| format!("{n} {}", visible(kind, false)))
+        .map(|(kind, n)| format!("{n} {}", make_visible(kind, false)))
         .collect();
     if all.len() > KINDS {
         let rest: u64 = all[KINDS..].iter().map(|(_, n)| **n).sum();
@@ -204,12 +204,12 @@ fn by_kind(counts: &BTreeMap<String, u64>) -> String {
 fn in_lines(transcript: &Transcript<'_>) -> String {
     let mut out = format!("    id {}\n", clip(&transcript.id));
     for message in transcript.messages.iter().take(MESSAGES) {
-        let role = visible(message.role.as_str(), false);
+        let role = make_visible(message.role.as_str(), false);
         let _infallible = writeln!(out, "    {role}: {}", words(message));
     }
     if transcript.messages.len() > MESSAGES {
         let more = transcript.messages.len() - MESSAGES;
-        let _infallible = writeln!(out, "    … and {}", counted(more, "message"));
+        let _infallible = writeln!(out, "    … and {}", pluralize(more, "message"));
     }
     if transcript.messages.is_empty() {
         out.push_str("    no messages\n");
@@ -224,18 +224,18 @@ fn in_lines(transcript: &Transcript<'_>) -> String {
     out
 }
 
-fn words(message: &Message<'_>) -> String {
+fn words(message: &TranscriptMessage<'_>) -> String {
     let said = message.text();
     if !said.trim().is_empty() {
         return clip(&said);
     }
     let first = message.parts.iter().find_map(|part| match part {
-        Part::ToolCall(call) => Some(format!("calls {}", clip(&call.name))),
-        Part::ToolResult(result) => Some(format!("answers {}", clip(&result.content))),
-        Part::Reasoning(text) => Some(format!("thinks {}", clip(text))),
-        Part::Media { kind, .. } => Some(format!("shows {}", clip(kind))),
-        Part::Other(_) => Some("a part of an unknown kind".to_owned()),
-        Part::Text(_) => None,
+        TranscriptPart::ToolCall(call) => Some(format!("calls {}", clip(&call.name))),
+        TranscriptPart::ToolResult(result) => Some(format!("answers {}", clip(&result.content))),
+        TranscriptPart::Reasoning(text) => Some(format!("thinks {}", clip(text))),
+        TranscriptPart::Media { kind, .. } => Some(format!("shows {}", clip(kind))),
+        TranscriptPart::Other(_) => Some("a part of an unknown kind".to_owned()),
+        TranscriptPart::Text(_) => None,
     });
     first.unwrap_or_else(|| "nothing".to_owned())
 }
@@ -247,7 +247,7 @@ fn clip(text: &str) -> String {
     if shown.len() < one_line.len() {
         shown.push('…');
     }
-    visible(&shown, false).into_owned()
+    make_visible(&shown, false).into_owned()
 }
 
 /// The files of a workspace.
@@ -293,11 +293,11 @@ impl Files {
     pub(super) fn lines(&self) -> String {
         let mut out = String::new();
         for (files, all) in self.foreign.values() {
-            let _infallible = writeln!(out, "{}: {}", counted(*files, "file"), all.sentence());
+            let _infallible = writeln!(out, "{}: {}", pluralize(*files, "file"), all.sentence());
             out.push_str(&all.details());
         }
         for (_, path, first) in &self.mapped {
-            let path = visible(&path.display().to_string(), false).into_owned();
+            let path = make_visible(&path.display().to_string(), false).into_owned();
             match first {
                 Some(first) => {
                     let _infallible = write!(out, "  the first transcript of {path}:\n{first}");
@@ -349,8 +349,8 @@ pub(super) fn check(path: &Path, strict: bool, cx: &Cx) -> Result<u8, Trouble> {
         "{}: {}, {}, {}\n{}",
         path.display(),
         all.sentence(),
-        counted(all.messages, "message"),
-        counted(all.calls, "tool call"),
+        pluralize(all.messages, "message"),
+        pluralize(all.calls, "tool call"),
         all.details()
     );
     if let (Some(_), Some(first)) = (&mapped, &all.first) {

@@ -7,7 +7,7 @@ use super::Cx;
 use super::trouble::Trouble;
 use crate::diag::Diagnostic;
 use crate::handlers::Registry;
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::workspace::{self, Workspace, demo};
@@ -71,7 +71,7 @@ pub(super) fn labels_hold(workspace: &Workspace) -> Result<(), Trouble> {
 pub(super) fn note_labels(workspace: &Workspace, cx: &Cx) {
     let problems = workspace.label_problems.len();
     if problems > 0 {
-        let problems = counted(problems, "problem");
+        let problems = pluralize(problems, "problem");
         cx.streams.tell(&format!(
             "note: {problems} with labels, which count for nothing; `dicta check` lists them"
         ));

@@ -80,7 +80,7 @@ pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
             && let Some((_, key)) = cell.place
         {
             cells
-                .entry(name.decision())
+                .entry(name.decision_name())
                 .or_default()
                 .push((key, cell.result.as_deref()));
         }
@@ -95,7 +95,7 @@ pub fn decisions(state: &RunState) -> IndexMap<CellName, Side> {
         if let Some(decision) = voted {
             let results: Vec<&CellResult> = cells
                 .iter()
-                .filter(|(key, _)| decision.heeds(key.judge))
+                .filter(|(key, _)| decision.counts_judge(key.judge))
                 .filter_map(|(_, result)| *result)
                 .collect();
             let why = why(&results, decision.outcome);

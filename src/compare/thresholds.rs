@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 
 use crate::event::RunHeader;
 use crate::model::{
-    Bounds, Cast, CellNameRef, CellResult, Doubt, Labels, Outcome, Rule, Said, Stated, Terms,
-    probability,
+    Ballot, CellNameRef, CellResult, CellVote, Doubt, Labels, Outcome, PanelRule, ScoreBounds,
+    VerdictSummary, VoteParams, verdict_probability,
 };
 use crate::record::{Court, Deciding};
 
@@ -167,7 +167,7 @@ struct Cell {
     doubt: Option<Doubt>,
     outcome: Outcome,
     score: Option<f64>,
-    stated: Option<Stated>,
+    stated: Option<VerdictSummary>,
 }
 
 impl Cell {
@@ -198,7 +198,7 @@ impl Scores {
             of.or_default().court = Some(Court {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
-                bounds: Bounds::of(&spec.decides),
+                bounds: ScoreBounds::from_decision_settings(&spec.decides),
                 repeat: spec.repeat,
             });
         }
@@ -216,11 +216,11 @@ impl Scores {
         of.decisions.entry(decision).or_default().push(Cell {
             judge: name.judge.map(str::to_owned),
             repeat: name.repeat,
-            probability: probability(result),
-            doubt: Doubt::of(result),
+            probability: verdict_probability(result),
+            doubt: Doubt::from_result(result),
             outcome: result.outcome,
             score: result.score,
-            stated: result.verdict.as_deref().map(Stated::from),
+            stated: result.verdict.as_deref().map(VerdictSummary::from),
         });
     }
 
@@ -230,7 +230,7 @@ impl Scores {
         let all = evals.filter_map(|((rubric, eval), of)| {
             let label = |transcript: &str, message: Option<u32>| {
                 // A label is about the whole transcript.
-                let of = labels.of(transcript, rubric, eval);
+                let of = labels.find(transcript, rubric, eval);
                 of.filter(|_| message.is_none())
                     .and_then(|label| label.passed)
             };
@@ -244,7 +244,7 @@ impl OfEval {
     /// Whether what is decided turns elsewhere than at scores: where the threshold leaves the margin of one.
     fn is_cascade(&self) -> bool {
         let court = self.court.as_ref();
-        court.is_some_and(|court| matches!(court.rule, Rule::Cascade { .. }))
+        court.is_some_and(|court| matches!(court.rule, PanelRule::Cascade { .. }))
     }
 
     /// What each decision comes to at one threshold, worked out for itself.
@@ -252,7 +252,7 @@ impl OfEval {
         &self,
         key: f64,
         moved: Moved,
-        bounds: Bounds,
+        bounds: ScoreBounds,
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> Counts {
         let mut counts = Counts::default();
@@ -269,10 +269,10 @@ impl OfEval {
     /// What the cells decide together under bounds, each with what it decides alone.
     fn vote<'c>(
         &self,
-        bounds: Bounds,
+        bounds: ScoreBounds,
         cells: impl Iterator<Item = (&'c Cell, Outcome)>,
     ) -> Outcome {
-        let said = |cell: &Cell, outcome| Said {
+        let said = |cell: &Cell, outcome| Ballot {
             outcome,
             score: cell.score,
             probability: cell.probability,
@@ -285,8 +285,10 @@ impl OfEval {
             };
             court.decide(cells.map(|(c, o)| (c.judge.as_deref(), c.repeat, said(c, o))))
         } else {
-            let casts: Vec<Cast> = cells.map(|(c, o)| Cast::of(said(c, o))).collect();
-            Terms::one().decide(&casts)
+            let casts: Vec<CellVote> = cells
+                .map(|(c, o)| CellVote::without_judge(said(c, o)))
+                .collect();
+            VoteParams::single_judge().decide(&casts)
         };
         // Another judge would have to be asked: no verdict.
         decision.map_or(Outcome::Skipped, |decision| decision.outcome)
@@ -299,11 +301,11 @@ impl OfEval {
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> Option<Sweep> {
         let (bound, current) = match bounds {
-            Bounds {
+            ScoreBounds {
                 min: None,
                 max: Some(max),
             } => (Bound::Max, Some(max)),
-            Bounds { min, .. } => (Bound::Min, min),
+            ScoreBounds { min, .. } => (Bound::Min, min),
         };
         let moved = Moved {
             bound,
@@ -410,11 +412,11 @@ impl Moved {
     }
 
     /// The bounds with this one moved.
-    fn at(self, bounds: Bounds, key: f64) -> Bounds {
+    fn at(self, bounds: ScoreBounds, key: f64) -> ScoreBounds {
         let at = Some(self.key(key)).filter(|at| at.is_finite());
         match self.bound {
-            Bound::Min => Bounds { min: at, ..bounds },
-            Bound::Max => Bounds { max: at, ..bounds },
+            Bound::Min => ScoreBounds { min: at, ..bounds },
+            Bound::Max => ScoreBounds { max: at, ..bounds },
         }
     }
 
@@ -423,7 +425,7 @@ impl Moved {
             Some(score) => {
                 let within = self.key(score) >= threshold;
                 let within = within && self.other.is_none_or(|max| score <= max);
-                Outcome::of(within != self.negate)
+                Outcome::from_passed(within != self.negate)
             }
             None if cell.stated.is_some_and(|s| s.applicable == Some(false)) => {
                 Outcome::NotApplicable

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use mask::{SECRET_KEYS, masked};
 pub use render::{nearest, render};
 
-use crate::model::visible;
+use crate::model::make_visible;
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,11 +101,15 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     /// `beam.yaml:14:7: min_score must be between 0 and 1 (got 3)`. Hostile text is made visible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", visible(&self.file.display().to_string(), false))?;
+        write!(
+            f,
+            "{}",
+            make_visible(&self.file.display().to_string(), false)
+        )?;
         if let Some(span) = &self.span {
             write!(f, ":{}:{}", span.line, span.column)?;
         }
-        write!(f, ": {}", visible(&self.message, true))
+        write!(f, ": {}", make_visible(&self.message, true))
     }
 }
 

@@ -7,7 +7,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Diagnostic, Severity};
-use crate::model::visible;
+use crate::model::make_visible;
 
 /// How much of a line is shown on either side of its fault, in characters.
 const AROUND: usize = 120;
@@ -38,8 +38,8 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let path = visible(&diagnostic.file.display().to_string(), true).into_owned();
-    let message = visible(&diagnostic.message, true);
+    let path = make_visible(&diagnostic.file.display().to_string(), true).into_owned();
+    let message = make_visible(&diagnostic.message, true);
     let excerpt = diagnostic.span.as_ref().and_then(|span| {
         let source = diagnostic.source.as_deref()?;
         Some((Excerpt::of(source, &span.bytes), span))
@@ -64,7 +64,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         }
     };
     let group = match &diagnostic.help {
-        Some(help) => group.element(Level::HELP.message(visible(help, true))),
+        Some(help) => group.element(Level::HELP.message(make_visible(help, true))),
         None => group,
     };
     renderer.render(&[group])
@@ -92,14 +92,14 @@ impl Excerpt {
         match before.char_indices().rev().nth(AROUND) {
             Some((cut, _)) => {
                 text.push('…');
-                text.push_str(&visible(&before[cut..], true));
+                text.push_str(&make_visible(&before[cut..], true));
             }
-            None => text.push_str(&visible(before, true)),
+            None => text.push_str(&make_visible(before, true)),
         }
         let from = text.len();
-        text.push_str(&visible(&head(marked), true));
+        text.push_str(&make_visible(&head(marked), true));
         let to = text.len();
-        text.push_str(&visible(&head(after.trim_end_matches('\r')), true));
+        text.push_str(&make_visible(&head(after.trim_end_matches('\r')), true));
         Self {
             text,
             mark: from..to,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answered, DeltaPart, Kind, Piece, Redactor, StreamRedactor, ToolFact, TurnFact};
 use crate::clock::Clock;
-use crate::model::{Answer, Blob, CallIx, CellIx, Digest, Millis, TurnIx};
+use crate::model::{Blob, CallIx, CellIx, Digest, Millis, ToolResponse, TurnIx};
 
 /// Texts up to this many bytes stand in the event itself.
 pub const INLINE_MAX: usize = 4096;
@@ -47,7 +47,7 @@ impl BlobSource for MemoryBlobs {
 
 impl BlobStore for MemoryBlobs {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
-        let blob = Blob::of(bytes);
+        let blob = Blob::from_bytes(bytes);
         let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = map.insert(blob.hash.clone(), bytes.to_vec()).is_none();
         Ok((blob, new))
@@ -164,7 +164,7 @@ impl Emitter {
             Err(error) => {
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
                 failed.get_or_insert(error);
-                Blob::of(bytes)
+                Blob::from_bytes(bytes)
             }
         }
     }
@@ -183,7 +183,7 @@ impl Emitter {
     }
 
     /// A tool's answer as an event holds it.
-    pub async fn answered(&self, answer: &Answer) -> Answered {
+    pub async fn answered(&self, answer: &ToolResponse) -> Answered {
         Answered {
             text: self.piece(&answer.text).await,
             is_error: answer.is_error,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{
-    Bill, Blob, Bounds, Cast, CellIx, CellResult, Decision, Digest, JudgeConfig, Millis, Outcome,
-    Panel, Prices, RunId, Said, Terms, TurnIx, Usage, WallTime,
+    Ballot, Blob, CellIx, CellResult, CellVote, Cost, Decision, Digest, JudgeConfig, Millis,
+    Outcome, Panel, Prices, RunId, ScoreBounds, TokenUsage, TurnIx, VoteParams, WallTime,
 };
 
 /// The format of an event log.
@@ -248,11 +248,11 @@ pub struct EvalSpec {
 
 impl EvalSpec {
     /// What decides its cells.
-    pub fn terms(&self) -> Terms<'_> {
-        Terms {
+    pub fn terms(&self) -> VoteParams<'_> {
+        VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
-            bounds: Bounds::of(&self.decides),
+            bounds: ScoreBounds::from_decision_settings(&self.decides),
             repeat: self.repeat,
         }
     }
@@ -262,12 +262,12 @@ impl EvalSpec {
         &self,
         cells: impl IntoIterator<Item = (&'c CellKey, Option<&'c CellResult>)>,
     ) -> Option<Decision> {
-        let cells: Vec<Cast> = cells
+        let cells: Vec<CellVote> = cells
             .into_iter()
-            .map(|(key, result)| Cast {
+            .map(|(key, result)| CellVote {
                 judge: key.judge,
                 repeat: key.repeat,
-                said: result.map(Said::from),
+                ballot: result.map(Ballot::from),
             })
             .collect();
         self.terms().decide(&cells)
@@ -300,12 +300,12 @@ pub struct Totals {
     /// Decisions by outcome; absent ones are 0.
     pub outcomes: IndexMap<Outcome, u64>,
     /// What judging took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// USD; `None` when some of it is unknown.
     pub cost_usd: Option<f64>,
     /// What is known of the cost where not all of it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bill: Option<Bill>,
+    pub bill: Option<Cost>,
     /// How long.
     pub duration_ms: Millis,
     /// Whether it was cancelled.

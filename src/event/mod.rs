@@ -40,8 +40,8 @@ pub use tool::{Answered, FROZEN, Source, ToolFact};
 pub use wire::{Exchange, HeldBy};
 
 use crate::model::{
-    Blob, CallIx, CellIx, CellResult, Digest, Millis, RawJson, Reply, TranscriptRef, TurnIx, Usage,
-    Verdict,
+    Blob, CallIx, CellIx, CellResult, Digest, Millis, ModelReply, RawJson, TokenUsage,
+    TranscriptRef, TurnIx, Verdict,
 };
 
 /// The version this build writes. A newer major is refused when reading; a newer minor is read, unknown kinds kept.
@@ -216,7 +216,7 @@ pub enum TurnFact {
         /// When the next one starts; `None`: there is none.
         retry_in: Option<Millis>,
         /// What it cost, where the server said so.
-        billed: Option<Usage>,
+        billed: Option<TokenUsage>,
         /// Why that long: the server's delay, back-off, a setting left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_why: Option<String>,
@@ -233,9 +233,9 @@ pub enum TurnFact {
         /// `false`: redaction changed an item, so that a fork cannot resend it.
         resendable: bool,
         /// Our reading.
-        reply: Reply,
+        reply: ModelReply,
         /// What it cost.
-        usage: Usage,
+        usage: TokenUsage,
         /// The exchange that brought it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<Exchange>,

@@ -10,8 +10,8 @@ use super::{
     Rope, RunEvent, RunHeader, Source, StopKind, ToolFact, Totals, TurnFact,
 };
 use crate::model::{
-    CallIx, CellIx, CellName, CellNameRef, CellResult, Change, Digest, Hop, Millis, RawJson, Reply,
-    TranscriptRef, TurnIx, Usage, Verdict,
+    ArgumentChange, CallIx, CellIx, CellName, CellNameRef, CellResult, Digest, Hop, Millis,
+    ModelReply, RawJson, TokenUsage, TranscriptRef, TurnIx, Verdict,
 };
 
 /// At most this many unplanned cells are skipped over when events of a log are missing.
@@ -117,13 +117,13 @@ pub struct TurnState {
     /// Its attempts, by number.
     pub attempts: IndexMap<u8, AttemptState>,
     /// The attempt that succeeded, with what it said.
-    pub finished: Option<(u8, Reply)>,
+    pub finished: Option<(u8, ModelReply)>,
     /// The provider's own items.
     pub native: Vec<Piece>,
     /// Whether they can be resent.
     pub resendable: bool,
     /// What it cost.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The tool calls of its reply.
     pub calls: Vec<CallState>,
     /// The verdict read from it.
@@ -163,11 +163,11 @@ pub struct CallState {
     /// The arguments in canonical form, where they differ.
     pub canonical: Option<RawJson>,
     /// What the repair changed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ArgumentChange>,
     /// What the tool was called with.
     pub values: Option<RawJson>,
     /// What `coerce: true` changed on the way to them.
-    pub coerced: Vec<Change>,
+    pub coerced: Vec<ArgumentChange>,
     /// The transient failure after which it was tried once more.
     pub retried: Option<String>,
     /// The rule that refused it, and what the model was told.

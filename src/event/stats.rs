@@ -15,7 +15,9 @@ use std::fmt;
 use indexmap::IndexMap;
 
 use super::{CellKey, JudgeSpec, Kind, Piece, RunEvent, Source, ToolFact, TurnFact};
-use crate::model::{Bill, CallIx, CellIx, CellResult, Millis, ProviderKind, SUBMIT, TurnIx, Usage};
+use crate::model::{
+    CallIx, CellIx, CellResult, Cost, Millis, ProviderKind, SUBMIT_VERDICT, TokenUsage, TurnIx,
+};
 
 /// Most distinct tool names kept: a model may call what does not exist.
 const TOOLS: usize = 256;
@@ -65,9 +67,9 @@ pub struct JudgeStats {
     /// Bytes of the replies' items.
     pub bytes: u64,
     /// Tokens and calls, of failed attempts where the server said.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// What its finished cells cost.
-    bill: Bill,
+    bill: Cost,
     /// Calls of cells without a result.
     open_calls: u64,
     replays: bool,
@@ -75,9 +77,9 @@ pub struct JudgeStats {
 
 impl JudgeStats {
     /// What it cost, as far as it is known.
-    pub fn bill(&self) -> Bill {
+    pub fn bill(&self) -> Cost {
         let open = if self.free { 0 } else { self.open_calls };
-        self.bill.plus(Bill {
+        self.bill.plus(Cost {
             usd: 0.0,
             unknown: open,
         })
@@ -190,18 +192,18 @@ impl Stats {
     }
 
     /// What all judges cost, as far as it is known.
-    pub fn bill(&self) -> Bill {
+    pub fn bill(&self) -> Cost {
         self.judges
             .iter()
-            .fold(Bill::NOTHING, |sum, judge| sum.plus(judge.bill()))
+            .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill()))
     }
 
     /// What cells that have ended cost: at the end of a run the same as [`Self::bill`], before it without calls that are
     /// still under way.
-    pub fn bill_so_far(&self) -> Bill {
+    pub fn bill_so_far(&self) -> Cost {
         self.judges
             .iter()
-            .fold(Bill::NOTHING, |sum, judge| sum.plus(judge.bill))
+            .fold(Cost::ZERO, |sum, judge| sum.plus(judge.bill))
     }
 
     /// The days of the built-in prices that something was reckoned by.
@@ -289,7 +291,9 @@ impl Stats {
         }
         if let ToolFact::Received { name, .. } = fact {
             let name: String = name.chars().take(NAME).collect();
-            if name != SUBMIT && (self.tools.len() < TOOLS || self.tools.contains_key(&name)) {
+            if name != SUBMIT_VERDICT
+                && (self.tools.len() < TOOLS || self.tools.contains_key(&name))
+            {
                 self.tools.entry(name.clone()).or_default().calls += 1;
             }
             open.tools.insert(which, name);
@@ -298,7 +302,7 @@ impl Stats {
         let Some(name) = open.tools.get(&which) else {
             return;
         };
-        if name == SUBMIT {
+        if name == SUBMIT_VERDICT {
             if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
                 open.rejected = Some(which.0);
                 judge.rejected += 1;
@@ -353,8 +357,8 @@ impl JudgeStats {
         }
     }
 
-    fn billed(&mut self, usage: Usage) {
-        self.usage = self.usage.plus(Usage { calls: 0, ..usage });
+    fn billed(&mut self, usage: TokenUsage) {
+        self.usage = self.usage.plus(TokenUsage { calls: 0, ..usage });
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Piece, RunHeader};
-use crate::model::{Blob, CallIx, Change, Hop, Millis, RawJson, RunId, TurnIx};
+use crate::model::{ArgumentChange, Blob, CallIx, Hop, Millis, RawJson, RunId, TurnIx};
 
 /// The rule that refuses a call which frozen evidence has no answer for.
 pub const FROZEN: &str = "frozen";
@@ -26,7 +26,7 @@ pub enum ToolFact {
         /// A JSON object.
         canonical: RawJson,
         /// What was changed; empty where only the spelling differs.
-        changes: Vec<Change>,
+        changes: Vec<ArgumentChange>,
     },
     /// The arguments satisfy the tool's rules.
     Validated {
@@ -34,7 +34,7 @@ pub enum ToolFact {
         values: RawJson,
         /// What `coerce: true` changed on the way from the canonical arguments to them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        coerced: Vec<Change>,
+        coerced: Vec<ArgumentChange>,
     },
     /// Refused before it started. Terminal.
     Rejected {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Compiled, Finding, Registry, Subject, run_example};
 use crate::diag::has_errors;
-use crate::model::{JsonText, Message, Outcome, Part, Role, Transcript};
+use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, KeptFiles, Rubric, load_with};
 
 fn kept(files: &[(&str, &str)]) -> KeptFiles {
@@ -45,12 +45,12 @@ fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
     Transcript {
         verdicts: Vec::new(),
         id: "t".into(),
-        messages: vec![Message {
-            role: Role::Assistant,
-            parts: vec![Part::Text(text.to_owned().into())],
+        messages: vec![TranscriptMessage {
+            role: MessageRole::Assistant,
+            parts: vec![TranscriptPart::Text(text.to_owned().into())],
             metadata: None,
         }],
-        metadata: Some(JsonText::of(&metadata)),
+        metadata: Some(JsonText::from_value(&metadata)),
         tags: vec!["beam".into()],
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Compiled, Finding, Home, Nature, Registry, Subject};
-use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Example, ExampleInput};
 
 /// What an eval finds on one of its examples; the example holds if the outcome is the one it expects. An eval that a judge
@@ -41,10 +41,10 @@ pub fn example_transcript(example: &Example) -> Arc<Transcript<'static>> {
     match &example.input {
         ExampleInput::Transcript(transcript) => Arc::clone(transcript),
         ExampleInput::Text(text) => Arc::new(Transcript {
-            id: Text::from("example"),
-            messages: vec![Message {
-                role: Role::Assistant,
-                parts: vec![Part::Text(Text::from(text.clone()))],
+            id: SourceText::from("example"),
+            messages: vec![TranscriptMessage {
+                role: MessageRole::Assistant,
+                parts: vec![TranscriptPart::Text(SourceText::from(text.clone()))],
                 metadata: None,
             }],
             ..Transcript::default()

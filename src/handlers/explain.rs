@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::model::visible;
+use crate::model::make_visible;
 
 /// How many characters of a quoted text, or of a value, are shown.
 const SHOWN: usize = 60;
@@ -88,7 +88,7 @@ impl fmt::Display for Shown<'_> {
         // It fails where the head is full; what is there is shown.
         let whole = serde_json::to_writer(&mut head, self.0).is_ok();
         let text = String::from_utf8_lossy(&head.0);
-        let seen = visible(&text, false);
+        let seen = make_visible(&text, false);
         match seen.char_indices().nth(SHOWN) {
             Some((at, _)) => write!(f, "{}…", &seen[..at]),
             None if whole => f.write_str(&seen),

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use super::testing::{on_output, passes, refused};
 use super::{Compiled, Finding, Home, Nature, Registry, Subject};
 use crate::model::Outcome::{CheckError, Fail};
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult, Transcript};
+use crate::model::{
+    JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
+    TranscriptPart,
+};
 use crate::rubric::{self, Catalog as _};
 
 /// Nothing here takes so long; what does hangs.
@@ -18,47 +21,56 @@ const HANGS: Duration = Duration::from_secs(30);
 /// Longer explanations are no explanations, in bytes.
 const LONGEST: usize = 32 << 10;
 
-fn message(role: Role<'static>, parts: Vec<Part<'static>>) -> Message<'static> {
-    Message {
+fn message(
+    role: MessageRole<'static>,
+    parts: Vec<TranscriptPart<'static>>,
+) -> TranscriptMessage<'static> {
+    TranscriptMessage {
         role,
         parts,
         metadata: None,
     }
 }
 
-fn says(text: impl Into<String>) -> Message<'static> {
-    message(Role::Assistant, vec![Part::Text(Text::from(text.into()))])
+fn says(text: impl Into<String>) -> TranscriptMessage<'static> {
+    message(
+        MessageRole::Assistant,
+        vec![TranscriptPart::Text(SourceText::from(text.into()))],
+    )
 }
 
-fn asks(text: &str) -> Message<'static> {
-    message(Role::User, vec![Part::Text(Text::from(text.to_owned()))])
+fn asks(text: &str) -> TranscriptMessage<'static> {
+    message(
+        MessageRole::User,
+        vec![TranscriptPart::Text(SourceText::from(text.to_owned()))],
+    )
 }
 
-fn calls(id: &str, name: &str, arguments: impl Into<String>) -> Part<'static> {
-    Part::ToolCall(ToolCall {
-        id: Text::from(id.to_owned()),
-        name: Text::from(name.to_owned()),
-        arguments: Text::from(arguments.into()),
+fn calls(id: &str, name: &str, arguments: impl Into<String>) -> TranscriptPart<'static> {
+    TranscriptPart::ToolCall(ToolCall {
+        id: SourceText::from(id.to_owned()),
+        name: SourceText::from(name.to_owned()),
+        arguments: SourceText::from(arguments.into()),
     })
 }
 
-fn answers(id: &str, content: impl Into<String>) -> Message<'static> {
+fn answers(id: &str, content: impl Into<String>) -> TranscriptMessage<'static> {
     let result = ToolResult {
-        call_id: Text::from(id.to_owned()),
-        content: Text::from(content.into()),
+        call_id: SourceText::from(id.to_owned()),
+        content: SourceText::from(content.into()),
         is_error: None,
         duration_ms: None,
     };
-    message(Role::Tool, vec![Part::ToolResult(result)])
+    message(MessageRole::Tool, vec![TranscriptPart::ToolResult(result)])
 }
 
-fn of(messages: Vec<Message<'static>>) -> Transcript<'static> {
+fn of(messages: Vec<TranscriptMessage<'static>>) -> Transcript<'static> {
     Transcript {
         verdicts: Vec::new(),
-        id: Text::from("t"),
+        id: SourceText::from("t"),
         messages,
         // What types that need data need, so that they come to work.
-        metadata: Some(JsonText::of(&json!({
+        metadata: Some(JsonText::from_value(&json!({
             "expected": "x", "latency_ms": 10, "cost_usd": 0.1, "usage": {"input": 1, "output": 1},
             "duration_ms": 10, "total_cost_usd": 0.1, "embedding": [0.1, 0.2], "patterns": ["a", "7"]}))),
         tags: Vec::new(),
@@ -80,7 +92,7 @@ const CASES: &[Case] = &[
         of(vec![asks("q"), says("\"[{(“‘".repeat((10 << 20) / 10))])
     }),
     ("10 MB in a tool result", || {
-        let call = message(Role::Assistant, vec![calls("c", "search", "{}")]);
+        let call = message(MessageRole::Assistant, vec![calls("c", "search", "{}")]);
         of(vec![
             asks("q"),
             call,
@@ -103,11 +115,11 @@ const CASES: &[Case] = &[
             let (id, arguments) = (format!("c{n}"), format!("{{\"order\": {n}}}"));
             let call = calls(&id, names[n % 4], arguments);
             [
-                message(Role::Assistant, vec![call]),
+                message(MessageRole::Assistant, vec![call]),
                 answers(&id, format!("found {n}")),
             ]
         };
-        let mut all: Vec<Message<'_>> = (0..100_000).flat_map(turn).collect();
+        let mut all: Vec<TranscriptMessage<'_>> = (0..100_000).flat_map(turn).collect();
         all.push(says("done"));
         of(all)
     }),
@@ -115,7 +127,7 @@ const CASES: &[Case] = &[
         let one = (0..100_000).map(|_| calls("", "get_order", "{\"order\": 1}"));
         of(vec![
             asks("q"),
-            message(Role::Assistant, one.collect()),
+            message(MessageRole::Assistant, one.collect()),
             says("done"),
         ])
     }),
@@ -124,7 +136,7 @@ const CASES: &[Case] = &[
         let parts = vec![calls("c", "get_order", deep.clone())];
         of(vec![
             asks("q"),
-            message(Role::Assistant, parts),
+            message(MessageRole::Assistant, parts),
             answers("c", deep.clone()),
             says(deep),
         ])
@@ -134,7 +146,7 @@ const CASES: &[Case] = &[
         let parts = vec![calls("c", "get_order", arguments)];
         of(vec![
             asks("q"),
-            message(Role::Assistant, parts),
+            message(MessageRole::Assistant, parts),
             answers("c", "ok"),
             says("done"),
         ])
@@ -144,7 +156,7 @@ const CASES: &[Case] = &[
         let parts = vec![calls(&rude, &rude, rude.clone())];
         of(vec![
             asks(&rude),
-            message(Role::Assistant, parts),
+            message(MessageRole::Assistant, parts),
             answers(&rude, rude.clone()),
             says(rude),
         ])
@@ -319,8 +331,8 @@ fn a_message_sees_what_a_transcript_that_ends_there_holds() {
             name,
             format!("{{\"order_id\": {}, \"order\": {n}}}", 8410 + n),
         );
-        let text = Part::Text(Text::from(words[n % 4].to_owned()));
-        messages.push(message(Role::Assistant, vec![text, call]));
+        let text = TranscriptPart::Text(SourceText::from(words[n % 4].to_owned()));
+        messages.push(message(MessageRole::Assistant, vec![text, call]));
         if n % 4 != 2 {
             messages.push(answers(
                 &id,

@@ -104,7 +104,7 @@ impl From<Finding> for CellResult {
     /// The marks are not recorded.
     fn from(found: Finding) -> Self {
         let mut result = if found.outcome.is_error() {
-            Self::failed(found.outcome, found.explanation)
+            Self::from_error(found.outcome, found.explanation)
         } else {
             Self::new(found.outcome, found.explanation)
         };
@@ -131,7 +131,7 @@ impl Finding {
     /// Pass or fail, without a score.
     pub fn of(passed: bool, explanation: impl Into<String>) -> Self {
         Self {
-            outcome: Outcome::of(passed),
+            outcome: Outcome::from_passed(passed),
             score: None,
             explanation: explanation.into(),
             marks: Vec::new(),

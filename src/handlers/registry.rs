@@ -15,7 +15,7 @@ use super::wrap::{Bounded, Late, LateCheck, Not, Told, has_variables};
 use super::{
     Compiled, Home, JudgedEval, Nature, assertion, calls, grounding, judged, script, trajectory,
 };
-use crate::model::Bounds;
+use crate::model::ScoreBounds;
 use crate::rubric::{Alias, Catalog, Eval, Expanded, KindSpec, ParamProblem, from_metadata};
 
 /// The list. A new type is a file of its own and a line here.
@@ -236,7 +236,7 @@ fn compile_of<T: EvalType>(params: &Value, home: &Home) -> Result<Compiled, Vec<
     }
     Ok(match read(&own)? {
         Compiled::Check(inner) if min.is_some() || max.is_some() => {
-            let bounds = Bounds { min, max };
+            let bounds = ScoreBounds { min, max };
             Compiled::Check(Box::new(Bounded { inner, bounds }))
         }
         compiled => compiled,

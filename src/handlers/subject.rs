@@ -17,7 +17,7 @@ use self::whole::Whole;
 use super::grounding::Ground;
 use super::text::fold;
 use super::{Mark, Stop};
-use crate::model::{Part, ToolCall, ToolResult, Transcript};
+use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
 
 pub(super) use self::whole::Memo;
 
@@ -181,7 +181,9 @@ impl<'t> Subject<'t> {
         let message = said.message?;
         let mut from = 0;
         for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
-            let Part::Text(text) = of else { continue };
+            let TranscriptPart::Text(text) = of else {
+                continue;
+            };
             let to = from + text.len();
             if (from..=to).contains(&bytes.start) && bytes.end <= to {
                 return Some(Mark {
@@ -210,9 +212,9 @@ impl<'t> Subject<'t> {
     pub fn mark_result(&self, call: usize, bytes: Range<usize>) -> Option<Mark> {
         let (message, result) = self.result(call)?;
         let parts = &self.transcript.messages[message].parts;
-        let part = parts
-            .iter()
-            .position(|part| matches!(part, Part::ToolResult(own) if std::ptr::eq(own, result)))?;
+        let part = parts.iter().position(
+            |part| matches!(part, TranscriptPart::ToolResult(own) if std::ptr::eq(own, result)),
+        )?;
         Some(Mark {
             message,
             part,

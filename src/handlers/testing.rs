@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Compiled, Finding, Registry, Subject};
 use crate::model::{
-    JsonText, Message, Outcome, Part, Role, Text, ToolCall, ToolResult, Transcript,
+    JsonText, MessageRole, Outcome, SourceText, ToolCall, ToolResult, Transcript,
+    TranscriptMessage, TranscriptPart,
 };
 use crate::rubric::Catalog;
 
@@ -14,37 +15,37 @@ use crate::rubric::Catalog;
 /// Not the reader of files: that one stands on the handlers' own floor and is tested there.
 pub(super) fn transcript(record: &Value) -> Transcript<'static> {
     fn metadata(of: &Value) -> Option<JsonText<'static>> {
-        of.get("metadata").map(JsonText::of)
+        of.get("metadata").map(JsonText::from_value)
     }
-    let text = |value: &Value| Text::from(value.as_str().unwrap_or_default().to_owned());
+    let text = |value: &Value| SourceText::from(value.as_str().unwrap_or_default().to_owned());
     let message = |message: &Value| {
         let role = match message["role"].as_str() {
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            Some("tool") => Role::Tool,
-            Some("system") => Role::System,
+            Some("user") => MessageRole::User,
+            Some("assistant") => MessageRole::Assistant,
+            Some("tool") => MessageRole::Tool,
+            Some("system") => MessageRole::System,
             other => panic!("a test has no use for the role {other:?}"),
         };
         let content = &message["content"];
         let mut parts = Vec::new();
-        if role == Role::Tool {
-            parts.push(Part::ToolResult(ToolResult {
+        if role == MessageRole::Tool {
+            parts.push(TranscriptPart::ToolResult(ToolResult {
                 call_id: text(&message["tool_call_id"]),
                 content: text(content),
                 is_error: message["metadata"]["is_error"].as_bool(),
                 duration_ms: message["metadata"]["duration_ms"].as_f64(),
             }));
         } else if content.is_string() {
-            parts.push(Part::Text(text(content)));
+            parts.push(TranscriptPart::Text(text(content)));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
-            parts.push(Part::ToolCall(ToolCall {
+            parts.push(TranscriptPart::ToolCall(ToolCall {
                 id: text(&call["id"]),
                 name: text(&call["function"]["name"]),
                 arguments: text(&call["function"]["arguments"]),
             }));
         }
-        Message {
+        TranscriptMessage {
             role,
             parts,
             metadata: metadata(message),

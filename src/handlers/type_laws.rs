@@ -9,7 +9,7 @@ use super::testing::{loaded, loads, on_output, transcript};
 use super::wrap::Not;
 use super::{Check, Compiled, Finding, Home, Registry, Subject};
 use crate::model::Outcome::{CheckError, Fail, Pass};
-use crate::model::Part;
+use crate::model::TranscriptPart;
 use crate::rubric::Catalog as _;
 
 /// Transcripts that lack things, in many ways.
@@ -58,9 +58,9 @@ fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
     for mark in marks {
         let part = &transcript.messages[mark.message].parts[mark.part];
         let text = match part {
-            Part::Text(text) => &**text,
-            Part::ToolCall(call) => &*call.arguments,
-            Part::ToolResult(result) => &*result.content,
+            TranscriptPart::Text(text) => &**text,
+            TranscriptPart::ToolCall(call) => &*call.arguments,
+            TranscriptPart::ToolResult(result) => &*result.content,
             _ => "",
         };
         assert!(text.get(mark.bytes.clone()).is_some(), "{at} {mark:?}");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::registry::TypeDef;
 use super::subject::Memo;
 use super::{Check, Compiled, Finding, Home, JudgedParams, Nature, Subject};
-use crate::model::{Bounds, Outcome, Transcript};
+use crate::model::{Outcome, ScoreBounds, Transcript};
 use crate::rubric::template::{self, Said};
 use crate::schema;
 
@@ -18,7 +18,7 @@ use crate::schema;
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub(super) inner: Box<dyn Check>,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ScoreBounds,
 }
 
 impl Check for Bounded {
@@ -34,7 +34,7 @@ impl Check for Bounded {
             );
             return Finding::check_error(why);
         };
-        finding.outcome = Outcome::of(self.bounds.hold(score));
+        finding.outcome = Outcome::from_passed(self.bounds.contains(score));
         finding
     }
 
@@ -54,7 +54,7 @@ impl Check for Not {
         let Some(passed) = finding.outcome.passed() else {
             return finding;
         };
-        finding.outcome = Outcome::of(!passed);
+        finding.outcome = Outcome::from_passed(!passed);
         finding.score = None;
         let was = if passed { "passes" } else { "fails" };
         finding.explanation = format!("not: the check itself {was}: {}", finding.explanation);
@@ -273,7 +273,7 @@ mod tests {
     fn bounded(finding: Finding, min: Option<f64>, max: Option<f64>) -> Outcome {
         let transcript = Transcript::default();
         let inner = Box::new(Found(finding));
-        let bounds = Bounds { min, max };
+        let bounds = ScoreBounds { min, max };
         let check = Bounded { inner, bounds };
         check.check(&Subject::new(&transcript)).outcome
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::model::{Budgets, Caps, Millis};
+use crate::model::{BudgetConfig, BudgetLimits, Millis};
 
 /// What calls took, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -83,7 +83,7 @@ pub struct Reached {
 /// What may still be taken in a run and its cells. The default has no limit.
 #[derive(Default)]
 pub struct Budget {
-    limits: Budgets,
+    limits: BudgetConfig,
     clock: Option<(Arc<dyn Clock>, Millis)>,
     state: Mutex<State>,
     settled: Notify,
@@ -152,7 +152,7 @@ impl Drop for Reservation {
 
 impl Budget {
     /// A budget that begins now.
-    pub fn new(limits: Budgets, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(limits: BudgetConfig, clock: Arc<dyn Clock>) -> Self {
         let began = clock.now();
         Self {
             limits,
@@ -215,7 +215,7 @@ impl Budget {
     /// Whether a judge should conclude now: a limit of the cell or the run is nearly reached, or one more call is all that
     /// is left of it. `begun`: it has asked at least once; a fresh cell concludes only where its own limit is one call.
     pub fn near(&self, cell: CellTook, free: bool, begun: bool) -> Option<Reached> {
-        let soft = self.limits.soft;
+        let soft = self.limits.soft_limit_share;
         let own = near(&self.limits.cell, soft, &cell.took, cell.elapsed, free);
         let own = own.filter(|near| begun || near.limit == "calls");
         if let Some(near) = own {
@@ -255,7 +255,12 @@ struct Over {
 }
 
 /// The limits that are set, each with what was taken of it.
-fn taken(caps: &Caps, took: &Took, elapsed: Millis, free: bool) -> impl Iterator<Item = Over> {
+fn taken(
+    caps: &BudgetLimits,
+    took: &Took,
+    elapsed: Millis,
+    free: bool,
+) -> impl Iterator<Item = Over> {
     let usd = caps.max_cost_usd.filter(|_| !free);
     let tokens = caps.max_tokens.map(|most| most as f64);
     let calls = caps.max_calls.map(|most| most as f64);
@@ -276,11 +281,11 @@ fn taken(caps: &Caps, took: &Took, elapsed: Millis, free: bool) -> impl Iterator
     })
 }
 
-fn over(caps: &Caps, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
+fn over(caps: &BudgetLimits, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
     taken(caps, took, elapsed, free).find(|of| of.spent >= of.max)
 }
 
-fn near(caps: &Caps, soft: f64, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
+fn near(caps: &BudgetLimits, soft: f64, took: &Took, elapsed: Millis, free: bool) -> Option<Over> {
     taken(caps, took, elapsed, free)
         .find(|of| of.spent >= of.max * soft || (of.limit == "calls" && of.spent + 1.0 >= of.max))
 }
@@ -299,7 +304,7 @@ impl Over {
             amount(self.spent)
         );
         if assumed.calls > 0 && self.limit == "usd" {
-            let calls = crate::model::counted(assumed.calls, "call");
+            let calls = crate::model::pluralize(assumed.calls, "call");
             let usd = amount(assumed.usd);
             why = format!("{why}, {usd} of it assumed for {calls} without a bill");
         }

@@ -7,14 +7,16 @@ use super::gate::{Edit, Proceed, Stop};
 use super::ledger::{Ended, Round, Same};
 use super::trace::{Memory, Trace, ended};
 use crate::event::{CallCx, FROZEN, Source, ToolFact};
-use crate::model::SUBMIT;
-use crate::model::{Answer, CallIx, CellResult, Change, Outcome, RawJson, Rejection, ReplyCall};
+use crate::model::SUBMIT_VERDICT;
+use crate::model::{
+    ArgumentChange, CallIx, CellResult, Outcome, RawJson, Rejection, ReplyCall, ToolResponse,
+};
 use crate::tools::{self, Called, Prepared, PreparedCall, Tool, parse_arguments};
 
 /// What became of a call.
 pub(super) struct Done {
     /// What the model is told.
-    pub(super) answer: Answer,
+    pub(super) answer: ToolResponse,
     /// The arguments in canonical form; `None` if unparsable.
     pub(super) canonical: Option<RawJson>,
     /// The cell ends here: a person said so, or frozen evidence that lacks an answer.
@@ -24,22 +26,25 @@ pub(super) struct Done {
 /// Who answers a call that may start.
 enum Turned {
     /// A person.
-    ByHand(Answer),
+    ByHand(ToolResponse),
     /// An identical call.
     Same(Same),
     /// Whoever has it: evidence, or the tool. The answer is told here, for identical calls.
-    Here(Option<(Answer, Source)>, watch::Sender<Option<Answer>>),
+    Here(
+        Option<(ToolResponse, Source)>,
+        watch::Sender<Option<ToolResponse>>,
+    ),
 }
 
 /// How a call ended: what the model is told, whether it ran, and whether the cell ends with it.
 struct End {
-    answer: Answer,
+    answer: ToolResponse,
     how: Ended,
     cell: Option<CellResult>,
 }
 
 impl End {
-    fn rejected(answer: Answer, cell: Option<CellResult>) -> Self {
+    fn rejected(answer: ToolResponse, cell: Option<CellResult>) -> Self {
         Self {
             answer,
             how: Ended::NeverRan,
@@ -58,7 +63,7 @@ impl Trace<'_> {
         (ix, call): (CallIx, &ReplyCall),
     ) -> Done {
         self.received(cx, ix, call).await;
-        if call.name == SUBMIT {
+        if call.name == SUBMIT_VERDICT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
             self.rejected(cx, ix, "not_yet", text).await;
             round.ended(ix, Ended::NeverRan);
@@ -144,7 +149,7 @@ impl Trace<'_> {
                 Err(Refused::Cell(answer)) => {
                     self.rejected(cx, ix, FROZEN, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
-                    let end = CellResult::failed(Outcome::JudgeError, why);
+                    let end = CellResult::from_error(Outcome::JudgeError, why);
                     return End::rejected(answer, Some(end));
                 }
             },
@@ -165,7 +170,7 @@ impl Trace<'_> {
         args: RawJson,
     ) -> Result<Prepared, Rejection> {
         let edited = tools::ready(&self.setup.tools, tool, args.get(), &memory.seen);
-        let mut changes = vec![Change {
+        let mut changes = vec![ArgumentChange {
             path: String::new(),
             what: "edited by hand".to_owned(),
         }];
@@ -287,7 +292,7 @@ impl Trace<'_> {
         let coerced = Vec::new();
         cx.tool(ix, ToolFact::Validated { values, coerced }).await;
         cx.tool(ix, ToolFact::Started).await;
-        let answer = Answer::ok("The verdict was received.");
+        let answer = ToolResponse::ok("The verdict was received.");
         let fact = ToolFact::Finished {
             answer: cx.out.answered(&answer).await,
             source: Source::Live,
@@ -343,13 +348,13 @@ enum Refused {
     /// It alone.
     Call(Rejection),
     /// The cell ends here: frozen evidence lacks an answer, and that is its end.
-    Cell(Answer),
+    Cell(ToolResponse),
 }
 
 /// A refusal as the model is told.
-fn told(text: &str) -> Answer {
+fn told(text: &str) -> ToolResponse {
     let bytes = text.len() as u64;
-    Answer {
+    ToolResponse {
         text: text.to_owned(),
         is_error: true,
         bytes,

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::handlers::JudgeRequest;
-use crate::model::{Citation, Message, Part, Transcript};
+use crate::model::{Citation, Transcript, TranscriptMessage, TranscriptPart};
 
 /// The places a judge may quote from.
 #[derive(Debug, Default)]
@@ -136,15 +136,17 @@ pub(super) fn spaced(text: &str) -> String {
 }
 
 /// What of a message can be quoted: each part, and its text as a whole.
-fn texts(message: &Message<'_>) -> Vec<String> {
+fn texts(message: &TranscriptMessage<'_>) -> Vec<String> {
     let mut all = vec![spaced(&message.text())];
     for part in &message.parts {
         let text: Cow<'_, str> = match part {
-            Part::Text(_) | Part::Media { .. } => continue,
-            Part::Reasoning(text) => (&**text).into(),
-            Part::ToolCall(call) => format!("{}({})", &*call.name, &*call.arguments).into(),
-            Part::ToolResult(result) => (&*result.content).into(),
-            Part::Other(raw) => raw.get().into(),
+            TranscriptPart::Text(_) | TranscriptPart::Media { .. } => continue,
+            TranscriptPart::Reasoning(text) => (&**text).into(),
+            TranscriptPart::ToolCall(call) => {
+                format!("{}({})", &*call.name, &*call.arguments).into()
+            }
+            TranscriptPart::ToolResult(result) => (&*result.content).into(),
+            TranscriptPart::Other(raw) => raw.get().into(),
         };
         all.push(spaced(&text));
     }
@@ -157,16 +159,16 @@ mod tests {
 
     use super::*;
     use crate::handlers::JudgedParams;
-    use crate::model::{CellIx, Role, ToolCall, Transcript};
+    use crate::model::{CellIx, MessageRole, ToolCall, Transcript};
 
     fn sources() -> Sources {
         let transcript = Transcript {
             messages: vec![
-                Message {
-                    role: Role::Assistant,
+                TranscriptMessage {
+                    role: MessageRole::Assistant,
                     parts: vec![
-                        Part::Text("The newest\n  release is 2.69.0".into()),
-                        Part::ToolCall(ToolCall {
+                        TranscriptPart::Text("The newest\n  release is 2.69.0".into()),
+                        TranscriptPart::ToolCall(ToolCall {
                             id: "c".into(),
                             name: "search".into(),
                             arguments: r#"{"q":"beam"}"#.into(),
@@ -174,9 +176,9 @@ mod tests {
                     ],
                     metadata: None,
                 },
-                Message {
-                    role: Role::User,
-                    parts: vec![Part::Text("not judged".into())],
+                TranscriptMessage {
+                    role: MessageRole::User,
+                    parts: vec![TranscriptPart::Text("not judged".into())],
                     metadata: None,
                 },
             ],

@@ -22,7 +22,8 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest};
 use crate::model::{
-    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDecl, TranscriptMode, VerdictMode,
+    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, ToolDeclaration, TranscriptMode,
+    VerdictMode,
 };
 use crate::provider::decisions::Question;
 use crate::provider::{self, Body, Choice, Provider, ProviderError, TurnRequest};
@@ -58,7 +59,7 @@ pub(super) struct Setup<'a> {
     /// The judge's tools, those that read the transcript where it is not shown whole, and `submit_verdict` where the
     /// verdict is a call; empty otherwise.
     pub(super) tools: ToolSet,
-    pub(super) decls: Vec<ToolDecl>,
+    pub(super) decls: Vec<ToolDeclaration>,
     pub(super) prompt: Prompt,
     pub(super) max_turns: u16,
     /// What is asked of a judge that answers with probabilities; empty for all others.
@@ -73,7 +74,7 @@ impl Setup<'_> {
             VerdictMode::Schema => Choice::Schema(self.form.schema()),
             VerdictMode::Text => Choice::NoTools,
             VerdictMode::Call | VerdictMode::Auto if last => {
-                Choice::Only(crate::model::SUBMIT.to_owned())
+                Choice::Only(crate::model::SUBMIT_VERDICT.to_owned())
             }
             VerdictMode::Call | VerdictMode::Auto => Choice::Auto,
         }
@@ -146,7 +147,7 @@ impl Engine {
         let headers: Vec<(&String, &String)> = c
             .headers
             .iter()
-            .filter(|(name, _)| !crate::model::looks_secret(name))
+            .filter(|(name, _)| !crate::model::is_secret_name(name))
             .collect();
         let mut judge = json!({
             "provider": c.provider,
@@ -175,7 +176,7 @@ impl Engine {
             .collect();
         // What a tool does counts as what it says: another statement, another URL.
         let own = setup.tools.tools.iter();
-        let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT);
+        let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
         let decls: Vec<Value> = own.map(|tool| identity(&**tool)).collect();
         let tools = json!({"declared": decls, "settings": settings});
         let form = if setup.questions.is_empty() {
@@ -194,7 +195,7 @@ impl Engine {
         if setup.form.parts.is_some() {
             parser = format!("{parser} parts {}", super::parts::VERSION);
         }
-        let of = |text: String| Digest::of(text.as_bytes());
+        let of = |text: String| Digest::hash_bytes(text.as_bytes());
         // The first of several is what is asked where there is but one: changing `repeat` keeps what was recorded.
         let repeat = ask.repeat.filter(|nth| *nth > 1);
         let nth = match ask.twin {
@@ -209,7 +210,7 @@ impl Engine {
             ("repeat".to_owned(), of(nth)),
             ("parser".to_owned(), of(parser)),
         ];
-        let key = Digest::of_parts(
+        let key = Digest::hash_parts(
             parts
                 .iter()
                 .flat_map(|(name, digest)| [name.as_bytes(), digest.0.as_bytes()]),
@@ -316,7 +317,7 @@ impl Engine {
         let meter = Meter::new(&self.config, model, &self.deps.budget, &deadline);
         let by_human = AtomicBool::new(false);
         let mut result = match self.setup(ask) {
-            Err(error) => CellResult::failed(Outcome::JudgeError, error.to_string()),
+            Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {
                 let trace = Trace {
                     engine: self,
@@ -335,7 +336,7 @@ impl Engine {
                     biased;
                     () = cx.cancel.cancelled() => CellResult::cancelled(),
                     result = ended => result,
-                    () = deadline.expired() => CellResult::failed(
+                    () = deadline.expired() => CellResult::from_error(
                         Outcome::Timeout,
                         format!("no verdict within {}", self.config.timeout),
                     ),
@@ -344,7 +345,7 @@ impl Engine {
         };
         let (usage, bill) = meter.read();
         result.usage = Some(usage);
-        result.cost_usd = bill.known();
+        result.cost_usd = bill.known_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());
         result.by_human |= by_human.into_inner();

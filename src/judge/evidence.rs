@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::{Answer, CellIx, Digest, RawJson, RunId};
+use crate::model::{CellIx, Digest, RawJson, RunId, ToolResponse};
 use crate::tools::canonical_sorted_digest;
 
 /// Names a tool call's answer: tool, its digest, canonical arguments.
@@ -37,14 +37,14 @@ pub enum Lookup {
     /// A run recorded this answer.
     Found {
         /// The answer.
-        answer: Answer,
+        answer: ToolResponse,
         /// That run.
         run: RunId,
     },
     /// Evidence is frozen and holds no answer: this is what the model is told.
-    Refused(Answer),
+    Refused(ToolResponse),
     /// Evidence is frozen and holds no answer, and the cell is to end here; why.
-    Over(Answer),
+    Over(ToolResponse),
 }
 
 /// Recorded answers of tools.
@@ -52,7 +52,7 @@ pub trait EvidenceStore: Send + Sync {
     /// Looks a call up.
     fn get(&self, cell: CellIx, key: &EvidenceKey) -> Lookup;
     /// Keeps an answer for this run.
-    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &Answer);
+    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse);
 }
 
 /// No evidence: every tool call is live.
@@ -63,7 +63,7 @@ impl EvidenceStore for NoEvidence {
     fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> Lookup {
         Lookup::Miss
     }
-    fn put(&self, _cell: CellIx, _key: EvidenceKey, _answer: &Answer) {}
+    fn put(&self, _cell: CellIx, _key: EvidenceKey, _answer: &ToolResponse) {}
 }
 
 /// Every call is live; what was answered is remembered by cell, for the cache's entries.
@@ -77,9 +77,9 @@ impl LiveEvidence {
         cells.remove(&cell).unwrap_or_default()
     }
 
-    fn keep(&self, cell: CellIx, key: EvidenceKey, answer: &Answer) {
+    fn keep(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let digest = Digest::of(answer.text.as_bytes());
+        let digest = Digest::hash_bytes(answer.text.as_bytes());
         cells.entry(cell).or_default().push((key, digest));
     }
 }
@@ -88,7 +88,7 @@ impl EvidenceStore for LiveEvidence {
     fn get(&self, _cell: CellIx, _key: &EvidenceKey) -> Lookup {
         Lookup::Miss
     }
-    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &Answer) {
+    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         self.keep(cell, key, answer);
     }
 }
@@ -128,14 +128,14 @@ impl MissPolicy {
 pub struct FrozenEvidence {
     run: RunId,
     more: usize,
-    answers: HashMap<EvidenceKey, (Answer, RunId)>,
+    answers: HashMap<EvidenceKey, (ToolResponse, RunId)>,
     miss: MissPolicy,
     used: LiveEvidence,
 }
 
 impl FrozenEvidence {
     /// Evidence of `run`. Of several answers to one call the first that is no error stands, else the first.
-    pub fn new(run: RunId, calls: Vec<(EvidenceKey, Answer)>, miss: MissPolicy) -> Self {
+    pub fn new(run: RunId, calls: Vec<(EvidenceKey, ToolResponse)>, miss: MissPolicy) -> Self {
         let mut evidence = Self {
             run,
             more: 0,
@@ -148,7 +148,7 @@ impl FrozenEvidence {
     }
 
     /// Adds evidence of a further run, which answers what those before it do not.
-    pub fn and(&mut self, run: &RunId, calls: Vec<(EvidenceKey, Answer)>) {
+    pub fn and(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
         self.more += 1;
         self.take_in(run, calls);
     }
@@ -163,7 +163,7 @@ impl FrozenEvidence {
         self.answers.is_empty()
     }
 
-    fn take_in(&mut self, run: &RunId, calls: Vec<(EvidenceKey, Answer)>) {
+    fn take_in(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
         for (key, answer) in calls {
             match self.answers.entry(key) {
                 std::collections::hash_map::Entry::Vacant(free) => {
@@ -204,17 +204,18 @@ impl EvidenceStore for FrozenEvidence {
                 run: run.clone(),
             },
             (None, MissPolicy::Live) => Lookup::Miss,
-            (None, MissPolicy::Error) => Lookup::Refused(Answer::error(format_args!(
+            (None, MissPolicy::Error) => Lookup::Refused(ToolResponse::error(format_args!(
                 "{}; decide with what you have",
                 self.missing(&key.tool)
             ))),
-            (None, MissPolicy::End) => {
-                Lookup::Over(Answer::error(format_args!("{}", self.missing(&key.tool))))
-            }
+            (None, MissPolicy::End) => Lookup::Over(ToolResponse::error(format_args!(
+                "{}",
+                self.missing(&key.tool)
+            ))),
         }
     }
 
-    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &Answer) {
+    fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         self.used.keep(cell, key, answer);
     }
 }
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
 
     fn key(args: &str) -> EvidenceKey {
-        let digest = Digest::of(b"fetches");
+        let digest = Digest::hash_bytes(b"fetches");
         EvidenceKey::of("fetch_url", &digest, &RawJson::parse(args).expect("JSON"))
     }
 
@@ -244,7 +245,7 @@ mod tests {
     #[test]
     fn a_tool_that_does_something_else_is_another_tool() {
         let args = RawJson::parse("{}").expect("JSON");
-        let of = |does: &[u8]| EvidenceKey::of("find", &Digest::of(does), &args);
+        let of = |does: &[u8]| EvidenceKey::of("find", &Digest::hash_bytes(does), &args);
         assert_eq!(of(b"SELECT 1"), of(b"SELECT 1"));
         assert_ne!(of(b"SELECT 1"), of(b"SELECT 2"));
     }
@@ -253,15 +254,15 @@ mod tests {
     fn frozen_evidence_answers_what_it_has_and_refuses_the_rest() {
         let run = RunId("20261121T015301Z-kvqa".into());
         let calls = vec![
-            (key(r#"{"url":"a"}"#), Answer::error("timeout")),
-            (key(r#"{"url":"a"}"#), Answer::ok("page")),
-            (key(r#"{"url":"a"}"#), Answer::ok("later page")),
+            (key(r#"{"url":"a"}"#), ToolResponse::error("timeout")),
+            (key(r#"{"url":"a"}"#), ToolResponse::ok("page")),
+            (key(r#"{"url":"a"}"#), ToolResponse::ok("later page")),
         ];
         let frozen = FrozenEvidence::new(run.clone(), calls, MissPolicy::Error);
         assert_eq!(
             frozen.get(CellIx(0), &key(r#"{"url":"a"}"#)),
             Lookup::Found {
-                answer: Answer::ok("page"),
+                answer: ToolResponse::ok("page"),
                 run: run.clone()
             }
         );
@@ -282,11 +283,11 @@ mod tests {
             RunId("20261120T015301Z-abcd".into()),
         );
         let url = |name: &str| key(&format!(r#"{{"url":"{name}"}}"#));
-        let calls = vec![(url("a"), Answer::ok("new"))];
+        let calls = vec![(url("a"), ToolResponse::ok("new"))];
         let mut frozen = FrozenEvidence::new(newer.clone(), calls, MissPolicy::Error);
         let calls = vec![
-            (url("a"), Answer::ok("old")),
-            (url("b"), Answer::ok("only there")),
+            (url("a"), ToolResponse::ok("old")),
+            (url("b"), ToolResponse::ok("only there")),
         ];
         frozen.and(&older, calls);
         let from = |name| match frozen.get(CellIx(0), &url(name)) {

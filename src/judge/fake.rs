@@ -15,24 +15,25 @@ use crate::event::{
 };
 use crate::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, Digest, JudgeConfig, Message, Part, ProviderKind, RawJson,
-    Rejection, Reply, ReplyCall, Role, StopReason, ToolDecl, Transcript, TurnIx, Usage,
+    CallIx, CellIx, CellResult, Digest, JudgeConfig, MessageRole, ModelReply, ProviderKind,
+    RawJson, Rejection, ReplyCall, StopReason, TokenUsage, ToolDeclaration, ToolResponse,
+    Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
 use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
 use crate::tools::{Prepared, Seen, Tool, ToolSet};
 
 /// What a scripted model does when asked.
 pub(super) enum Say {
-    Reply(Reply),
+    Reply(ModelReply),
     Error(ProviderError),
     /// Never answers.
     Hang,
 }
 
 pub(super) fn text(text: &str) -> Say {
-    Say::Reply(Reply {
+    Say::Reply(ModelReply {
         text: text.to_owned(),
-        ..Reply::default()
+        ..ModelReply::default()
     })
 }
 
@@ -42,10 +43,10 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Say {
         name: (*name).to_owned(),
         raw: (*raw).to_owned(),
     });
-    Say::Reply(Reply {
+    Say::Reply(ModelReply {
         calls: calls.collect(),
         stop: StopReason::ToolCalls,
-        ..Reply::default()
+        ..ModelReply::default()
     })
 }
 
@@ -124,11 +125,11 @@ impl Provider for Script {
             Ok(Finished {
                 native: vec![Arc::<RawValue>::from(native)],
                 reply,
-                usage: Usage {
+                usage: TokenUsage {
                     input: Some(100),
                     output: Some(10),
                     calls: 1,
-                    ..Usage::default()
+                    ..TokenUsage::default()
                 },
             })
         })
@@ -150,7 +151,7 @@ pub(super) enum Does {
 
 /// A tool that wants a text `url`, and counts its calls.
 pub(super) struct FakeTool {
-    decl: ToolDecl,
+    decl: ToolDeclaration,
     does: Does,
     rules: Rules,
     pub(super) ran: Mutex<Vec<String>>,
@@ -186,7 +187,7 @@ impl FakeTool {
     pub(super) fn with(name: &str, does: Does, rules: Rules) -> Arc<Self> {
         Arc::new(Self {
             rules,
-            decl: ToolDecl {
+            decl: ToolDeclaration {
                 name: name.to_owned(),
                 description: "opens a page".to_owned(),
                 schema: json!({"type": "object", "properties": {"url": {"type": "string"}}}),
@@ -198,12 +199,12 @@ impl FakeTool {
 }
 
 impl Tool for FakeTool {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.decl
     }
 
     fn digest(&self) -> Digest {
-        Digest::of_parts([
+        Digest::hash_parts([
             self.decl.digest().0.as_bytes(),
             self.rules.statement.as_bytes(),
         ])
@@ -247,7 +248,7 @@ impl Tool for FakeTool {
         prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move {
             self.ran
                 .lock()
@@ -256,12 +257,12 @@ impl Tool for FakeTool {
             // Lets the other calls of the turn begin.
             tokio::task::yield_now().await;
             match self.does {
-                Does::Echo => Answer::ok(format!("page of {}", prepared.values.get())),
-                Does::Fail => Answer::error("HTTP 404 fetching it"),
+                Does::Echo => ToolResponse::ok(format!("page of {}", prepared.values.get())),
+                Does::Fail => ToolResponse::error("HTTP 404 fetching it"),
                 Does::Panic => panic!("boom"),
                 Does::Flaky(times) => match self.ran.lock().expect("no panic").len() {
-                    ran if ran <= times => Answer::error("HTTP 503 fetching it").transient(),
-                    _ => Answer::ok(format!("page of {}", prepared.values.get())),
+                    ran if ran <= times => ToolResponse::error("HTTP 503 fetching it").transient(),
+                    _ => ToolResponse::ok(format!("page of {}", prepared.values.get())),
                 },
                 Does::Hang => std::future::pending().await,
                 Does::Together(n) => {
@@ -271,8 +272,8 @@ impl Tool for FakeTool {
                         tokio::task::yield_now().await;
                     }
                     match self.ran.lock().expect("no panic").len() {
-                        ran if ran >= n => Answer::ok(format!("page of {own}")),
-                        ran => Answer::error(format_args!("only {ran} ran")),
+                        ran if ran >= n => ToolResponse::ok(format!("page of {own}")),
+                        ran => ToolResponse::error(format_args!("only {ran} ran")),
                     }
                 }
             }
@@ -354,16 +355,19 @@ impl Bench {
 
 /// A cell whose output is one assistant message.
 pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
-    let say = |role, text: &str| Message {
+    let say = |role, text: &str| TranscriptMessage {
         role,
-        parts: vec![Part::Text(text.to_owned().into())],
+        parts: vec![TranscriptPart::Text(text.to_owned().into())],
         metadata: None,
     };
     JudgeRequest {
         cell: CellIx(0),
         transcript: Arc::new(Transcript {
             id: "t".into(),
-            messages: vec![say(Role::User, "Which one?"), say(Role::Assistant, output)],
+            messages: vec![
+                say(MessageRole::User, "Which one?"),
+                say(MessageRole::Assistant, output),
+            ],
             ..Transcript::default()
         }),
         end: 2,

@@ -10,7 +10,7 @@ use super::verdict;
 use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::JudgedParams;
-use crate::model::{Answer, CallIx, RawJson, Rejection, SUBMIT, ToolDecl};
+use crate::model::{CallIx, RawJson, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
 use crate::tools::{Prepared, Seen, Tool};
 
 /// What a verdict has to look like for one eval.
@@ -131,9 +131,9 @@ impl Form {
     }
 
     /// `submit_verdict` as the model is told.
-    pub fn decl(&self) -> ToolDecl {
-        ToolDecl {
-            name: SUBMIT.to_owned(),
+    pub fn decl(&self) -> ToolDeclaration {
+        ToolDeclaration {
+            name: SUBMIT_VERDICT.to_owned(),
             description: "States your verdict and ends the evaluation. Call it once, alone, when you have read every \
                           result you asked for."
                 .to_owned(),
@@ -175,7 +175,7 @@ pub(super) fn words_of<'t>(text: &'t str, after: [&str; 2]) -> Option<[&'t str; 
 /// `submit_verdict` as a tool, so that its arguments pass the same preparation as any tool's.
 pub(super) struct SubmitVerdict {
     form: Form,
-    decl: ToolDecl,
+    decl: ToolDeclaration,
 }
 
 impl SubmitVerdict {
@@ -188,7 +188,7 @@ impl SubmitVerdict {
 }
 
 impl Tool for SubmitVerdict {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.decl
     }
 
@@ -199,7 +199,7 @@ impl Tool for SubmitVerdict {
     fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
         match verdict::read_object(canonical.get(), &self.form) {
             Ok(_) => Ok(Prepared {
-                tool: SUBMIT.to_owned(),
+                tool: SUBMIT_VERDICT.to_owned(),
                 canonical: canonical.clone(),
                 values: canonical.clone(),
                 coerced: Vec::new(),
@@ -217,8 +217,10 @@ impl Tool for SubmitVerdict {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
-        Box::pin(std::future::ready(Answer::ok("The verdict was received.")))
+    ) -> Fut<'a, ToolResponse> {
+        Box::pin(std::future::ready(ToolResponse::ok(
+            "The verdict was received.",
+        )))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::clock::Fut;
 use crate::event::StopKind;
-use crate::model::{Answer, CellIx, CellResult, Outcome, RawJson, Rejection, Verdict};
+use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
 use crate::provider::Body;
 use crate::tools::Prepared;
 
@@ -22,7 +22,7 @@ pub enum Stop<'a> {
     /// This call was refused.
     Rejected(&'a Rejection),
     /// A tool answered this.
-    Answered(&'a Answer),
+    Answered(&'a ToolResponse),
     /// This verdict was read.
     Verdict(&'a Verdict),
     /// The cell would end like this.
@@ -51,7 +51,7 @@ pub enum Proceed {
     /// Go on with this instead; a person wrote it.
     GoWith(Edit),
     /// Answer the call with this; a person wrote it.
-    Answer(Answer),
+    Answer(ToolResponse),
     /// End the cell.
     End(Outcome),
 }
@@ -64,7 +64,7 @@ pub enum Edit {
     /// Other arguments.
     Args(RawJson),
     /// Another answer.
-    Answer(Answer),
+    Answer(ToolResponse),
     /// Another verdict.
     Verdict(Box<Verdict>),
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::evidence::EvidenceKey;
-use crate::model::{Answer, CallIx, Rejection, Reply, TurnIx};
+use crate::model::{CallIx, ModelReply, Rejection, ToolResponse, TurnIx};
 use crate::tools::Tool;
 
 /// The calls of a trace so far, those in flight included.
@@ -29,14 +29,14 @@ struct Entries {
 struct Asked {
     turn: TurnIx,
     call: CallIx,
-    answer: watch::Receiver<Option<Answer>>,
+    answer: watch::Receiver<Option<ToolResponse>>,
 }
 
 /// An identical call of this trace.
 pub(super) struct Same {
     pub(super) turn: TurnIx,
     pub(super) call: CallIx,
-    pub(super) answer: watch::Receiver<Option<Answer>>,
+    pub(super) answer: watch::Receiver<Option<ToolResponse>>,
 }
 
 impl Ledger {
@@ -80,7 +80,7 @@ impl Ledger {
         key: &EvidenceKey,
         turn: TurnIx,
         call: CallIx,
-    ) -> watch::Sender<Option<Answer>> {
+    ) -> watch::Sender<Option<ToolResponse>> {
         let mut entries = self.lock();
         *entries.made.entry(key.tool.clone()).or_default() += 1;
         let (tell, answer) = watch::channel(None);
@@ -131,7 +131,7 @@ pub(super) struct Round<'r> {
 }
 
 impl<'r> Round<'r> {
-    pub(super) fn of(reply: &'r Reply) -> Self {
+    pub(super) fn of(reply: &'r ModelReply) -> Self {
         let calls = reply.calls.iter();
         Self {
             calls: calls

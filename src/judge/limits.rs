@@ -3,7 +3,7 @@
 use super::budget::Reached;
 use super::trace::Trace;
 use crate::event::{CallCx, Kind};
-use crate::model::{CellIx, CellResult, Outcome, VerdictMode, counted};
+use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
 impl Reached {
     /// The fact: hard, nothing more is sent; soft, judges were asked to conclude.
@@ -45,20 +45,20 @@ impl Trace<'_> {
             cx.out.send(reached.fact(None, true)).await;
         }
         let why = format!("{}; nothing more was sent", reached.why);
-        CellResult::failed(Outcome::Budget, why)
+        CellResult::from_error(Outcome::Budget, why)
     }
 
     /// Turns are used up, or were cut short by a limit.
     pub(super) fn out_of_turns(&self) -> CellResult {
         if self.meter.concluding() {
             let why = "asked to conclude because a limit is near, the judge called another tool";
-            return CellResult::failed(Outcome::Budget, why);
+            return CellResult::from_error(Outcome::Budget, why);
         }
         let why = format!(
             "no verdict within {} (max_turns)",
-            counted(u64::from(self.setup.max_turns), "turn")
+            pluralize(u64::from(self.setup.max_turns), "turn")
         );
-        CellResult::failed(Outcome::TurnLimit, why)
+        CellResult::from_error(Outcome::TurnLimit, why)
     }
 }
 
@@ -72,10 +72,10 @@ mod tests {
     use crate::clock::FakeClock;
     use crate::judge::Budget;
     use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
-    use crate::model::{Budgets, Caps, Millis, Prices};
+    use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices};
     use crate::provider::{Choice, ProviderError};
 
-    fn bench(limits: Budgets) -> Bench {
+    fn bench(limits: BudgetConfig) -> Bench {
         let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
         bench.config.prices = Some(Prices {
             input: 1.0,
@@ -86,10 +86,10 @@ mod tests {
         bench
     }
 
-    fn most_calls(calls: u64) -> Caps {
-        Caps {
+    fn most_calls(calls: u64) -> BudgetLimits {
+        BudgetLimits {
             max_calls: Some(calls),
-            ..Caps::default()
+            ..BudgetLimits::default()
         }
     }
 
@@ -99,9 +99,9 @@ mod tests {
 
     #[tokio::test]
     async fn near_a_limit_only_the_verdict_is_allowed_and_that_is_told() {
-        let bench = bench(Budgets {
+        let bench = bench(BudgetConfig {
             cell: most_calls(2),
-            ..Budgets::default()
+            ..BudgetConfig::default()
         });
         let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
         let (result, facts) = bench.judge(&script).await;
@@ -118,9 +118,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_conclude_ends_in_budget() {
-        let bench = bench(Budgets {
+        let bench = bench(BudgetConfig {
             cell: most_calls(2),
-            ..Budgets::default()
+            ..BudgetConfig::default()
         });
         let script = Script::new(vec![fetch(), fetch()]);
         let (result, _) = bench.judge(&script).await;
@@ -131,9 +131,9 @@ mod tests {
 
     #[tokio::test]
     async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
-        let mut bench = bench(Budgets {
+        let mut bench = bench(BudgetConfig {
             run: most_calls(2),
-            ..Budgets::default()
+            ..BudgetConfig::default()
         });
         bench.tools.tools.clear();
         let busy = ProviderError::InStream {

@@ -10,7 +10,7 @@ use super::budget::{Budget, Call, CellTook, Reached, Reservation, Took};
 use super::deadline::Deadline;
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Bill, CellIx, JudgeConfig, Millis, Pricing, Usage};
+use crate::model::{CellIx, Cost, JudgeConfig, Millis, ModelPricing, TokenUsage};
 use crate::provider::{Body, Caps, Finished, Pass, Provider, ProviderError, Told, TurnRequest};
 
 /// Bytes a token at least: fewer than the four characters that English has on average, so that an estimate is rather too
@@ -21,7 +21,7 @@ const REPLY: u64 = 4096;
 
 /// Tokens, calls and money of one trace.
 pub(super) struct Meter<'a> {
-    pricing: Option<Pricing>,
+    pricing: Option<ModelPricing>,
     free: bool,
     /// Whether its calls count at all: those of built-in judges are no model calls.
     limited: bool,
@@ -32,8 +32,8 @@ pub(super) struct Meter<'a> {
 }
 
 struct State {
-    usage: Usage,
-    bill: Bill,
+    usage: TokenUsage,
+    bill: Cost,
     took: Took,
     /// The right to the next attempt, if it is reserved already.
     slot: Option<Reservation>,
@@ -50,15 +50,15 @@ impl<'a> Meter<'a> {
         deadline: &'a Deadline,
     ) -> Self {
         Self {
-            pricing: config.pricing_of(model.unwrap_or(&config.model)),
+            pricing: config.pricing_for_model(model.unwrap_or(&config.model)),
             free: config.is_free(),
             limited: is_limited(config),
             reply: config.max_output_tokens.map_or(REPLY, u64::from),
             budget,
             deadline,
             state: Mutex::new(State {
-                usage: Usage::default(),
-                bill: Bill::NOTHING,
+                usage: TokenUsage::default(),
+                bill: Cost::ZERO,
                 took: Took::default(),
                 slot: None,
                 refused: None,
@@ -69,9 +69,9 @@ impl<'a> Meter<'a> {
     }
 
     /// Tokens and calls so far, failed attempts included; and what is known of their cost.
-    pub(super) fn read(&self) -> (Usage, Bill) {
+    pub(super) fn read(&self) -> (TokenUsage, Cost) {
         let state = self.lock();
-        let bill = if self.free { Bill::NOTHING } else { state.bill };
+        let bill = if self.free { Cost::ZERO } else { state.bill };
         (state.usage, bill)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Meter<'a> {
     fn estimate(&self, body: &Body) -> Call {
         let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
         let input = bytes.div_ceil(BYTES_A_TOKEN);
-        let usd = self.pricing.map(|p| p.of_tokens(input, self.reply));
+        let usd = self.pricing.map(|p| p.token_cost(input, self.reply));
         Call {
             estimate: Took {
                 usd: if self.free { 0.0 } else { usd.unwrap_or(0.0) },
@@ -134,7 +134,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The bill of an attempt.
-    fn bill(&self, usage: &Usage, reservation: Option<Reservation>) {
+    fn bill(&self, usage: &TokenUsage, reservation: Option<Reservation>) {
         let tokens = usage
             .input
             .zip(usage.output)
@@ -142,7 +142,7 @@ impl<'a> Meter<'a> {
         let usd = if self.free {
             Some(0.0)
         } else {
-            self.pricing.and_then(|pricing| pricing.cost(usage))
+            self.pricing.and_then(|pricing| pricing.usage_cost(usage))
         };
         let mut took = Took {
             usd: usd.unwrap_or(0.0),
@@ -156,10 +156,10 @@ impl<'a> Meter<'a> {
             (None, ..) => {}
         }
         let mut state = self.lock();
-        let billed = Usage { calls: 0, ..*usage };
+        let billed = TokenUsage { calls: 0, ..*usage };
         state.usage = state.usage.plus(billed);
         state.took = add(state.took, took);
-        state.bill = state.bill.plus(Bill {
+        state.bill = state.bill.plus(Cost {
             usd: usd.unwrap_or(0.0),
             unknown: u64::from(usd.is_none()),
         });

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::marker::safe_name;
-use crate::model::{Message, Part, Role, Transcript, count_invisible};
+use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
 use crate::tools::reading::{Book, Leaf};
 
 /// Raw parts of unknown kinds are shown up to this many characters.
@@ -23,12 +23,16 @@ pub fn book_of(transcript: &Transcript<'_>) -> Book {
 }
 
 /// The pieces of the messages, in order. `output` is the message to be judged, where it is one.
-pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bool) -> Vec<Leaf> {
+pub(super) fn of(
+    messages: &[TranscriptMessage<'_>],
+    output: Option<usize>,
+    hide_calls: bool,
+) -> Vec<Leaf> {
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut pieces = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         let role = match &message.role {
-            Role::Other(name) => safe_name(name),
+            MessageRole::Other(name) => safe_name(name),
             known => known.as_str().to_owned(),
         };
         let mark = if output == Some(n) {
@@ -37,8 +41,12 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
             ""
         };
         let before = pieces.len();
-        let hidden_part = |part: &&Part<'_>| {
-            hide_calls && matches!(part, Part::ToolCall(_) | Part::ToolResult(_))
+        let hidden_part = |part: &&TranscriptPart<'_>| {
+            hide_calls
+                && matches!(
+                    part,
+                    TranscriptPart::ToolCall(_) | TranscriptPart::ToolResult(_)
+                )
         };
         // A message of nothing else is left out as a whole.
         if !message.parts.is_empty() && message.parts.iter().all(|part| hidden_part(&part)) {
@@ -46,15 +54,15 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
         }
         for part in message.parts.iter().filter(|part| !hidden_part(part)) {
             let (label, text) = match part {
-                Part::Text(text) => (
+                TranscriptPart::Text(text) => (
                     format!("[{n}] {role}{mark}{}", hidden(text)),
                     text.to_string(),
                 ),
-                Part::Reasoning(text) => (
+                TranscriptPart::Reasoning(text) => (
                     format!("[{n}] {role} thinks{}", hidden(text)),
                     text.to_string(),
                 ),
-                Part::ToolCall(call) => {
+                TranscriptPart::ToolCall(call) => {
                     if !call.id.is_empty() {
                         names.insert(&call.id, &call.name);
                     }
@@ -65,7 +73,7 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
                         format!("{name}({})", &*call.arguments),
                     )
                 }
-                Part::ToolResult(result) => {
+                TranscriptPart::ToolResult(result) => {
                     let of = names
                         .get(&*result.call_id)
                         .map_or(String::new(), |name| format!(" of {}", safe_name(name)));
@@ -83,11 +91,11 @@ pub(super) fn of(messages: &[Message<'_>], output: Option<usize>, hide_calls: bo
                         result.content.to_string(),
                     )
                 }
-                Part::Media { kind, .. } => (
+                TranscriptPart::Media { kind, .. } => (
                     format!("[{n}] {role} attaches {}, not shown", safe_name(kind)),
                     String::new(),
                 ),
-                Part::Other(raw) => {
+                TranscriptPart::Other(raw) => {
                     let cut: String = raw.get().chars().take(OTHER_MAX).collect();
                     let note = if cut.len() < raw.get().len() {
                         ", cut"

@@ -11,8 +11,8 @@ use super::form::Form;
 use super::marker::{Marker, Secret};
 use super::{pieces, summary};
 use crate::handlers::JudgeRequest;
-use crate::model::SUBMIT;
-use crate::model::{Block, Digest, Item, Role, ToolDecl, VerdictMode};
+use crate::model::SUBMIT_VERDICT;
+use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
 use crate::tools::reading::{Book, Leaf};
 
 /// What the prompt depends on besides the cell.
@@ -25,7 +25,7 @@ pub struct Frame<'a> {
     /// The verdict's form.
     pub form: Form,
     /// The tools of the judge, `submit_verdict` left out.
-    pub tools: &'a [ToolDecl],
+    pub tools: &'a [ToolDeclaration],
     /// Model calls the judge may make.
     pub max_turns: u16,
     /// What markers are derived from.
@@ -54,16 +54,16 @@ impl Prompt {
         let user = self.marker.mask(&self.user);
         let (system, user) = (self.system.as_bytes(), user.as_bytes());
         match &self.book {
-            None => Digest::of_parts([system, user]),
-            Some(book) => Digest::of_parts([system, user, book.digest().0.as_bytes()]),
+            None => Digest::hash_parts([system, user]),
+            Some(book) => Digest::hash_parts([system, user, book.digest().0.as_bytes()]),
         }
     }
 
     /// The first entry of the history.
-    pub fn item(&self) -> Item {
-        Item::User(vec![
-            Block::System(self.system.clone()),
-            Block::Text(self.user.clone()),
+    pub fn item(&self) -> HistoryItem {
+        HistoryItem::User(vec![
+            HistoryBlock::System(self.system.clone()),
+            HistoryBlock::Text(self.user.clone()),
         ])
     }
 }
@@ -136,7 +136,11 @@ pub(super) fn matter_of(ask: &JudgeRequest) -> String {
 fn output_of(ask: &JudgeRequest) -> Option<usize> {
     let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
     (!ask.params.session)
-        .then(|| messages.iter().rposition(|m| m.role == Role::Assistant))
+        .then(|| {
+            messages
+                .iter()
+                .rposition(|m| m.role == MessageRole::Assistant)
+        })
         .flatten()
 }
 
@@ -354,7 +358,7 @@ fn how(frame: &Frame<'_>) -> String {
     match frame.mode {
         VerdictMode::Call | VerdictMode::Auto => {
             format!(
-                "State your verdict by calling `{SUBMIT}`, alone, once you have read every result you asked for."
+                "State your verdict by calling `{SUBMIT_VERDICT}`, alone, once you have read every result you asked for."
             )
         }
         VerdictMode::Schema => {

@@ -1,7 +1,7 @@
 //! What a trace has seen: hosts and URLs in transcript, rubric and fetched pages, which `fetch_url` may open.
 
 use crate::handlers::JudgeRequest;
-use crate::model::Part;
+use crate::model::TranscriptPart;
 use crate::tools::Seen;
 
 /// The hosts and URLs of a cell's transcript, rubric and named metadata.
@@ -18,10 +18,10 @@ pub(super) fn of(ask: &JudgeRequest) -> Seen {
     let end = ask.end.min(ask.transcript.messages.len());
     for part in ask.transcript.messages[..end].iter().flat_map(|m| &m.parts) {
         match part {
-            Part::Text(text) | Part::Reasoning(text) => seen.note(text),
-            Part::ToolCall(call) => seen.note(&call.arguments),
-            Part::ToolResult(result) => seen.note(&result.content),
-            Part::Media { .. } | Part::Other(_) => {}
+            TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => seen.note(text),
+            TranscriptPart::ToolCall(call) => seen.note(&call.arguments),
+            TranscriptPart::ToolResult(result) => seen.note(&result.content),
+            TranscriptPart::Media { .. } | TranscriptPart::Other(_) => {}
         }
     }
     seen

@@ -60,7 +60,7 @@ impl Session {
         } else {
             return Ok(());
         };
-        Err(CellResult::failed(Outcome::Truncated, why))
+        Err(CellResult::from_error(Outcome::Truncated, why))
     }
 }
 

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use super::marker::{Marker, safe_name};
 use super::prompt::{Frame, body, count};
 use super::window::tokens;
-use crate::model::{Message, Part};
+use crate::model::{TranscriptMessage, TranscriptPart};
 use crate::tools::reading::{Book, LIST_MESSAGES, Leaf, READ_MESSAGE, SEARCH_TRANSCRIPT};
 
 /// Messages whose beginnings are shown at the front and at the end.
@@ -22,7 +22,7 @@ const NAMES: usize = 20;
 /// The summary of a book, and the judged output where its estimate leaves it in `room` tokens.
 pub(super) fn of(
     book: &Book,
-    messages: &[Message<'_>],
+    messages: &[TranscriptMessage<'_>],
     output: Option<usize>,
     marker: &Marker,
     room: u64,
@@ -49,7 +49,7 @@ pub(super) fn of(
             .parts
             .iter()
             .filter_map(|part| match part {
-                Part::ToolCall(call) => Some(safe_name(&call.name)),
+                TranscriptPart::ToolCall(call) => Some(safe_name(&call.name)),
                 _ => None,
             })
             .peekable();

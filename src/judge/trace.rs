@@ -15,9 +15,9 @@ use super::session::Session;
 use super::{seen, unseen, verdict};
 use crate::event::{CallCx, Handled, Kind, TurnFact};
 use crate::handlers::JudgeRequest;
-use crate::model::SUBMIT;
+use crate::model::SUBMIT_VERDICT;
 use crate::model::{
-    CallIx, CellResult, Item, Outcome, Reply, StopReason, TurnIx, Verdict, VerdictMode,
+    CallIx, CellResult, HistoryItem, ModelReply, Outcome, StopReason, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{self, Body, Finished, Provider as _, ProviderError, TurnRequest};
 use crate::tools::{self, Seen};
@@ -35,7 +35,7 @@ pub(super) struct Trace<'a> {
 
 /// What grows from turn to turn.
 pub(super) struct Memory {
-    pub(super) history: Vec<Item>,
+    pub(super) history: Vec<HistoryItem>,
     pub(super) seen: Seen,
     pub(super) sources: Sources,
     pub(super) fetches: usize,
@@ -86,7 +86,7 @@ impl Trace<'_> {
                 }
                 StopReason::Refused(word) => {
                     let why = format!("the model refused to answer: {word}");
-                    return Err(CellResult::failed(Outcome::JudgeError, why));
+                    return Err(CellResult::from_error(Outcome::JudgeError, why));
                 }
                 StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_) => {}
             }
@@ -95,7 +95,12 @@ impl Trace<'_> {
             }
             if finished.reply.calls.is_empty() {
                 self.no_call(&cx, &mut memory, last, finished).await?;
-            } else if finished.reply.calls.iter().all(|c| c.name == SUBMIT) {
+            } else if finished
+                .reply
+                .calls
+                .iter()
+                .all(|c| c.name == SUBMIT_VERDICT)
+            {
                 return self.called_verdict(&cx, &memory, &finished.reply).await;
             } else {
                 self.calls(&cx, &mut memory, last, finished).await?;
@@ -184,7 +189,7 @@ impl Trace<'_> {
         &self,
         cx: &CallCx,
         memory: &Memory,
-        reply: &Reply,
+        reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         if !self.setup.questions.is_empty() {
             return self.answered(cx, memory, reply).await;
@@ -210,7 +215,7 @@ impl Trace<'_> {
         &self,
         cx: &CallCx,
         memory: &Memory,
-        reply: &Reply,
+        reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         let mut stated: Option<Verdict> = None;
         let mut fault: Option<(Outcome, String)> = None;
@@ -319,7 +324,7 @@ impl Trace<'_> {
         cx: &CallCx,
         outcome: Outcome,
         why: &str,
-        reply: &Reply,
+        reply: &ModelReply,
     ) -> CellResult {
         let mut raw = reply.text.clone();
         for call in &reply.calls {
@@ -336,7 +341,7 @@ impl Trace<'_> {
             raw: cx.out.piece(&raw).await,
         };
         cx.turn(fact).await;
-        CellResult::failed(outcome, why)
+        CellResult::from_error(outcome, why)
     }
 
     /// Runs the tool calls of a reply, at once (but for those that come after another), and puts their answers into the
@@ -351,7 +356,8 @@ impl Trace<'_> {
         if last {
             for (ix, call) in indexed(&finished.reply) {
                 self.received(cx, ix, call).await;
-                let text = format!("Error: no turns are left; only {SUBMIT} alone was allowed");
+                let text =
+                    format!("Error: no turns are left; only {SUBMIT_VERDICT} alone was allowed");
                 self.rejected(cx, ix, "turn_limit", &text).await;
             }
             return Err(self.out_of_turns());
@@ -376,11 +382,11 @@ impl Trace<'_> {
             }
             answers.push(self.for_model(memory, (&call.name, &call.raw), done.answer));
         }
-        memory.history.push(Item::Model {
+        memory.history.push(HistoryItem::Model {
             native: finished.native,
-            view,
+            reply: view,
         });
-        memory.history.push(Item::Answers(answers));
+        memory.history.push(HistoryItem::ToolResponses(answers));
         Ok(())
     }
 
@@ -442,7 +448,9 @@ fn ends_open(raw: &str) -> bool {
 }
 
 /// A reply's calls with their numbers.
-pub(super) fn indexed(reply: &Reply) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
+pub(super) fn indexed(
+    reply: &ModelReply,
+) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
     (0..).map(CallIx).zip(&reply.calls)
 }
 
@@ -461,7 +469,7 @@ fn failed(error: &ProviderError) -> CellResult {
         ProviderError::Cancelled => return CellResult::cancelled(),
         _ => Outcome::JudgeError,
     };
-    CellResult::failed(outcome, error.to_string())
+    CellResult::from_error(outcome, error.to_string())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! A verdict may rest on such text, so it is flagged; what it says is left to the reader, and nothing is overridden.
 
 use crate::handlers::JudgeRequest;
-use crate::model::{Answer, Part, count_invisible};
+use crate::model::{ToolResponse, TranscriptPart, count_invisible};
 
 /// Messages named at most.
 const NAMED: usize = 4;
@@ -19,12 +19,14 @@ pub(super) fn told(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
 fn of_transcript(ask: &JudgeRequest) -> Option<String> {
     let end = ask.end.min(ask.transcript.messages.len());
     let hides = ask.params.hide_calls;
-    let count = |part: &Part<'_>| match part {
-        Part::Text(text) | Part::Reasoning(text) => count_invisible(text),
-        Part::ToolCall(call) if !hides => count_invisible(&call.arguments),
-        Part::ToolResult(result) if !hides => count_invisible(&result.content),
-        Part::Other(raw) => count_invisible(raw.get()),
-        Part::ToolCall(_) | Part::ToolResult(_) | Part::Media { .. } => 0,
+    let count = |part: &TranscriptPart<'_>| match part {
+        TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => count_invisible(text),
+        TranscriptPart::ToolCall(call) if !hides => count_invisible(&call.arguments),
+        TranscriptPart::ToolResult(result) if !hides => count_invisible(&result.content),
+        TranscriptPart::Other(raw) => count_invisible(raw.get()),
+        TranscriptPart::ToolCall(_)
+        | TranscriptPart::ToolResult(_)
+        | TranscriptPart::Media { .. } => 0,
     };
     let counts = ask.transcript.messages[..end].iter().enumerate();
     let found: Vec<(usize, usize)> = counts
@@ -56,7 +58,7 @@ fn of_transcript(ask: &JudgeRequest) -> Option<String> {
 }
 
 /// What is told of an answer that is cited as `fetch N`.
-pub(super) fn of_page(number: usize, answer: &Answer) -> Option<String> {
+pub(super) fn of_page(number: usize, answer: &ToolResponse) -> Option<String> {
     let unseen = match count_invisible(&answer.text) {
         0 => None,
         n => Some(invisible(n)),
@@ -71,9 +73,9 @@ pub(super) fn of_page(number: usize, answer: &Answer) -> Option<String> {
 
 /// `1 character`, `31 characters`.
 pub(super) fn characters(n: u64) -> String {
-    crate::model::counted(n, "character")
+    crate::model::pluralize(n, "character")
 }
 
 fn invisible(n: usize) -> String {
-    crate::model::counted(n as u64, "invisible character")
+    crate::model::pluralize(n as u64, "invisible character")
 }

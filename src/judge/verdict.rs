@@ -15,7 +15,7 @@ use super::contradiction;
 use super::form::Form;
 use super::parts::PartsForm;
 use crate::handlers::JudgedParams;
-use crate::model::{Bounds, Calibrated, CellResult, Citation, Outcome, Verdict};
+use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
 /// The version of this reading; part of every cache key. Raise it when a reply could be read otherwise than before.
 pub const PARSER_VERSION: u32 = 1;
@@ -300,18 +300,18 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         Some((passed, score)) => (Some(passed), Some(score)),
         None => (verdict.passed, verdict.score),
     };
-    let bounds = Bounds {
+    let bounds = ScoreBounds {
         min: params.min_score,
         max: params.max_score,
     };
-    let outcome = bounds.decide(crate::model::Stated {
+    let outcome = bounds.decide(crate::model::VerdictSummary {
         passed,
         score,
         applicable: verdict.applicable,
     });
     let mut result = match outcome {
         Ok(outcome) => CellResult::new(outcome, explanation(verdict, params)),
-        Err(why) => CellResult::failed(Outcome::Unparsed, why),
+        Err(why) => CellResult::from_error(Outcome::Unparsed, why),
     };
     if result.outcome.is_verdict() {
         result.score = score;
@@ -322,7 +322,10 @@ pub fn decide(verdict: &Verdict, params: &JudgedParams) -> CellResult {
 
 /// The reason; with parts, what they say in a line, the reason, and each part.
 fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
-    let calibrated = verdict.calibrated.as_ref().map(Calibrated::line);
+    let calibrated = verdict
+        .calibrated
+        .as_ref()
+        .map(CalibratedScore::summary_line);
     if verdict.parts.is_empty() {
         return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }
@@ -332,7 +335,7 @@ fn explanation(verdict: &Verdict, params: &JudgedParams) -> String {
         lines.push(verdict.reasoning.clone());
     }
     let parts = verdict.parts.iter().zip(1..);
-    lines.extend(parts.map(|(part, number)| part.line(number)));
+    lines.extend(parts.map(|(part, number)| part.format_line(number)));
     lines.join("\n")
 }
 

@@ -11,7 +11,7 @@
 //! known nothing is assumed, and the transcript is shown whole.
 
 use super::prompt::Prompt;
-use crate::model::{JudgeConfig, ProviderKind, ToolDecl, TranscriptMode, VerdictMode};
+use crate::model::{JudgeConfig, ProviderKind, ToolDeclaration, TranscriptMode, VerdictMode};
 use crate::provider;
 use crate::tools::reading::is_reading;
 
@@ -88,7 +88,12 @@ pub(super) fn asks_for_reading(config: &JudgeConfig) -> bool {
 }
 
 /// Whether a prompt that holds the transcript leaves room for what else has to stand in the window.
-pub(super) fn fits(prompt: &Prompt, decls: &[ToolDecl], config: &JudgeConfig, window: u64) -> bool {
+pub(super) fn fits(
+    prompt: &Prompt,
+    decls: &[ToolDeclaration],
+    config: &JudgeConfig,
+    window: u64,
+) -> bool {
     let told: u64 = decls
         .iter()
         .map(|decl| tokens(&decl.description) + tokens(&decl.schema.to_string()))

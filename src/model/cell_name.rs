@@ -51,7 +51,7 @@ impl CellName {
 
     /// The part that names the decision: without judge and repeat.
     #[must_use]
-    pub fn decision(&self) -> Self {
+    pub fn decision_name(&self) -> Self {
         Self {
             judge: None,
             repeat: None,
@@ -99,17 +99,17 @@ impl fmt::Display for CellName {
 
 impl fmt::Display for CellNameRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        encode(f, self.transcript)?;
+        percent_encode(f, self.transcript)?;
         f.write_char('/')?;
-        encode(f, self.rubric)?;
+        percent_encode(f, self.rubric)?;
         f.write_char('/')?;
-        encode(f, self.eval)?;
+        percent_encode(f, self.eval)?;
         if let Some(message) = self.message {
             write!(f, "@{message}")?;
         }
         if let Some(judge) = self.judge {
             f.write_char('~')?;
-            encode(f, judge)?;
+            percent_encode(f, judge)?;
         }
         if let Some(repeat) = self.repeat {
             write!(f, "#{repeat}")?;
@@ -118,7 +118,7 @@ impl fmt::Display for CellNameRef<'_> {
     }
 }
 
-fn encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
+fn percent_encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
     // Controls too: a name is one line, and typed into shells.
     let spelled = |c: char| matches!(c, '/' | '@' | '~' | '#' | '%') || c.is_ascii_control();
     if !part.contains(spelled) {
@@ -134,7 +134,7 @@ fn encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
     Ok(())
 }
 
-fn decode(part: &str) -> Result<String, CellNameError> {
+fn percent_decode(part: &str) -> Result<String, CellNameError> {
     let mut out = String::with_capacity(part.len());
     let mut rest = part;
     while let Some(at) = rest.find('%') {
@@ -168,16 +168,16 @@ impl FromStr for CellName {
         if tail.contains('/') {
             return Err(shape());
         }
-        let (tail, repeat) = split_number(tail, '#')?;
+        let (tail, repeat) = split_off_number(tail, '#')?;
         let (tail, judge) = match tail.split_once('~') {
-            Some((tail, judge)) => (tail, Some(decode(judge)?)),
+            Some((tail, judge)) => (tail, Some(percent_decode(judge)?)),
             None => (tail, None),
         };
-        let (eval, message) = split_number(tail, '@')?;
+        let (eval, message) = split_off_number(tail, '@')?;
         Ok(Self {
-            transcript: decode(transcript)?,
-            rubric: decode(rubric)?,
-            eval: decode(eval)?,
+            transcript: percent_decode(transcript)?,
+            rubric: percent_decode(rubric)?,
+            eval: percent_decode(eval)?,
             message,
             judge,
             repeat,
@@ -185,7 +185,7 @@ impl FromStr for CellName {
     }
 }
 
-fn split_number(text: &str, mark: char) -> Result<(&str, Option<u32>), CellNameError> {
+fn split_off_number(text: &str, mark: char) -> Result<(&str, Option<u32>), CellNameError> {
     match text.split_once(mark) {
         None => Ok((text, None)),
         Some((head, number)) => number

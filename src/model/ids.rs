@@ -52,7 +52,7 @@ impl Millis {
     }
 
     /// The same length as a standard duration.
-    pub const fn duration(self) -> Duration {
+    pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
@@ -112,7 +112,7 @@ pub struct Digest(pub String);
 
 impl Digest {
     /// The digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).to_hex().to_string())
     }
 
@@ -127,7 +127,7 @@ impl Digest {
     }
 
     /// The digest of a sequence of parts, each preceded by its length, so that parts cannot run into each other.
-    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub fn hash_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -159,9 +159,9 @@ pub struct Blob {
 
 impl Blob {
     /// Names some bytes; does not store them.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self {
-            hash: Digest::of(bytes),
+            hash: Digest::hash_bytes(bytes),
             bytes: bytes.len() as u64,
         }
     }

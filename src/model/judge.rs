@@ -80,7 +80,7 @@ pub enum VerdictMode {
 
 /// A tool a judge may use, with this judge's settings for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
+pub struct JudgeTool {
     /// The tool's name.
     pub name: String,
     /// Settings by key, as written (`timeout_s`, `seen`, `allow_hosts` …); empty for none.
@@ -91,7 +91,7 @@ pub struct ToolUse {
 /// Where a judge's key comes from. The key itself is never here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeySource {
+pub enum ApiKeySource {
     /// No key is sent.
     None,
     /// An environment variable that must be set.
@@ -129,9 +129,9 @@ pub struct JudgeConfig {
     /// Where to send, or the provider's default.
     pub base_url: Option<String>,
     /// Where the key comes from.
-    pub key: KeySource,
+    pub key: ApiKeySource,
     /// Opt-in tools; empty: none, and no tool key in the request.
-    pub tools: Vec<ToolUse>,
+    pub tools: Vec<JudgeTool>,
     /// Model calls in a trace, the last one for the verdict alone.
     pub max_turns: u16,
     /// How the verdict is asked for.
@@ -180,7 +180,8 @@ pub struct JudgeConfig {
     pub transcript: TranscriptMode,
     /// `source`: whose verdicts count (`inspect`, `promptfoo` …); anyone's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of: Option<String>,
+    #[serde(rename = "of")]
+    pub source: Option<String>,
     /// `source`: which of its verdicts answers, whatever the eval is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scorer: Option<String>,
@@ -207,7 +208,7 @@ impl JudgeConfig {
             provider,
             model: String::new(),
             base_url: None,
-            key: KeySource::None,
+            key: ApiKeySource::None,
             tools: Vec::new(),
             max_turns: 5,
             verdict: VerdictMode::Auto,
@@ -229,7 +230,7 @@ impl JudgeConfig {
             max_attempts: None,
             context_window: None,
             transcript: TranscriptMode::Auto,
-            of: None,
+            source: None,
             scorer: None,
         }
     }
@@ -245,16 +246,16 @@ impl JudgeConfig {
 }
 
 /// Tools whose verdicts transcripts may carry, as readers call them. A judge of each name is there without being configured.
-pub const SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "arena", "otel"];
+pub const VERDICT_SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "arena", "otel"];
 
 /// The judge that gives the verdicts which another tool recorded, by the tool's name.
-pub fn source_judge(name: &str) -> Option<&'static JudgeConfig> {
+pub fn find_source_judge(name: &str) -> Option<&'static JudgeConfig> {
     static ALL: LazyLock<Vec<JudgeConfig>> = LazyLock::new(|| {
         let of = |name: &str| JudgeConfig {
-            of: Some(name.to_owned()),
+            source: Some(name.to_owned()),
             ..JudgeConfig::new(name, ProviderKind::Source)
         };
-        SOURCES.into_iter().map(of).collect()
+        VERDICT_SOURCES.into_iter().map(of).collect()
     });
     ALL.iter().find(|judge| judge.name == name)
 }

@@ -39,7 +39,7 @@ pub struct Label {
 /// | pass | `true` `yes` `y` `pass` `passed` `ok` `good` `correct` `1` `1.0` |
 /// |---|---|
 /// | fail | `false` `no` `n` `fail` `failed` `bad` `incorrect` `wrong` `0` `0.0` |
-pub fn pass_or_fail(word: &str) -> Option<bool> {
+pub fn parse_pass_or_fail(word: &str) -> Option<bool> {
     match word.trim().to_ascii_lowercase().as_str() {
         "true" | "yes" | "y" | "pass" | "passed" | "ok" | "good" | "correct" | "1" | "1.0" => {
             Some(true)
@@ -60,29 +60,31 @@ fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> 
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
     /// By transcript and eval.
-    all: HashMap<(String, String), Vec<Label>>,
+    by_transcript_and_eval: HashMap<(String, String), Vec<Label>>,
 }
 
 impl Labels {
     /// Of several labels of the same decision the last one counts: a file of labels grows at its end.
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
-        let mut all: HashMap<(String, String), Vec<Label>> = HashMap::new();
+        let mut by_transcript_and_eval: HashMap<(String, String), Vec<Label>> = HashMap::new();
         for label in labels {
             let of = (label.transcript.clone(), label.eval.clone());
-            all.entry(of).or_default().push(label);
+            by_transcript_and_eval.entry(of).or_default().push(label);
         }
-        Self { all }
+        Self {
+            by_transcript_and_eval,
+        }
     }
 
     /// Whether there is none at all.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.by_transcript_and_eval.is_empty()
     }
 
     /// The label of a decision: one that names the rubric counts before one that names none.
-    pub fn of(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
+    pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
         let of = (transcript.to_owned(), eval.to_owned());
-        let found = self.all.get(&of)?.iter();
+        let found = self.by_transcript_and_eval.get(&of)?.iter();
         found
             .filter(|label| label.rubric.as_ref().is_none_or(|own| own == rubric))
             .max_by_key(|label| label.rubric.is_some())
@@ -91,7 +93,7 @@ impl Labels {
 
 /// Verdicts counted against labels. Decisions without a verdict, or without a label, are in none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Against {
+pub struct LabelAgreement {
     /// Passed, and the label says pass.
     pub true_pass: u64,
     /// Passed, and the label says fail.
@@ -102,7 +104,7 @@ pub struct Against {
     pub false_fail: u64,
 }
 
-impl Against {
+impl LabelAgreement {
     /// Counts one decision.
     pub fn add(&mut self, passed: bool, label: bool) {
         let count = match (passed, label) {
@@ -115,7 +117,7 @@ impl Against {
     }
 
     /// Labelled decisions with a verdict.
-    pub fn n(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.true_pass + self.false_pass + self.true_fail + self.false_fail
     }
 
@@ -143,9 +145,9 @@ mod tests {
             ("maybe 2 0.5 unsure passing", None),
         ] {
             for word in words.split(' ') {
-                assert_eq!(pass_or_fail(&format!(" {word}\t")), passed, "{word}");
+                assert_eq!(parse_pass_or_fail(&format!(" {word}\t")), passed, "{word}");
             }
         }
-        assert_eq!(pass_or_fail(""), None);
+        assert_eq!(parse_pass_or_fail(""), None);
     }
 }

@@ -3,42 +3,46 @@
 //! Owns plain data with serde and the arithmetic that belongs to it (the vote of a decision, the name of a cell).
 //! Refuses I/O, clocks, and knowledge of any file format or model protocol.
 
-mod bounds;
 mod calibrated;
 mod cell_name;
+mod cost;
 mod ids;
 mod judge;
 mod label;
-mod money;
 mod panel;
 mod reply;
 mod result;
-mod secret;
-mod text;
+mod score_bounds;
+mod secret_names;
+mod source_text;
 mod tool;
 mod transcript;
 mod visible;
 
-pub use bounds::{Bounds, Stated};
-pub use calibrated::{Calibrated, ValueOdds};
+pub use calibrated::{CalibratedScore, ValueProbability};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
+pub use cost::{BudgetConfig, BudgetLimits, Cost, ModelPricing};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{
-    JudgeConfig, KeySource, Prices, ProviderKind, SOURCES, ToolUse, TranscriptMode, VerdictMode,
-    is_loopback_url, source_judge,
+    ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, TranscriptMode, VERDICT_SOURCES,
+    VerdictMode, find_source_judge, is_loopback_url,
 };
-pub use label::{Against, Label, Labels, pass_or_fail};
-pub use money::{Bill, Budgets, Caps, Pricing};
+pub use label::{Label, LabelAgreement, Labels, parse_pass_or_fail};
 pub use panel::{
-    Cast, Doubt, Member, Panel, Rule, Ruling, Said, Share, Terms, Undecided, probability,
+    Ballot, CellVote, Doubt, Panel, PanelDecision, PanelMember, PanelRule, UndecidedPanel,
+    VoteParams, VoteShare, verdict_probability,
 };
-pub use reply::{Block, Item, Reply, ReplyCall, StopReason, Usage};
-pub use result::{CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, Votes, decide};
-pub use secret::looks_secret;
-pub use text::{JsonText, RawJson, Text, counted, pointer_step};
+pub use reply::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, StopReason, TokenUsage};
+pub use result::{
+    CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, VoteCounts, decide_cells,
+};
+pub use score_bounds::{ScoreBounds, VerdictSummary};
+pub use secret_names::is_secret_name;
+pub use source_text::{JsonText, RawJson, SourceText, escape_pointer_step, pluralize};
 pub(crate) use tool::none_hidden;
-pub use tool::{Answer, Change, Hop, Rejection, SUBMIT, ToolDecl};
+pub use tool::{ArgumentChange, Hop, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
 pub use transcript::{
-    Message, Part, Role, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptRef,
+    MessageRole, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptMessage,
+    TranscriptPart, TranscriptRef,
 };
-pub use visible::{count_invisible, is_invisible, visible};
+pub use visible::{count_invisible, is_invisible, make_visible};

@@ -13,22 +13,22 @@
 //!
 //! Cells are planned when they are *certain* to be needed: the fewest that could settle it. None is planned in vain.
 
-mod needed;
-mod share;
+mod needed_votes;
 #[cfg(test)]
 mod tests;
+mod vote_share;
 
 use serde::{Deserialize, Serialize};
 
-use self::needed::{needed, settled_prefix};
-pub use self::share::Share;
-use super::result::{count, median, vote};
-use super::{Bounds, CellResult, Decision, Outcome, Votes};
+use self::needed_votes::{count_needed_votes, settled_prefix_len};
+pub use self::vote_share::VoteShare;
+use super::result::{count_votes, decide_by_vote, median_score};
+use super::{CellResult, Decision, Outcome, ScoreBounds, VoteCounts};
 
 /// How several judges decide one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum PanelRule {
     /// A jury: most votes win.
     Majority,
     /// A jury: only all of them pass it.
@@ -40,7 +40,7 @@ pub enum Rule {
     },
 }
 
-impl Rule {
+impl PanelRule {
     /// As reports spell it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,14 +55,14 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
     /// How they decide.
-    pub rule: Rule,
+    pub rule: PanelRule,
     /// In the order in which they are asked.
     pub judges: Vec<u32>,
 }
 
 /// What of a cell counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Said {
+pub struct Ballot {
     /// How it ended.
     pub outcome: Outcome,
     /// Its score.
@@ -73,32 +73,32 @@ pub struct Said {
     pub doubt: Option<Doubt>,
 }
 
-impl From<&CellResult> for Said {
+impl From<&CellResult> for Ballot {
     fn from(result: &CellResult) -> Self {
         Self {
             outcome: result.outcome,
             score: result.score,
-            probability: probability(result),
-            doubt: Doubt::of(result),
+            probability: verdict_probability(result),
+            doubt: Doubt::from_result(result),
         }
     }
 }
 
 /// How likely a cell passes, where its judge states that.
-pub fn probability(result: &CellResult) -> Option<f64> {
+pub fn verdict_probability(result: &CellResult) -> Option<f64> {
     let calibrated = result.verdict.as_deref()?.calibrated.as_ref()?;
     calibrated.probability
 }
 
 /// A cell of a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cast {
+pub struct CellVote {
     /// Whose, by the judge's number.
     pub judge: Option<u32>,
     /// From 1, only with repeats.
     pub repeat: Option<u32>,
     /// `None`: it has no result yet.
-    pub said: Option<Said>,
+    pub ballot: Option<Ballot>,
 }
 
 /// Why a judge of a cascade is unsure, in the order in which they are looked at.
@@ -130,7 +130,7 @@ impl Doubt {
     }
 
     /// What makes the words of a cell's judge doubtful.
-    pub fn of(result: &CellResult) -> Option<Self> {
+    pub fn from_result(result: &CellResult) -> Option<Self> {
         let verdict = result.verdict.as_deref()?;
         if verdict.contradiction.is_some() {
             return Some(Self::Contradiction);
@@ -142,7 +142,7 @@ impl Doubt {
 
 /// What a judge of a panel decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Member {
+pub struct PanelMember {
     /// The judge's number.
     pub judge: u32,
     /// Its own outcome, or that of its repeats.
@@ -150,110 +150,115 @@ pub struct Member {
     /// Its score, or the median of its repeats'.
     pub score: Option<f64>,
     /// Its cells.
-    pub votes: Votes,
+    pub votes: VoteCounts,
     /// What makes it unsure, under a cascade.
     pub doubt: Option<Doubt>,
 }
 
 /// How a panel came to its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ruling {
+pub struct PanelDecision {
     /// The rule.
-    pub rule: Rule,
+    pub rule: PanelRule,
     /// Those that were asked, in the panel's order.
-    pub members: Vec<Member>,
+    pub members: Vec<PanelMember>,
     /// Whose decision stands, under a cascade: a position in `members`.
-    pub stands: Option<usize>,
+    #[serde(rename = "stands")]
+    pub deciding_member: Option<usize>,
 }
 
 /// Why a panel whose judges have all answered has not decided: someone else is to be asked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Undecided {
+pub struct UndecidedPanel {
     /// The rule.
-    pub rule: Rule,
+    pub rule: PanelRule,
     /// Those that were asked, in the panel's order.
-    pub members: Vec<Member>,
+    pub members: Vec<PanelMember>,
     /// Who is to be asked next.
-    pub next: Vec<u32>,
+    pub next_judges: Vec<u32>,
 }
 
 /// What of an eval decides its cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Terms<'p> {
+pub struct VoteParams<'p> {
     /// `None`: one judge, or none.
-    pub rule: Option<Rule>,
+    pub rule: Option<PanelRule>,
     /// Who may be asked, in order.
     pub judges: &'p [u32],
     /// What bounds its score.
-    pub bounds: Bounds,
+    pub bounds: ScoreBounds,
     /// At most so many cells a judge.
     pub repeat: u32,
 }
 
 /// A member while the decision is being reached.
-struct Asked {
+struct MemberBallots {
     judge: u32,
     /// In the order of their repeats.
-    said: Vec<Option<Said>>,
+    ballots: Vec<Option<Ballot>>,
 }
 
-impl Asked {
+impl MemberBallots {
     /// `None` while some of it has no result.
-    fn complete(&self) -> Option<Vec<Said>> {
-        self.said.iter().copied().collect()
+    fn completed_ballots(&self) -> Option<Vec<Ballot>> {
+        self.ballots.iter().copied().collect()
     }
 
     /// How many more cells of it are certain to be needed now.
-    fn more(&self, repeat: u32) -> u32 {
-        self.complete()
-            .map_or(0, |said| needed(repeat, &outcomes(&said)))
+    fn count_needed_cells(&self, repeat: u32) -> u32 {
+        self.completed_ballots().map_or(0, |said| {
+            count_needed_votes(repeat, &collect_outcomes(&said))
+        })
     }
 }
 
-impl Cast {
+impl CellVote {
     /// Of whoever judged.
-    pub fn of(said: Said) -> Self {
+    pub fn without_judge(said: Ballot) -> Self {
         Self {
             judge: None,
             repeat: None,
-            said: Some(said),
+            ballot: Some(said),
         }
     }
 }
 
-impl Terms<'static> {
+impl VoteParams<'static> {
     /// Of an eval that one judge decides, or none.
-    pub fn one() -> Self {
+    pub fn single_judge() -> Self {
         Self {
             rule: None,
             judges: &[],
-            bounds: Bounds::default(),
+            bounds: ScoreBounds::default(),
             repeat: 1,
         }
     }
 }
 
-impl Terms<'_> {
+impl VoteParams<'_> {
     /// What the cells of a decision decide; `None` while one has no result or another is needed.
-    pub fn decide(self, cells: &[Cast]) -> Option<Decision> {
-        let all: Vec<Said> = cells.iter().map(|cell| cell.said).collect::<Option<_>>()?;
-        let ours = |cell: &Cast| cell.judge.is_some_and(|judge| self.judges.contains(&judge));
+    pub fn decide(self, cells: &[CellVote]) -> Option<Decision> {
+        let all: Vec<Ballot> = cells
+            .iter()
+            .map(|cell| cell.ballot)
+            .collect::<Option<_>>()?;
+        let ours = |cell: &CellVote| cell.judge.is_some_and(|judge| self.judges.contains(&judge));
         let skipped = all.iter().all(|said| said.outcome == Outcome::Skipped);
         let Some(rule) = self.rule.filter(|_| !skipped && cells.iter().any(ours)) else {
-            return vote(&all);
+            return decide_by_vote(&all);
         };
-        if !self.more(cells).is_empty() {
+        if !self.needed_cells(cells).is_empty() {
             return None;
         }
-        let members: Vec<Member> = self
-            .asked(cells)
+        let members: Vec<PanelMember> = self
+            .collect_members(cells)
             .iter()
-            .filter_map(|asked| self.member(rule, asked))
+            .filter_map(|asked| self.decide_member(rule, asked))
             .collect();
         let (outcome, stands) = match rule {
-            Rule::Majority => (majority(&members)?, None),
-            Rule::Unanimity => (unanimity(&members)?, None),
-            Rule::Cascade { .. } => {
+            PanelRule::Majority => (decide_by_majority(&members)?, None),
+            PanelRule::Unanimity => (decide_unanimously(&members)?, None),
+            PanelRule::Cascade { .. } => {
                 let sure = members.iter().position(|member| member.doubt.is_none());
                 let at = sure.unwrap_or(members.len().checked_sub(1)?);
                 (members[at].outcome, Some(at))
@@ -263,110 +268,118 @@ impl Terms<'_> {
             (members[at].score, members[at].votes)
         } else {
             let verdicts = members.iter().filter(|member| member.outcome.is_verdict());
-            let score = median(verdicts.filter_map(|member| member.score).collect());
-            let said: Vec<Said> = members.iter().map(Member::said).collect();
-            (score, count(&said))
+            let score = median_score(verdicts.filter_map(|member| member.score).collect());
+            let said: Vec<Ballot> = members.iter().map(PanelMember::to_ballot).collect();
+            (score, count_votes(&said))
         };
         Some(Decision {
             outcome,
             score: score.filter(|_| !outcome.is_error()),
             votes,
-            ruling: Some(Box::new(Ruling {
+            panel: Some(Box::new(PanelDecision {
                 rule,
                 members,
-                stands,
+                deciding_member: stands,
             })),
         })
     }
 
     /// Why several judges have not decided though all cells have results; `None` where they have, or some are out.
-    pub fn undecided(self, cells: &[Cast]) -> Option<Undecided> {
+    pub fn find_undecided(self, cells: &[CellVote]) -> Option<UndecidedPanel> {
         let rule = self.rule?;
-        if cells.iter().any(|cell| cell.said.is_none()) {
+        if cells.iter().any(|cell| cell.ballot.is_none()) {
             return None;
         }
         let next: Vec<u32> = self
-            .more(cells)
+            .needed_cells(cells)
             .into_iter()
             .map(|(judge, _)| judge)
             .collect();
-        let asked = self.asked(cells);
-        let members = asked.iter().filter_map(|asked| self.member(rule, asked));
-        (!next.is_empty() && !asked.is_empty()).then(|| Undecided {
+        let asked = self.collect_members(cells);
+        let members = asked
+            .iter()
+            .filter_map(|asked| self.decide_member(rule, asked));
+        (!next.is_empty() && !asked.is_empty()).then(|| UndecidedPanel {
             rule,
             members: members.collect(),
-            next,
+            next_judges: next,
         })
     }
 
     /// Which cells are certain to be needed now: whose, and how many more. Nothing while those that are out could make
     /// them needless.
-    pub fn more(self, cells: &[Cast]) -> Vec<(u32, u32)> {
+    pub fn needed_cells(self, cells: &[CellVote]) -> Vec<(u32, u32)> {
         let Some(rule) = self.rule else {
             // One judge; whatever it is called there.
             let only = self.judges.first().copied();
-            let said = cells.iter().map(|cell| cell.said).collect();
-            let asked = only.map(|judge| Asked { judge, said });
-            let more = asked.map(|asked| (asked.judge, asked.more(self.repeat)));
+            let said = cells.iter().map(|cell| cell.ballot).collect();
+            let asked = only.map(|judge| MemberBallots {
+                judge,
+                ballots: said,
+            });
+            let more = asked.map(|asked| (asked.judge, asked.count_needed_cells(self.repeat)));
             return more.into_iter().filter(|(_, more)| *more > 0).collect();
         };
-        let asked = self.asked(cells);
+        let asked = self.collect_members(cells);
         let further: Vec<(u32, u32)> = asked
             .iter()
-            .map(|asked| (asked.judge, asked.more(self.repeat)))
+            .map(|asked| (asked.judge, asked.count_needed_cells(self.repeat)))
             .filter(|(_, more)| *more > 0)
             .collect();
-        let out = asked.iter().any(|asked| asked.complete().is_none());
+        let out = asked
+            .iter()
+            .any(|asked| asked.completed_ballots().is_none());
         if out || !further.is_empty() {
             return further;
         }
-        let members: Vec<Member> = asked
+        let members: Vec<PanelMember> = asked
             .iter()
-            .filter_map(|asked| self.member(rule, asked))
+            .filter_map(|asked| self.decide_member(rule, asked))
             .collect();
         let next = self
             .judges
             .iter()
             .filter(|judge| !members.iter().any(|member| member.judge == **judge));
         let count = match rule {
-            Rule::Majority => {
+            PanelRule::Majority => {
                 let total = u32::try_from(self.judges.len()).unwrap_or(u32::MAX);
                 let voted: Vec<Outcome> = members.iter().map(|member| member.outcome).collect();
-                needed(total, &voted)
+                count_needed_votes(total, &voted)
             }
-            Rule::Unanimity => u32::from(members.iter().all(|m| m.outcome != Outcome::Fail)),
-            Rule::Cascade { .. } => u32::from(members.iter().all(|m| m.doubt.is_some())),
+            PanelRule::Unanimity => u32::from(members.iter().all(|m| m.outcome != Outcome::Fail)),
+            PanelRule::Cascade { .. } => u32::from(members.iter().all(|m| m.doubt.is_some())),
         };
-        let first = needed(self.repeat, &[]);
+        let first = count_needed_votes(self.repeat, &[]);
         next.take(count as usize)
             .map(|judge| (*judge, first))
             .collect()
     }
 
     /// The members that have cells, in the panel's order.
-    fn asked(self, cells: &[Cast]) -> Vec<Asked> {
+    fn collect_members(self, cells: &[CellVote]) -> Vec<MemberBallots> {
         let of = |judge: &u32| {
-            let mut own: Vec<&Cast> = cells.iter().filter(|c| c.judge == Some(*judge)).collect();
+            let mut own: Vec<&CellVote> =
+                cells.iter().filter(|c| c.judge == Some(*judge)).collect();
             own.sort_by_key(|cell| cell.repeat);
-            let said: Vec<Option<Said>> = own.iter().map(|cell| cell.said).collect();
-            (!said.is_empty()).then_some(Asked {
+            let said: Vec<Option<Ballot>> = own.iter().map(|cell| cell.ballot).collect();
+            (!said.is_empty()).then_some(MemberBallots {
                 judge: *judge,
-                said,
+                ballots: said,
             })
         };
         self.judges.iter().filter_map(of).collect()
     }
 
     /// What a member decided, by the cells that a fresh run would have asked for.
-    fn member(self, rule: Rule, asked: &Asked) -> Option<Member> {
-        let said = asked.complete()?;
-        let said = &said[..settled_prefix(self.repeat, &outcomes(&said))];
-        let own = vote(said)?;
+    fn decide_member(self, rule: PanelRule, asked: &MemberBallots) -> Option<PanelMember> {
+        let said = asked.completed_ballots()?;
+        let said = &said[..settled_prefix_len(self.repeat, &collect_outcomes(&said))];
+        let own = decide_by_vote(said)?;
         let doubt = match rule {
-            Rule::Cascade { margin } => self.doubt(margin, &own, said),
-            Rule::Majority | Rule::Unanimity => None,
+            PanelRule::Cascade { margin } => self.find_doubt(margin, &own, said),
+            PanelRule::Majority | PanelRule::Unanimity => None,
         };
-        Some(Member {
+        Some(PanelMember {
             judge: asked.judge,
             outcome: own.outcome,
             score: own.score,
@@ -375,7 +388,7 @@ impl Terms<'_> {
         })
     }
 
-    fn doubt(self, margin: f64, own: &Decision, said: &[Said]) -> Option<Doubt> {
+    fn find_doubt(self, margin: f64, own: &Decision, said: &[Ballot]) -> Option<Doubt> {
         /// Differences of tenths are not exact; a distance that prints as the margin is none within it.
         const SLACK: f64 = 1e-9;
         let no_verdict = own.outcome.is_error()
@@ -384,12 +397,15 @@ impl Terms<'_> {
         if no_verdict {
             return Some(Doubt::NoVerdict);
         }
-        let Votes { pass, fail, na, .. } = own.votes;
+        let VoteCounts { pass, fail, na, .. } = own.votes;
         if [pass, fail, na].iter().filter(|votes| **votes > 0).count() > 1 {
             return Some(Doubt::Split);
         }
-        let near = |score: f64| self.edges().any(|at| (score - at).abs() + SLACK < margin);
-        if own.outcome.is_verdict() && self.weighed(own, said).is_some_and(near) {
+        let near = |score: f64| {
+            self.decision_boundaries()
+                .any(|at| (score - at).abs() + SLACK < margin)
+        };
+        if own.outcome.is_verdict() && self.value_near_margin(own, said).is_some_and(near) {
             return Some(Doubt::Margin);
         }
         let doubts = || said.iter().filter_map(|said| said.doubt);
@@ -399,39 +415,39 @@ impl Terms<'_> {
     }
 
     /// What is held against the margin: what decides. Where no bound does, a probability goes before a score.
-    fn weighed(self, own: &Decision, said: &[Said]) -> Option<f64> {
+    fn value_near_margin(self, own: &Decision, said: &[Ballot]) -> Option<f64> {
         let verdicts = said.iter().filter(|said| said.outcome.is_verdict());
         let stated: Vec<f64> = verdicts.filter_map(|said| said.probability).collect();
-        let likely = median(stated).filter(|_| self.bounds.is_empty());
+        let likely = median_score(stated).filter(|_| self.bounds.is_empty());
         likely.or(own.score)
     }
 
     /// The scores at which the outcome turns.
-    fn edges(self) -> impl Iterator<Item = f64> {
-        let Bounds { min, max } = self.bounds;
+    fn decision_boundaries(self) -> impl Iterator<Item = f64> {
+        let ScoreBounds { min, max } = self.bounds;
         let none = self.bounds.is_empty().then_some(0.5);
         [min, max, none].into_iter().flatten()
     }
 }
 
-fn outcomes(said: &[Said]) -> Vec<Outcome> {
+fn collect_outcomes(said: &[Ballot]) -> Vec<Outcome> {
     said.iter().map(|said| said.outcome).collect()
 }
 
 /// A member that was stopped before it had a vote does not abstain: only what holds without it is decided.
-fn majority(members: &[Member]) -> Option<Outcome> {
-    let (stopped, voted): (Vec<&Member>, Vec<&Member>) = members
+fn decide_by_majority(members: &[PanelMember]) -> Option<Outcome> {
+    let (stopped, voted): (Vec<&PanelMember>, Vec<&PanelMember>) = members
         .iter()
         .partition(|member| member.outcome == Outcome::Cancelled);
     let voted: Vec<Outcome> = voted.iter().map(|member| member.outcome).collect();
     let left = u32::try_from(stopped.len()).unwrap_or(u32::MAX);
-    if left > 0 && !needed::settled(&voted, left) {
+    if left > 0 && !needed_votes::is_settled(&voted, left) {
         return Some(Outcome::Cancelled);
     }
-    needed::ballot(&voted)
+    needed_votes::vote_outcome(&voted)
 }
 
-fn unanimity(members: &[Member]) -> Option<Outcome> {
+fn decide_unanimously(members: &[PanelMember]) -> Option<Outcome> {
     let outcomes: Vec<Outcome> = members.iter().map(|member| member.outcome).collect();
     if outcomes.contains(&Outcome::Fail) {
         return Some(Outcome::Fail);
@@ -442,7 +458,7 @@ fn unanimity(members: &[Member]) -> Option<Outcome> {
         .filter(|outcome| outcome.is_error() || *outcome == Outcome::Skipped)
         .collect();
     if !abstained.is_empty() {
-        return needed::ballot(&abstained);
+        return needed_votes::vote_outcome(&abstained);
     }
     // Where some say that it does not apply, not all pass it.
     let all_pass = outcomes.iter().all(|outcome| *outcome == Outcome::Pass);
@@ -453,9 +469,9 @@ fn unanimity(members: &[Member]) -> Option<Outcome> {
     })
 }
 
-impl Member {
-    fn said(&self) -> Said {
-        Said {
+impl PanelMember {
+    fn to_ballot(&self) -> Ballot {
+        Ballot {
             outcome: self.outcome,
             score: self.score,
             probability: None,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Answer;
+use super::ToolResponse;
 
 /// A piece of what we tell the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Block {
+pub enum HistoryBlock {
     /// Instructions; providers place them where their protocol wants them.
     System(String),
     /// Text of a user message.
@@ -19,23 +19,23 @@ pub enum Block {
 
 /// One entry of the history that is sent.
 #[derive(Debug, Clone)]
-pub enum Item {
+pub enum HistoryItem {
     /// What we say.
-    User(Vec<Block>),
+    User(Vec<HistoryBlock>),
     /// What the model said: the provider's own items, byte for byte, beside our reading of them.
     Model {
         /// The provider's items in order, as received; resent untouched.
         native: Vec<Arc<RawValue>>,
         /// Our reading.
-        view: Reply,
+        reply: ModelReply,
     },
     /// Answers to the calls of the model's last reply, in call order; same length as its `calls`.
-    Answers(Vec<Answer>),
+    ToolResponses(Vec<ToolResponse>),
 }
 
 /// Our reading of one model reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct ModelReply {
     /// The text, thoughts left out.
     pub text: String,
     /// The thinking the provider showed, if any.
@@ -78,7 +78,7 @@ pub enum StopReason {
 
 /// Tokens and calls. Absent figures are unknown, not 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Prompt tokens, cached ones included.
     pub input: Option<u64>,
     /// Tokens written, thinking included.
@@ -91,11 +91,11 @@ pub struct Usage {
     pub calls: u32,
 }
 
-impl Usage {
+impl TokenUsage {
     /// What a server really counted. No prompt has no tokens: a server that says so (mocks and gateways do) has counted
     /// nothing, and its zeros are no figures.
     #[must_use]
-    pub fn counted(self) -> Self {
+    pub fn without_zero_counts(self) -> Self {
         if self.input != Some(0) {
             return self;
         }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibrated::shown;
-use super::{Bill, Calibrated, Millis, Ruling, RunId, Said, Usage};
+use super::calibrated::format_probability;
+use super::{Ballot, CalibratedScore, Cost, Millis, PanelDecision, RunId, TokenUsage};
 
 /// How a cell ended. Only `Pass` and `Fail` are verdicts; nothing becomes one of them by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Outcome {
     }
 
     /// The outcome of a verdict.
-    pub const fn of(passed: bool) -> Self {
+    pub const fn from_passed(passed: bool) -> Self {
         if passed { Self::Pass } else { Self::Fail }
     }
 
@@ -98,7 +98,7 @@ impl Outcome {
     }
 
     /// One character that tells outcomes apart without colour.
-    pub const fn mark(self) -> char {
+    pub const fn symbol(self) -> char {
         match self {
             Self::Pass => '✓',
             Self::Fail => '✗',
@@ -146,9 +146,9 @@ pub struct VerdictPart {
 
 impl VerdictPart {
     /// `✗ 2. Names the order: it names none`, the `number` from 1.
-    pub fn line(&self, number: usize) -> String {
-        let mark = Outcome::of(self.met).mark();
-        let count = self.beside();
+    pub fn format_line(&self, number: usize) -> String {
+        let mark = Outcome::from_passed(self.met).symbol();
+        let count = self.format_suffix();
         let why = if self.reasoning.is_empty() { "" } else { ": " };
         format!(
             "{mark} {number}. {}{count}{why}{}",
@@ -157,10 +157,10 @@ impl VerdictPart {
     }
 
     /// ` × 2` or ` (p = 0.12)`, where there is a count or a probability.
-    pub fn beside(&self) -> String {
+    pub fn format_suffix(&self) -> String {
         let count = self.count.map_or(String::new(), |n| format!(" × {n}"));
         match self.probability {
-            Some(p) => format!("{count} (p = {})", shown(p)),
+            Some(p) => format!("{count} (p = {})", format_probability(p)),
             None => count,
         }
     }
@@ -189,7 +189,7 @@ pub struct Verdict {
     pub parts: Vec<VerdictPart>,
     /// What the preparation of the verdict's own arguments changed, if anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repaired: Vec<super::Change>,
+    pub repaired: Vec<super::ArgumentChange>,
     /// What the judged texts hold that a reader does not see, as sentences. Found by us, not stated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
@@ -198,7 +198,7 @@ pub struct Verdict {
     pub contradiction: Option<String>,
     /// In the place of a reason, from a judge that answers with probabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibrated: Option<Calibrated>,
+    pub calibrated: Option<CalibratedScore>,
 }
 
 /// What became of one cell.
@@ -220,13 +220,13 @@ pub struct CellResult {
     pub verdict: Option<Box<Verdict>>,
     /// Tokens and calls, failed attempts included; `None` for deterministic cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// USD; `None` when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// What is known of the cost where `cost_usd` is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bill: Option<Bill>,
+    pub bill: Option<Cost>,
     /// How long it took.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duration_ms: Millis,
@@ -265,7 +265,7 @@ impl CellResult {
     }
 
     /// An error outcome: `error` says what went wrong.
-    pub fn failed(outcome: Outcome, error: impl Into<String>) -> Self {
+    pub fn from_error(outcome: Outcome, error: impl Into<String>) -> Self {
         Self {
             error: Some(error.into()),
             ..Self::new(outcome, "")
@@ -273,12 +273,12 @@ impl CellResult {
     }
 
     /// What is known of its cost. A result that does not say counts each of its calls as unknown.
-    pub fn bill(&self) -> Bill {
+    pub fn bill(&self) -> Cost {
         let calls = self.usage.map_or(0, |usage| u64::from(usage.calls));
         match (self.cost_usd, self.bill) {
-            (Some(usd), _) => Bill { usd, unknown: 0 },
+            (Some(usd), _) => Cost { usd, unknown: 0 },
             (None, Some(bill)) => bill,
-            (None, None) => Bill {
+            (None, None) => Cost {
                 usd: 0.0,
                 unknown: calls,
             },
@@ -287,13 +287,13 @@ impl CellResult {
 
     /// Stopped by the user while it was judged.
     pub fn cancelled() -> Self {
-        Self::failed(Outcome::Cancelled, "stopped before a verdict")
+        Self::from_error(Outcome::Cancelled, "stopped before a verdict")
     }
 }
 
 /// How many cells of a decision voted for what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Votes {
+pub struct VoteCounts {
     /// Cells that passed.
     pub pass: u32,
     /// Cells that failed.
@@ -312,35 +312,36 @@ pub struct Decision {
     /// The score, or the median of the voting cells' scores.
     pub score: Option<f64>,
     /// The votes: of cells, or of a jury's members; under a cascade of the cells of the judge whose decision stands.
-    pub votes: Votes,
+    pub votes: VoteCounts,
     /// How several judges came to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ruling: Option<Box<Ruling>>,
+    #[serde(rename = "ruling")]
+    pub panel: Option<Box<PanelDecision>>,
 }
 
 /// Decides by the majority rule of design.md 5, whoever judged; [`super::Terms`] says more. `None` without cells.
 ///
 /// Error and skipped cells abstain; if fewer than half of the cells remain, the decision is the commonest of the
 /// abstaining outcomes, ties in the order of [`Outcome::ALL`].
-pub fn decide<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Decision> {
-    let cells: Vec<Said> = cells.into_iter().map(Said::from).collect();
-    vote(&cells)
+pub fn decide_cells<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Decision> {
+    let cells: Vec<Ballot> = cells.into_iter().map(Ballot::from).collect();
+    decide_by_vote(&cells)
 }
 
 /// The vote of [`decide`].
-pub(super) fn vote(cells: &[Said]) -> Option<Decision> {
-    let votes = count(cells);
+pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
+    let votes = count_votes(cells);
     if let [only] = cells {
         return Some(Decision {
             outcome: only.outcome,
             score: only.score,
             votes,
-            ruling: None,
+            panel: None,
         });
     }
     let voting = votes.pass + votes.fail + votes.na;
     let outcome = if voting == 0 || (voting as usize) * 2 < cells.len() {
-        commonest(
+        most_common_outcome(
             cells
                 .iter()
                 .map(|c| c.outcome)
@@ -356,7 +357,7 @@ pub(super) fn vote(cells: &[Said]) -> Option<Decision> {
     let score = if outcome.is_error() || outcome == Outcome::Skipped {
         None
     } else {
-        median(
+        median_score(
             cells
                 .iter()
                 .filter(|c| c.outcome.is_verdict())
@@ -368,12 +369,12 @@ pub(super) fn vote(cells: &[Said]) -> Option<Decision> {
         outcome,
         score,
         votes,
-        ruling: None,
+        panel: None,
     })
 }
 
-pub(super) fn count(cells: &[Said]) -> Votes {
-    let mut votes = Votes::default();
+pub(super) fn count_votes(cells: &[Ballot]) -> VoteCounts {
+    let mut votes = VoteCounts::default();
     for cell in cells {
         match cell.outcome {
             Outcome::Pass => votes.pass += 1,
@@ -385,7 +386,7 @@ pub(super) fn count(cells: &[Said]) -> Votes {
     votes
 }
 
-fn commonest(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcome> {
+fn most_common_outcome(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcome> {
     let mut counts = [0_u32; Outcome::ALL.len()];
     for outcome in outcomes {
         counts[outcome as usize] += 1;
@@ -396,7 +397,7 @@ fn commonest(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcome> {
         .find(|o| counts[*o as usize] == most)
 }
 
-pub(super) fn median(mut scores: Vec<f64>) -> Option<f64> {
+pub(super) fn median_score(mut scores: Vec<f64>) -> Option<f64> {
     scores.sort_by(f64::total_cmp);
     let mid = scores.len() / 2;
     match scores.len() {
@@ -416,7 +417,7 @@ mod tests {
     }
 
     fn outcome(outcomes: &[Outcome]) -> Option<Outcome> {
-        decide(&cells(outcomes)).map(|d| d.outcome)
+        decide_cells(&cells(outcomes)).map(|d| d.outcome)
     }
 
     #[test]
@@ -459,7 +460,7 @@ mod tests {
         for (cell, score) in all.iter_mut().zip([0.9, 0.7, 0.1]) {
             cell.score = Some(score);
         }
-        assert_eq!(decide(&all).and_then(|d| d.score), Some(0.7));
+        assert_eq!(decide_cells(&all).and_then(|d| d.score), Some(0.7));
     }
 
     #[test]

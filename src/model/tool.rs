@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::{Blob, Digest};
 
 /// The function a judge with tools submits its verdict with (design.md 6).
-pub const SUBMIT: &str = "submit_verdict";
+pub const SUBMIT_VERDICT: &str = "submit_verdict";
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolDecl {
+pub struct ToolDeclaration {
     /// `[A-Za-z_][A-Za-z0-9_.:-]{0,127}`.
     pub name: String,
     /// For the model.
@@ -20,11 +20,11 @@ pub struct ToolDecl {
     pub schema: serde_json::Value,
 }
 
-impl ToolDecl {
+impl ToolDeclaration {
     /// Digest of everything the model sees; part of cache and evidence keys.
     pub fn digest(&self) -> Digest {
         let schema = self.schema.to_string();
-        Digest::of_parts([
+        Digest::hash_parts([
             self.name.as_bytes(),
             self.description.as_bytes(),
             schema.as_bytes(),
@@ -43,7 +43,7 @@ pub struct Rejection {
 
 /// One thing argument repair or coercion changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct ArgumentChange {
     /// JSON pointer into the canonical arguments; empty for the whole.
     pub path: String,
     /// What was done, for people: `closed 1 bracket`.
@@ -52,7 +52,7 @@ pub struct Change {
 
 /// What a tool answered, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ToolResponse {
     /// The text for the model. Errors begin with `Error: `.
     pub text: String,
     /// Whether it is an error.
@@ -75,7 +75,7 @@ pub struct Answer {
     pub transient: bool,
 }
 
-impl Answer {
+impl ToolResponse {
     /// The same error, one that another try may not have.
     #[must_use]
     pub fn transient(self) -> Self {

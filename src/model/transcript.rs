@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, JsonText, RawJson, Text};
+use super::{Digest, JsonText, RawJson, SourceText};
 
 /// One recorded conversation. `'a` is the bytes it was read from; [`Transcript::into_owned`] frees it of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript<'a> {
     /// Its own id, or `<file stem>:<record number from 1>`.
-    pub id: Text<'a>,
+    pub id: SourceText<'a>,
     /// In the order of the file; positions count from 0.
-    pub messages: Vec<Message<'a>>,
+    pub messages: Vec<TranscriptMessage<'a>>,
     /// A JSON object, where there is one. Never shown to a judge unless the rubric names it.
     pub metadata: Option<JsonText<'a>>,
     /// For `applies_to`.
-    pub tags: Vec<Text<'a>>,
+    pub tags: Vec<SourceText<'a>>,
     /// What others decided of it, where its file says so. Never shown to a judge.
     pub verdicts: Vec<SourceVerdict>,
 }
@@ -47,7 +47,7 @@ pub struct SourceVerdict {
 
 /// Who speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role<'a> {
+pub enum MessageRole<'a> {
     /// Instructions (`system`, `developer`).
     System,
     /// The person or program the agent serves.
@@ -57,27 +57,27 @@ pub enum Role<'a> {
     /// A tool's answer.
     Tool,
     /// Anything else, as written.
-    Other(Text<'a>),
+    Other(SourceText<'a>),
 }
 
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message<'a> {
+pub struct TranscriptMessage<'a> {
     /// Who speaks.
-    pub role: Role<'a>,
+    pub role: MessageRole<'a>,
     /// What it holds, in order.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<TranscriptPart<'a>>,
     /// A JSON object of the message's own, where there is one (`latency_ms`, `is_error` …).
     pub metadata: Option<JsonText<'a>>,
 }
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part<'a> {
+pub enum TranscriptPart<'a> {
     /// Text for the reader.
-    Text(Text<'a>),
+    Text(SourceText<'a>),
     /// The model's recorded thinking.
-    Reasoning(Text<'a>),
+    Reasoning(SourceText<'a>),
     /// A call the agent made.
     ToolCall(ToolCall<'a>),
     /// What a tool answered.
@@ -85,7 +85,7 @@ pub enum Part<'a> {
     /// An image, sound or file: its kind as the source names it, and the raw JSON.
     Media {
         /// `image_url`, `input_audio` …
-        kind: Text<'a>,
+        kind: SourceText<'a>,
         /// The part as written.
         raw: JsonText<'a>,
     },
@@ -97,20 +97,20 @@ pub enum Part<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall<'a> {
     /// The call id; empty where the source has none.
-    pub id: Text<'a>,
+    pub id: SourceText<'a>,
     /// The tool's name.
-    pub name: Text<'a>,
+    pub name: SourceText<'a>,
     /// The arguments as text. Usually a JSON object; may be broken, then it is kept as it is.
-    pub arguments: Text<'a>,
+    pub arguments: SourceText<'a>,
 }
 
 /// A tool's recorded answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult<'a> {
     /// The id of the call it answers; empty where the source has none.
-    pub call_id: Text<'a>,
+    pub call_id: SourceText<'a>,
     /// The text of the answer.
-    pub content: Text<'a>,
+    pub content: SourceText<'a>,
     /// Whether the source says that it is an error. Never guessed from text.
     pub is_error: Option<bool>,
     /// How long the tool took, in milliseconds, where the source says so.
@@ -140,34 +140,34 @@ fn is_first(part: &u32) -> bool {
     *part == 0
 }
 
-impl Role<'_> {
+impl MessageRole<'_> {
     /// The role's name as OpenAI chat spells it (`developer` is folded into `system`).
     pub fn as_str(&self) -> &str {
         match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::Other(name) => name,
+            MessageRole::System => "system",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
+            MessageRole::Tool => "tool",
+            MessageRole::Other(name) => name,
         }
     }
 
-    fn into_owned(self) -> Role<'static> {
+    fn into_owned(self) -> MessageRole<'static> {
         match self {
-            Role::System => Role::System,
-            Role::User => Role::User,
-            Role::Assistant => Role::Assistant,
-            Role::Tool => Role::Tool,
-            Role::Other(name) => Role::Other(name.into_owned()),
+            MessageRole::System => MessageRole::System,
+            MessageRole::User => MessageRole::User,
+            MessageRole::Assistant => MessageRole::Assistant,
+            MessageRole::Tool => MessageRole::Tool,
+            MessageRole::Other(name) => MessageRole::Other(name.into_owned()),
         }
     }
 }
 
-impl Message<'_> {
+impl TranscriptMessage<'_> {
     /// The text parts, joined with a line break. Reasoning, calls and results are not text.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         let mut texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(&*text.0),
+            TranscriptPart::Text(text) => Some(&*text.0),
             _ => None,
         });
         match (texts.next(), texts.next()) {
@@ -184,36 +184,40 @@ impl Message<'_> {
         }
     }
 
-    fn into_owned(self) -> Message<'static> {
-        Message {
+    fn into_owned(self) -> TranscriptMessage<'static> {
+        TranscriptMessage {
             role: self.role.into_owned(),
-            parts: self.parts.into_iter().map(Part::into_owned).collect(),
+            parts: self
+                .parts
+                .into_iter()
+                .map(TranscriptPart::into_owned)
+                .collect(),
             metadata: self.metadata.map(JsonText::into_owned),
         }
     }
 }
 
-impl Part<'_> {
-    fn into_owned(self) -> Part<'static> {
+impl TranscriptPart<'_> {
+    fn into_owned(self) -> TranscriptPart<'static> {
         match self {
-            Part::Text(text) => Part::Text(text.into_owned()),
-            Part::Reasoning(text) => Part::Reasoning(text.into_owned()),
-            Part::ToolCall(call) => Part::ToolCall(ToolCall {
+            TranscriptPart::Text(text) => TranscriptPart::Text(text.into_owned()),
+            TranscriptPart::Reasoning(text) => TranscriptPart::Reasoning(text.into_owned()),
+            TranscriptPart::ToolCall(call) => TranscriptPart::ToolCall(ToolCall {
                 id: call.id.into_owned(),
                 name: call.name.into_owned(),
                 arguments: call.arguments.into_owned(),
             }),
-            Part::ToolResult(result) => Part::ToolResult(ToolResult {
+            TranscriptPart::ToolResult(result) => TranscriptPart::ToolResult(ToolResult {
                 call_id: result.call_id.into_owned(),
                 content: result.content.into_owned(),
                 is_error: result.is_error,
                 duration_ms: result.duration_ms,
             }),
-            Part::Media { kind, raw } => Part::Media {
+            TranscriptPart::Media { kind, raw } => TranscriptPart::Media {
                 kind: kind.into_owned(),
                 raw: raw.into_owned(),
             },
-            Part::Other(raw) => Part::Other(raw.into_owned()),
+            TranscriptPart::Other(raw) => TranscriptPart::Other(raw.into_owned()),
         }
     }
 }
@@ -223,9 +227,13 @@ impl Transcript<'_> {
     pub fn into_owned(self) -> Transcript<'static> {
         Transcript {
             id: self.id.into_owned(),
-            messages: self.messages.into_iter().map(Message::into_owned).collect(),
+            messages: self
+                .messages
+                .into_iter()
+                .map(TranscriptMessage::into_owned)
+                .collect(),
             metadata: self.metadata.map(JsonText::into_owned),
-            tags: self.tags.into_iter().map(Text::into_owned).collect(),
+            tags: self.tags.into_iter().map(SourceText::into_owned).collect(),
             verdicts: self.verdicts,
         }
     }

@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 /// C0 controls become their Unicode pictures (`␛`), DEL `␡`; C1 controls, bidi controls, zero-width characters, tags and
 /// line separators become `‹U+202E›`. Tabs and line breaks stay where `multiline` is set, else they are marked too.
 /// Letters of any script stay as they are.
-pub fn visible(text: &str, multiline: bool) -> Cow<'_, str> {
+pub fn make_visible(text: &str, multiline: bool) -> Cow<'_, str> {
     let first = text
         .char_indices()
-        .find(|(_, c)| mark(*c, multiline).is_some());
+        .find(|(_, c)| find_mark(*c, multiline).is_some());
     let Some((from, _)) = first else {
         return Cow::Borrowed(text);
     };
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..from]);
     for c in text[from..].chars() {
-        match mark(c, multiline) {
+        match find_mark(c, multiline) {
             None => out.push(c),
-            Some(Mark::Picture(picture)) => out.push(picture),
-            Some(Mark::Code) => {
+            Some(VisibleMark::Picture(picture)) => out.push(picture),
+            Some(VisibleMark::CodePoint) => {
                 let _infallible = write!(out, "‹U+{:04X}›", c as u32);
             }
         }
@@ -29,17 +29,17 @@ pub fn visible(text: &str, multiline: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-enum Mark {
+enum VisibleMark {
     Picture(char),
-    Code,
+    CodePoint,
 }
 
-fn mark(c: char, multiline: bool) -> Option<Mark> {
+fn find_mark(c: char, multiline: bool) -> Option<VisibleMark> {
     match c {
         '\n' | '\t' if multiline => None,
-        '\u{0}'..='\u{1F}' => char::from_u32(0x2400 + c as u32).map(Mark::Picture),
-        '\u{7F}' => Some(Mark::Picture('␡')),
-        c if is_invisible(c) => Some(Mark::Code),
+        '\u{0}'..='\u{1F}' => char::from_u32(0x2400 + c as u32).map(VisibleMark::Picture),
+        '\u{7F}' => Some(VisibleMark::Picture('␡')),
+        c if is_invisible(c) => Some(VisibleMark::CodePoint),
         _ => None,
     }
 }
@@ -92,14 +92,17 @@ mod tests {
 
     #[test]
     fn controls_are_shown_and_letters_kept() {
-        assert_eq!(visible("plain ünï עברית ✓", false), "plain ünï עברית ✓");
-        assert_eq!(visible("\u{1b}[2Jx\u{7f}", false), "␛[2Jx␡");
         assert_eq!(
-            visible("a\u{202e}b\u{9b}c\u{200b}", false),
+            make_visible("plain ünï עברית ✓", false),
+            "plain ünï עברית ✓"
+        );
+        assert_eq!(make_visible("\u{1b}[2Jx\u{7f}", false), "␛[2Jx␡");
+        assert_eq!(
+            make_visible("a\u{202e}b\u{9b}c\u{200b}", false),
             "a‹U+202E›b‹U+009B›c‹U+200B›"
         );
-        assert_eq!(visible("a\nb\r", true), "a\nb␍");
-        assert_eq!(visible("a\nb", false), "a␊b");
+        assert_eq!(make_visible("a\nb\r", true), "a\nb␍");
+        assert_eq!(make_visible("a\nb", false), "a␊b");
     }
 
     #[test]
@@ -124,7 +127,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_a_terminal_obeys_remains(text in any::<String>()) {
-            let shown = visible(&text, false);
+            let shown = make_visible(&text, false);
             prop_assert!(!shown.chars().any(|c| c.is_control() || is_invisible(c)));
         }
     }

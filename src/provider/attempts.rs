@@ -3,7 +3,7 @@
 use super::retry::{Failed, Next, after};
 use super::{Body, Finished, Provider, ProviderError, Told};
 use crate::event::{CallCx, TurnFact};
-use crate::model::{Millis, Usage};
+use crate::model::{Millis, TokenUsage};
 
 /// What is done after a failed attempt: how long to wait and why, `None` if there is no further one.
 type Wait = Option<(Millis, String)>;
@@ -196,7 +196,7 @@ impl ProviderError {
     }
 
     /// What the failed attempt cost, where the server said so.
-    pub fn billed(&self) -> Option<Usage> {
+    pub fn billed(&self) -> Option<TokenUsage> {
         match self {
             ProviderError::Cut { billed, .. } => *billed,
             _ => None,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::client::Omit;
 use super::refusal::Param;
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{Block, JudgeConfig, ToolDecl};
+use crate::model::{HistoryBlock, JudgeConfig, ToolDeclaration};
 
 /// A JSON object in the making, cut into pieces where large parts begin and end.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
 }
 
 /// The declared functions a request names: none where the model must answer in text.
-pub(super) fn declared<'t>(turn: &TurnRequest<'t>) -> Result<&'t [ToolDecl], ProviderError> {
+pub(super) fn declared<'t>(turn: &TurnRequest<'t>) -> Result<&'t [ToolDeclaration], ProviderError> {
     match &turn.choice {
         Choice::NoTools | Choice::Schema(_) => Ok(&[]),
         Choice::Auto => Ok(turn.tools),
@@ -191,12 +191,12 @@ fn remove(map: &mut Map<String, Value>, path: &[&str]) {
 }
 
 /// Blocks of one user item, neighbours of a kind joined by a blank line.
-pub(super) fn paragraphs(blocks: &[Block]) -> Vec<Block> {
-    let mut out: Vec<Block> = Vec::new();
+pub(super) fn paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
+    let mut out: Vec<HistoryBlock> = Vec::new();
     for block in blocks {
         match (out.last_mut(), block) {
-            (Some(Block::System(all)), Block::System(text))
-            | (Some(Block::Text(all)), Block::Text(text)) => {
+            (Some(HistoryBlock::System(all)), HistoryBlock::System(text))
+            | (Some(HistoryBlock::Text(all)), HistoryBlock::Text(text)) => {
                 all.push_str("\n\n");
                 all.push_str(text);
             }

@@ -19,7 +19,9 @@ use super::retry::{self, CAPPED, OVERDUE};
 use super::{Body, Caps, Finished, Provider, ProviderError, Told, TurnRequest};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas, Dropped, Redactor};
-use crate::model::{CellIx, JudgeConfig, KeySource, Millis, TurnIx, Usage, is_loopback_url};
+use crate::model::{
+    ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
+};
 use crate::net::{ModelClient, NetError, Response};
 
 /// Longest time a reply may take from the sending of its request to its end, whatever comes on the way: a server that
@@ -60,7 +62,7 @@ pub(super) trait Reader: Send {
     /// The stream has ended where it should, as far as HTTP knows.
     fn end(self: Box<Self>) -> Result<Finished, ProviderError>;
     /// What the server has said so far that it costs.
-    fn billed(&self) -> Option<Usage>;
+    fn billed(&self) -> Option<TokenUsage>;
 }
 
 /// Text that came, by the part it belongs to.
@@ -159,10 +161,10 @@ impl Client {
             .chain(config.headers.values().map(String::as_str));
         let keyless = match (key, &config.key) {
             _ if !config.headers.is_empty() => None,
-            (None, KeySource::EnvIfSet(name)) => {
+            (None, ApiKeySource::EnvIfSet(name)) => {
                 Some(format!("no key was sent: {name} is not set"))
             }
-            (None, KeySource::None) => Some("no key was sent".to_owned()),
+            (None, ApiKeySource::None) => Some("no key was sent".to_owned()),
             _ => None,
         };
         Self {
@@ -213,11 +215,11 @@ impl Client {
             read = self.ask(body, &mut *reader, &mut told, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(cut(format!("{OVERDUE}{WHOLE}"))),
         };
-        let billed = reader.billed().map(Usage::counted);
+        let billed = reader.billed().map(TokenUsage::without_zero_counts);
         let done = read
             .and_then(|()| reader.end())
             .map(|finished| Finished {
-                usage: finished.usage.counted(),
+                usage: finished.usage.without_zero_counts(),
                 ..finished
             })
             .map_err(|error| self.as_told(error, billed));
@@ -316,7 +318,7 @@ impl Client {
     }
 
     /// The error as it leaves us: without secrets, and with what the reply cost.
-    fn as_told(&self, error: ProviderError, billed: Option<Usage>) -> ProviderError {
+    fn as_told(&self, error: ProviderError, billed: Option<TokenUsage>) -> ProviderError {
         match error {
             ProviderError::Cut { why, .. } => ProviderError::Cut {
                 why: self.clean(&why),

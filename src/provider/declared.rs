@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::ToolDecl;
+use crate::model::ToolDeclaration;
 
 /// Most different lists that are kept: a judge has one for each form of verdict its evals ask for.
 const MAX_KEPT: usize = 64;
@@ -13,7 +13,7 @@ const MAX_KEPT: usize = 64;
 /// The lists of declarations that were asked for so far.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    kept: Mutex<Vec<(Vec<ToolDecl>, Arc<str>)>>,
+    kept: Mutex<Vec<(Vec<ToolDeclaration>, Arc<str>)>>,
 }
 
 impl Declared {
@@ -21,8 +21,8 @@ impl Declared {
     /// no body gets an empty list.
     pub(super) fn piece(
         &self,
-        tools: &[ToolDecl],
-        render: impl FnOnce(&[ToolDecl]) -> String,
+        tools: &[ToolDeclaration],
+        render: impl FnOnce(&[ToolDeclaration]) -> String,
     ) -> Option<Arc<str>> {
         if tools.is_empty() {
             return None;
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn each_list_is_rendered_once_and_shared() {
         let (declared, rendered) = (Declared::default(), Cell::new(0));
-        let piece = |tools: &[ToolDecl]| {
+        let piece = |tools: &[ToolDeclaration]| {
             declared.piece(tools, |tools| {
                 rendered.set(rendered.get() + 1);
                 tools[0].name.clone()

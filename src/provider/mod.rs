@@ -44,7 +44,8 @@ pub use window::window;
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Dropped, Exchange};
 use crate::model::{
-    CellIx, Item, JudgeConfig, Millis, ProviderKind, Reply, ToolDecl, Usage, VerdictMode,
+    CellIx, HistoryItem, JudgeConfig, Millis, ModelReply, ProviderKind, TokenUsage,
+    ToolDeclaration, VerdictMode,
 };
 use crate::net::ModelClient;
 
@@ -95,7 +96,7 @@ pub trait Provider: Send + Sync {
 
 /// Tool declarations as the requests of a provider hold them: JSON; `None` for one that calls no functions, or is asked of
 /// nobody.
-pub fn declarations(kind: ProviderKind, tools: &[ToolDecl]) -> Option<String> {
+pub fn declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -> Option<String> {
     let render = match kind {
         ProviderKind::Openai => openai::declarations,
         ProviderKind::OpenaiResponses => responses::declarations,
@@ -166,9 +167,9 @@ pub enum Choice {
 #[derive(Debug, Clone)]
 pub struct TurnRequest<'a> {
     /// Everything so far.
-    pub history: &'a [Item],
+    pub history: &'a [HistoryItem],
     /// Declared functions; empty with [`Choice::NoTools`] and [`Choice::Schema`].
-    pub tools: &'a [ToolDecl],
+    pub tools: &'a [ToolDeclaration],
     /// What it may answer with.
     pub choice: Choice,
 }
@@ -195,9 +196,9 @@ pub struct Finished {
     /// The provider's own items in order, as received; what goes back.
     pub native: Vec<Arc<RawValue>>,
     /// Our reading.
-    pub reply: Reply,
+    pub reply: ModelReply,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 impl Finished {
@@ -254,7 +255,7 @@ pub enum ProviderError {
         /// How.
         why: String,
         /// What it cost, where known.
-        billed: Option<Usage>,
+        billed: Option<TokenUsage>,
     },
     /// An error inside the stream.
     #[error("the server reported an error in its reply: {message}")]

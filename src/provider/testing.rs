@@ -4,7 +4,7 @@ use super::client::{Dialect, New, Omit, Progress, Reader};
 use super::frames::Framer;
 use super::{Choice, Finished, ProviderError, TurnRequest};
 use crate::event::DeltaPart;
-use crate::model::{Block, Item, ToolDecl, Usage};
+use crate::model::{HistoryBlock, HistoryItem, TokenUsage, ToolDeclaration};
 
 /// What a stream of these chunks becomes, and the deltas on the way.
 pub(super) fn read(
@@ -33,7 +33,7 @@ pub(super) fn read(
 }
 
 /// The law of deltas: those of a reply concatenate to it.
-pub(super) fn assert_deltas_make(reply: &crate::model::Reply, new: &New) {
+pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &New) {
     let of = |part: DeltaPart| -> String {
         let texts = new.iter().filter(|(p, _)| *p == part);
         texts.map(|(_, text)| text.as_str()).collect()
@@ -55,9 +55,9 @@ pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn Reader>, stream: &str) -
         match read(make(), &[&stream.as_bytes()[..cut]]) {
             Ok((finished, _)) => {
                 assert_eq!(finished.reply, whole.reply, "cut at {cut}");
-                let none = Usage {
+                let none = TokenUsage {
                     calls: 1,
-                    ..Usage::default()
+                    ..TokenUsage::default()
                 };
                 assert!([whole.usage, none].contains(&finished.usage));
                 good += 1;
@@ -69,26 +69,26 @@ pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn Reader>, stream: &str) -
     good
 }
 
-pub(super) fn decl(name: &str) -> ToolDecl {
-    ToolDecl {
+pub(super) fn decl(name: &str) -> ToolDeclaration {
+    ToolDeclaration {
         name: name.to_owned(),
         description: format!("does {name}"),
         schema: serde_json::json!({"type": "object", "properties": {"url": {"type": "string"}}}),
     }
 }
 
-pub(super) fn opening() -> Vec<Item> {
-    vec![Item::User(vec![
-        Block::System("You judge.".to_owned()),
-        Block::Text("Judge \"this\".".to_owned()),
+pub(super) fn opening() -> Vec<HistoryItem> {
+    vec![HistoryItem::User(vec![
+        HistoryBlock::System("You judge.".to_owned()),
+        HistoryBlock::Text("Judge \"this\".".to_owned()),
     ])]
 }
 
 /// The body as one text.
 pub(super) fn body(
     dialect: &dyn Dialect,
-    history: &[Item],
-    tools: &[ToolDecl],
+    history: &[HistoryItem],
+    tools: &[ToolDeclaration],
     choice: Choice,
 ) -> String {
     let turn = TurnRequest {

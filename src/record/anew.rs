@@ -8,13 +8,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{Board, BoardCell};
-use crate::model::{Bounds, Cast, CellName, Decision, Digest, Outcome, Rule, RunId, Said, Terms};
+use crate::model::{
+    Ballot, CellName, CellVote, Decision, Digest, Outcome, PanelRule, RunId, ScoreBounds,
+    VoteParams,
+};
 
 /// What decides an eval today, besides its check or its judge.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Deciding {
     /// `min_score` and `max_score`.
-    pub bounds: Bounds,
+    pub bounds: ScoreBounds,
     /// `not: true`.
     pub negate: bool,
 }
@@ -23,11 +26,11 @@ pub struct Deciding {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Court {
     /// How.
-    pub rule: Rule,
+    pub rule: PanelRule,
     /// Their names, in the order in which they are asked.
     pub judges: Vec<String>,
     /// What bounds the score.
-    pub bounds: Bounds,
+    pub bounds: ScoreBounds,
     /// At most so many cells a judge.
     pub repeat: u32,
 }
@@ -36,22 +39,22 @@ impl Court {
     /// What cells of a decision decide, each by its judge's name and repeat; `None` where another is needed.
     pub fn decide<'c>(
         &self,
-        cells: impl IntoIterator<Item = (Option<&'c str>, Option<u32>, Said)>,
+        cells: impl IntoIterator<Item = (Option<&'c str>, Option<u32>, Ballot)>,
     ) -> Option<Decision> {
         let numbers: Vec<u32> = (0..).take(self.judges.len()).collect();
         let number = |name: &str| {
             let at = self.judges.iter().position(|judge| judge == name)?;
             u32::try_from(at).ok()
         };
-        let casts: Vec<Cast> = cells
+        let casts: Vec<CellVote> = cells
             .into_iter()
-            .map(|(judge, repeat, said)| Cast {
+            .map(|(judge, repeat, said)| CellVote {
                 judge: judge.and_then(number),
                 repeat,
-                said: Some(said),
+                ballot: Some(said),
             })
             .collect();
-        let terms = Terms {
+        let terms = VoteParams {
             rule: Some(self.rule),
             judges: &numbers,
             bounds: self.bounds,
@@ -80,7 +83,7 @@ impl Board {
 }
 
 /// A cell of a decision: its run, its judge, its repeat, what it said.
-type Judged<'b> = (&'b RunId, Option<String>, Option<u32>, Said);
+type Judged<'b> = (&'b RunId, Option<String>, Option<u32>, Ballot);
 
 /// Passes and fails of the decisions of each eval, by rubric and eval.
 pub type Verdicts = BTreeMap<(String, String), (u64, u64)>;
@@ -102,7 +105,7 @@ impl Board {
             let now = evals.get(&(name.rubric.as_str(), name.eval.as_str()));
             if now.is_some_and(|digest| **digest == *cell.eval) {
                 let (judge, repeat) = (name.judge.clone(), name.repeat);
-                let of = cells.entry(name.decision()).or_default();
+                let of = cells.entry(name.decision_name()).or_default();
                 of.push((&cell.run, judge, repeat, cell.said()));
             }
         }
@@ -121,7 +124,11 @@ impl Board {
                 let newest = of.iter().map(|(run, ..)| *run).max().cloned();
                 of.retain(|(run, ..)| Some(*run) == newest.as_ref());
                 let cells = of.iter();
-                Terms::one().decide(&cells.map(|(.., said)| Cast::of(*said)).collect::<Vec<_>>())
+                VoteParams::single_judge().decide(
+                    &cells
+                        .map(|(.., said)| CellVote::without_judge(*said))
+                        .collect::<Vec<_>>(),
+                )
             };
             let outcome = outcome.map(|decision| decision.outcome);
             let (pass, fail) = verdicts.entry((name.rubric, name.eval)).or_default();
@@ -143,7 +150,7 @@ impl BoardCell {
             None => match self.score {
                 // What stands in the explanation of a negated check is its verdict.
                 Some(score) if !now.bounds.is_empty() && !now.negate => {
-                    Ok(Outcome::of(now.bounds.hold(score)))
+                    Ok(Outcome::from_passed(now.bounds.contains(score)))
                 }
                 _ => {
                     self.bounds = then;
@@ -171,22 +178,22 @@ impl BoardCell {
     /// It was decided by another eval than there is.
     fn outdate(&mut self) {
         let other = format!("{} with other bounds", self.eval.0);
-        self.eval = Arc::new(Digest::of(other.as_bytes()));
+        self.eval = Arc::new(Digest::hash_bytes(other.as_bytes()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{CellIx, Stated};
+    use crate::model::{CellIx, VerdictSummary};
 
-    fn cell(run: &str, score: f64, min: Option<f64>, stated: Option<Stated>) -> BoardCell {
-        let bounds = Bounds { min, max: None };
+    fn cell(run: &str, score: f64, min: Option<f64>, stated: Option<VerdictSummary>) -> BoardCell {
+        let bounds = ScoreBounds { min, max: None };
         BoardCell {
             run: RunId(run.to_owned()),
             cell: CellIx(0),
             cached: None,
-            outcome: Outcome::of(bounds.is_empty() || bounds.hold(score)),
+            outcome: Outcome::from_passed(bounds.is_empty() || bounds.contains(score)),
             score: Some(score),
             explanation: "said".to_owned(),
             error: None,
@@ -202,7 +209,7 @@ mod tests {
     }
 
     fn judged(score: f64, min: Option<f64>) -> BoardCell {
-        let stated = Stated {
+        let stated = VerdictSummary {
             passed: Some(true),
             score: Some(score),
             applicable: None,
@@ -215,7 +222,7 @@ mod tests {
         let mut board = Board::default();
         board.put("t/r/e~j".to_owned(), cell);
         let deciding = Deciding {
-            bounds: Bounds { min, max: None },
+            bounds: ScoreBounds { min, max: None },
             negate,
         };
         let of = HashMap::from([("e".to_owned(), deciding)]);
@@ -272,9 +279,9 @@ mod tests {
         }
         let mut unscored = judged(0.6, None);
         unscored.score = None;
-        unscored.stated = Some(Stated {
+        unscored.stated = Some(VerdictSummary {
             passed: Some(true),
-            ..Stated::default()
+            ..VerdictSummary::default()
         });
         assert_eq!(after(unscored, Some(0.5), false), (Unparsed, None, true));
     }

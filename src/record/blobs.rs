@@ -61,7 +61,7 @@ impl BlobSource for FolderBlobs {
         if bytes.len() as u64 > BLOB_MAX {
             return Err(told(wrong("it is larger than 256 MiB")));
         }
-        if Digest::of(&bytes) != *hash {
+        if Digest::hash_bytes(&bytes) != *hash {
             return Err(told(wrong("its bytes are not what its name says")));
         }
         Ok(bytes)
@@ -156,7 +156,7 @@ impl BlobSource for NewBlobs {
 
 impl BlobStore for NewBlobs {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
-        let blob = Blob::of(bytes);
+        let blob = Blob::from_bytes(bytes);
         let shard = blob
             .hash
             .0

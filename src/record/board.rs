@@ -9,7 +9,8 @@ use super::plan::Plan;
 use super::{RecordError, Run};
 use crate::event::{Kind, RunEvent, RunHeader};
 use crate::model::{
-    Bounds, CellIx, CellResult, Digest, Doubt, Outcome, RunId, Said, Stated, probability,
+    Ballot, CellIx, CellResult, Digest, Doubt, Outcome, RunId, ScoreBounds, VerdictSummary,
+    verdict_probability,
 };
 
 const WANTED: &[&str] = &[
@@ -62,9 +63,9 @@ pub struct BoardCell {
     /// Its cache key, for judge cells that have one.
     pub key: Option<Digest>,
     /// What bounded the score then, or since it was decided anew.
-    pub bounds: Bounds,
+    pub bounds: ScoreBounds,
     /// What the judge stated, for judge cells that reached a verdict.
-    pub stated: Option<Stated>,
+    pub stated: Option<VerdictSummary>,
     /// How likely it passes, where its judge states that.
     pub probability: Option<f64>,
     /// What makes its words doubtful, if anything.
@@ -73,8 +74,8 @@ pub struct BoardCell {
 
 impl BoardCell {
     /// What of it counts in a decision.
-    pub fn said(&self) -> Said {
-        Said {
+    pub fn said(&self) -> Ballot {
+        Ballot {
             outcome: self.outcome,
             score: self.score,
             probability: self.probability,
@@ -297,8 +298,8 @@ impl Reading {
             run: self.run.clone(),
             cell,
             stated: stated(&result),
-            probability: probability(&result),
-            doubt: Doubt::of(&result),
+            probability: verdict_probability(&result),
+            doubt: Doubt::from_result(&result),
             cached: result.cached,
             outcome: result.outcome,
             score: result.score,
@@ -308,7 +309,7 @@ impl Reading {
             judge,
             transcript,
             key: self.keys.remove(&cell),
-            bounds: Bounds::of(decides),
+            bounds: ScoreBounds::from_decision_settings(decides),
         };
         Some((name, square))
     }
@@ -316,12 +317,12 @@ impl Reading {
 
 /// What of a result decides it anew under other bounds. A list's parts decide, not what was said of the whole: its score is
 /// theirs, and all of them met is a full one.
-fn stated(result: &CellResult) -> Option<Stated> {
+fn stated(result: &CellResult) -> Option<VerdictSummary> {
     let verdict = result.verdict.as_deref()?;
     if verdict.parts.is_empty() {
         return Some(verdict.into());
     }
-    Some(Stated {
+    Some(VerdictSummary {
         passed: result.score.map(|score| score >= 1.0),
         score: result.score,
         applicable: verdict.applicable,

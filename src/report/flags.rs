@@ -45,7 +45,7 @@ pub(super) fn flagged(why: &str, verdict: Option<&Verdict>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Change, Citation};
+    use crate::model::{ArgumentChange, Citation};
 
     #[test]
     fn what_is_flagged_stands_below_the_reason() {
@@ -54,7 +54,7 @@ mod tests {
             quote: quote.to_owned(),
             found,
         };
-        let change = |path: &str, what: &str| Change {
+        let change = |path: &str, what: &str| ArgumentChange {
             path: path.to_owned(),
             what: what.to_owned(),
         };

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 
 use super::Style;
 use super::wrap::wrap;
-use crate::model::{CellIx, Millis, visible};
+use crate::model::{CellIx, Millis, make_visible};
 
 /// So long a speaker may be silent before another gets the floor.
 const PATIENCE: Millis = Millis(2000);
@@ -101,7 +101,7 @@ impl<W: Write> Floor<W> {
     /// A line of the run as a whole.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         self.heard = None;
-        let text = visible(text, false);
+        let text = make_visible(text, false);
         writeln!(self.out, "{}", wrap(&text, 0, 0, self.style.width))
     }
 
@@ -180,7 +180,7 @@ impl<W: Write> Floor<W> {
             " (goes on)"
         };
         let (on, off) = self.style.paint("1");
-        let name = visible(name, false);
+        let name = make_visible(name, false);
         writeln!(self.out, "{on}▸ {name}{off}{again}")
     }
 
@@ -192,7 +192,7 @@ impl<W: Write> Floor<W> {
             "┊" | "·" | "–" => "2",
             _ => "",
         });
-        let text = visible(text, false);
+        let text = make_visible(text, false);
         let text = wrap(&text, INDENT, INDENT, self.style.width);
         format!("{on}  {mark} {text}{off}")
     }

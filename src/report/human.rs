@@ -9,7 +9,7 @@ use super::stats::{stat_lines, tokens};
 use super::wrap::wrap;
 use super::{DecisionRow, Format, ResultRow, Row, Style, Summary, ruled};
 use crate::event::FrozenPlan;
-use crate::model::{Millis, Outcome, Votes, counted, visible};
+use crate::model::{Millis, Outcome, VoteCounts, make_visible, pluralize};
 
 /// Columns of an outcome with its score: `✗ fail 0.50`.
 const HEAD: usize = 11;
@@ -55,7 +55,7 @@ impl<'w> Human<'w> {
     /// Lines under a result, broken where the terminal ends.
     fn under(&mut self, text: &str) -> io::Result<()> {
         for line in text.lines() {
-            let line = visible(line, false);
+            let line = make_visible(line, false);
             let line = wrap(&line, INDENT, INDENT, self.style.width);
             writeln!(self.out, "{:INDENT$}{line}", "")?;
         }
@@ -64,7 +64,7 @@ impl<'w> Human<'w> {
 
     fn result(&mut self, row: &ResultRow<'_>) -> io::Result<()> {
         let result = row.result;
-        let mut head = format!("{} {}", result.outcome.mark(), words(result.outcome));
+        let mut head = format!("{} {}", result.outcome.symbol(), words(result.outcome));
         if let Some(score) = result.score {
             let _infallible = write!(head, " {score:.2}");
         }
@@ -73,7 +73,7 @@ impl<'w> Human<'w> {
             self.out,
             "{}  {}",
             self.paint(result.outcome, &format!("{head:<HEAD$}")),
-            visible(&name, false)
+            make_visible(&name, false)
         )?;
         if result.score.is_some() {
             match (row.bounds.min, row.bounds.max) {
@@ -109,12 +109,12 @@ impl<'w> Human<'w> {
             };
             self.under(&format!(
                 "“{}” [{}]{found}",
-                visible(&citation.quote, false),
-                visible(&citation.source, false)
+                make_visible(&citation.quote, false),
+                make_visible(&citation.source, false)
             ))?;
         }
         for flag in flags(verdict) {
-            self.under(&visible(&flag, false))?;
+            self.under(&make_visible(&flag, false))?;
         }
         Ok(())
     }
@@ -140,9 +140,9 @@ impl<'w> Human<'w> {
         }
         writeln!(self.out)?;
         for (outcome, name) in std::mem::take(&mut self.troubles) {
-            let head = format!("{} {}", outcome.mark(), words(outcome));
+            let head = format!("{} {}", outcome.symbol(), words(outcome));
             let head = self.paint(outcome, &head);
-            writeln!(self.out, "{head}  {}", visible(&name, false))?;
+            writeln!(self.out, "{head}  {}", make_visible(&name, false))?;
         }
         if self.more > 0 {
             writeln!(self.out, "… and {} more", self.more)?;
@@ -157,7 +157,7 @@ impl<'w> Human<'w> {
         for outcome in Outcome::ALL {
             let n = summary.count(outcome);
             if n > 0 || outcome.is_verdict() {
-                let text = format!("{} {n} {}", outcome.mark(), words(outcome));
+                let text = format!("{} {n} {}", outcome.symbol(), words(outcome));
                 parts.push(self.paint(outcome, &text));
             }
         }
@@ -167,10 +167,10 @@ impl<'w> Human<'w> {
         let mut text = String::new();
         if verdicts > 0 {
             let rate = 100.0 * summary.count(Outcome::Pass) as f64 / verdicts as f64;
-            let of = counted(verdicts, "verdict");
+            let of = pluralize(verdicts, "verdict");
             let _infallible = write!(text, "pass rate {rate:.0} % of {of}");
             if decisions > verdicts {
-                let others = counted(decisions - verdicts, "decision");
+                let others = pluralize(decisions - verdicts, "decision");
                 let _infallible = write!(text, " ({others} without a verdict left out)");
             }
             text.push('\n');
@@ -180,15 +180,15 @@ impl<'w> Human<'w> {
             text.push('\n');
         }
         for line in label_lines(summary) {
-            text.push_str(&visible(&line, false));
+            text.push_str(&make_visible(&line, false));
             text.push('\n');
         }
         let _infallible = write!(
             text,
             "run {} · {} over {}",
             summary.run,
-            counted(summary.cells, "cell"),
-            counted(summary.transcripts, "transcript")
+            pluralize(summary.cells, "cell"),
+            pluralize(summary.transcripts, "transcript")
         );
         if summary.pending > 0 {
             let _infallible = write!(text, " · {} pending", summary.pending);
@@ -201,7 +201,7 @@ impl<'w> Human<'w> {
         }
         let calls = u64::from(summary.usage.calls);
         if calls > 0 {
-            let _infallible = write!(text, " · {}", counted(calls, "judge call"));
+            let _infallible = write!(text, " · {}", pluralize(calls, "judge call"));
             text.push_str(&spent(summary));
         }
         let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
@@ -213,7 +213,7 @@ impl<'w> Human<'w> {
             let _infallible = write!(
                 text,
                 "\nstopped by the budget: {stop}; {} not run; go on with: dicta run --resume {}",
-                counted(summary.pending, "cell"),
+                pluralize(summary.pending, "cell"),
                 letters(&summary.run)
             );
         }
@@ -232,7 +232,7 @@ impl<'w> Human<'w> {
 
 /// `evidence frozen to run kvqa: 3 tool calls answered from it, 1 miss (a call without one is refused)`.
 fn evidence(frozen: &FrozenPlan, summary: &Summary) -> String {
-    let answered = counted(summary.frozen_answers, "tool call");
+    let answered = pluralize(summary.frozen_answers, "tool call");
     let misses = match summary.frozen_misses {
         0 => "no misses".to_owned(),
         1 => format!("1 miss ({})", frozen.misses()),
@@ -245,7 +245,7 @@ fn evidence(frozen: &FrozenPlan, summary: &Summary) -> String {
 /// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.
 fn spent(summary: &Summary) -> String {
     let bill = summary.bill;
-    if bill.is_nothing() && summary.usage.input.is_none() {
+    if bill.is_zero() && summary.usage.input.is_none() {
         return ", free".to_owned();
     }
     format!(", {}, {bill}", tokens(&summary.usage))
@@ -253,7 +253,7 @@ fn spent(summary: &Summary) -> String {
 
 /// How it was decided: `by vote: 2 pass, 1 fail`, or what each judge said.
 fn decided(row: &DecisionRow) -> String {
-    match &row.decision.ruling {
+    match &row.decision.panel {
         None => format!("by vote: {}", tally(row.decision.votes)),
         Some(ruling) => ruled(ruling, &row.judges),
     }
@@ -264,18 +264,18 @@ fn agreed(summary: &Summary) -> Option<String> {
     let mean = 100.0 * summary.mean_share()?;
     let mut text = format!(
         "{} by vote, {} unanimous, the winner's share {mean:.0} % on average",
-        counted(summary.voted, "decision"),
+        pluralize(summary.voted, "decision"),
         summary.unanimous
     );
     if summary.cascades > 0 {
-        let of = counted(summary.cascades, "cascade");
+        let of = pluralize(summary.cascades, "cascade");
         let _infallible = write!(text, " · {} of {of} went on", summary.escalated);
     }
     Some(text)
 }
 
 /// The votes that were cast: `2 pass, 1 fail`.
-fn tally(votes: Votes) -> String {
+fn tally(votes: VoteCounts) -> String {
     let cast = [
         (votes.pass, "pass"),
         (votes.fail, "fail"),
@@ -310,14 +310,14 @@ impl Format for Human<'_> {
         match row {
             Row::Header(header) => {
                 if !header.label.is_empty() {
-                    writeln!(self.out, "{}", visible(&header.label, false))?;
+                    writeln!(self.out, "{}", make_visible(&header.label, false))?;
                 }
                 Ok(())
             }
             Row::Result(row) => self.result(row),
             Row::Decision(row) => {
                 let outcome = row.decision.outcome;
-                let head = format!("{} {}", outcome.mark(), words(outcome));
+                let head = format!("{} {}", outcome.symbol(), words(outcome));
                 let name = row.name.to_string();
                 self.note(outcome, &name);
                 let label = beside(row.label);
@@ -325,8 +325,8 @@ impl Format for Human<'_> {
                     self.out,
                     "{}  {}  {}{label}",
                     self.paint(outcome, &format!("{head:<HEAD$}")),
-                    visible(&name, false),
-                    visible(&decided(row), false),
+                    make_visible(&name, false),
+                    make_visible(&decided(row), false),
                 )
             }
             Row::Rubric(row) => {
@@ -341,8 +341,10 @@ impl Format for Human<'_> {
                 let score = row
                     .score
                     .map_or_else(|| "no score".to_owned(), |s| format!("{s:.2}"));
-                let (transcript, rubric) =
-                    (visible(&row.transcript, false), visible(&row.rubric, false));
+                let (transcript, rubric) = (
+                    make_visible(&row.transcript, false),
+                    make_visible(&row.rubric, false),
+                );
                 writeln!(
                     self.out,
                     "rubric {rubric} on {transcript}: {passed}, {score}"
@@ -371,7 +373,7 @@ impl Format for Human<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bounds, CellNameRef, CellResult};
+    use crate::model::{CellNameRef, CellResult, ScoreBounds};
 
     const NAME: CellNameRef<'_> = CellNameRef {
         transcript: "refund",
@@ -397,7 +399,7 @@ mod tests {
         Row::Result(ResultRow {
             name: NAME,
             kind: "llm_judge",
-            bounds: Bounds::default(),
+            bounds: ScoreBounds::default(),
             seated: false,
             label: None,
             result,

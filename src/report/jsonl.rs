@@ -10,8 +10,8 @@ use super::labelled::{self, LabelsLine};
 use super::stats::{JudgeLine, ToolLine};
 use super::{DecisionRow, Format, ResultRow, Row, RubricRow, Summary};
 use crate::model::{
-    Calibrated, Change, Citation, Doubt, Outcome, RunId, Share, Usage, VerdictPart, Votes,
-    is_invisible,
+    ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, TokenUsage, VerdictPart,
+    VoteCounts, VoteShare, is_invisible,
 };
 
 /// Writes JSON lines.
@@ -109,9 +109,9 @@ struct ResultLine<'a> {
     citations: &'a [Citation],
     parts: &'a [VerdictPart],
     #[serde(skip_serializing_if = "Option::is_none")]
-    calibrated: Option<&'a Calibrated>,
+    calibrated: Option<&'a CalibratedScore>,
     contradiction: Option<&'a str>,
-    repaired: &'a [Change],
+    repaired: &'a [ArgumentChange],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     hidden: &'a [String],
     usage: Option<UsageLine>,
@@ -181,8 +181,8 @@ pub(super) struct UsageLine {
 }
 
 impl UsageLine {
-    pub(super) fn of(usage: Usage) -> Self {
-        let Usage {
+    pub(super) fn of(usage: TokenUsage) -> Self {
+        let TokenUsage {
             input,
             output,
             cached,
@@ -210,7 +210,7 @@ struct DecisionLine<'a> {
     outcome: Outcome,
     passed: Option<bool>,
     score: Option<f64>,
-    votes: Votes,
+    votes: VoteCounts,
     share: Option<f64>,
     by: &'static str,
     members: Vec<MemberLine<'a>>,
@@ -223,13 +223,13 @@ struct MemberLine<'a> {
     judge: &'a str,
     outcome: Outcome,
     score: Option<f64>,
-    votes: Votes,
+    votes: VoteCounts,
     unsure: Option<&'static str>,
 }
 
 impl<'a> DecisionLine<'a> {
     fn of(row: &'a DecisionRow) -> Self {
-        let ruling = row.decision.ruling.as_deref();
+        let ruling = row.decision.panel.as_deref();
         Self {
             r#type: "decision",
             transcript: &row.name.transcript,
@@ -241,7 +241,7 @@ impl<'a> DecisionLine<'a> {
             passed: row.decision.outcome.passed(),
             score: row.decision.score,
             votes: row.decision.votes,
-            share: row.decision.share().map(Share::fraction),
+            share: row.decision.winning_share().map(VoteShare::fraction),
             by: ruling.map_or("repeats", |ruling| ruling.rule.as_str()),
             members: ruling.map_or_else(Vec::new, |ruling| {
                 let members = ruling.members.iter().zip(&row.judges);
@@ -256,7 +256,7 @@ impl<'a> DecisionLine<'a> {
                     .collect()
             }),
             decided_by: ruling
-                .and_then(|ruling| row.judges.get(ruling.stands?))
+                .and_then(|ruling| row.judges.get(ruling.deciding_member?))
                 .map(String::as_str),
             label: row.label,
         }

@@ -49,7 +49,7 @@ impl<'w> Junit<'w> {
         if row.name.repeat.is_none() && !row.seated {
             self.add(case);
         } else {
-            let decision = case.name.clone().decision().to_string();
+            let decision = case.name.clone().decision_name().to_string();
             self.held.entry(decision).or_default().push(case);
         }
     }
@@ -60,7 +60,7 @@ impl<'w> Junit<'w> {
             .held
             .shift_remove(&row.name.to_string())
             .unwrap_or_default();
-        let ruling = row.decision.ruling.as_deref();
+        let ruling = row.decision.panel.as_deref();
         let ruling = ruling.map(|ruling| fit(&ruled(ruling, &row.judges)));
         let whys = cells
             .iter()
@@ -87,7 +87,7 @@ impl<'w> Junit<'w> {
         {
             return self.add(cells.remove(0));
         }
-        let Some(name) = cells.first().map(|cell| cell.name.clone().decision()) else {
+        let Some(name) = cells.first().map(|cell| cell.name.clone().decision_name()) else {
             return;
         };
         let said = cells

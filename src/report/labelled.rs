@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Summary;
-use crate::model::{Against, CellResult, Label, Labels, counted};
+use crate::model::{CellResult, Label, LabelAgreement, Labels, pluralize};
 
 /// How an eval's decisions ended that have a verdict, and what labels say of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct EvalVerdicts {
     /// Decisions that failed.
     pub fail: u64,
     /// Those of them with a label.
-    pub against: Against,
+    pub against: LabelAgreement,
     /// Labelled decisions without a verdict.
     pub without_verdict: u64,
 }
@@ -35,7 +35,7 @@ impl EvalVerdicts {
     }
 
     fn is_labelled(&self) -> bool {
-        self.against.n() + self.without_verdict > 0
+        self.against.total() + self.without_verdict > 0
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn label(
     if message.is_some() || labels.is_empty() {
         return None;
     }
-    let found: Option<&Label> = labels.of(transcript, rubric, eval);
+    let found: Option<&Label> = labels.find(transcript, rubric, eval);
     found.and_then(|label| label.passed)
 }
 
@@ -72,7 +72,7 @@ pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
     let wide = names.iter().map(|name| name.chars().count()).max();
     let width = wide.unwrap_or_default();
     let line = |(of, name): (&EvalVerdicts, &String)| {
-        let counts = match of.against.n() {
+        let counts = match of.against.total() {
             0 => "none labelled with a verdict".to_owned(),
             n => format!("{n} labelled: {}", counts(of.against)),
         };
@@ -80,7 +80,7 @@ pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
             0 => String::new(),
             n => format!(
                 " ({} without a verdict left out)",
-                counted(n, "labelled decision")
+                pluralize(n, "labelled decision")
             ),
         };
         format!("{name:<width$}  {counts}{left}")
@@ -89,7 +89,7 @@ pub(super) fn label_lines(summary: &Summary) -> Vec<String> {
 }
 
 /// `7 true passes, 1 false pass, 3 true fails, 1 false fail`.
-fn counts(of: Against) -> String {
+fn counts(of: LabelAgreement) -> String {
     let word = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     [
         word(of.true_pass, "true pass", "true passes"),
@@ -117,7 +117,7 @@ pub(super) fn in_json(summary: &Summary) -> BTreeMap<String, LabelsLine> {
     let labelled = summary.evals.iter().filter(|eval| eval.is_labelled());
     let line = |of: &EvalVerdicts| {
         let counts = LabelsLine {
-            n: of.against.n(),
+            n: of.against.total(),
             true_pass: of.against.true_pass,
             false_pass: of.against.false_pass,
             true_fail: of.against.true_fail,

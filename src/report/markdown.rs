@@ -7,7 +7,7 @@ use super::human::words;
 use super::labelled::label_lines;
 use super::stats::stat_lines;
 use super::{Format, Row, ruled};
-use crate::model::{Outcome, visible};
+use crate::model::{Outcome, make_visible};
 
 /// Failures shown at most; the rest is counted.
 const MOST: usize = 200;
@@ -44,7 +44,7 @@ impl<'w> Markdown<'w> {
 fn cell(text: &str) -> String {
     let mut out = String::new();
     let mut leads = false;
-    for c in visible(text.trim_end(), true).chars() {
+    for c in make_visible(text.trim_end(), true).chars() {
         leads = c == '\n' || (leads && c == ' ');
         match c {
             '\n' => out.push_str("<br>"),
@@ -81,7 +81,7 @@ impl Format for Markdown<'_> {
                 let outcome = row.result.outcome;
                 self.failures.push(format!(
                     "| {} {} | {} | {} |",
-                    outcome.mark(),
+                    outcome.symbol(),
                     words(outcome),
                     cell(&name),
                     cell(&flagged(why, row.result.verdict.as_deref()))
@@ -101,7 +101,7 @@ impl Format for Markdown<'_> {
                 let (name, outcome) = (row.name.to_string(), row.result.outcome);
                 self.doubts.push(format!(
                     "| {} {} | {} | {} |",
-                    outcome.mark(),
+                    outcome.symbol(),
                     words(outcome),
                     cell(&name),
                     cell(&flags)
@@ -113,11 +113,11 @@ impl Format for Markdown<'_> {
                 Ok(())
             }
             Row::Decision(row) => {
-                if let Some(ruling) = &row.decision.ruling {
+                if let Some(ruling) = &row.decision.panel {
                     let outcome = row.decision.outcome;
                     self.rulings.push(format!(
                         "| {} {} | {} | {} |",
-                        outcome.mark(),
+                        outcome.symbol(),
                         words(outcome),
                         cell(&row.name.to_string()),
                         cell(&ruled(ruling, &row.judges))
@@ -134,7 +134,12 @@ impl Format for Markdown<'_> {
                 for outcome in Outcome::ALL {
                     let n = summary.count(outcome);
                     if n > 0 || outcome.is_verdict() {
-                        writeln!(self.out, "| {} {} | {n} |", outcome.mark(), words(outcome))?;
+                        writeln!(
+                            self.out,
+                            "| {} {} | {n} |",
+                            outcome.symbol(),
+                            words(outcome)
+                        )?;
                     }
                 }
                 if summary.pending > 0 {

@@ -13,7 +13,7 @@ use super::floor::Floor;
 use super::human::words;
 use super::reasoning::{Reasoning, Told};
 use crate::event::{BudgetStop, DeltaPart, Kind, Piece, Rope, RunEvent, RunHeader, TurnFact};
-use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, counted};
+use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, pluralize};
 
 /// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
 const WIDEST: usize = 400;
@@ -87,7 +87,7 @@ impl<W: Write> Narrator<W> {
                     text.push_str(": ");
                     text.push_str(error);
                 }
-                self.say(*cell, &result.outcome.mark().to_string(), &text)?;
+                self.say(*cell, &result.outcome.symbol().to_string(), &text)?;
                 self.floor.close(*cell)?;
                 self.names.remove(cell);
                 self.told.remove(cell);
@@ -166,7 +166,7 @@ impl<W: Write> Narrator<W> {
             self.line(&format!(
                 "Evidence is frozen to {}: {} of tools stand for live calls; {}.",
                 frozen.whose(),
-                counted(frozen.answers, "answer"),
+                pluralize(frozen.answers, "answer"),
                 frozen.misses()
             ))?;
         }
@@ -254,10 +254,10 @@ impl<W: Write> Narrator<W> {
                     }
                 }
                 if let Some(calibrated) = &verdict.calibrated {
-                    self.say(cell, "=", &calibrated.line())?;
+                    self.say(cell, "=", &calibrated.summary_line())?;
                 }
                 for (part, number) in verdict.parts.iter().zip(1..) {
-                    self.say(cell, "=", &part.line(number))?;
+                    self.say(cell, "=", &part.format_line(number))?;
                 }
                 Ok(())
             }

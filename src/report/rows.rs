@@ -14,8 +14,8 @@ use crate::event::{
     BudgetStop, CellKey, FrozenPlan, Kind, RunEvent, RunHeader, Source, Stats, ToolFact,
 };
 use crate::model::{
-    Bill, Bounds, CallIx, CellIx, CellName, CellNameRef, CellResult, Decision, Labels, Outcome,
-    TranscriptRef, TurnIx, Usage,
+    CallIx, CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome,
+    ScoreBounds, TokenUsage, TranscriptRef, TurnIx,
 };
 
 /// One line of a report.
@@ -43,7 +43,7 @@ pub struct ResultRow<'a> {
     /// The eval type.
     pub kind: &'a str,
     /// What decides a score: `min_score` and `max_score`, where set.
-    pub bounds: Bounds,
+    pub bounds: ScoreBounds,
     /// Its judge is one of several: alone it decides nothing.
     pub seated: bool,
     /// What a person says of its decision.
@@ -96,11 +96,11 @@ pub struct Summary {
     /// Decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
     /// What judging took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// USD; `None` when some of it is unknown, or nothing was asked.
     pub cost_usd: Option<f64>,
     /// What is known of it.
-    pub bill: Bill,
+    pub bill: Cost,
     /// The day of the built-in prices, where some of it is reckoned by these.
     pub as_of: Option<String>,
     /// Limits of the run that were reached, in order.
@@ -150,14 +150,17 @@ impl Summary {
     }
 
     fn count_votes(&mut self, decision: &Decision) {
-        let stands = decision.ruling.as_ref().and_then(|ruling| ruling.stands);
+        let stands = decision
+            .panel
+            .as_ref()
+            .and_then(|ruling| ruling.deciding_member);
         if let Some(stands) = stands {
             self.cascades += 1;
             self.escalated += u64::from(stands > 0);
         }
-        if let Some(share) = decision.share().filter(|share| share.of > 1) {
+        if let Some(share) = decision.winning_share().filter(|share| share.total > 1) {
             self.voted += 1;
-            self.unanimous += u64::from(share.won == share.of);
+            self.unanimous += u64::from(share.won == share.total);
             self.shares += share.fraction();
         }
     }
@@ -313,7 +316,7 @@ impl Rows {
         self.summary.bill = self.stats.bill();
         self.summary.as_of = self.stats.as_of().map(str::to_owned);
         let bill = self.summary.bill;
-        self.summary.cost_usd = bill.known().filter(|_| self.asked);
+        self.summary.cost_usd = bill.known_usd().filter(|_| self.asked);
         emit(&Row::Summary(&self.summary))?;
         Ok(self.summary)
     }
@@ -438,11 +441,11 @@ impl Rows {
             }
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
             // Several judges of which one was enough are told too.
-            if (group.len() > 1 || decision.ruling.is_some())
+            if (group.len() > 1 || decision.panel.is_some())
                 && let Some(name) = name
             {
                 self.decisions.push(DecisionRow {
-                    name: name.to_owned().decision(),
+                    name: name.to_owned().decision_name(),
                     kind: eval.kind.clone(),
                     judges: judges(header, &decision),
                     label: said,
@@ -485,7 +488,7 @@ impl Open {
             emit(&Row::Result(ResultRow {
                 name,
                 kind: &eval.kind,
-                bounds: Bounds::of(&eval.decides),
+                bounds: ScoreBounds::from_decision_settings(&eval.decides),
                 seated: eval.panel.is_some(),
                 label: label(
                     labels,

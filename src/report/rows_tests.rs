@@ -13,7 +13,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
         rubric: 0,
         id: id.to_owned(),
         kind: "contains".to_owned(),
-        digest: Digest::of(id.as_bytes()),
+        digest: Digest::hash_bytes(id.as_bytes()),
         decides: IndexMap::new(),
         weight: 1.0,
         required,
@@ -46,7 +46,7 @@ fn header(repeat: u32, threshold: Option<f64>, required: bool) -> Kind {
 }
 
 fn planned(id: &str, first: u32, keys: &[(u32, Option<u32>)]) -> Kind {
-    let digest = Digest::of(id.as_bytes());
+    let digest = Digest::hash_bytes(id.as_bytes());
     let transcript = TranscriptRef {
         part: 0,
         id: id.to_owned(),

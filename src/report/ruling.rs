@@ -2,22 +2,24 @@
 
 use super::human::words;
 use crate::event::RunHeader;
-use crate::model::{Decision, Doubt, Member, Outcome, Rule, Ruling, Undecided};
+use crate::model::{
+    Decision, Doubt, Outcome, PanelDecision, PanelMember, PanelRule, UndecidedPanel,
+};
 
 /// What each judge of a panel said and whose word stands. `names` are the members', in their order.
 ///
 /// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
 /// strong fail`
-pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
+pub fn ruled<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
-    let Rule::Cascade { margin } = ruling.rule else {
+    let PanelRule::Cascade { margin } = ruling.rule else {
         let said = ruling.members.iter().enumerate();
         let said = said.map(|(at, member)| format!("{} {}", name(at), of(member)));
         let said: Vec<String> = said.collect();
         let share = share(ruling);
         return format!("by {}{share}: {}", ruling.rule.as_str(), said.join(", "));
     };
-    let Some(at) = ruling.stands else {
+    let Some(at) = ruling.deciding_member else {
         return String::new();
     };
     let unsure: Vec<String> = ruling.members[..at.min(ruling.members.len())]
@@ -49,14 +51,14 @@ pub fn ruled<N: AsRef<str>>(ruling: &Ruling, names: &[N]) -> String {
 }
 
 /// `, 2 of 3`: the winner's share of a majority. There is none where errors left no winner, and of one vote.
-fn share(ruling: &Ruling) -> String {
+fn share(ruling: &PanelDecision) -> String {
     let of = ruling.members.len();
     let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
     let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
     let votes = verdicts.map(|outcome| said(outcome).count());
     let most = votes.iter().max().copied().unwrap_or_default();
     let left: usize = votes.iter().sum();
-    if ruling.rule == Rule::Majority && of > 1 && 2 * left >= of {
+    if ruling.rule == PanelRule::Majority && of > 1 && 2 * left >= of {
         format!(", {most} of {of}")
     } else {
         String::new()
@@ -66,26 +68,30 @@ fn share(ruling: &Ruling) -> String {
 /// Why several judges have not decided though all that were asked have answered.
 ///
 /// `undecided: cheap is unsure (score 0.55, margin 0.30); so strong is to be asked`
-pub fn undecided<N: AsRef<str>>(open: &Undecided, names: &[N], next: &[N]) -> String {
+pub fn undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], next: &[N]) -> String {
     let next: Vec<&str> = next.iter().map(AsRef::as_ref).collect();
     let next = next.join(" and ");
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let members = open.members.iter().enumerate();
     let said: Vec<String> = match open.rule {
-        Rule::Cascade { margin } => members
+        PanelRule::Cascade { margin } => members
             .map(|(at, member)| format!("{} is unsure ({})", name(at), unsure(member, margin)))
             .collect(),
-        Rule::Majority | Rule::Unanimity => members
+        PanelRule::Majority | PanelRule::Unanimity => members
             .map(|(at, member)| format!("{} {}", name(at), of(member)))
             .collect(),
     };
     let said = said.join(", ");
-    let is = if open.next.len() > 1 { "are" } else { "is" };
+    let is = if open.next_judges.len() > 1 {
+        "are"
+    } else {
+        "is"
+    };
     format!("undecided: {said}; so {next} {is} to be asked")
 }
 
 /// `pass 0.80`, `fail, 2 of 3`
-fn of(member: &Member) -> String {
+fn of(member: &PanelMember) -> String {
     let score = member.score.map(|score| format!(" {score:.2}"));
     let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
     let votes = if cells > 1 {
@@ -101,7 +107,7 @@ fn of(member: &Member) -> String {
 }
 
 /// `2:1`
-fn split(member: &Member) -> String {
+fn split(member: &PanelMember) -> String {
     let votes = member.votes;
     let cast = [votes.pass, votes.fail, votes.na, votes.error];
     let cast = cast.iter().filter(|n| **n > 0);
@@ -110,7 +116,7 @@ fn split(member: &Member) -> String {
 }
 
 /// Why a member of a cascade was unsure.
-pub fn unsure(member: &Member, margin: f64) -> String {
+pub fn unsure(member: &PanelMember, margin: f64) -> String {
     match member.doubt {
         None => "nothing speaks against it".to_owned(),
         Some(Doubt::NoVerdict) => words(member.outcome).to_owned(),
@@ -126,7 +132,7 @@ pub fn unsure(member: &Member, margin: f64) -> String {
 
 /// The names of who decided, in the order of the ruling's members.
 pub(super) fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
-    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
+    let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
     let name = |judge: u32| {
         let spec = header.judges.get(judge as usize);
         spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
@@ -137,16 +143,16 @@ pub(super) fn judges(header: &RunHeader, decision: &Decision) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Votes;
+    use crate::model::VoteCounts;
 
-    fn member(outcome: Outcome, score: Option<f64>, doubt: Option<Doubt>) -> Member {
-        Member {
+    fn member(outcome: Outcome, score: Option<f64>, doubt: Option<Doubt>) -> PanelMember {
+        PanelMember {
             judge: 0,
             outcome,
             score,
-            votes: Votes {
+            votes: VoteCounts {
                 pass: 1,
-                ..Votes::default()
+                ..VoteCounts::default()
             },
             doubt,
         }
@@ -154,13 +160,13 @@ mod tests {
 
     #[test]
     fn a_jury_tells_each_members_verdict() {
-        let ruling = Ruling {
-            rule: Rule::Majority,
+        let ruling = PanelDecision {
+            rule: PanelRule::Majority,
             members: vec![
                 member(Outcome::Pass, Some(0.8), None),
                 member(Outcome::JudgeError, None, None),
             ],
-            stands: None,
+            deciding_member: None,
         };
         assert_eq!(
             ruled(&ruling, &["a", "b"]),
@@ -170,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_cascade_tells_who_decided_and_why_the_one_before_did_not() {
-        let ruling = |stands, members| Ruling {
-            rule: Rule::Cascade { margin: 0.15 },
+        let ruling = |stands, members| PanelDecision {
+            rule: PanelRule::Cascade { margin: 0.15 },
             members,
-            stands: Some(stands),
+            deciding_member: Some(stands),
         };
         let near = member(Outcome::Pass, Some(0.55), Some(Doubt::Margin));
         let fail = member(Outcome::Fail, Some(0.1), None);
@@ -192,34 +198,41 @@ mod tests {
         use Outcome::{Fail, JudgeError, Pass};
         let of = |rule, outcomes: &[Outcome]| {
             let members = outcomes.iter().map(|o| member(*o, None, None)).collect();
-            share(&Ruling {
+            share(&PanelDecision {
                 rule,
                 members,
-                stands: None,
+                deciding_member: None,
             })
         };
-        assert_eq!(of(Rule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
-        assert_eq!(of(Rule::Majority, &[Pass, Fail, JudgeError]), ", 1 of 3");
-        assert_eq!(of(Rule::Majority, &[JudgeError, JudgeError, Pass]), "");
-        assert_eq!(of(Rule::Majority, &[Fail]), "");
-        assert_eq!(of(Rule::Unanimity, &[Pass, Pass, Fail]), "");
+        assert_eq!(of(PanelRule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
+        assert_eq!(
+            of(PanelRule::Majority, &[Pass, Fail, JudgeError]),
+            ", 1 of 3"
+        );
+        assert_eq!(of(PanelRule::Majority, &[JudgeError, JudgeError, Pass]), "");
+        assert_eq!(of(PanelRule::Majority, &[Fail]), "");
+        assert_eq!(of(PanelRule::Unanimity, &[Pass, Pass, Fail]), "");
     }
 
     #[test]
     fn who_is_to_be_asked_is_told_with_why() {
-        let open = |rule, members, next| Undecided {
+        let open = |rule, members, next| UndecidedPanel {
             rule,
             members,
-            next,
+            next_judges: next,
         };
         let near = member(Outcome::Pass, Some(0.75), Some(Doubt::Margin));
-        let cascade = open(Rule::Cascade { margin: 0.4 }, vec![near.clone()], vec![1]);
+        let cascade = open(
+            PanelRule::Cascade { margin: 0.4 },
+            vec![near.clone()],
+            vec![1],
+        );
         assert_eq!(
             undecided(&cascade, &["cheap"], &["strong"]),
             "undecided: cheap is unsure (score 0.75, margin 0.40); so strong is to be asked"
         );
         let fail = member(Outcome::Fail, None, None);
-        let jury = open(Rule::Majority, vec![near, fail], vec![2]);
+        let jury = open(PanelRule::Majority, vec![near, fail], vec![2]);
         assert_eq!(
             undecided(&jury, &["a", "b"], &["c"]),
             "undecided: a pass 0.75, b fail; so c is to be asked"

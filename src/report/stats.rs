@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::jsonl::UsageLine;
 use super::narrate::size;
 use crate::event::{JudgeStats, Stats, Times, ToolStats};
-use crate::model::{Usage, counted, visible};
+use crate::model::{TokenUsage, make_visible, pluralize};
 
 /// A line a judge, then a line a tool.
 pub fn stat_lines(stats: &Stats) -> Vec<String> {
@@ -18,16 +18,16 @@ pub fn stat_lines(stats: &Stats) -> Vec<String> {
 }
 
 fn judge_line(of: &JudgeStats) -> String {
-    let mut line = format!("judge {}", visible(&of.name, false));
+    let mut line = format!("judge {}", make_visible(&of.name, false));
     if !of.model.is_empty() {
-        let _infallible = write!(line, " ({})", visible(&of.model, false));
+        let _infallible = write!(line, " ({})", make_visible(&of.model, false));
     }
     let _infallible = write!(
         line,
         ": {}, {} cached, {}",
-        counted(of.cells, "cell"),
+        pluralize(of.cells, "cell"),
         of.cached,
-        counted(of.errors, "error")
+        pluralize(of.errors, "error")
     );
     if of.calls == 0 {
         return line;
@@ -35,7 +35,7 @@ fn judge_line(of: &JudgeStats) -> String {
     let _infallible = write!(
         line,
         " · {} ({} failed), {} repaired, {} rejected{} · {} sent, {} received",
-        counted(of.calls, "call"),
+        pluralize(of.calls, "call"),
         of.failed,
         of.repaired,
         of.rejected,
@@ -44,7 +44,7 @@ fn judge_line(of: &JudgeStats) -> String {
         size(of.bytes)
     );
     let bill = of.bill();
-    if !of.free && bill.is_nothing() && of.usage.input.is_none() {
+    if !of.free && bill.is_zero() && of.usage.input.is_none() {
         line.push_str(" · nothing billed");
         return line;
     }
@@ -52,7 +52,7 @@ fn judge_line(of: &JudgeStats) -> String {
     if !(of.free && of.usage.input.is_none()) {
         let _infallible = write!(line, " · {tokens}");
     }
-    if bill.is_nothing() && !of.free {
+    if bill.is_zero() && !of.free {
         line.push_str(" · nothing billed");
     } else {
         let _infallible = write!(line, " · {bill}");
@@ -71,14 +71,14 @@ fn tool_line(name: &str, of: &ToolStats) -> String {
     };
     format!(
         "tool {}: {}, {} repaired{}, {} rejected{}, {} cached, {}{} · {} received, {} given to judges (about {} tokens)",
-        visible(name, false),
-        counted(of.calls, "call"),
+        make_visible(name, false),
+        pluralize(of.calls, "call"),
         of.repaired,
         few(of.coerced, "coerced"),
         of.rejected,
         few(of.retried, "tried twice"),
         of.cached,
-        counted(of.errors, "error"),
+        pluralize(of.errors, "error"),
         percentiles(&of.times),
         size(of.bytes),
         size(of.text_bytes),
@@ -99,7 +99,7 @@ fn percentiles(of: &Times) -> String {
 }
 
 /// `21000 (1000 cached) + 2700 (200 thinking) tokens`; what is not known says so.
-pub fn tokens(of: &Usage) -> String {
+pub fn tokens(of: &TokenUsage) -> String {
     let (Some(input), Some(output)) = (of.input, of.output) else {
         return "tokens unknown".to_owned();
     };
@@ -157,7 +157,7 @@ impl<'a> JudgeLine<'a> {
             sent_bytes: of.sent_bytes,
             bytes: of.bytes,
             usage: UsageLine::of(of.usage),
-            cost_usd: bill.known(),
+            cost_usd: bill.known_usd(),
             known_usd: bill.usd,
             unknown_calls: bill.unknown,
             prices_as_of: of.as_of.as_deref(),
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn what_is_unknown_says_so_and_cached_and_thinking_stand_apart() {
-        assert_eq!(tokens(&Usage::default()), "tokens unknown");
-        let usage = Usage {
+        assert_eq!(tokens(&TokenUsage::default()), "tokens unknown");
+        let usage = TokenUsage {
             input: Some(100),
             output: Some(20),
             cached: Some(30),

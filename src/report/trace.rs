@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::human::words;
 use crate::event::{BlobSource, CallState, CellState, Piece, Rope, Source, TurnState};
-use crate::model::{CellResult, RawJson, SUBMIT, Verdict, counted};
+use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
 /// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
 pub fn trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
@@ -174,7 +174,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         }
     }
     let written = call.canonical.as_ref().map_or(&*call.raw, RawJson::get);
-    let values = call.values.as_ref().filter(|_| call.name != SUBMIT);
+    let values = call.values.as_ref().filter(|_| call.name != SUBMIT_VERDICT);
     if let Some(values) = values.filter(|values| values.get() != written) {
         let _infallible = writeln!(out, "called with: {}", values.get());
     }
@@ -199,7 +199,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         let _infallible = writeln!(out, "tried twice; first: {first}");
     }
     // A verdict's receipt says nothing: the verdict follows.
-    let receipt = call.name == SUBMIT;
+    let receipt = call.name == SUBMIT_VERDICT;
     if let Some((answer, source, elapsed)) = call.finished.as_ref().filter(|_| !receipt) {
         let from = match source {
             Source::Live if call.missed => {
@@ -232,7 +232,7 @@ fn call_text(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             .unwrap_or_default();
         let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
         if answer.hidden > 0 {
-            let count = counted(answer.hidden, "character");
+            let count = pluralize(answer.hidden, "character");
             let _infallible = writeln!(out, "hidden: {count} that a browser does not show");
         }
         let _infallible = writeln!(out, "{}", piece_text(&answer.text, blobs));
@@ -245,7 +245,7 @@ fn result_text(out: &mut String, result: &CellResult) {
     let _infallible = writeln!(
         out,
         "{} {}{score}",
-        result.outcome.mark(),
+        result.outcome.symbol(),
         words(result.outcome)
     );
     if let Some(error) = &result.error {
@@ -276,7 +276,7 @@ fn result_text(out: &mut String, result: &CellResult) {
         let _infallible = writeln!(
             out,
             "{}, {tokens}, {cost}, {}",
-            counted(usage.calls, "judge call"),
+            pluralize(usage.calls, "judge call"),
             result.duration_ms
         );
     }

@@ -68,7 +68,7 @@ pub(super) fn of_eval(
     if let Some(when) = when {
         content["when"] = when.canonical();
     }
-    Digest::of(canonical_json(&content).as_bytes())
+    Digest::hash_bytes(canonical_json(&content).as_bytes())
 }
 
 #[cfg(test)]

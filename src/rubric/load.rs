@@ -219,7 +219,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), &'static str> {
     if id.trim() != id || id.is_empty() {
         return Err("must not be empty or begin or end with a blank");
     }
-    if id.chars().any(char::is_control) || crate::model::visible(id, false) != id {
+    if id.chars().any(char::is_control) || crate::model::make_visible(id, false) != id {
         return Err("must not hold control or hidden characters");
     }
     if id.chars().count() > 120 {

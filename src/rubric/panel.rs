@@ -5,19 +5,22 @@
 
 use super::{Eval, Rubric};
 use crate::diag::yaml::Fields;
-use crate::model::Rule;
+use crate::model::PanelRule;
 
 /// A score nearer to what decides than this is unsure, where a cascade does not say otherwise.
 pub(super) const MARGIN: f64 = 0.15;
 
 /// The default, first.
-const BY: &[(&str, Rule)] = &[("majority", Rule::Majority), ("unanimity", Rule::Unanimity)];
+const BY: &[(&str, PanelRule)] = &[
+    ("majority", PanelRule::Majority),
+    ("unanimity", PanelRule::Unanimity),
+];
 
 /// Several judges by name, and how they decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedPanel {
     /// How.
-    pub rule: Rule,
+    pub rule: PanelRule,
     /// In the order in which they are asked; two or more, none twice.
     pub judges: Vec<String>,
 }
@@ -26,7 +29,7 @@ pub struct NamedPanel {
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedBy<'r> {
     /// `None`: one judge.
-    pub rule: Option<Rule>,
+    pub rule: Option<PanelRule>,
     /// In the order in which they are asked.
     pub judges: Vec<&'r str>,
 }
@@ -82,7 +85,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<NamedPanel> {
 
 fn jury(mut fields: Fields<'_>) -> Option<NamedPanel> {
     let judges = judges(&mut fields, "jury");
-    let rule = fields.choice("by", BY).unwrap_or(Rule::Majority);
+    let rule = fields.choice("by", BY).unwrap_or(PanelRule::Majority);
     finish(fields, rule, judges)
 }
 
@@ -90,10 +93,10 @@ fn cascade(mut fields: Fields<'_>) -> Option<NamedPanel> {
     let judges = judges(&mut fields, "cascade");
     let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
     let margin = margin.unwrap_or(MARGIN);
-    finish(fields, Rule::Cascade { margin }, judges)
+    finish(fields, PanelRule::Cascade { margin }, judges)
 }
 
-fn finish(fields: Fields<'_>, rule: Rule, judges: Option<Vec<String>>) -> Option<NamedPanel> {
+fn finish(fields: Fields<'_>, rule: PanelRule, judges: Option<Vec<String>>) -> Option<NamedPanel> {
     fields.finish();
     judges.map(|judges| NamedPanel { rule, judges })
 }
@@ -150,15 +153,18 @@ mod tests {
     #[test]
     fn a_jury_and_a_cascade_are_read_with_their_defaults() {
         for (keys, rule) in [
-            ("jury: {judges: [p, q]}", Rule::Majority),
-            ("jury: {judges: [p, q], by: unanimity}", Rule::Unanimity),
+            ("jury: {judges: [p, q]}", PanelRule::Majority),
+            (
+                "jury: {judges: [p, q], by: unanimity}",
+                PanelRule::Unanimity,
+            ),
             (
                 "cascade: {judges: [p, q]}",
-                Rule::Cascade { margin: MARGIN },
+                PanelRule::Cascade { margin: MARGIN },
             ),
             (
                 "cascade: {judges: [p, q], margin: 0.3}",
-                Rule::Cascade { margin: 0.3 },
+                PanelRule::Cascade { margin: 0.3 },
             ),
         ] {
             let rubric = read(&eval(keys)).expect(keys);
@@ -181,7 +187,10 @@ mod tests {
         let by = of_rubric.evals[0]
             .judged_by(&of_rubric, Some("d"))
             .expect("someone");
-        assert_eq!((by.rule, by.judges), (Some(Rule::Majority), vec!["p", "q"]));
+        assert_eq!(
+            (by.rule, by.judges),
+            (Some(PanelRule::Majority), vec!["p", "q"])
+        );
     }
 
     #[test]

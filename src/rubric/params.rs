@@ -12,7 +12,7 @@ use super::wrapper::{Inner, without_score};
 use super::{Cx, KindSpec};
 use crate::diag::nearest;
 use crate::diag::yaml::describe;
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::schema::Compiled;
 pub(super) use hints::alike;
 use hints::hint;
@@ -134,7 +134,7 @@ impl<'d> ParamsReader<'d> {
         };
         let mut faults = false;
         for (key, value) in map {
-            let pointer = format!("{at}/{}", pointer_step(key));
+            let pointer = format!("{at}/{}", escape_pointer_step(key));
             let mut aliases = of.kind.param_aliases.iter();
             let own = aliases.find(|(other, _)| other == key);
             let name = own.map_or(key.as_str(), |(_, own)| own);
@@ -197,7 +197,7 @@ impl<'d> ParamsReader<'d> {
     ) -> Vec<String> {
         let mut late: Vec<String> = Vec::new();
         for (key, value) in &written.params {
-            let pointer = format!("/{}", pointer_step(key));
+            let pointer = format!("/{}", escape_pointer_step(key));
             if from_metadata(value).is_some() {
                 late.push(pointer);
                 continue;
@@ -242,7 +242,7 @@ impl<'d> ParamsReader<'d> {
         {
             any = true;
             let what = format!("unknown param `{key}` of {}", kind.name);
-            let pointer = written.place(&format!("/{}", pointer_step(key)));
+            let pointer = written.place(&format!("/{}", escape_pointer_step(key)));
             let mut problem = self.cx.doc.error(
                 &pointer,
                 "unknown-param",
@@ -364,7 +364,7 @@ fn nested(value: &Value, at: &str) -> Option<String> {
         }
         Value::Object(map) => map
             .iter()
-            .find_map(|(key, value)| below(&pointer_step(key), value)),
+            .find_map(|(key, value)| below(&escape_pointer_step(key), value)),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use super::Files;
 use super::files::clean;
 use crate::diag::yaml::{self, Doc, Layers, MAX_NODES, Shift};
 use crate::diag::{Diagnostic, nearest};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// The key.
 pub(super) const REF: &str = "$ref";
@@ -66,7 +66,7 @@ fn evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
     let prompts = value.get("prompts").and_then(Value::as_object);
     for (name, _) in prompts.into_iter().flatten() {
-        lists.push(format!("/prompts/{}/evals", pointer_step(name)));
+        lists.push(format!("/prompts/{}/evals", escape_pointer_step(name)));
     }
     lists.into_iter().flat_map(move |list| {
         let items = value.pointer(&list).and_then(Value::as_array);
@@ -103,7 +103,7 @@ impl Work<'_> {
             let map = from.value.pointer(pointer).and_then(Value::as_object);
             let mut used = 0;
             for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF) {
-                let step = pointer_step(key);
+                let step = escape_pointer_step(key);
                 let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
                 used += doc.lay(&to, from, &of, shift);
                 lay_over(&mut merged, key, value);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Selector;
 use crate::diag::yaml::Fields;
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 
 impl Selector {
     /// Whether it says anything.
@@ -115,7 +115,7 @@ fn calls_any(transcript: &Transcript<'_>, tools: &[String]) -> bool {
         .iter()
         .flat_map(|message| &message.parts)
         .any(|part| match part {
-            Part::ToolCall(call) => tools.iter().any(|tool| **tool == *call.name),
+            TranscriptPart::ToolCall(call) => tools.iter().any(|tool| **tool == *call.name),
             _ => false,
         })
 }
@@ -124,7 +124,7 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
     let Some(metadata) = transcript
         .metadata
         .as_ref()
-        .map(crate::model::JsonText::value)
+        .map(crate::model::JsonText::parse_value)
     else {
         return false;
     };
@@ -164,23 +164,23 @@ pub fn json_equal(a: &Value, b: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{JsonText, Message, Role, ToolCall};
+    use crate::model::{JsonText, MessageRole, ToolCall, TranscriptMessage};
     use serde_json::json;
 
     fn transcript() -> Transcript<'static> {
         Transcript {
             verdicts: Vec::new(),
             id: "refund-03".into(),
-            messages: vec![Message {
-                role: Role::Assistant,
-                parts: vec![Part::ToolCall(ToolCall {
+            messages: vec![TranscriptMessage {
+                role: MessageRole::Assistant,
+                parts: vec![TranscriptPart::ToolCall(ToolCall {
                     id: "".into(),
                     name: "search".into(),
                     arguments: "{}".into(),
                 })],
                 metadata: None,
             }],
-            metadata: Some(JsonText::of(
+            metadata: Some(JsonText::from_value(
                 &json!({"lang": {"code": "de", "n": 1.0}, "a.b": true, "list": [1, 2]}),
             )),
             tags: vec!["beam".into(), "de".into()],

@@ -195,7 +195,7 @@ fn shown(value: &Value) -> String {
 }
 
 fn one_line(text: &str) -> Result<(), &'static str> {
-    if text.chars().any(char::is_control) || crate::model::visible(text, false) != text {
+    if text.chars().any(char::is_control) || crate::model::make_visible(text, false) != text {
         return Err("a value in a system_prompt must be one line, without hidden characters");
     }
     if text.chars().count() > MAX_LINE {
@@ -208,7 +208,7 @@ fn context(transcript: &Transcript<'_>) -> serde_json::Value {
     let metadata = transcript.metadata.as_ref();
     let metadata = metadata.map_or_else(
         || serde_json::json!({}),
-        |metadata| without_nulls(metadata.value()),
+        |metadata| without_nulls(metadata.parse_value()),
     );
     let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
     serde_json::json!({"metadata": metadata, "transcript": {"id": &*transcript.id}, "tags": tags})
@@ -289,7 +289,7 @@ mod tests {
     fn transcript() -> Transcript<'static> {
         Transcript {
             id: "t<1>".into(),
-            metadata: Some(JsonText::of(&json!({
+            metadata: Some(JsonText::from_value(&json!({
                 "topic": "refunds & <b>", "n": 2, "none": null, "list": ["a", 1],
                 "deep": {"x": true}, "long": "x\ny"}))),
             tags: vec!["beam".into(), "de".into()],

@@ -134,7 +134,7 @@ impl Cx<'_> {
             Value::Object(map) => {
                 let mut good = true;
                 for (key, item) in map {
-                    let pointer = format!("{pointer}/{}", crate::model::pointer_step(key));
+                    let pointer = format!("{pointer}/{}", crate::model::escape_pointer_step(key));
                     good &= self.templates(name, &pointer, item, written, from);
                 }
                 good

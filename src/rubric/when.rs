@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use crate::diag::yaml::Fields;
-use crate::model::{Part, Role, Transcript};
+use crate::model::{MessageRole, Transcript, TranscriptPart};
 
 /// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
 #[derive(Debug, Clone, Default)]
@@ -87,10 +87,10 @@ impl When {
         let names = || {
             transcript.messages[..end]
                 .iter()
-                .filter(|message| message.role == Role::Assistant)
+                .filter(|message| message.role == MessageRole::Assistant)
                 .flat_map(|message| &message.parts)
                 .filter_map(|part| match part {
-                    Part::ToolCall(call) => Some(&*call.name),
+                    TranscriptPart::ToolCall(call) => Some(&*call.name),
                     _ => None,
                 })
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::Bounds;
+use crate::model::ScoreBounds;
 use crate::record::{Court, DecidedBy, Deciding};
 use crate::workspace::Workspace;
 
@@ -13,7 +13,7 @@ pub fn deciding(workspace: &Workspace) -> DecidedBy {
         .map(|rubric| {
             let evals = rubric.evals.iter().map(|eval| {
                 let deciding = Deciding {
-                    bounds: Bounds::of(&eval.decides),
+                    bounds: ScoreBounds::from_decision_settings(&eval.decides),
                     negate: eval.negate,
                 };
                 (eval.id.clone(), deciding)
@@ -33,7 +33,7 @@ pub fn courts(workspace: &Workspace) -> HashMap<(&str, &str), Court> {
             let court = Court {
                 rule: by.rule?,
                 judges: by.judges.into_iter().map(str::to_owned).collect(),
-                bounds: Bounds::of(&eval.decides),
+                bounds: ScoreBounds::from_decision_settings(&eval.decides),
                 repeat: eval.repeat,
             };
             Some(((rubric.id.as_str(), eval.id.as_str()), court))

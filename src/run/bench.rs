@@ -8,7 +8,7 @@ use super::replay::Names;
 use crate::event::CellKey;
 use crate::handlers::{Check, Compiled, Finding, JudgeProvider, JudgeRequest, JudgedParams, Stop};
 use crate::judge::{Engine, FrozenEvidence};
-use crate::model::{Cast, CellResult, Decision, Digest, Said, Terms, Transcript};
+use crate::model::{Ballot, CellResult, CellVote, Decision, Digest, Transcript, VoteParams};
 
 /// Names what could change a judge's verdict; `None` where it can never be cached.
 pub(super) type KeyOf = Box<dyn Fn(&JudgeRequest) -> Option<Digest> + Send + Sync>;
@@ -210,17 +210,17 @@ impl Bench {
         let plan = &self.plan.evals[of.eval as usize];
         let terms = match plan.panel {
             Some(_) => plan.terms(),
-            None => Terms {
+            None => VoteParams {
                 judges: &one,
                 ..plan.terms()
             },
         };
-        let terms = Terms {
+        let terms = VoteParams {
             repeat: of.repeat,
             ..terms
         };
         let mut posts = Vec::new();
-        for (judge, more) in terms.more(&casts(cells)) {
+        for (judge, more) in terms.needed_cells(&casts(cells)) {
             let there = cells.iter().filter(|(post, _)| post.judge == judge).count();
             let first = u32::try_from(there).unwrap_or(u32::MAX).saturating_add(1);
             posts.extend((first..).take(more as usize).map(|number| Post {
@@ -252,12 +252,12 @@ impl Bench {
     }
 }
 
-fn casts(cells: &[(Post, State)]) -> Vec<Cast> {
-    let cast = |(post, state): &(Post, State)| Cast {
+fn casts(cells: &[(Post, State)]) -> Vec<CellVote> {
+    let cast = |(post, state): &(Post, State)| CellVote {
         judge: post.seat(),
         repeat: post.repeat,
-        said: match state {
-            State::Settled(result) => Some(Said::from(result)),
+        ballot: match state {
+            State::Settled(result) => Some(Ballot::from(result)),
             State::Ask(_) => None,
         },
     };

@@ -24,8 +24,8 @@ use crate::event::{
 };
 use crate::handlers::Registry;
 use crate::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDecl,
-    Transcript, TurnIx, VerdictMode,
+    CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
+    ToolResponse, Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
 use crate::tools::{Prepared, Seen, Tool, ToolDeps};
@@ -176,7 +176,7 @@ async fn one(
     let asking = async {
         let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
         let result = judging.await.unwrap_or_else(|_| {
-            CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
+            CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
         });
         // The channel closes with it.
         drop(cx);
@@ -310,8 +310,8 @@ fn judged() -> Result<Arc<Transcript<'static>>, String> {
     Ok(Arc::new(parsed.into_owned()))
 }
 
-fn decl() -> ToolDecl {
-    ToolDecl {
+fn decl() -> ToolDeclaration {
+    ToolDeclaration {
         name: ECHO.to_owned(),
         description: "Answers at once; for testing that tools can be called.".to_owned(),
         schema: json!({
@@ -324,10 +324,10 @@ fn decl() -> ToolDecl {
 }
 
 /// Answers a word, whatever it is asked; reaches nothing.
-struct Echo(ToolDecl);
+struct Echo(ToolDeclaration);
 
 impl Tool for Echo {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
 
@@ -345,7 +345,7 @@ impl Tool for Echo {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
-        Box::pin(std::future::ready(Answer::ok(ECHOED)))
+    ) -> Fut<'a, ToolResponse> {
+        Box::pin(std::future::ready(ToolResponse::ok(ECHOED)))
     }
 }

@@ -7,7 +7,7 @@ use super::RunError;
 use super::opened::ToolDigests;
 use crate::event::{Answered, BlobSource, Piece};
 use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::Answer;
+use crate::model::ToolResponse;
 use crate::record::{Run, RunStore};
 
 /// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
@@ -51,7 +51,7 @@ pub(super) fn frozen(
 }
 
 /// What a run's tools answered. A call counts for every tool of that name that is what it was then.
-fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, Answer)>, RunError> {
+fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, ToolResponse)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
@@ -74,12 +74,12 @@ fn answers(run: &Run, tools: &ToolDigests) -> Result<Vec<(EvidenceKey, Answer)>,
     Ok(calls)
 }
 
-fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<Answer> {
+fn answer(answered: &Answered, blobs: &Arc<dyn BlobSource>) -> std::io::Result<ToolResponse> {
     let text = match &answered.text {
         Piece::Text(text) => text.clone(),
         Piece::Blob(blob) => String::from_utf8_lossy(&blobs.get(&blob.hash)?).into_owned(),
     };
-    Ok(Answer {
+    Ok(ToolResponse {
         text,
         is_error: answered.is_error,
         bytes: answered.bytes,

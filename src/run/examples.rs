@@ -221,7 +221,7 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
         && seat.is_limited()
         && let Err(reached) = core.budget.check(seat.free)
     {
-        return CellResult::failed(Outcome::Budget, reached.why);
+        return CellResult::from_error(Outcome::Budget, reached.why);
     }
     let (_, _, eval) = core.bench.plan.eval(question.eval);
     let transcript = example_transcript(&eval.examples[question.nth]);
@@ -237,7 +237,7 @@ async fn answer(core: &Core, question: Question, cell: CellIx) -> CellResult {
     };
     let asked = AssertUnwindSafe(ask(core, &transcript, of, post, cell)).catch_unwind();
     asked.await.unwrap_or_else(|_| {
-        CellResult::failed(Outcome::JudgeError, "the judge failed inside dicta")
+        CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
     })
 }
 

@@ -29,7 +29,7 @@ use super::schedule::{Held, Order};
 use super::source::{Chunk, Feed};
 use super::work::{Item, Worked, work};
 use crate::event::{CellKey, Kind, Settled};
-use crate::model::{Cast, CellIx, Said, TranscriptRef, decide};
+use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
 use crate::transcript::BadRecord;
 
 /// Bad records of one file that are told one by one; the rest are counted.
@@ -278,7 +278,7 @@ impl Merge<'_> {
     /// Cells of checks, and skipped ones: each is a decision.
     fn decided_alone(&self, cells: &[Numbered]) {
         for result in cells.iter().filter_map(result) {
-            self.core.tally.decided(decide([result]).as_ref());
+            self.core.tally.decided(decide_cells([result]).as_ref());
         }
     }
 
@@ -339,12 +339,12 @@ fn number(first: CellIx, cells: Vec<(CellKey, State)>) -> Vec<Numbered> {
         .collect()
 }
 
-fn cast((_, key, state): &Numbered) -> Cast {
-    Cast {
+fn cast((_, key, state): &Numbered) -> CellVote {
+    CellVote {
         judge: key.judge,
         repeat: key.repeat,
-        said: match state {
-            State::Settled(result) => Some(Said::from(result)),
+        ballot: match state {
+            State::Settled(result) => Some(Ballot::from(result)),
             State::Ask(_) => None,
         },
     }

@@ -20,7 +20,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::diag::nearest;
-use crate::model::{Outcome, counted};
+use crate::model::{Outcome, pluralize};
 
 const KEYS: [&str; 7] = [
     "outcome",
@@ -162,7 +162,7 @@ impl Filter {
         let early = exact.iter().filter_map(|name| unsuffixed(name)).collect();
         let text = match exact.iter().next() {
             Some(only) if exact.len() == 1 => format!("\"{only}\""),
-            _ => format!("({} named)", counted(exact.len() as u64, "decision")),
+            _ => format!("({} named)", pluralize(exact.len() as u64, "decision")),
         };
         Self {
             text,

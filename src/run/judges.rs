@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::event::{Dropped, JudgeSpec, Listed};
 use crate::handlers::JudgeProvider;
 use crate::judge::{Engine, EngineDeps, rules};
-use crate::model::{JudgeConfig, Millis, ProviderKind, looks_secret};
+use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google::Tokens};
 use crate::record::RunStore;
 use crate::tools::ToolSet;
@@ -54,7 +54,7 @@ pub(super) fn secrets(compilation: &Compilation, env: &Env, toolbox: &Toolbox) -
             secrets.extend(credentials.secrets().into_iter().map(str::to_owned));
         }
         for (name, value) in &config.headers {
-            if looks_secret(name) {
+            if is_secret_name(name) {
                 // `Bearer x`: the scheme is no secret.
                 let bare = value.split_whitespace().next_back().unwrap_or(value);
                 secrets.extend([value.clone(), bare.to_owned()]);
@@ -110,7 +110,7 @@ pub(super) fn priced(compilation: &Compilation) -> Result<(), RunError> {
         }
         let models = compilation.models[ix].iter().map(String::as_str);
         for model in std::iter::once(config.model.as_str()).chain(models) {
-            if config.pricing_of(model).is_none() {
+            if config.pricing_for_model(model).is_none() {
                 problems.push(format!(
                     "judge `{}`: max_cost_usd is set, and the price of {model} is not known, so that it could not be \
                      kept; add `prices: {{ input: …, output: … }}` (USD per million tokens) to the judge, or limit \

@@ -234,18 +234,18 @@ fn aside(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<Envelope>) {
 mod tests {
     use super::*;
     use crate::clock::Fut;
-    use crate::model::{Answer, CallIx, RawJson, Rejection, ToolDecl};
+    use crate::model::{CallIx, RawJson, Rejection, ToolDeclaration, ToolResponse};
     use crate::tools::{Prepared, Seen, Tool};
 
     /// A tool that comes after others.
     struct After {
-        decl: ToolDecl,
+        decl: ToolDeclaration,
         after: Vec<String>,
     }
 
     fn tool(name: &str, after: &[&str]) -> Arc<dyn Tool> {
         Arc::new(After {
-            decl: ToolDecl {
+            decl: ToolDeclaration {
                 name: name.to_owned(),
                 description: String::new(),
                 schema: serde_json::json!({"type": "object"}),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     impl Tool for After {
-        fn decl(&self) -> &ToolDecl {
+        fn decl(&self) -> &ToolDeclaration {
             &self.decl
         }
 
@@ -272,8 +272,8 @@ mod tests {
             })
         }
 
-        fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
-            Box::pin(std::future::ready(Answer::ok("")))
+        fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
+            Box::pin(std::future::ready(ToolResponse::ok("")))
         }
     }
 
@@ -290,7 +290,10 @@ mod tests {
 
     #[test]
     fn evidence_is_known_by_what_a_tool_was_and_where_that_was_not_recorded_by_its_name() {
-        let (one, two) = (Digest::of(b"SELECT 1"), Digest::of(b"SELECT 2"));
+        let (one, two) = (
+            Digest::hash_bytes(b"SELECT 1"),
+            Digest::hash_bytes(b"SELECT 2"),
+        );
         let written = [("find", &one), ("find", &two), ("find", &one)];
         let known: ToolDigests = written
             .map(|(name, digest)| (name.to_owned(), digest.clone()))
@@ -299,7 +302,7 @@ mod tests {
         let of = |name, then| known.of(name, then).cloned().collect::<Vec<_>>();
         assert_eq!(of("find", Some(&two)), std::slice::from_ref(&two));
         assert_eq!(of("find", None), [one, two.clone()]);
-        let three = Digest::of(b"SELECT 3");
+        let three = Digest::hash_bytes(b"SELECT 3");
         assert_eq!(of("find", Some(&three)), []);
         assert_eq!(of("fetch", Some(&two)), []);
     }

@@ -87,7 +87,7 @@ fn one(
         offset: record.found.span.offset,
         len: record.found.span.len,
         part: record.found.span.part,
-        digest: Digest::of(bytes),
+        digest: Digest::hash_bytes(bytes),
     };
     Some((transcript, keys))
 }
@@ -108,7 +108,7 @@ fn keys(plan: &Plan, tasks: &[Task]) -> Vec<CellKey> {
                 ..key
             }),
             How::Judge { repeat, .. } => {
-                for (judge, certain) in plan.evals[task.eval as usize].terms().more(&[]) {
+                for (judge, certain) in plan.evals[task.eval as usize].terms().needed_cells(&[]) {
                     keys.extend((1..=certain).map(|number| CellKey {
                         judge: Some(judge),
                         repeat: (repeat > 1).then_some(number),

@@ -143,7 +143,7 @@ impl Paces {
     pub(super) fn of(&self, config: &JudgeConfig, key: Option<&str>) -> Arc<Pace> {
         let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let lane = Arc::clone(keys.entry(Digest::of(who.as_bytes())).or_default());
+        let lane = Arc::clone(keys.entry(Digest::hash_bytes(who.as_bytes())).or_default());
         if let Some(tokens) = config.tokens_per_minute {
             lane.bounds().limit_tokens(tokens);
         }

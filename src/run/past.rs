@@ -3,7 +3,7 @@
 use super::anew::deciding;
 use super::plan::Past;
 use crate::event::RunHeader;
-use crate::model::{Cast, CellName, Outcome, Terms};
+use crate::model::{CellName, CellVote, Outcome, VoteParams};
 use crate::record::{Board, RunStore};
 use crate::workspace::Workspace;
 
@@ -18,7 +18,12 @@ pub(super) fn of(store: &RunStore, workspace: &Workspace) -> Box<dyn Past> {
 }
 
 impl Past for OnBoard {
-    fn ended(&self, decision: &CellName, judges: &[String], terms: Terms<'_>) -> Option<Outcome> {
+    fn ended(
+        &self,
+        decision: &CellName,
+        judges: &[String],
+        terms: VoteParams<'_>,
+    ) -> Option<Outcome> {
         let mut cells = Vec::new();
         for judge in terms.judges {
             let mut name = CellName {
@@ -29,10 +34,10 @@ impl Past for OnBoard {
             // A cell that was skipped stands without a repeat, whatever the eval says.
             for repeat in std::iter::once(None).chain(repeats) {
                 name.repeat = repeat;
-                cells.extend(self.0.get(&name.to_string()).map(|cell| Cast {
+                cells.extend(self.0.get(&name.to_string()).map(|cell| CellVote {
                     judge: Some(*judge),
                     repeat,
-                    said: Some(cell.said()),
+                    ballot: Some(cell.said()),
                 }));
             }
         }

@@ -9,7 +9,8 @@ use super::filter::{Candidate, Filter};
 use crate::event::CellKey;
 use crate::handlers::{Compiled, Finding, JudgeRequest, Subject};
 use crate::model::{
-    Bounds, CellIx, CellName, CellNameRef, CellResult, Outcome, Panel, Role, Terms, Transcript,
+    CellIx, CellName, CellNameRef, CellResult, MessageRole, Outcome, Panel, ScoreBounds,
+    Transcript, VoteParams,
 };
 use crate::rubric::{Eval, Matcher, Rubric, Selector, Trigger, sampled};
 
@@ -31,14 +32,19 @@ pub(crate) struct Plan {
 pub(super) trait Past: Send + Sync {
     /// How the decision ended that these cells make: its name without judge and repeat, its judges' names, by the numbers
     /// in what decides it.
-    fn ended(&self, decision: &CellName, judges: &[String], terms: Terms<'_>) -> Option<Outcome>;
+    fn ended(
+        &self,
+        decision: &CellName,
+        judges: &[String],
+        terms: VoteParams<'_>,
+    ) -> Option<Outcome>;
 }
 
 /// An empty board.
 pub(super) struct NoPast;
 
 impl Past for NoPast {
-    fn ended(&self, _: &CellName, _: &[String], _: Terms<'_>) -> Option<Outcome> {
+    fn ended(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> Option<Outcome> {
         None
     }
 }
@@ -56,7 +62,7 @@ pub(super) struct EvalPlan {
     /// Its judges, where they are several.
     pub(super) panel: Option<Panel>,
     /// What bounds its score.
-    pub(super) bounds: Bounds,
+    pub(super) bounds: ScoreBounds,
     /// Cells per judge; 1 for checks.
     pub(super) repeat: u32,
     /// Why none of its cells is decided in this workspace, if so.
@@ -278,7 +284,7 @@ fn assistant_messages<'t>(transcript: &'t Transcript<'_>) -> impl Iterator<Item 
         .messages
         .iter()
         .enumerate()
-        .filter(|(_, message)| message.role == Role::Assistant)
+        .filter(|(_, message)| message.role == MessageRole::Assistant)
         .filter_map(|(at, _)| u32::try_from(at).ok())
 }
 
@@ -292,8 +298,8 @@ impl EvalPlan {
     }
 
     /// What decides its cells.
-    pub(super) fn terms(&self) -> Terms<'_> {
-        Terms {
+    pub(super) fn terms(&self) -> VoteParams<'_> {
+        VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.seats(),
             bounds: self.bounds,

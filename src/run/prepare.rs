@@ -172,7 +172,7 @@ impl Draft {
         let gate = PermitGate::new(Arc::clone(&options.gate), Arc::clone(&permits));
         let mut limits = workspace.limits.budgets;
         limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
-        if sending && limits.caps_money() {
+        if sending && limits.limits_cost() {
             judges::priced(&compilation)?;
         }
         let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));

@@ -17,7 +17,7 @@ use super::{RunError, RunOptions};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::Registry;
-use crate::model::{JudgeConfig, Millis, Outcome, counted};
+use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
 use crate::workspace::{Env, Workspace};
 
 /// Characters a token, roughly.
@@ -259,7 +259,7 @@ impl JudgePreview {
         let Some(pricing) = config.pricing() else {
             return;
         };
-        let usd = |(input, output)| pricing.of_tokens(input, output);
+        let usd = |(input, output)| pricing.token_cost(input, output);
         self.as_of = pricing.as_of;
         self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
         self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
@@ -276,7 +276,7 @@ impl JudgePreview {
 
     /// What the figures rest on: `from 12 past cells`.
     pub fn basis(&self) -> String {
-        let past = counted(self.past_cells, "past cell");
+        let past = pluralize(self.past_cells, "past cell");
         match self.from_past {
             0 => "estimated from sizes".to_owned(),
             n if n == self.calls_least => format!("from {past}"),
@@ -409,7 +409,7 @@ mod tests {
     fn turns_of_tools_send_again_what_came_before() {
         let mut config = judge();
         config.max_turns = 3;
-        config.tools = vec![crate::model::ToolUse {
+        config.tools = vec![crate::model::JudgeTool {
             name: "fetch_url".into(),
             settings: IndexMap::new(),
         }];

@@ -14,7 +14,7 @@ use super::bench::Recall;
 use super::opened::ToolDigests;
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceKey, EvidenceStore, Lookup, decide};
-use crate::model::{CellIx, CellResult, Digest, Millis, RunId, Usage};
+use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TokenUsage};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 
 /// The cache over the runs of a store.
@@ -56,7 +56,7 @@ impl Cache {
                 let key = EvidenceKey::of(&used.tool, digest, &used.canonical);
                 match frozen.get(CellIx(u32::MAX), &key) {
                     Lookup::Found { answer, .. } | Lookup::Refused(answer) => {
-                        Digest::of(answer.text.as_bytes()) == used.answer
+                        Digest::hash_bytes(answer.text.as_bytes()) == used.answer
                     }
                     Lookup::Miss | Lookup::Over(_) => false,
                 }
@@ -70,7 +70,7 @@ pub(super) fn taken_from(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
     CellResult {
         cached: result.cached.or_else(|| Some(run.clone())),
-        usage: judged.then(Usage::default),
+        usage: judged.then(TokenUsage::default),
         cost_usd: judged.then_some(0.0),
         bill: None,
         duration_ms: Millis(0),

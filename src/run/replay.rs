@@ -112,7 +112,7 @@ impl Replay {
     async fn play(&self, name: &CellName, cx: &CallCx) -> CellResult {
         let (facts, result) = match self.find(name) {
             Ok(found) => found,
-            Err(why) => return CellResult::failed(Outcome::JudgeError, why),
+            Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
         };
         for fact in facts {
             if cx.cancel.is_cancelled() {
@@ -199,7 +199,7 @@ impl JudgeProvider for ReplayJudge {
         Box::pin(async move {
             match self.names.get(ask.cell) {
                 Some(name) => self.replay.play(&name, cx).await,
-                None => CellResult::failed(Outcome::JudgeError, "this cell has no name"),
+                None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })
     }

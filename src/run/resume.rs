@@ -113,7 +113,7 @@ impl Carried {
                     None => Outcome::CheckError,
                 };
                 let result = result.clone();
-                let result = result.unwrap_or_else(|| CellResult::failed(outcome, why));
+                let result = result.unwrap_or_else(|| CellResult::from_error(outcome, why));
                 (*key, State::Settled(result))
             })
             .collect()
@@ -396,7 +396,7 @@ impl ResumeFeed {
     }
 
     fn bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
-        let is_it = |bytes: &Vec<u8>| Digest::of(bytes) == of.digest;
+        let is_it = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == of.digest;
         if let Some(bytes) = self.in_file(of).filter(is_it) {
             return Ok(bytes);
         }

@@ -378,7 +378,7 @@ fn wait_for(core: &Core, transcript: &Transcript<'_>, of: Judged) -> Option<Cell
     let subject = Subject::prefix(transcript, end(transcript, of.message)).heeding(stop);
     let mut result = match core.bench.check(of.eval) {
         Some(check) => run(check, &subject),
-        None => CellResult::failed(Outcome::CheckError, "this eval has no check"),
+        None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
     };
     result.duration_ms = core.clock.now().since(began);
     (!stop.is_set()).then_some(result)
@@ -393,7 +393,7 @@ pub(super) async fn ask(
     cell: CellIx,
 ) -> CellResult {
     let Some(seat) = core.bench.seat(post.judge) else {
-        return CellResult::failed(Outcome::JudgeError, "this judge was not built for the run");
+        return CellResult::from_error(Outcome::JudgeError, "this judge was not built for the run");
     };
     let plan = &core.bench.plan;
     let mut request = match plan.request(transcript, of.eval, of.message, post.repeat) {
@@ -418,7 +418,7 @@ pub(super) async fn ask(
         biased;
         judged = judging => judged.unwrap_or_else(|panic| {
             let why = format!("the judge failed inside dicta: {}", said(&*panic));
-            CellResult::failed(Outcome::JudgeError, why)
+            CellResult::from_error(Outcome::JudgeError, why)
         }),
         () = late => CellResult::cancelled(),
     };

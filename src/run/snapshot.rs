@@ -13,7 +13,7 @@ use super::{RunError, RunOptions};
 use crate::diag::nearest;
 use crate::event::{EvalSpec, Redactor, RubricSpec, Snapshot};
 use crate::handlers::{Compiled, Home, Nature, Registry, Scripts};
-use crate::model::{Blob, Bounds, Digest, JudgeConfig, Panel, Rule, TranscriptMode};
+use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
 use crate::workspace::{Env, Workspace};
 
@@ -114,7 +114,7 @@ pub(super) fn compile(
                     rule,
                     judges: seats,
                 }),
-                bounds: Bounds::of(&eval.decides),
+                bounds: ScoreBounds::from_decision_settings(&eval.decides),
                 applies_to: matchers([&rubric.applies_to, &eval.applies_to]),
             });
         }
@@ -162,7 +162,7 @@ fn idle(filter: &super::Filter, plan: &Plan) -> Vec<String> {
 
 /// Who judges an eval, and how several decide.
 pub(super) struct By<'w> {
-    pub(super) rule: Option<Rule>,
+    pub(super) rule: Option<PanelRule>,
     /// In the order in which they are asked; one at least.
     pub(super) configs: Vec<&'w JudgeConfig>,
 }
@@ -261,8 +261,8 @@ pub(super) fn snapshots(files: &[(PathBuf, Arc<str>)], redactor: &Redactor) -> V
         .map(|(path, text)| Snapshot {
             path: path.clone(),
             blob: match redactor.redact(text) {
-                Some(clean) => Blob::of(clean.as_bytes()),
-                None => Blob::of(text.as_bytes()),
+                Some(clean) => Blob::from_bytes(clean.as_bytes()),
+                None => Blob::from_bytes(text.as_bytes()),
             },
         })
         .collect()
@@ -291,7 +291,7 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
             map.remove("transcript");
         }
     }
-    Digest::of(value.to_string().as_bytes())
+    Digest::hash_bytes(value.to_string().as_bytes())
 }
 
 /// What the run was told to do, so that it can be told and resumed.

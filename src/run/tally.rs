@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use indexmap::IndexMap;
 
 use crate::event::Totals;
-use crate::model::{Bill, CellResult, Decision, Millis, Outcome, Usage};
+use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
 /// The counters of a run; shared by the merging thread and the scheduler.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ struct Inner {
     planned: u64,
     settled: u64,
     outcomes: HashMap<Outcome, u64>,
-    usage: Usage,
-    bill: Bill,
+    usage: TokenUsage,
+    bill: Cost,
 }
 
 impl Tally {
@@ -63,7 +63,7 @@ impl Tally {
             pending: inner.planned.saturating_sub(inner.settled),
             outcomes,
             usage: inner.usage,
-            cost_usd: inner.bill.known(),
+            cost_usd: inner.bill.known_usd(),
             bill: (inner.bill.unknown > 0).then_some(inner.bill),
             duration_ms: duration,
             cancelled,
@@ -78,7 +78,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::decide;
+    use crate::model::decide_cells;
 
     #[test]
     fn decisions_are_counted_once_and_cells_each() {
@@ -87,10 +87,10 @@ mod tests {
         let fail = CellResult::new(Outcome::Fail, "");
         tally.planned(4);
         tally.settled(1);
-        tally.decided(decide([&fail]).as_ref());
+        tally.decided(decide_cells([&fail]).as_ref());
         tally.judged(&pass, true);
         tally.judged(&pass, true);
-        tally.decided(decide([&pass, &pass]).as_ref());
+        tally.decided(decide_cells([&pass, &pass]).as_ref());
         let totals = tally.totals(Millis(7), false);
         assert_eq!((totals.cells, totals.pending), (4, 1));
         assert_eq!(
@@ -104,9 +104,9 @@ mod tests {
     fn one_call_without_a_price_makes_the_cost_unknown() {
         let tally = Tally::default();
         let mut asked = CellResult::new(Outcome::Pass, "");
-        asked.usage = Some(Usage {
+        asked.usage = Some(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         tally.planned(2);
         tally.judged(

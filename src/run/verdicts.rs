@@ -12,7 +12,8 @@ use crate::clock::Fut;
 use crate::event::CallCx;
 use crate::handlers::{JudgeProvider, JudgeRequest, JudgedParams};
 use crate::model::{
-    Bounds, CellName, CellResult, JudgeConfig, Outcome, SourceVerdict, Stated, Usage, Verdict,
+    CellName, CellResult, JudgeConfig, Outcome, ScoreBounds, SourceVerdict, TokenUsage, Verdict,
+    VerdictSummary,
 };
 
 /// Verdicts named in a sentence at most.
@@ -32,14 +33,14 @@ impl SourceJudge {
     /// As configured.
     pub(super) fn new(config: &JudgeConfig, names: &Arc<Names>) -> Self {
         Self {
-            of: config.of.clone(),
+            of: config.source.clone(),
             scorer: config.scorer.clone(),
             names: Arc::clone(names),
         }
     }
 
     fn answer(&self, name: &CellName, ask: &JudgeRequest) -> CellResult {
-        let failed = |why| CellResult::failed(Outcome::JudgeError, why);
+        let failed = |why| CellResult::from_error(Outcome::JudgeError, why);
         if name.message.is_some() {
             return failed(format!(
                 "{} judged the transcript as a whole, and this eval judges message by message",
@@ -117,7 +118,7 @@ impl JudgeProvider for SourceJudge {
         Box::pin(async move {
             match self.names.get(ask.cell) {
                 Some(name) => self.answer(&name, ask),
-                None => CellResult::failed(Outcome::JudgeError, "this cell has no name"),
+                None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })
     }
@@ -128,13 +129,13 @@ fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
     let SourceVerdict { judge, eval, .. } = found;
     if let Some(error) = &found.error {
         let why = format!("{judge}'s own grader `{eval}` failed: {error}");
-        return CellResult::failed(Outcome::JudgeError, why);
+        return CellResult::from_error(Outcome::JudgeError, why);
     }
-    let bounds = Bounds {
+    let bounds = ScoreBounds {
         min: params.min_score,
         max: params.max_score,
     };
-    let stated = Stated {
+    let stated = VerdictSummary {
         passed: found.passed,
         score: found.score,
         applicable: None,
@@ -148,7 +149,7 @@ fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
     }
     let mut result = match bounds.decide(stated) {
         Ok(outcome) => CellResult::new(outcome, reasoning.clone()),
-        Err(_) => CellResult::failed(
+        Err(_) => CellResult::from_error(
             Outcome::Unparsed,
             match found.score {
                 None if !bounds.is_empty() => format!(
@@ -172,7 +173,7 @@ fn decide(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
         reasoning,
         ..Verdict::default()
     }));
-    result.usage = Some(Usage::default());
+    result.usage = Some(TokenUsage::default());
     result.cost_usd = Some(0.0);
     result
 }
@@ -184,7 +185,7 @@ fn value(found: &SourceVerdict) -> String {
             serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
         }
         (None, Some(score), _) => score.to_string(),
-        (None, None, Some(passed)) => Outcome::of(passed).as_str().to_owned(),
+        (None, None, Some(passed)) => Outcome::from_passed(passed).as_str().to_owned(),
         (None, None, None) => "nothing".to_owned(),
     };
     match text.char_indices().nth(QUOTED) {

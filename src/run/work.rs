@@ -105,7 +105,7 @@ fn one(bench: &Bench, chunk: &Chunk, record: &Record) -> Worked {
         Some(carried) => carried.tasks(&bench.plan, &transcript),
     };
     if !tasks.is_empty() {
-        item.digest = Digest::of(bytes);
+        item.digest = Digest::hash_bytes(bytes);
         decide(bench, &transcript, &tasks, carried, &mut item);
     }
     Worked::Item(Box::new(item))
@@ -202,7 +202,9 @@ fn decide(
                     (Some(check), message @ Some(_)) => {
                         run(check, &whole.up_to(end(transcript, message)))
                     }
-                    (None, _) => CellResult::failed(Outcome::CheckError, "this eval has no check"),
+                    (None, _) => {
+                        CellResult::from_error(Outcome::CheckError, "this eval has no check")
+                    }
                 });
                 if bench.stop.is_set() {
                     // It may have left early: what it found is no finding.
@@ -241,7 +243,7 @@ fn decide(
 pub(super) fn run(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
         Ok(found) => found.into(),
-        Err(panic) => CellResult::failed(
+        Err(panic) => CellResult::from_error(
             Outcome::CheckError,
             format!("the handler failed inside dicta: {}", said(&*panic)),
         ),

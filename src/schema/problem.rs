@@ -4,7 +4,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// Quoted values are cut to this many characters: an instance may be a whole page.
 const SHOWN: usize = 60;
@@ -49,7 +49,7 @@ pub(super) fn of_value(error: &ValidationError<'_>) -> Vec<(String, String)> {
                 .iter()
                 .map(|key| {
                     (
-                        format!("{at}/{}", pointer_step(key)),
+                        format!("{at}/{}", escape_pointer_step(key)),
                         format!("`{}` is not a known property", cut(key)),
                     )
                 })

@@ -32,7 +32,7 @@ use serde_json::Value;
 use super::{Role, Theme};
 use crate::diag::yaml::{self, Doc, Fields, Problems, describe};
 use crate::diag::{Diagnostic, nearest};
-use crate::model::{pointer_step, visible};
+use crate::model::{escape_pointer_step, make_visible};
 
 /// The bundled themes, in the order they are offered.
 const BUNDLED: &[(&str, &str)] = &[
@@ -134,7 +134,7 @@ fn is_path(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> String {
-    let shown = visible(name, false);
+    let shown = make_visible(name, false);
     match nearest(name, names()) {
         Some(near) => format!("there is no theme `{shown}`; did you mean `{near}`?"),
         None => format!(
@@ -231,7 +231,7 @@ impl Sheet {
             return;
         };
         for (name, value) in palette {
-            let pointer = format!("/palette/{}", pointer_step(name));
+            let pointer = format!("/palette/{}", escape_pointer_step(name));
             if name == "default" || name.starts_with('#') {
                 let why = format!("`{name}` is a colour already; choose another name");
                 problems.error(doc.key_span(&pointer), "value", why);
@@ -348,7 +348,7 @@ fn inherited(
         beside.canonicalize().unwrap_or(beside)
     };
     if chain.contains(&path) {
-        return Err(format!("`{}` inherits itself", visible(name, false)));
+        return Err(format!("`{}` inherits itself", make_visible(name, false)));
     }
     Ok(if known {
         Sheet::bundled(name, chain)

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 
 use super::{Prepared, PreparedCall, Seen, Tool, ToolSet, prepare_call};
 use crate::event::{CallCx, Kind};
-use crate::model::{Answer, CallIx, Millis, Rejection};
+use crate::model::{CallIx, Millis, Rejection, ToolResponse};
 
 /// How long is waited before the second try, at least and at most: what failed for a moment is not asked at once, and
 /// calls that failed together do not come back together.
@@ -24,7 +24,7 @@ const KEPT: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
     /// What the tool answered in the end.
-    pub answer: Answer,
+    pub answer: ToolResponse,
     /// The transient failure after which it was tried once more, as the model would have been told it.
     pub retried: Option<String>,
 }
@@ -63,7 +63,7 @@ pub fn ready(set: &ToolSet, name: &str, raw: &str, seen: &Seen) -> PreparedCall 
     })
 }
 
-async fn once(tool: &dyn Tool, prepared: &Prepared, ix: CallIx, cx: &CallCx) -> Answer {
+async fn once(tool: &dyn Tool, prepared: &Prepared, ix: CallIx, cx: &CallCx) -> ToolResponse {
     // Inside of a future of ours, so that a tool that panics before its first wait is caught, too.
     let work = AssertUnwindSafe(async { tool.call(prepared, ix, cx).await });
     match work.catch_unwind().await {
@@ -74,7 +74,7 @@ async fn once(tool: &dyn Tool, prepared: &Prepared, ix: CallIx, cx: &CallCx) -> 
             let text = format!("the tool `{name}` crashed: {why}");
             let cell = Some(cx.cell);
             cx.out.send(Kind::Note { cell, text }).await;
-            Answer::error(format_args!("the tool `{name}` crashed"))
+            ToolResponse::error(format_args!("the tool `{name}` crashed"))
         }
     }
 }

@@ -13,7 +13,7 @@ use super::settings::{SeenRule, Settings};
 use super::{Prepared, Seen, Tool, check_schema};
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Millis, RawJson, Rejection, ToolDecl, ToolUse};
+use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::net::{FetchError, FetchLimits, Guard, Refusal, Resolver, Rule, host_name};
 use crate::schema::Compiled;
 
@@ -21,8 +21,8 @@ use crate::schema::Compiled;
 pub const FETCH_URL: &str = "fetch_url";
 
 /// What the model is told.
-pub(super) fn decl() -> ToolDecl {
-    ToolDecl {
+pub(super) fn decl() -> ToolDeclaration {
+    ToolDeclaration {
         name: FETCH_URL.to_owned(),
         description: "Fetches a web page over https and returns it as text. Use it to check facts against a source that \
                       the conversation, the criteria or an earlier page names; other hosts are refused. Long pages are cut."
@@ -38,7 +38,7 @@ pub(super) fn decl() -> ToolDecl {
 
 /// A judge's `fetch_url`.
 pub struct FetchUrl {
-    decl: ToolDecl,
+    decl: ToolDeclaration,
     schema: Compiled,
     settings: Settings,
     guard: Guard,
@@ -46,7 +46,7 @@ pub struct FetchUrl {
 
 impl FetchUrl {
     /// Builds it from a judge's `tools:` entry. Reads `ca_file`. All problems at once, as sentences.
-    pub fn new(entry: &ToolUse, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
+    pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
         let settings = Settings::read(&entry.settings)?;
         let mut guard = Guard::new(settings.policy.clone(), resolver);
         if let Some(path) = &settings.ca_file {
@@ -64,7 +64,7 @@ impl FetchUrl {
         })
     }
 
-    async fn fetch(&self, url: &str, call: CallIx, cx: &CallCx) -> Answer {
+    async fn fetch(&self, url: &str, call: CallIx, cx: &CallCx) -> ToolResponse {
         let limits = FetchLimits {
             deadline: self.settings.timeout,
             ..FetchLimits::default()
@@ -77,31 +77,31 @@ impl FetchUrl {
                     Err(error) => self.failed(url, &error),
                 }
             }
-            Ok(page) => Answer {
+            Ok(page) => ToolResponse {
                 transient: reply::is_transient(page.status),
-                ..Answer::error(format_args!("HTTP {} fetching {url}", page.status))
+                ..ToolResponse::error(format_args!("HTTP {} fetching {url}", page.status))
             },
             Err(error) => self.failed(url, &error),
         }
     }
 
-    fn failed(&self, url: &str, error: &FetchError) -> Answer {
+    fn failed(&self, url: &str, error: &FetchError) -> ToolResponse {
         let secs = |time: Millis| time.0 as f64 / 1000.0;
         let answer = match error {
-            FetchError::Refused(refusal) => Answer::error(refused(url, refusal)),
+            FetchError::Refused(refusal) => ToolResponse::error(refused(url, refusal)),
             FetchError::Timeout => {
                 let secs = secs(self.settings.timeout);
-                Answer::error(format_args!("timeout after {secs}s fetching {url}"))
+                ToolResponse::error(format_args!("timeout after {secs}s fetching {url}"))
             }
             FetchError::Slow { what, after } => {
                 let secs = secs(*after);
-                Answer::error(format_args!(
+                ToolResponse::error(format_args!(
                     "timeout after {secs}s fetching {url} (waiting for {what})"
                 ))
             }
-            other => Answer::error(format_args!("URL error fetching {url}: {other}")),
+            other => ToolResponse::error(format_args!("URL error fetching {url}: {other}")),
         };
-        Answer {
+        ToolResponse {
             transient: error.is_transient(),
             ..answer
         }
@@ -135,7 +135,7 @@ impl FetchUrl {
 }
 
 impl Tool for FetchUrl {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.decl
     }
 
@@ -161,14 +161,19 @@ impl Tool for FetchUrl {
         })
     }
 
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move {
             let Some(url) = url_of(&prepared.values) else {
-                return Answer::error("missing required arg 'url' (string)");
+                return ToolResponse::error("missing required arg 'url' (string)");
             };
             tokio::select! {
                 biased;
-                () = cx.cancel.cancelled() => Answer::error(format_args!("cancelled while fetching {url}")),
+                () = cx.cancel.cancelled() => ToolResponse::error(format_args!("cancelled while fetching {url}")),
                 answer = self.fetch(&url, call, cx) => answer,
             }
         })

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::model::{Change, Digest, RawJson};
+use crate::model::{ArgumentChange, Digest, RawJson};
 
 /// Deepest nesting taken; as deep as `serde_json` itself goes.
 pub(super) const MAX_DEPTH: usize = 127;
@@ -31,7 +31,7 @@ pub(super) enum Node {
 
 impl Node {
     /// Reads strict JSON. A key that stands twice keeps its first place and its last value, and `changes` says so.
-    pub(super) fn parse(text: &str, changes: &mut Vec<Change>) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, changes: &mut Vec<ArgumentChange>) -> Result<Self, String> {
         let _is_json: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut reader = Reader {
             rest: text,
@@ -40,12 +40,12 @@ impl Node {
             more: 0,
         };
         let node = reader.value(0)?;
-        changes.extend(reader.twice.into_iter().map(|path| Change {
+        changes.extend(reader.twice.into_iter().map(|path| ArgumentChange {
             path,
             what: TWICE.to_owned(),
         }));
         if reader.more > 0 {
-            changes.push(Change {
+            changes.push(ArgumentChange {
                 path: String::new(),
                 what: format!("{TWICE} (so {} times more)", reader.more),
             });
@@ -224,7 +224,7 @@ impl Reader<'_> {
 pub fn canonical_sorted_digest(json: &RawJson) -> Digest {
     let text = Node::parse(json.get(), &mut Vec::new())
         .map_or_else(|_| json.get().to_owned(), |node| node.sorted().compact());
-    Digest::of(text.as_bytes())
+    Digest::hash_bytes(text.as_bytes())
 }
 
 /// Lines deeper than this are indented no further: the layout must not become a bomb.

@@ -31,7 +31,9 @@ use std::sync::Arc;
 
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Change, Digest, RawJson, Rejection, ToolDecl};
+use crate::model::{
+    ArgumentChange, CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse,
+};
 
 pub use auth::{AuthCx, AuthService, Claims, verify};
 pub use calling::{Called, call, ready};
@@ -47,7 +49,7 @@ pub use seen::Seen;
 /// A function a judge may call.
 pub trait Tool: Send + Sync {
     /// What the model is told.
-    fn decl(&self) -> &ToolDecl;
+    fn decl(&self) -> &ToolDeclaration;
     /// Digest of all that decides its answers: the declaration, and what it does. Part of cache and evidence keys.
     fn digest(&self) -> Digest {
         self.decl().digest()
@@ -79,7 +81,12 @@ pub trait Tool: Send + Sync {
     /// Checks canonical arguments against the tool's rules. Pure.
     fn prepare(&self, canonical: &RawJson, seen: &Seen) -> Result<Prepared, Rejection>;
     /// Does the work, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers.
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse>;
 }
 
 /// A call that may start.
@@ -92,7 +99,7 @@ pub struct Prepared {
     /// What the tool is called with.
     pub values: RawJson,
     /// What `coerce: true` changed on the way from the canonical arguments to the values.
-    pub coerced: Vec<Change>,
+    pub coerced: Vec<ArgumentChange>,
 }
 
 /// The tools of one judge, by name, in the order of its configuration.
@@ -109,7 +116,7 @@ impl ToolSet {
     }
 
     /// What the model is told, in order.
-    pub fn decls(&self) -> Vec<ToolDecl> {
+    pub fn decls(&self) -> Vec<ToolDeclaration> {
         self.tools.iter().map(|t| t.decl().clone()).collect()
     }
 
@@ -120,7 +127,7 @@ impl ToolSet {
 }
 
 /// The tools there are, with their plain declarations.
-pub fn available() -> Vec<ToolDecl> {
+pub fn available() -> Vec<ToolDeclaration> {
     let mut all = vec![fetch::decl()];
     all.extend(reading::decls());
     all
@@ -149,7 +156,7 @@ pub struct PreparedCall {
     /// The canonical form; `None` if unparsable.
     pub canonical: Option<RawJson>,
     /// What the repair changed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ArgumentChange>,
     /// Whether the canonical form differs from the raw text (spelling included).
     pub rewritten: bool,
     /// Whether a text or brackets had to be closed at the end: the arguments were cut off.

@@ -6,7 +6,7 @@ use super::json::Node;
 use super::repair::{Repaired, repair};
 use super::{PreparedCall, Seen, ToolSet};
 use crate::diag::nearest;
-use crate::model::{Change, RawJson, Rejection};
+use crate::model::{ArgumentChange, RawJson, Rejection};
 use crate::schema::Compiled;
 
 /// Longest argument text taken, in bytes.
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// A JSON object.
     pub canonical: RawJson,
     /// What was changed; empty where only the spelling differs.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ArgumentChange>,
     /// Whether the canonical form differs from the raw text.
     pub rewritten: bool,
     /// Whether a text or brackets had to be closed at the end: the arguments were cut off.
@@ -69,7 +69,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<Arguments, Rejection> {
                 "they are a text that is not JSON ({why}): {head}{dots}"
             ))
         })?;
-        changes.push(Change {
+        changes.push(ArgumentChange {
             path: String::new(),
             what: "read the JSON inside a text".to_owned(),
         });

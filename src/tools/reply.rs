@@ -4,7 +4,7 @@
 use super::page;
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, ToolFact};
-use crate::model::{Answer, CallIx, Hop, Millis};
+use crate::model::{CallIx, Hop, Millis, ToolResponse};
 use crate::net::{FetchError, HopSink, Page};
 
 /// Of a body, so much is kept as evidence, in bytes.
@@ -14,7 +14,7 @@ const RAW_MAX: usize = 2 << 20;
 const PATIENCE: Millis = Millis(500);
 
 /// Reads the body as text of at most `max` bytes, within what is left of the reply's deadline.
-pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<Answer, FetchError> {
+pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<ToolResponse, FetchError> {
     let content_type = reply.header("content-type").map(str::to_owned);
     let announced = reply.announced();
     let url = reply.url.clone();
@@ -31,13 +31,13 @@ pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<Answer,
     let clock: &dyn Clock = &*cx.clock;
     let kind = content_type.as_deref();
     let Some(shown) = page::read(body.bytes, kind, &url, max, clock, patience).await else {
-        return Ok(Answer {
+        return Ok(ToolResponse {
             raw: Some(stored),
             ..described(content_type, size as u64, body.cut)
         });
     };
     let (text, truncated) = page::cut(shown.text, max, body.cut.then_some(size));
-    Ok(Answer {
+    Ok(ToolResponse {
         text,
         is_error: false,
         bytes: size as u64,
@@ -50,17 +50,17 @@ pub(super) async fn read(reply: Page, max: usize, cx: &CallCx) -> Result<Answer,
 }
 
 /// A body that is not for reading, as its type and size.
-fn described(content_type: Option<String>, size: u64, cut: bool) -> Answer {
+fn described(content_type: Option<String>, size: u64, cut: bool) -> ToolResponse {
     let kind = content_type
         .as_deref()
         .map_or_else(|| "no content type".to_owned(), page::essence);
     let more = if cut { "more than " } else { "" };
     let text = format!("[{kind}, {more}{size} bytes: not shown, only text, JSON and XML are]");
-    Answer {
+    ToolResponse {
         bytes: size,
         truncated: cut,
         content_type,
-        ..Answer::ok(text)
+        ..ToolResponse::ok(text)
     }
 }
 

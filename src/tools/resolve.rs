@@ -16,7 +16,7 @@ use super::toolbox::{ALLOW, Definition, FileTool, Left, SERVER, Toolbox};
 use super::{FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, names, reading, served};
 use crate::diag::nearest;
 use crate::event::{CallCx, Kind};
-use crate::model::ToolUse;
+use crate::model::JudgeTool;
 use crate::net::{Overrides, Resolver, SystemResolver};
 
 /// What an entry of `tools:` stands for.
@@ -48,7 +48,7 @@ enum Strictness {
 ///
 /// Reads files that settings name (`ca_file`): a relative path counts from the current directory, so whoever reads the
 /// settings from a file makes it absolute first.
-pub fn check(uses: &[ToolUse], deps: &ToolDeps) -> Vec<String> {
+pub fn check(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
     let (chosen, mut problems) = choose(uses, deps, Strictness::Judge);
     if problems.is_empty() {
         let asks = chosen
@@ -60,13 +60,13 @@ pub fn check(uses: &[ToolUse], deps: &ToolDeps) -> Vec<String> {
 }
 
 /// What is wrong with one entry by itself, but for what is wrong in its file.
-pub fn check_entry(entry: &ToolUse, deps: &ToolDeps) -> Vec<String> {
+pub fn check_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<String> {
     choose(std::slice::from_ref(entry), deps, Strictness::One).1
 }
 
 /// Builds a judge's tools as far as nobody has to be asked: no server for tools of its own, nobody for tokens. Every
 /// problem at once, as sentences.
-pub fn build(uses: &[ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
+pub fn build(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
     let mut problems = check(uses, deps);
     let (chosen, _) = choose(uses, deps, Strictness::Judge);
     for what in &chosen {
@@ -92,13 +92,17 @@ pub fn build(uses: &[ToolUse], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> 
 }
 
 /// Builds a judge's tools: asks sources for tools of their own, and has tokens verified.
-pub async fn open(uses: &[ToolUse], deps: &ToolDeps, cx: &CallCx) -> Result<ToolSet, Vec<String>> {
+pub async fn open(
+    uses: &[JudgeTool],
+    deps: &ToolDeps,
+    cx: &CallCx,
+) -> Result<ToolSet, Vec<String>> {
     opened(uses, deps, cx, Strictness::Judge).await
 }
 
 /// As [`open`], for one tool that somebody tries: a broken one is there, and its calls are rejected.
 pub async fn open_one(
-    entry: &ToolUse,
+    entry: &JudgeTool,
     deps: &ToolDeps,
     cx: &CallCx,
 ) -> Result<ToolSet, Vec<String>> {
@@ -106,7 +110,7 @@ pub async fn open_one(
 }
 
 async fn opened(
-    uses: &[ToolUse],
+    uses: &[JudgeTool],
     deps: &ToolDeps,
     cx: &CallCx,
     strictness: Strictness,
@@ -182,7 +186,7 @@ fn resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
     }
 }
 
-fn choose(uses: &[ToolUse], deps: &ToolDeps, strictness: Strictness) -> (Vec<What>, Vec<String>) {
+fn choose(uses: &[JudgeTool], deps: &ToolDeps, strictness: Strictness) -> (Vec<What>, Vec<String>) {
     let resolver = resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
@@ -213,7 +217,7 @@ fn broken(tool: &Definition) -> Option<String> {
 
 /// What an entry stands for; `None` where nothing has its name.
 fn what(
-    entry: &ToolUse,
+    entry: &JudgeTool,
     toolbox: &Toolbox,
     resolver: &Arc<dyn Resolver>,
 ) -> Option<Result<What, Vec<String>>> {
@@ -277,7 +281,7 @@ fn what(
     }
 }
 
-fn server(entry: &ToolUse, toolbox: &Toolbox) -> Result<What, Vec<String>> {
+fn server(entry: &JudgeTool, toolbox: &Toolbox) -> Result<What, Vec<String>> {
     let allow = allow_of(&entry.name, &entry.settings).map_err(|why| vec![why])?;
     match toolbox.server(&entry.settings) {
         Some(source) => Ok(What::Discovers {
@@ -292,7 +296,7 @@ fn server(entry: &ToolUse, toolbox: &Toolbox) -> Result<What, Vec<String>> {
     }
 }
 
-fn of_set(entry: &ToolUse, set: &[String], toolbox: &Toolbox) -> Result<What, Vec<String>> {
+fn of_set(entry: &JudgeTool, set: &[String], toolbox: &Toolbox) -> Result<What, Vec<String>> {
     let allow = allow(entry)?;
     let name = &entry.name;
     let mut tools = Vec::new();
@@ -317,7 +321,7 @@ fn not_there<'k>(of: &str, tool: &str, known: impl Iterator<Item = &'k str> + Cl
 }
 
 /// The only setting that sets and sources have.
-fn allow(entry: &ToolUse) -> Result<Option<Vec<String>>, Vec<String>> {
+fn allow(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
     let unknown = entry.settings.keys().filter(|key| *key != ALLOW);
     let mut problems: Vec<String> = unknown
         .map(|key| {

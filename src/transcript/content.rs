@@ -6,13 +6,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// `content` as it stands in a message.
 #[derive(Debug)]
 pub(super) enum RawContent<'a> {
     /// A string.
-    Text(Text<'a>),
+    Text(SourceText<'a>),
     /// A list, each entry as written.
     Parts(Vec<&'a RawValue>),
     /// An object, as compact JSON with its values as written (some write tool results so).
@@ -35,11 +35,11 @@ impl<'de> Visitor<'de> for RawContentVisitor {
     }
 
     fn visit_borrowed_str<E: Error>(self, v: &'de str) -> Result<Self::Value, E> {
-        Ok(RawContent::Text(Text::from(v)))
+        Ok(RawContent::Text(SourceText::from(v)))
     }
 
     fn visit_str<E: Error>(self, v: &str) -> Result<Self::Value, E> {
-        Ok(RawContent::Text(Text::from(v.to_owned())))
+        Ok(RawContent::Text(SourceText::from(v.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

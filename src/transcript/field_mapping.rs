@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{TranscriptError, TranscriptFile};
 use crate::diag::yaml::{self, Fields, Problems, describe};
 use crate::diag::{Diagnostic, has_errors};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::query::Query;
 
 /// What the fields of a foreign record mean.
@@ -172,7 +172,7 @@ fn parse_metadata_value(
         }
         Value::Object(map) if !map.is_empty() => {
             let each = |(name, written): (&String, &Value)| {
-                let at = format!("{at}/{}", pointer_step(name));
+                let at = format!("{at}/{}", escape_pointer_step(name));
                 Some((
                     name.clone(),
                     parse_metadata_value(fields, &at, name, written)?,

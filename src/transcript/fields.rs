@@ -10,11 +10,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::native::{format_json_error, json_string, text_or_json};
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// The entries of a JSON object.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RawFields<'a>(Vec<(Text<'a>, &'a RawValue)>);
+pub(super) struct RawFields<'a>(Vec<(SourceText<'a>, &'a RawValue)>);
 
 impl<'a> RawFields<'a> {
     /// The object that a text is. The error is a sentence.
@@ -53,17 +53,17 @@ impl<'a> RawFields<'a> {
     }
 
     /// A string.
-    pub(super) fn text(&self, key: &str) -> Option<Text<'a>> {
+    pub(super) fn text(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).and_then(json_string)
     }
 
     /// A string, or anything else as it is written.
-    pub(super) fn text_or_json(&self, key: &str) -> Option<Text<'a>> {
+    pub(super) fn text_or_json(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).map(text_or_json)
     }
 
     /// A string or a number's digits, where it is not empty: what names something.
-    pub(super) fn id_text(&self, key: &str) -> Option<Text<'a>> {
+    pub(super) fn id_text(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).and_then(super::native::id_text)
     }
 

@@ -324,7 +324,7 @@ impl MappingGuessBuilder {
                 .as_f64()
                 .is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
             Value::String(text) => {
-                text.trim().is_empty() || crate::model::pass_or_fail(text).is_some()
+                text.trim().is_empty() || crate::model::parse_pass_or_fail(text).is_some()
             }
             _ => false,
         };
@@ -417,7 +417,7 @@ fn collect_fields(
                 Some(at) => fields[at].values.push(value.clone()),
                 None if fields.len() < 256 => fields.push(GuessField {
                     path,
-                    name: if crate::model::visible(key, false) == *key {
+                    name: if crate::model::make_visible(key, false) == *key {
                         normalize_name(key)
                     } else {
                         // Whoever hides something in a name is not taken at its word.

@@ -25,7 +25,8 @@ use serde_json::value::RawValue;
 use super::content::{ObjectOnly, RawContent};
 use super::{BadRecord, MAX_RECORD};
 use crate::model::{
-    JsonText, Message, Part, Role, SourceVerdict, Text, ToolCall, ToolResult, Transcript,
+    JsonText, MessageRole, SourceText, SourceVerdict, ToolCall, ToolResult, Transcript,
+    TranscriptMessage, TranscriptPart,
 };
 
 /// Parses one record. `default_id` names it if it has no id of its own; ids are made unique by the caller.
@@ -53,7 +54,7 @@ pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
 }
 
 /// One message in OpenAI's shapes. The error is a sentence.
-pub(super) fn parse_message(raw: &RawValue) -> Result<Message<'_>, String> {
+pub(super) fn parse_message(raw: &RawValue) -> Result<TranscriptMessage<'_>, String> {
     let ObjectOnly(message) =
         serde_json::from_str::<ObjectOnly<NativeRecordMessage<'_>>>(raw.get())
             .map_err(|why| format_json_error(&why))?;
@@ -64,7 +65,7 @@ pub(super) fn parse_message(raw: &RawValue) -> Result<Message<'_>, String> {
 }
 
 /// One part of a message's content; `None` for what cannot be one.
-pub(super) fn try_parse_part(raw: &RawValue) -> Option<Part<'_>> {
+pub(super) fn try_parse_part(raw: &RawValue) -> Option<TranscriptPart<'_>> {
     parse_part(raw).ok()
 }
 
@@ -92,7 +93,7 @@ struct NativeRecord<'a> {
 #[derive(Deserialize)]
 struct NativeRecordMessage<'a> {
     #[serde(borrow, default)]
-    role: Option<Text<'a>>,
+    role: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     content: Option<RawContent<'a>>,
     #[serde(borrow, default)]
@@ -124,7 +125,7 @@ struct NativeRecordToolCall<'a> {
 #[derive(Deserialize)]
 struct NativeRecordFunction<'a> {
     #[serde(borrow, default)]
-    name: Option<Text<'a>>,
+    name: Option<SourceText<'a>>,
     #[serde(borrow, default, alias = "input")]
     arguments: Option<&'a RawValue>,
 }
@@ -132,7 +133,7 @@ struct NativeRecordFunction<'a> {
 #[derive(Deserialize)]
 struct NativeRecordPart<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     text: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -144,7 +145,7 @@ struct NativeRecordPart<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    name: Option<Text<'a>>,
+    name: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -192,7 +193,7 @@ fn parse_record<'a>(
         id: raw
             .id
             .and_then(id_text)
-            .unwrap_or_else(|| Text::from(default_id.to_owned())),
+            .unwrap_or_else(|| SourceText::from(default_id.to_owned())),
         messages: messages
             .into_iter()
             .enumerate()
@@ -228,7 +229,7 @@ pub(super) fn format_json_error(why: &serde_json::Error) -> String {
 }
 
 impl<'a> NativeRecordMessage<'a> {
-    fn into_message(self) -> Result<Message<'a>, NativeParseError> {
+    fn into_message(self) -> Result<TranscriptMessage<'a>, NativeParseError> {
         let role = parse_role(
             self.role
                 .ok_or_else(|| NativeParseError::Invalid("it has no `role`".to_owned()))?,
@@ -239,15 +240,18 @@ impl<'a> NativeRecordMessage<'a> {
         // Some servers write the same thoughts under both names.
         let second = self.reasoning.filter(|again| Some(again.get()) != first);
         for thought in self.reasoning_content.into_iter().chain(second) {
-            parts.push(json_string(thought).map_or_else(|| unknown_part(thought), Part::Reasoning));
+            parts.push(
+                json_string(thought)
+                    .map_or_else(|| unknown_part(thought), TranscriptPart::Reasoning),
+            );
         }
-        if role == Role::Tool && !has_result_parts(self.content.as_ref()) {
+        if role == MessageRole::Tool && !has_result_parts(self.content.as_ref()) {
             let (content, media) = split_result_content(self.content)?;
             let meta = metadata
                 .as_ref()
                 .and_then(|m| serde_json::from_str::<NativeResultMetadata<'_>>(m.get()).ok());
             let meta = meta.as_ref();
-            parts.push(Part::ToolResult(ToolResult {
+            parts.push(TranscriptPart::ToolResult(ToolResult {
                 call_id: self.tool_call_id.map(text_or_json).unwrap_or_default(),
                 content,
                 is_error: meta.and_then(|m| parse_or_none(m.is_error)),
@@ -258,8 +262,10 @@ impl<'a> NativeRecordMessage<'a> {
             match self.content {
                 None => {}
                 Some(RawContent::Text(text)) if text.is_empty() => {}
-                Some(RawContent::Text(text)) => parts.push(Part::Text(text)),
-                Some(RawContent::Object(json)) => parts.extend(owned_json(&json).map(Part::Other)),
+                Some(RawContent::Text(text)) => parts.push(TranscriptPart::Text(text)),
+                Some(RawContent::Object(json)) => {
+                    parts.extend(owned_json(&json).map(TranscriptPart::Other))
+                }
                 Some(RawContent::Parts(raw)) => {
                     for one in raw {
                         parts.push(parse_part(one)?);
@@ -271,7 +277,7 @@ impl<'a> NativeRecordMessage<'a> {
             self.refusal
                 .and_then(json_string)
                 .filter(|t| !t.is_empty())
-                .map(Part::Text),
+                .map(TranscriptPart::Text),
         );
         for (at, ObjectOnly(call)) in self.tool_calls.into_iter().flatten().enumerate() {
             let Some(ObjectOnly(function)) = call.function.or(call.custom) else {
@@ -284,10 +290,11 @@ impl<'a> NativeRecordMessage<'a> {
         }
         if let Some(ObjectOnly(function)) = self.function_call {
             parts.push(
-                function.into_tool_call(Text::default(), &format_args!("its `function_call`"))?,
+                function
+                    .into_tool_call(SourceText::default(), &format_args!("its `function_call`"))?,
             );
         }
-        Ok(Message {
+        Ok(TranscriptMessage {
             role,
             parts,
             metadata,
@@ -298,14 +305,14 @@ impl<'a> NativeRecordMessage<'a> {
 impl<'a> NativeRecordFunction<'a> {
     fn into_tool_call(
         self,
-        id: Text<'a>,
+        id: SourceText<'a>,
         place: &std::fmt::Arguments<'_>,
-    ) -> Result<Part<'a>, NativeParseError> {
+    ) -> Result<TranscriptPart<'a>, NativeParseError> {
         let Some(name) = self.name.filter(|n| !n.is_empty()) else {
             return Err(NativeParseError::Invalid(format!("{place} has no `name`")));
         };
         let arguments = self.arguments.map(text_or_json).unwrap_or_default();
-        Ok(Part::ToolCall(ToolCall {
+        Ok(TranscriptPart::ToolCall(ToolCall {
             id,
             name,
             arguments,
@@ -313,27 +320,27 @@ impl<'a> NativeRecordFunction<'a> {
     }
 }
 
-pub(super) fn parse_role(written: Text<'_>) -> Role<'_> {
+pub(super) fn parse_role(written: SourceText<'_>) -> MessageRole<'_> {
     // As most files write them, without a second look.
     match &*written {
-        "assistant" => return Role::Assistant,
-        "tool" => return Role::Tool,
-        "user" => return Role::User,
-        "system" => return Role::System,
+        "assistant" => return MessageRole::Assistant,
+        "tool" => return MessageRole::Tool,
+        "user" => return MessageRole::User,
+        "system" => return MessageRole::System,
         _ => {}
     }
     match written.to_ascii_lowercase().as_str() {
-        "assistant" => Role::Assistant,
-        "tool" | "function" => Role::Tool,
-        "user" => Role::User,
-        "system" | "developer" => Role::System,
-        _ => Role::Other(written),
+        "assistant" => MessageRole::Assistant,
+        "tool" | "function" => MessageRole::Tool,
+        "user" => MessageRole::User,
+        "system" | "developer" => MessageRole::System,
+        _ => MessageRole::Other(written),
     }
 }
 
-fn parse_part(raw: &RawValue) -> Result<Part<'_>, NativeParseError> {
+fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
     if let Some(text) = json_string(raw) {
-        return Ok(Part::Text(text));
+        return Ok(TranscriptPart::Text(text));
     }
     let Ok(ObjectOnly(fields)) =
         serde_json::from_str::<ObjectOnly<NativeRecordPart<'_>>>(raw.get())
@@ -345,30 +352,40 @@ fn parse_part(raw: &RawValue) -> Result<Part<'_>, NativeParseError> {
     };
     let kind = fields.kind.unwrap_or_default();
     let known = match &*kind {
-        "text" | "input_text" | "output_text" => fields.text.and_then(json_string).map(Part::Text),
-        "refusal" => fields.refusal.and_then(json_string).map(Part::Text),
-        "thinking" => fields.thinking.and_then(json_string).map(Part::Reasoning),
+        "text" | "input_text" | "output_text" => {
+            fields.text.and_then(json_string).map(TranscriptPart::Text)
+        }
+        "refusal" => fields
+            .refusal
+            .and_then(json_string)
+            .map(TranscriptPart::Text),
+        "thinking" => fields
+            .thinking
+            .and_then(json_string)
+            .map(TranscriptPart::Reasoning),
         "reasoning" => fields
             .reasoning
             .or(fields.text)
             .and_then(json_string)
-            .map(Part::Reasoning),
-        "tool_call" if fields.name.is_some() => Some(Part::ToolCall(ToolCall {
+            .map(TranscriptPart::Reasoning),
+        "tool_call" if fields.name.is_some() => Some(TranscriptPart::ToolCall(ToolCall {
             id: fields.id.map(text_or_json).unwrap_or_default(),
             name: fields.name.clone().unwrap_or_default(),
             arguments: fields.arguments.map(text_or_json).unwrap_or_default(),
         })),
-        "tool_result" if fields.tool_call_id.is_some() => Some(Part::ToolResult(ToolResult {
-            call_id: fields.tool_call_id.map(text_or_json).unwrap_or_default(),
-            content: fields.content.map(text_or_json).unwrap_or_default(),
-            is_error: parse_or_none(fields.is_error),
-            duration_ms: parse_or_none(fields.duration_ms),
-        })),
+        "tool_result" if fields.tool_call_id.is_some() => {
+            Some(TranscriptPart::ToolResult(ToolResult {
+                call_id: fields.tool_call_id.map(text_or_json).unwrap_or_default(),
+                content: fields.content.map(text_or_json).unwrap_or_default(),
+                is_error: parse_or_none(fields.is_error),
+                duration_ms: parse_or_none(fields.duration_ms),
+            }))
+        }
         "verbatim" if fields.raw.is_some() => fields.raw.map(unknown_part),
         "media" if fields.raw.is_some() && fields.media.is_some() => {
             let kind = fields.media.map(text_or_json).unwrap_or_default();
             let raw = fields.raw.and_then(parse_json_text);
-            raw.map(|raw| Part::Media { kind, raw })
+            raw.map(|raw| TranscriptPart::Media { kind, raw })
         }
         "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" => {
             return Err(NativeParseError::ForeignFormat(
@@ -377,7 +394,7 @@ fn parse_part(raw: &RawValue) -> Result<Part<'_>, NativeParseError> {
         }
         "image_url" | "input_image" | "image" | "input_audio" | "audio" | "audio_url" | "video"
         | "video_url" | "file" | "input_file" | "document" => {
-            parse_json_text(raw).map(|raw| Part::Media {
+            parse_json_text(raw).map(|raw| TranscriptPart::Media {
                 kind: kind.clone(),
                 raw,
             })
@@ -397,27 +414,28 @@ fn has_result_parts(content: Option<&RawContent<'_>>) -> bool {
     };
     // Most parts are no answers: their text tells it without a look.
     parts.iter().any(|raw| {
-        raw.get().contains("tool_result") && matches!(parse_part(raw), Ok(Part::ToolResult(_)))
+        raw.get().contains("tool_result")
+            && matches!(parse_part(raw), Ok(TranscriptPart::ToolResult(_)))
     })
 }
 
 /// A tool's answer as one text, and what is not text.
 fn split_result_content(
     content: Option<RawContent<'_>>,
-) -> Result<(Text<'_>, Vec<Part<'_>>), NativeParseError> {
+) -> Result<(SourceText<'_>, Vec<TranscriptPart<'_>>), NativeParseError> {
     match content {
-        None => Ok((Text::default(), Vec::new())),
+        None => Ok((SourceText::default(), Vec::new())),
         Some(RawContent::Text(text)) => Ok((text, Vec::new())),
-        Some(RawContent::Object(json)) => Ok((Text::from(json), Vec::new())),
+        Some(RawContent::Object(json)) => Ok((SourceText::from(json), Vec::new())),
         Some(RawContent::Parts(raw)) => {
-            let mut all: Option<Text<'_>> = None;
+            let mut all: Option<SourceText<'_>> = None;
             let mut rest = Vec::new();
             for one in raw {
                 match parse_part(one)? {
-                    Part::Text(text) => {
+                    TranscriptPart::Text(text) => {
                         all = Some(match all {
                             None => text,
-                            Some(so_far) => Text::from(format!("{so_far}\n{text}")),
+                            Some(so_far) => SourceText::from(format!("{so_far}\n{text}")),
                         });
                     }
                     part => rest.push(part),
@@ -434,32 +452,32 @@ pub(super) fn parse_or_none<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -
 }
 
 /// The text of a JSON string; `None` for anything else.
-pub(super) fn json_string(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn json_string(raw: &RawValue) -> Option<SourceText<'_>> {
     raw.get()
         .starts_with('"')
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// The text of a JSON string; anything else as written, null as nothing.
-pub(super) fn text_or_json(raw: &RawValue) -> Text<'_> {
+pub(super) fn text_or_json(raw: &RawValue) -> SourceText<'_> {
     match raw.get() {
-        "null" => Text::default(),
-        written => json_string(raw).unwrap_or(Text(Cow::Borrowed(written))),
+        "null" => SourceText::default(),
+        written => json_string(raw).unwrap_or(SourceText(Cow::Borrowed(written))),
     }
 }
 
-pub(super) fn id_text(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn id_text(raw: &RawValue) -> Option<SourceText<'_>> {
     let written = raw.get();
     let number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let id = if number {
-        Some(Text::from(written))
+        Some(SourceText::from(written))
     } else {
         json_string(raw)
     };
     id.filter(|id| !id.is_empty())
 }
 
-pub(super) fn parse_tags(raw: &RawValue) -> Vec<Text<'_>> {
+pub(super) fn parse_tags(raw: &RawValue) -> Vec<SourceText<'_>> {
     if let Some(one) = json_string(raw) {
         return if one.is_empty() {
             Vec::new()
@@ -486,8 +504,8 @@ fn object_or_none(json: JsonText<'_>) -> Option<JsonText<'_>> {
 }
 
 /// A part of a kind we do not know.
-pub(super) fn unknown_part(raw: &RawValue) -> Part<'_> {
-    Part::Other(parse_json_text(raw).expect("a raw value is JSON"))
+pub(super) fn unknown_part(raw: &RawValue) -> TranscriptPart<'_> {
+    TranscriptPart::Other(parse_json_text(raw).expect("a raw value is JSON"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// The columns of a table, if the line is the header of one: names alone, since a sentence with a comma is no header.
 pub(super) fn parse_csv_header(line: &[u8]) -> Option<Vec<&str>> {
@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for &mut RecordSniff {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Text<'de>>()? {
+        while let Some(key) = map.next_key::<SourceText<'de>>()? {
             let is_kind = &*key == "type";
             if self.keys.len() < 256 {
                 self.keys.push(key.0.into_owned());

@@ -13,7 +13,9 @@ use super::fields::{RawFields, compact_json};
 use super::metadata::MetadataBuilder;
 use super::native::try_parse_part;
 use super::native::{NativeResultMetadata, parse_or_none};
-use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult, Transcript};
+use crate::model::{
+    JsonText, MessageRole, ToolCall, ToolResult, Transcript, TranscriptMessage, TranscriptPart,
+};
 
 /// A transcript as one line of the native form, without a line end.
 pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
@@ -60,7 +62,7 @@ impl Serialize for SerializeTranscript<'_> {
     }
 }
 
-struct SerializeMessage<'t>(&'t Message<'t>);
+struct SerializeMessage<'t>(&'t TranscriptMessage<'t>);
 
 impl Serialize for SerializeMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -68,11 +70,14 @@ impl Serialize for SerializeMessage<'_> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("role", message.role.as_str())?;
         // A tool message is one answer and what stands beside it.
-        if let (Role::Tool, [Part::ToolResult(result), rest @ ..]) =
+        if let (MessageRole::Tool, [TranscriptPart::ToolResult(result), rest @ ..]) =
             (&message.role, &message.parts[..])
-            && !rest
-                .iter()
-                .any(|part| matches!(part, Part::Text(_) | Part::ToolResult(_)))
+            && !rest.iter().any(|part| {
+                matches!(
+                    part,
+                    TranscriptPart::Text(_) | TranscriptPart::ToolResult(_)
+                )
+            })
             && metadata_matches_result(message.metadata.as_ref(), result)
         {
             serialize_tool_message(&mut map, message, result, rest)?;
@@ -80,14 +85,22 @@ impl Serialize for SerializeMessage<'_> {
         }
         let behind = message.parts.iter().rev();
         let calls = behind
-            .take_while(|part| matches!(part, Part::ToolCall(call) if !call.name.is_empty()))
+            .take_while(
+                |part| matches!(part, TranscriptPart::ToolCall(call) if !call.name.is_empty()),
+            )
             .count();
         // Beside a tool's answers calls are parts like the others.
-        let calls = if message.role == Role::Tool { 0 } else { calls };
+        let calls = if message.role == MessageRole::Tool {
+            0
+        } else {
+            calls
+        };
         let (said, calls) = message.parts.split_at(message.parts.len() - calls);
         match said {
             [] => map.serialize_entry("content", &())?,
-            [Part::Text(text)] if !text.is_empty() => map.serialize_entry("content", &**text)?,
+            [TranscriptPart::Text(text)] if !text.is_empty() => {
+                map.serialize_entry("content", &**text)?
+            }
             parts => map.serialize_entry("content", &SerializeParts(parts))?,
         }
         if !calls.is_empty() {
@@ -102,9 +115,9 @@ impl Serialize for SerializeMessage<'_> {
 
 fn serialize_tool_message<M: SerializeMap>(
     map: &mut M,
-    message: &Message<'_>,
+    message: &TranscriptMessage<'_>,
     result: &ToolResult<'_>,
-    rest: &[Part<'_>],
+    rest: &[TranscriptPart<'_>],
 ) -> Result<(), M::Error> {
     if !result.call_id.is_empty() {
         map.serialize_entry("tool_call_id", &*result.call_id)?;
@@ -172,7 +185,7 @@ impl Serialize for SerializeResultMetadata<'_> {
     }
 }
 
-struct SerializeResultParts<'t>(&'t str, &'t [Part<'t>]);
+struct SerializeResultParts<'t>(&'t str, &'t [TranscriptPart<'t>]);
 
 impl Serialize for SerializeResultParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -185,7 +198,7 @@ impl Serialize for SerializeResultParts<'_> {
     }
 }
 
-struct SerializeParts<'t>(&'t [Part<'t>]);
+struct SerializeParts<'t>(&'t [TranscriptPart<'t>]);
 
 impl Serialize for SerializeParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -193,16 +206,16 @@ impl Serialize for SerializeParts<'_> {
     }
 }
 
-struct SerializePart<'t>(&'t Part<'t>);
+struct SerializePart<'t>(&'t TranscriptPart<'t>);
 
 impl Serialize for SerializePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Part::Text(text) => SerializeTextPart("text", "text", text).serialize(to),
-            Part::Reasoning(text) => {
+            TranscriptPart::Text(text) => SerializeTextPart("text", "text", text).serialize(to),
+            TranscriptPart::Reasoning(text) => {
                 SerializeTextPart("reasoning", "reasoning", text).serialize(to)
             }
-            Part::ToolCall(call) => {
+            TranscriptPart::ToolCall(call) => {
                 let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "tool_call")?;
                 map.serialize_entry("id", &*call.id)?;
@@ -210,7 +223,7 @@ impl Serialize for SerializePart<'_> {
                 map.serialize_entry("arguments", &*call.arguments)?;
                 map.end()
             }
-            Part::ToolResult(result) => {
+            TranscriptPart::ToolResult(result) => {
                 let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "tool_result")?;
                 map.serialize_entry("tool_call_id", &*result.call_id)?;
@@ -223,7 +236,7 @@ impl Serialize for SerializePart<'_> {
                 }
                 map.end()
             }
-            Part::Media { kind, raw } => {
+            TranscriptPart::Media { kind, raw } => {
                 if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
@@ -233,7 +246,7 @@ impl Serialize for SerializePart<'_> {
                 map.serialize_entry("raw", raw)?;
                 map.end()
             }
-            Part::Other(raw) => {
+            TranscriptPart::Other(raw) => {
                 if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
@@ -247,7 +260,7 @@ impl Serialize for SerializePart<'_> {
 }
 
 /// Whether a part that is written as this JSON is that part when it is read.
-fn parses_as_part(raw: &JsonText<'_>, part: &Part<'_>) -> bool {
+fn parses_as_part(raw: &JsonText<'_>, part: &TranscriptPart<'_>) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|raw| try_parse_part(raw).as_ref() == Some(part))
 }
 
@@ -263,12 +276,12 @@ impl Serialize for SerializeTextPart<'_> {
     }
 }
 
-struct SerializeToolCalls<'t>(&'t [Part<'t>]);
+struct SerializeToolCalls<'t>(&'t [TranscriptPart<'t>]);
 
 impl Serialize for SerializeToolCalls<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let calls = self.0.iter().filter_map(|part| match part {
-            Part::ToolCall(call) => Some(SerializeToolCall(call)),
+            TranscriptPart::ToolCall(call) => Some(SerializeToolCall(call)),
             _ => None,
         });
         to.collect_seq(calls)

@@ -15,7 +15,9 @@ use super::effect::RunOrder;
 use super::model::overlay::AtHand;
 use crate::clock::Clock;
 use crate::handlers::Registry;
-use crate::model::{CellName, JudgeConfig, KeySource, Millis, ProviderKind, ToolUse, visible};
+use crate::model::{
+    ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
+};
 use crate::net::{ModelClient, ReplyLimits, within};
 use crate::run::{CachePolicy, Filter, JudgePreview, RunOptions, preview};
 use crate::workspace::{Env, Workspace, resolve_key};
@@ -129,24 +131,24 @@ fn of_workspace(judge: &JudgeConfig, env: &Env) -> AtHand {
     };
     let title = format!("{}{model} · of this workspace{key}", judge.name);
     AtHand {
-        title: visible(&title, false).into_owned(),
+        title: make_visible(&title, false).into_owned(),
         judge: problem.is_none().then(|| judge.clone()),
-        note: visible(&problem.unwrap_or_default(), false).into_owned(),
+        note: make_visible(&problem.unwrap_or_default(), false).into_owned(),
     }
 }
 
-fn key_place(key: &KeySource) -> String {
+fn key_place(key: &ApiKeySource) -> String {
     match key {
-        KeySource::None | KeySource::Google(None) => String::new(),
-        KeySource::Env(name) | KeySource::EnvIfSet(name) => name.clone(),
-        KeySource::File(path) | KeySource::Google(Some(path)) => path.display().to_string(),
+        ApiKeySource::None | ApiKeySource::Google(None) => String::new(),
+        ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => name.clone(),
+        ApiKeySource::File(path) | ApiKeySource::Google(Some(path)) => path.display().to_string(),
     }
 }
 
 fn of_keys(
     env: &Env,
     workspace: &Workspace,
-    tools: &[ToolUse],
+    tools: &[JudgeTool],
     names: &mut Vec<String>,
 ) -> Vec<AtHand> {
     let mut found: Vec<AtHand> = Vec::new();
@@ -154,7 +156,7 @@ fn of_keys(
     for (name, variable, provider, model) in KEYS {
         // A judge of the workspace that reads this key is listed already, as the user wants it.
         let known = workspace.judges.values().any(|judge| {
-            matches!(&judge.key, KeySource::Env(of) | KeySource::EnvIfSet(of) if of == variable)
+            matches!(&judge.key, ApiKeySource::Env(of) | ApiKeySource::EnvIfSet(of) if of == variable)
                 && judge.base_url.is_none()
         });
         if known || env.get(variable).is_none() || providers.contains(name) {
@@ -163,7 +165,7 @@ fn of_keys(
         providers.push(name);
         let judge = JudgeConfig {
             model: (*model).to_owned(),
-            key: KeySource::Env((*variable).to_owned()),
+            key: ApiKeySource::Env((*variable).to_owned()),
             tools: tools.to_vec(),
             ..JudgeConfig::new(free_name(name, names), *provider)
         };
@@ -193,7 +195,7 @@ fn of_server(
     base_url: &str,
     models: &[String],
     order: &RunOrder,
-    tools: &[ToolUse],
+    tools: &[JudgeTool],
     names: &mut Vec<String>,
 ) -> Vec<AtHand> {
     let configured = |model: &str| {
@@ -212,7 +214,7 @@ fn of_server(
         if configured(model) {
             continue;
         }
-        let title = format!("{name} · {} · {base_url}", visible(model, false));
+        let title = format!("{name} · {} · {base_url}", make_visible(model, false));
         let judge = JudgeConfig {
             model: model.clone(),
             base_url: Some(base_url.to_owned()),
@@ -314,7 +316,7 @@ fn priced(
         match taken {
             Ok(taken) => one.note = note(judge, taken),
             Err(why) => {
-                one.note = visible(why, false).into_owned();
+                one.note = make_visible(why, false).into_owned();
                 one.judge = None;
             }
         }
@@ -363,7 +365,7 @@ fn note(judge: &JudgeConfig, taken: &JudgePreview) -> String {
         let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
     }
     let pricing = judge.pricing();
-    let usd = pricing.map(|p| p.of_tokens(taken.input_tokens, taken.output_tokens));
+    let usd = pricing.map(|p| p.token_cost(taken.input_tokens, taken.output_tokens));
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),

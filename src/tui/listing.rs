@@ -148,7 +148,7 @@ fn take(found: &mut Listed, file: &TranscriptFile, record: &TranscriptRecord, by
             offset: span.offset,
             len: span.len,
             part: span.part,
-            digest: Digest::of(bytes),
+            digest: Digest::hash_bytes(bytes),
         }),
         Err(bad) => {
             found.bad += 1;

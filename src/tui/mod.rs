@@ -123,7 +123,7 @@ pub fn open(setup: Setup) -> Result<Left, String> {
     // The hook has said what it was, on the normal screen.
     let left = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(drive(setup))));
     // What does not let go is not waited for: all that was shown is recorded.
-    runtime.shutdown_timeout(STUCK.duration());
+    runtime.shutdown_timeout(STUCK.to_duration());
     left.unwrap_or_else(|_| {
         Ok(Left {
             code: PANICKED,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use self::recorded::Recorded;
 use super::files;
-use crate::model::{Part, Role, Transcript};
+use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
 /// So many records are looked at to see what the file holds.
@@ -149,8 +149,10 @@ impl Held {
         let mut called: Vec<&str> = Vec::new();
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
-                Part::ToolCall(call) if !called.contains(&&*call.name) => called.push(&call.name),
-                Part::ToolResult(_) => self.results = true,
+                TranscriptPart::ToolCall(call) if !called.contains(&&*call.name) => {
+                    called.push(&call.name)
+                }
+                TranscriptPart::ToolResult(_) => self.results = true,
                 _ => {}
             }
         }
@@ -161,7 +163,7 @@ impl Held {
             });
             self.tools[place].1 += 1;
         }
-        let assistant = |m: &&crate::model::Message<'_>| m.role == Role::Assistant;
+        let assistant = |m: &&crate::model::TranscriptMessage<'_>| m.role == MessageRole::Assistant;
         if let Some(last) = transcript.messages.iter().rev().find(assistant) {
             let text = last.text();
             self.answers += u64::from(!text.trim().is_empty());

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::diag::yaml::{self, Doc, Problems};
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::model::{JudgeConfig, Rule};
+use crate::model::{JudgeConfig, PanelRule};
 use crate::rubric::{Catalog, Eval, NamedPanel, Rubric};
 
 fn unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
@@ -114,8 +114,8 @@ fn named<'r>(
     let one = judge.map(|judge| (judge, format!("{at}/judge")));
     let several = panel.into_iter().flat_map(|panel| {
         let key = match panel.rule {
-            Rule::Cascade { .. } => "cascade",
-            Rule::Majority | Rule::Unanimity => "jury",
+            PanelRule::Cascade { .. } => "cascade",
+            PanelRule::Majority | PanelRule::Unanimity => "jury",
         };
         let judges = panel.judges.iter().enumerate();
         judges.map(move |(nth, judge)| (judge, format!("{at}/{key}/judges/{nth}")))

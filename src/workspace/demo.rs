@@ -33,7 +33,7 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
     let parts = files
         .iter()
         .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
-    let digest = Digest::of_parts(parts);
+    let digest = Digest::hash_parts(parts);
     let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
     let workspace = folder.join("demo");
     if folder.join(MARKER).is_file() {

@@ -14,7 +14,7 @@ use super::google::{EVALBENCH_PROJECT, EVALBENCH_REGION};
 use super::judges::{self, JudgeCx};
 use super::{Env, Workspace, paths};
 use crate::diag::yaml::{self, Doc, Fields, Problems};
-use crate::model::{JudgeConfig, KeySource, Millis, ProviderKind, pointer_step};
+use crate::model::{ApiKeySource, JudgeConfig, Millis, ProviderKind, escape_pointer_step};
 
 const KNOWN: &[&str] = &[
     "generator",
@@ -86,7 +86,12 @@ fn fill(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str
         }
         Value::Object(map) => {
             for (key, item) in map.iter_mut() {
-                fill(item, &format!("{at}/{}", pointer_step(key)), env, unset);
+                fill(
+                    item,
+                    &format!("{at}/{}", escape_pointer_step(key)),
+                    env,
+                    unset,
+                );
             }
         }
         _ => {}
@@ -122,7 +127,7 @@ fn filled(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
 pub(super) fn read(doc: &Doc, name: &str, problems: &Problems, cx: &JudgeCx<'_>) -> JudgeConfig {
     let mut fields = Fields::of(doc, "", problems);
     let mut judge = JudgeConfig::new(name, ProviderKind::Gemini);
-    judge.key = KeySource::Env(API_KEY.to_owned());
+    judge.key = ApiKeySource::Env(API_KEY.to_owned());
     if fields.is_mapping() && !fields.has("generator") {
         fields.error_here("missing", "a model config needs a `generator`");
     }
@@ -218,7 +223,7 @@ fn claude(fields: &Fields<'_>, judge: &mut JudgeConfig, place: Place) {
 
 fn on_vertex(judge: &mut JudgeConfig, project: String, region: String) {
     judge.provider = ProviderKind::Vertex;
-    judge.key = KeySource::Google(None);
+    judge.key = ApiKeySource::Google(None);
     judge.project = Some(project);
     judge.location = Some(region);
 }

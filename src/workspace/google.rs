@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Env, files};
-use crate::model::{JudgeConfig, KeySource};
+use crate::model::{ApiKeySource, JudgeConfig};
 use crate::provider::google::Credentials;
 
 /// A credentials file is short.
@@ -40,7 +40,7 @@ pub(super) fn location(env: &Env) -> Option<String> {
 /// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
 /// there is a metadata server shows when a token is asked for.
 pub fn google_credentials(judge: &JudgeConfig, env: &Env) -> Result<Option<Credentials>, String> {
-    let KeySource::Google(named) = &judge.key else {
+    let ApiKeySource::Google(named) = &judge.key else {
         return Ok(None);
     };
     let told = |why: String| format!("judge `{}`: {why}", judge.name);
@@ -76,7 +76,7 @@ pub(super) fn no_location() -> String {
 
 /// Where a judge's credentials come from, in a few words; and what is to be said of the file.
 pub fn google_source(judge: &JudgeConfig, env: &Env) -> Option<(String, Option<String>)> {
-    let KeySource::Google(named) = &judge.key else {
+    let ApiKeySource::Google(named) = &judge.key else {
         return None;
     };
     Some(match find(named.as_deref(), env) {
@@ -127,7 +127,7 @@ mod tests {
 
     fn judge(file: Option<PathBuf>) -> JudgeConfig {
         JudgeConfig {
-            key: KeySource::Google(file),
+            key: ApiKeySource::Google(file),
             location: Some("global".to_owned()),
             ..JudgeConfig::new("v", ProviderKind::Vertex)
         }

@@ -16,7 +16,7 @@ use url::Url;
 use super::{Env, paths};
 use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
-use crate::model::{JudgeConfig, KeySource, Millis, Prices, ProviderKind, VerdictMode};
+use crate::model::{ApiKeySource, JudgeConfig, Millis, Prices, ProviderKind, VerdictMode};
 use crate::net::Resolver;
 use crate::tools::toolbox::Toolbox;
 
@@ -291,7 +291,7 @@ fn default_variable(provider: ProviderKind) -> Option<&'static str> {
     }
 }
 
-fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> KeySource {
+fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> ApiKeySource {
     let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
     let variable = if no_key {
         None
@@ -307,7 +307,7 @@ fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> KeySou
         );
     }
     if let Some(file) = file {
-        return KeySource::File(paths::resolve(cx.root, &file, cx.env));
+        return ApiKeySource::File(paths::resolve(cx.root, &file, cx.env));
     }
     if let Some(variable) = variable {
         let is_name = variable
@@ -321,14 +321,14 @@ fn key(fields: &mut Fields<'_>, judge: &JudgeConfig, cx: &JudgeCx<'_>) -> KeySou
             let message = "api_key_env must be the name of an environment variable, not a key";
             fields.error("api_key_env", "secret", message);
         }
-        return KeySource::Env(variable);
+        return ApiKeySource::Env(variable);
     }
     match default_variable(judge.provider) {
-        _ if no_key => KeySource::None,
-        None => KeySource::None,
+        _ if no_key => ApiKeySource::None,
+        None => ApiKeySource::None,
         // A server on this machine may want no key.
-        Some(name) if is_local(judge) => KeySource::EnvIfSet(name.to_owned()),
-        Some(name) => KeySource::Env(name.to_owned()),
+        Some(name) if is_local(judge) => ApiKeySource::EnvIfSet(name.to_owned()),
+        Some(name) => ApiKeySource::Env(name.to_owned()),
     }
 }
 

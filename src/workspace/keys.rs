@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Env, files, google};
 use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::Doc;
-use crate::model::{JudgeConfig, KeySource, pointer_step};
+use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
 
 /// A key is a line; a file that is larger is none.
 const MAX_KEY_FILE: u64 = 64 << 10;
@@ -17,17 +17,19 @@ const MAX_KEY_FILE: u64 = 64 << 10;
 /// Google's credentials are no key; but that they are there, and can be read, is seen to here too.
 pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
     match &judge.key {
-        KeySource::None => Ok(None),
-        KeySource::Google(_) => google::google_credentials(judge, env).map(|_| None),
-        KeySource::EnvIfSet(name) => env.get(name).map(|key| clean(key, name, judge)).transpose(),
-        KeySource::Env(name) => match env.get(name) {
+        ApiKeySource::None => Ok(None),
+        ApiKeySource::Google(_) => google::google_credentials(judge, env).map(|_| None),
+        ApiKeySource::EnvIfSet(name) => {
+            env.get(name).map(|key| clean(key, name, judge)).transpose()
+        }
+        ApiKeySource::Env(name) => match env.get(name) {
             Some(key) => clean(key, name, judge).map(Some),
             None => Err(format!(
                 "judge `{}` needs a key: set {name}, or api_key_file",
                 judge.name
             )),
         },
-        KeySource::File(path) => from_file(judge, path).map(Some),
+        ApiKeySource::File(path) => from_file(judge, path).map(Some),
     }
 }
 
@@ -73,14 +75,14 @@ pub(super) fn star_out(doc: &Doc, source: &str) -> Arc<str> {
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {
-        let at = format!("/judges/{}", pointer_step(name));
+        let at = format!("/judges/{}", escape_pointer_step(name));
         let Some(judge) = judge.as_object() else {
             continue;
         };
         let mut secret: Vec<String> = judge
             .keys()
             .filter(|key| SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
-            .map(|key| format!("{at}/{}", pointer_step(key)))
+            .map(|key| format!("{at}/{}", escape_pointer_step(key)))
             .collect();
         if judge
             .get("api_key_env")
@@ -93,7 +95,7 @@ pub(super) fn star_out(doc: &Doc, source: &str) -> Arc<str> {
             secret.extend(
                 headers
                     .keys()
-                    .map(|key| format!("{at}/headers/{}", pointer_step(key))),
+                    .map(|key| format!("{at}/headers/{}", escape_pointer_step(key))),
             );
         }
         for pointer in secret {
@@ -118,7 +120,7 @@ mod tests {
     use crate::model::ProviderKind;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn judge(key: KeySource) -> JudgeConfig {
+    fn judge(key: ApiKeySource) -> JudgeConfig {
         JudgeConfig {
             key,
             ..JudgeConfig::new("gemini", ProviderKind::Gemini)
@@ -131,9 +133,9 @@ mod tests {
 
     #[test]
     fn a_key_comes_from_where_the_judge_says() {
-        let needs = judge(KeySource::Env("K".into()));
-        let may = judge(KeySource::EnvIfSet("K".into()));
-        assert_eq!(resolve_key(&judge(KeySource::None), &env("x")), Ok(None));
+        let needs = judge(ApiKeySource::Env("K".into()));
+        let may = judge(ApiKeySource::EnvIfSet("K".into()));
+        assert_eq!(resolve_key(&judge(ApiKeySource::None), &env("x")), Ok(None));
         assert_eq!(resolve_key(&needs, &env(" x\n")), Ok(Some("x".into())));
         assert_eq!(resolve_key(&may, &env("x")), Ok(Some("x".into())));
         assert_eq!(resolve_key(&may, &env("")), Ok(None));
@@ -154,7 +156,7 @@ mod tests {
     fn a_key_file_is_for_its_owner_alone() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key");
-        let file = judge(KeySource::File(path.clone()));
+        let file = judge(ApiKeySource::File(path.clone()));
         let error = resolve_key(&file, &Env::default()).expect_err("missing");
         assert!(error.ends_with("key does not exist"), "{error}");
         std::fs::write(&path, "sk-1\n").expect("a file");

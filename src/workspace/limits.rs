@@ -2,7 +2,7 @@
 
 use super::Limits;
 use crate::diag::yaml::Fields;
-use crate::model::{Budgets, Caps};
+use crate::model::{BudgetConfig, BudgetLimits};
 
 /// Judge cells at once, where dicta.yaml does not say.
 const CONCURRENCY: usize = 8;
@@ -21,25 +21,25 @@ impl Limits {
             caps
         });
         fields.finish();
-        let usual = Budgets::default();
+        let usual = BudgetConfig::default();
         Limits {
             concurrency: concurrency
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(CONCURRENCY),
-            budgets: Budgets {
+            budgets: BudgetConfig {
                 run,
                 cell: cell.unwrap_or_default(),
-                soft: soft.unwrap_or(usual.soft),
+                soft_limit_share: soft.unwrap_or(usual.soft_limit_share),
             },
             requests_per_minute: per_minute.and_then(|n| u32::try_from(n).ok()),
         }
     }
 }
 
-fn caps(fields: &mut Fields<'_>) -> Caps {
+fn caps(fields: &mut Fields<'_>) -> BudgetLimits {
     let amount = |x: f64| x >= 0.0 && x.is_finite();
     let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
-    Caps {
+    BudgetLimits {
         max_cost_usd: fields.number("max_cost_usd", "0 or more", amount),
         max_tokens: whole(fields.integer("max_tokens", 0..=i64::MAX)),
         max_calls: whole(fields.integer("max_calls", 0..=i64::MAX)),
@@ -52,7 +52,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             concurrency: CONCURRENCY,
-            budgets: Budgets::default(),
+            budgets: BudgetConfig::default(),
             requests_per_minute: None,
         }
     }

@@ -250,8 +250,10 @@ impl Loader<'_> {
             _ => None,
         };
         for (name, judge) in written.into_iter().flatten() {
-            let at = format!("/judges/{}", crate::model::pointer_step(name));
-            if name.trim() != name || name.is_empty() || crate::model::visible(name, false) != *name
+            let at = format!("/judges/{}", crate::model::escape_pointer_step(name));
+            if name.trim() != name
+                || name.is_empty()
+                || crate::model::make_visible(name, false) != *name
             {
                 problems.error(
                     doc.key_span(&at),

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::diag::Diagnostic;
-use crate::model::{Budgets, JudgeConfig, Label, source_judge};
+use crate::model::{BudgetConfig, JudgeConfig, Label, find_source_judge};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
@@ -134,7 +134,7 @@ pub struct Workspace {
 impl Workspace {
     /// The judge of that name: a configured one, or the one of a tool whose verdicts transcripts may carry.
     pub fn judge_named(&self, name: &str) -> Option<&JudgeConfig> {
-        self.judges.get(name).or_else(|| source_judge(name))
+        self.judges.get(name).or_else(|| find_source_judge(name))
     }
 
     /// The eval of that name in the rubric of that name, with its position.
@@ -151,7 +151,7 @@ pub struct Limits {
     /// Judge cells at once; 1 or more.
     pub concurrency: usize,
     /// What a run may take, and each of its cells.
-    pub budgets: Budgets,
+    pub budgets: BudgetConfig,
     /// Requests a minute, over all judges.
     pub requests_per_minute: Option<u32>,
 }

@@ -41,7 +41,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
 
 /// Where the runs of a workspace are recorded unless dicta.yaml says so: `<data>/runs/<name>-<8 hex of its path>`.
 pub fn default_runs(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
-    let digest = Digest::of(root.as_os_str().as_encoded_bytes());
+    let digest = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
     let hex = digest.0.get(..8).unwrap_or_default();
     data_dir.join("runs").join(format!("{name}-{hex}"))
 }

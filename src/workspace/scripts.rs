@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{files, paths};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
-use crate::model::{Digest, counted};
+use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, from_metadata};
 
 /// The type's name.
@@ -53,7 +53,7 @@ pub(super) fn settle(root: &Path, allowed: bool, rubrics: &mut [Arc<Rubric>]) ->
         if let Some(first) = first.filter(|_| !allowed) {
             let what = format!(
                 "{} will be skipped: this workspace does not allow programs",
-                counted(scripts, "script")
+                pluralize(scripts, "script")
             );
             let problem = Diagnostic::warning("scripts-off", &rubric.path, what)
                 .at(first.span.clone(), &rubric.source)
@@ -83,27 +83,29 @@ impl Found {
             parts.push_str(&digest.0);
         }
         if parts.len() > own {
-            eval.digest = Digest::of(parts.as_bytes());
+            eval.digest = Digest::hash_bytes(parts.as_bytes());
         }
     }
 
     fn file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
         let shown = paths::shown(root, path);
         if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown) {
-            return Some(Digest::of(text.as_bytes()));
+            return Some(Digest::hash_bytes(text.as_bytes()));
         }
         if let Ok(text) = files::read_text(path, MAX_BYTES as u64) {
-            let digest = Digest::of(text.as_bytes());
+            let digest = Digest::hash_bytes(text.as_bytes());
             self.files.push((shown, text));
             return Some(digest);
         }
         // No text, or a long one: it counts, but is neither kept nor watched.
         let meta = fs::metadata(path).ok()?;
         if meta.len() <= MOST {
-            return fs::read(path).ok().map(|bytes| Digest::of(&bytes));
+            return fs::read(path).ok().map(|bytes| Digest::hash_bytes(&bytes));
         }
         let changed = meta.modified().ok()?;
-        Some(Digest::of(format!("{} {changed:?}", meta.len()).as_bytes()))
+        Some(Digest::hash_bytes(
+            format!("{} {changed:?}", meta.len()).as_bytes(),
+        ))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use crate::model::{JudgeConfig, source_judge};
+use crate::model::{JudgeConfig, find_source_judge};
 
 /// Adds those of the named judges that nobody configured and that are tools whose verdicts transcripts may carry.
 pub(super) fn of<'n>(
@@ -11,7 +11,7 @@ pub(super) fn of<'n>(
 ) {
     for name in named {
         if !judges.contains_key(name)
-            && let Some(judge) = source_judge(name)
+            && let Some(judge) = find_source_judge(name)
         {
             judges.insert(name.clone(), judge.clone());
         }

@@ -120,7 +120,7 @@ fn every_default_is_the_designs() {
         workspace.limits,
         Limits {
             concurrency: 8,
-            budgets: crate::model::Budgets::default(),
+            budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None
         }
     );

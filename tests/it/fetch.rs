@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use dicta::clock::{Clock, Fut, SystemClock};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
-use dicta::model::{Answer, CallIx, CellIx, Hop, Rejection, ToolUse, TurnIx};
+use dicta::model::{CallIx, CellIx, Hop, JudgeTool, Rejection, ToolResponse, TurnIx};
 use dicta::net::Resolver;
 use dicta::tools::{FetchUrl, Seen, ToolSet, prepare_call};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(settings: &Value, names: &Arc<Names>) -> Self {
-        let entry = ToolUse {
+        let entry = JudgeTool {
             name: "fetch_url".to_owned(),
             settings: serde_json::from_value(settings.clone()).expect("an object"),
         };
@@ -95,7 +95,7 @@ impl Fetcher {
     }
 
     /// Calls it as a judge would.
-    pub(crate) async fn call(&self, url: &str) -> Result<(Answer, Vec<Hop>), Rejection> {
+    pub(crate) async fn call(&self, url: &str) -> Result<(ToolResponse, Vec<Hop>), Rejection> {
         let arguments = json!({ "url": url }).to_string();
         let prepared = prepare_call(&self.set, "fetch_url", &arguments, &self.seen).outcome?;
         let (to, mut facts) = mpsc::channel::<Envelope>(64);

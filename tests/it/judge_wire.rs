@@ -14,8 +14,9 @@ use dicta::event::{
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
-    Answer, CallIx, CellIx, CellResult, JudgeConfig, Message, Millis, Outcome, Part, ProviderKind,
-    RawJson, Rejection, Role, ToolDecl, Transcript, TurnIx,
+    CallIx, CellIx, CellResult, JudgeConfig, MessageRole, Millis, Outcome, ProviderKind, RawJson,
+    Rejection, ToolDeclaration, ToolResponse, Transcript, TranscriptMessage, TranscriptPart,
+    TurnIx,
 };
 use dicta::provider;
 use dicta::tools::{Prepared, Seen, Tool, ToolSet};
@@ -33,11 +34,11 @@ const ALL: [Dialect; 4] = [
 ];
 
 /// Answers every call with a page that names a release.
-struct Page(ToolDecl);
+struct Page(ToolDeclaration);
 
 impl Page {
     fn named(name: &str) -> Arc<dyn Tool> {
-        Arc::new(Self(ToolDecl {
+        Arc::new(Self(ToolDeclaration {
             name: name.to_owned(),
             description: "Opens a page.".to_owned(),
             schema: json!({"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}),
@@ -46,7 +47,7 @@ impl Page {
 }
 
 impl Tool for Page {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
     fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
@@ -62,8 +63,8 @@ impl Tool for Page {
         _prepared: &'a Prepared,
         _call: CallIx,
         _cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
-        Box::pin(std::future::ready(Answer::ok(
+    ) -> Fut<'a, ToolResponse> {
+        Box::pin(std::future::ready(ToolResponse::ok(
             "The newest release is 2.69.0.",
         )))
     }
@@ -147,9 +148,9 @@ impl Bench {
 }
 
 fn ask() -> JudgeRequest {
-    let say = |role, text: &'static str| Message {
+    let say = |role, text: &'static str| TranscriptMessage {
         role,
-        parts: vec![Part::Text(text.into())],
+        parts: vec![TranscriptPart::Text(text.into())],
         metadata: None,
     };
     JudgeRequest {
@@ -157,8 +158,8 @@ fn ask() -> JudgeRequest {
         transcript: Arc::new(Transcript {
             id: "t".into(),
             messages: vec![
-                say(Role::User, "Which release?"),
-                say(Role::Assistant, "Use 2.69.0."),
+                say(MessageRole::User, "Which release?"),
+                say(MessageRole::Assistant, "Use 2.69.0."),
             ],
             ..Transcript::default()
         }),

@@ -13,7 +13,7 @@ mod vertex;
 use std::sync::Arc;
 
 use dicta::event::{DeltaPart, TurnFact};
-use dicta::model::{Answer, Item, Millis, ProviderKind, ReplyCall, StopReason};
+use dicta::model::{HistoryItem, Millis, ProviderKind, ReplyCall, StopReason, ToolResponse};
 use dicta::provider::{self, Choice, Finished};
 use serde_json::json;
 
@@ -218,11 +218,10 @@ async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
             let finished = bench.provider.send(&body, 1, &bench.cx).await;
             let Finished { native, reply, .. } =
                 finished.unwrap_or_else(|e| panic!("{kind:?} {model}, {raw}: {e}"));
-            history.push(Item::Model {
-                native,
-                view: reply,
-            });
-            history.push(Item::Answers(vec![Answer::error("not JSON")]));
+            history.push(HistoryItem::Model { native, reply });
+            history.push(HistoryItem::ToolResponses(vec![ToolResponse::error(
+                "not JSON",
+            )]));
         }
         let body = bench.body_of(&history, &tools, Choice::Auto);
         let last = bench.provider.send(&body, 1, &bench.cx).await;
@@ -246,8 +245,13 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
         let Finished { native, reply, .. } = finished.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
-        history.push(Item::Model { native, view });
-        history.push(Item::Answers(vec![Answer::ok("the page")]));
+        history.push(HistoryItem::Model {
+            native,
+            reply: view,
+        });
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(
+            "the page",
+        )]));
     }
     let only = Choice::Only("submit_verdict".to_owned());
     let body = bench.body_of(&history, &tools, only);
@@ -273,7 +277,7 @@ async fn declarations_are_rendered_once_and_every_body_shares_them() {
     for dialect in ALL {
         let bench = Bench::of(dialect, vec![Reply::call("f", json!({}))]);
         let tools = [decl("f"), decl("submit_verdict")];
-        let declared = |history: &[Item], choice| {
+        let declared = |history: &[HistoryItem], choice| {
             let body = bench.body_of(history, &tools, choice);
             let held = |piece: &&Arc<str>| piece.contains("\"submit_verdict\"");
             let found: Vec<Arc<str>> = body.pieces.iter().filter(held).cloned().collect();
@@ -284,11 +288,10 @@ async fn declarations_are_rendered_once_and_every_body_shares_them() {
         let body = bench.body_of(&history, &tools, Choice::Auto);
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
         let Finished { native, reply, .. } = sent.expect("a call");
-        history.push(Item::Model {
-            native,
-            view: reply,
-        });
-        history.push(Item::Answers(vec![Answer::ok("the page")]));
+        history.push(HistoryItem::Model { native, reply });
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(
+            "the page",
+        )]));
         let second = declared(&history, Choice::Auto);
         let last = declared(&history, Choice::Only("submit_verdict".to_owned()));
         assert!(Arc::ptr_eq(&first, &second) && Arc::ptr_eq(&first, &last));
@@ -347,13 +350,10 @@ async fn signatures_survive_tool_turns() {
         let answers = reply
             .calls
             .iter()
-            .map(|call: &ReplyCall| Answer::ok(&call.raw))
+            .map(|call: &ReplyCall| ToolResponse::ok(&call.raw))
             .collect();
-        history.push(Item::Model {
-            native,
-            view: reply,
-        });
-        history.push(Item::Answers(answers));
+        history.push(HistoryItem::Model { native, reply });
+        history.push(HistoryItem::ToolResponses(answers));
     }
     let body = bench.body_of(&history, &tools, Choice::Auto);
     assert!(bench.provider.send(&body, 1, &bench.cx).await.is_ok());

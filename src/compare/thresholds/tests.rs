@@ -22,7 +22,7 @@ fn judged(score: f64) -> CellResult {
             score: Some(score),
             ..Verdict::default()
         })),
-        ..CellResult::new(Outcome::of(score >= 0.5), "")
+        ..CellResult::new(Outcome::from_passed(score >= 0.5), "")
     }
 }
 
@@ -41,7 +41,7 @@ fn label(transcript: &str, passed: bool) -> Label {
 
 fn by(min: Option<f64>, max: Option<f64>) -> impl Fn(&str, &str) -> Deciding {
     move |_, _| Deciding {
-        bounds: Bounds { min, max },
+        bounds: ScoreBounds { min, max },
         negate: false,
     }
 }
@@ -187,11 +187,11 @@ proptest! {
         let (low, high) = if max { (None, Some(0.5)) } else { (Some(0.5), None) };
         let sweep = sweep(&scores, &[], low, high);
         for point in &sweep.points {
-            let bounds = if max { Bounds { min: None, max: Some(point.at) } } else { Bounds { min: Some(point.at), max: None } };
+            let bounds = if max { ScoreBounds { min: None, max: Some(point.at) } } else { ScoreBounds { min: Some(point.at), max: None } };
             let passes = all.iter().filter(|cells| {
-                let hold = |score: &u8| Outcome::of(bounds.hold(f64::from(*score) / 4.0));
+                let hold = |score: &u8| Outcome::from_passed(bounds.contains(f64::from(*score) / 4.0));
                 let cells: Vec<CellResult> = cells.iter().map(|score| CellResult::new(hold(score), "")).collect();
-                crate::model::decide(&cells).map(|d| d.outcome) == Some(Outcome::Pass)
+                crate::model::decide_cells(&cells).map(|d| d.outcome) == Some(Outcome::Pass)
             });
             prop_assert_eq!(point.counts.pass, passes.count() as u64, "{}", point.at);
         }

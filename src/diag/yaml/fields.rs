@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Doc;
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// Where the problems of one file are collected.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl<'d> Fields<'d> {
 
     /// The JSON pointer of a key of it.
     pub fn pointer(&self, key: &str) -> String {
-        format!("{}/{}", self.pointer, pointer_step(key))
+        format!("{}/{}", self.pointer, escape_pointer_step(key))
     }
 
     /// The JSON pointer of the mapping itself.

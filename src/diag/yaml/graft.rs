@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Doc, Place};
 use crate::diag::{Diagnostic, Span};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// The files behind a document's own, in the order they came.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl Doc {
         match value {
             Value::Object(map) => {
                 for (key, value) in map {
-                    below(&pointer_step(key), value);
+                    below(&escape_pointer_step(key), value);
                 }
             }
             Value::Array(items) => {

@@ -12,7 +12,7 @@ use serde_saphyr::{
 use super::fields::Problems;
 use super::{MAX_DEPTH, MAX_NODES, Place, scalar};
 use crate::diag::Span;
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// What the pointers of all values may have together, in bytes.
 const MAX_POINTER_BYTES: usize = 32 << 20;
@@ -238,7 +238,7 @@ impl Walk<'_> {
                 continue;
             }
             pointer.push('/');
-            pointer.push_str(&pointer_step(&key.value));
+            pointer.push_str(&escape_pointer_step(&key.value));
             let value = self.value(node, pointer, Some(key_span));
             pointer.truncate(depth);
             map.insert(key.value.clone(), value);

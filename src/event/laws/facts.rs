@@ -12,7 +12,7 @@ use crate::event::{
     Answered, DeltaPart, Exchange, Handled, HeldBy, Kind, RunEvent, Settled, Source, StopKind,
     ToolFact, Totals, TurnFact,
 };
-use crate::model::{Bill, Hop, Millis, RawJson, Reply, ReplyCall, StopReason};
+use crate::model::{Cost, Hop, Millis, ModelReply, RawJson, ReplyCall, StopReason};
 
 fn part() -> impl Strategy<Value = DeltaPart> {
     prop_oneof![
@@ -22,7 +22,7 @@ fn part() -> impl Strategy<Value = DeltaPart> {
     ]
 }
 
-fn reply() -> impl Strategy<Value = Reply> {
+fn reply() -> impl Strategy<Value = ModelReply> {
     let call = (text(), text(), text()).prop_map(|(id, name, raw)| ReplyCall { id, name, raw });
     let stop = prop_oneof![
         Just(StopReason::Stop),
@@ -31,7 +31,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         text().prop_map(StopReason::Refused),
         text().prop_map(StopReason::Other),
     ];
-    (text(), text(), vec(call, 0..3), stop).prop_map(|(text, thought, calls, stop)| Reply {
+    (text(), text(), vec(call, 0..3), stop).prop_map(|(text, thought, calls, stop)| ModelReply {
         text,
         thought,
         calls,
@@ -187,7 +187,7 @@ fn totals() -> impl Strategy<Value = Totals> {
                 outcomes: outcomes.into_iter().collect(),
                 usage,
                 cost_usd,
-                bill: cost_usd.map(|usd| Bill {
+                bill: cost_usd.map(|usd| Cost {
                     usd,
                     unknown: pending,
                 }),

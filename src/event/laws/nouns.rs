@@ -12,9 +12,9 @@ use crate::event::{
     RunHeader, Snapshot,
 };
 use crate::model::{
-    Bill, Blob, Calibrated, CallIx, CellIx, CellResult, Change, Citation, Digest, JudgeConfig,
-    Millis, Outcome, Panel, ProviderKind, RawJson, Rule, RunId, TranscriptRef, TurnIx, Usage,
-    ValueOdds, Verdict, VerdictPart, WallTime,
+    ArgumentChange, Blob, CalibratedScore, CallIx, CellIx, CellResult, Citation, Cost, Digest,
+    JudgeConfig, Millis, Outcome, Panel, PanelRule, ProviderKind, RawJson, RunId, TokenUsage,
+    TranscriptRef, TurnIx, ValueProbability, Verdict, VerdictPart, WallTime,
 };
 
 /// Text as models and pages have it: line breaks, quotes, controls, anything.
@@ -23,7 +23,7 @@ pub(super) fn text() -> impl Strategy<Value = String> {
 }
 
 pub(super) fn digest() -> impl Strategy<Value = Digest> {
-    any::<u8>().prop_map(|n| Digest::of(&[n]))
+    any::<u8>().prop_map(|n| Digest::hash_bytes(&[n]))
 }
 
 pub(super) fn blob() -> impl Strategy<Value = Blob> {
@@ -53,10 +53,10 @@ pub(super) fn raw() -> impl Strategy<Value = RawJson> {
     .prop_map(|json| RawJson::parse(&json).expect("valid JSON"))
 }
 
-pub(super) fn usage() -> impl Strategy<Value = Usage> {
+pub(super) fn usage() -> impl Strategy<Value = TokenUsage> {
     let tokens = || option::of(any::<u64>());
     (tokens(), tokens(), tokens(), tokens(), any::<u32>()).prop_map(
-        |(input, output, cached, thinking, calls)| Usage {
+        |(input, output, cached, thinking, calls)| TokenUsage {
             input,
             output,
             cached,
@@ -70,9 +70,9 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     (0..Outcome::ALL.len()).prop_map(|n| Outcome::ALL[n])
 }
 
-pub(super) fn changes() -> impl Strategy<Value = Vec<Change>> {
+pub(super) fn changes() -> impl Strategy<Value = Vec<ArgumentChange>> {
     vec(
-        (text(), text()).prop_map(|(path, what)| Change { path, what }),
+        (text(), text()).prop_map(|(path, what)| ArgumentChange { path, what }),
         0..2,
     )
 }
@@ -110,10 +110,10 @@ pub(super) fn verdict() -> impl Strategy<Value = Verdict> {
                     reasoning,
                     citations,
                     parts,
-                    calibrated: score.map(|probability| Calibrated {
+                    calibrated: score.map(|probability| CalibratedScore {
                         by: "openai-decisions".to_owned(),
                         probability: Some(probability),
-                        values: vec![ValueOdds {
+                        values: vec![ValueProbability {
                             value: "met".to_owned(),
                             probability,
                         }],
@@ -148,7 +148,7 @@ pub(super) fn result() -> impl Strategy<Value = CellResult> {
                     verdict: verdict.map(Box::new),
                     usage,
                     cost_usd: score,
-                    bill: score.map(|usd| Bill { usd, unknown: ms }),
+                    bill: score.map(|usd| Cost { usd, unknown: ms }),
                     duration_ms: Millis(ms),
                     cached,
                     by_human,
@@ -241,9 +241,9 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 repeat,
                 panel: judged.then(|| Panel {
                     rule: if required {
-                        Rule::Unanimity
+                        PanelRule::Unanimity
                     } else {
-                        Rule::Cascade { margin: weight }
+                        PanelRule::Cascade { margin: weight }
                     },
                     judges: vec![1, 0],
                 }),

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::nouns::transcript;
 use crate::event::{CellKey, DeltaPart, Kind, Piece, RunEvent, TurnFact};
 use crate::model::{
-    CallIx, CellIx, CellResult, Millis, Outcome, Reply, ReplyCall, StopReason, TurnIx, Usage,
+    CallIx, CellIx, CellResult, Millis, ModelReply, Outcome, ReplyCall, StopReason, TokenUsage,
+    TurnIx,
 };
 
 /// What one attempt streams: text, thoughts, and the arguments of its calls, in chunks.
@@ -98,7 +99,7 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<Kind> {
                     native: Vec::new(),
                     resendable: true,
                     reply: reply_of(said),
-                    usage: Usage::default(),
+                    usage: TokenUsage::default(),
                     exchange: None,
                 });
             }
@@ -130,8 +131,8 @@ fn deltas(said: &Spoken) -> Vec<(DeltaPart, String)> {
         .collect()
 }
 
-fn reply_of(said: &Spoken) -> Reply {
-    Reply {
+fn reply_of(said: &Spoken) -> ModelReply {
+    ModelReply {
         text: said.text.concat(),
         thought: said.thought.concat(),
         calls: said

@@ -5,7 +5,8 @@ use indexmap::IndexMap;
 use super::*;
 use crate::event::{Answered, FORMAT, RunHeader};
 use crate::model::{
-    Change, Digest, JudgeConfig, Outcome, RawJson, Reply, RunId, TranscriptRef, Verdict, WallTime,
+    ArgumentChange, Digest, JudgeConfig, ModelReply, Outcome, RawJson, RunId, TranscriptRef,
+    Verdict, WallTime,
 };
 
 const CELL: CellIx = CellIx(0);
@@ -19,7 +20,7 @@ impl Story {
     fn new(judges: Vec<JudgeConfig>, cells: &[u32]) -> Self {
         let judges = judges.into_iter().map(|config| JudgeSpec {
             config,
-            digest: Digest::of(b"j"),
+            digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
             listed: None,
             tools: Vec::new(),
@@ -56,7 +57,7 @@ impl Story {
                 part: 0,
                 id: "t".into(),
                 path: "t.jsonl".into(),
-                digest: Digest::of(b"t"),
+                digest: Digest::hash_bytes(b"t"),
                 offset: 0,
                 len: 0,
             },
@@ -83,7 +84,7 @@ impl Story {
     }
 
     /// A whole call: request of 10 bytes, reply of 5.
-    fn call(&mut self, from: u64, to: u64, cell: CellIx, turn: u16, usage: Usage) {
+    fn call(&mut self, from: u64, to: u64, cell: CellIx, turn: u16, usage: TokenUsage) {
         let request = vec![Piece::Text("0123456789".into())];
         let started = TurnFact::Started {
             request,
@@ -94,12 +95,12 @@ impl Story {
         self.finish(to, cell, turn, usage);
     }
 
-    fn finish(&mut self, to: u64, cell: CellIx, turn: u16, usage: Usage) {
+    fn finish(&mut self, to: u64, cell: CellIx, turn: u16, usage: TokenUsage) {
         let finished = TurnFact::Finished {
             attempt: 1,
             native: vec![Piece::Text("12345".into())],
             resendable: true,
-            reply: Reply::default(),
+            reply: ModelReply::default(),
             usage,
             exchange: None,
         };
@@ -131,8 +132,8 @@ impl Story {
     }
 }
 
-fn change() -> Change {
-    Change {
+fn change() -> ArgumentChange {
+    ArgumentChange {
         path: String::new(),
         what: "closed".into(),
     }
@@ -145,8 +146,8 @@ fn model(name: &str) -> JudgeConfig {
     }
 }
 
-fn tokens(input: u64, output: u64) -> Usage {
-    Usage {
+fn tokens(input: u64, output: u64) -> TokenUsage {
+    TokenUsage {
         input: Some(input),
         output: Some(output),
         cached: Some(1),
@@ -202,7 +203,7 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
     assert_eq!((a.calls, a.failed, a.repaired, a.rejected), (3, 1, 1, 0));
     assert_eq!(
         a.usage,
-        Usage {
+        TokenUsage {
             input: Some(40),
             output: Some(8),
             cached: Some(3),
@@ -214,7 +215,7 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
     // 40, 100, 200 ms
     assert_eq!(a.times.percentile(50), Some(Millis(100)));
     assert_eq!(a.times.percentile(95), Some(Millis(200)));
-    assert_eq!(a.bill().known(), Some(0.5));
+    assert_eq!(a.bill().known_usd(), Some(0.5));
     assert_eq!(run.stats.told().count(), 1, "b was not asked");
 }
 
@@ -226,7 +227,7 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
     assert_eq!(run.stats.bill().to_string(), "$0.2500 + unknown for 1 call");
     run.end(CellIx(1), |result| result.cost_usd = Some(0.25));
-    assert_eq!(run.stats.bill().known(), Some(0.5));
+    assert_eq!(run.stats.bill().known_usd(), Some(0.5));
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
     run.end(CellIx(1), |result| result.outcome = Outcome::Timeout);
     let a = &run.stats.judges[0];
     assert_eq!((a.cells, a.cached, a.errors, a.calls), (2, 1, 1, 0));
-    assert_eq!(a.bill(), Bill::NOTHING);
+    assert_eq!(a.bill(), Cost::ZERO);
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
     let mut run = Story::new(vec![model("a")], &[0]);
     let text = "no".to_owned();
     let rule = "verdict".to_owned();
-    run.tool(0, SUBMIT, vec![ToolFact::Rejected { rule, text }]);
+    run.tool(0, SUBMIT_VERDICT, vec![ToolFact::Rejected { rule, text }]);
     let unparsed = |why: &str| TurnFact::VerdictUnparsed {
         why: why.into(),
         raw: Piece::Text(String::new()),
@@ -316,7 +317,7 @@ fn a_free_judge_costs_nothing_and_a_replayed_one_asks_nobody() {
     let mut run = Story::new(vec![local, replay], &[0, 1]);
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
-    assert_eq!(run.stats.bill(), Bill::NOTHING);
+    assert_eq!(run.stats.bill(), Cost::ZERO);
     assert_eq!(run.stats.judges[0].calls, 1);
     assert_eq!(run.stats.judges[1].calls, 0);
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::matching::{Scope, called};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
-use crate::model::{Message, Part, Role, counted};
+use crate::model::{MessageRole, TranscriptMessage, TranscriptPart, pluralize};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_call_count`: `min`, `max` or both.
@@ -65,7 +65,7 @@ impl EvalType for AgentSteps {
             noun: "assistant message",
             places: |messages| {
                 let all = messages.iter().enumerate();
-                all.filter(|(_, m)| m.role == Role::Assistant)
+                all.filter(|(_, m)| m.role == MessageRole::Assistant)
                     .map(|(at, _)| at)
                     .collect()
             },
@@ -103,13 +103,13 @@ impl EvalType for TurnCount {
 }
 
 /// Where the user's turns begin.
-fn turns(messages: &[Message<'_>]) -> Vec<usize> {
+fn turns(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
     let mut begins = Vec::new();
     let mut speaking = false;
     for (at, message) in messages.iter().enumerate() {
         match message.role {
-            Role::Assistant => speaking = false,
-            Role::User if !speaking && !only_results(message) => {
+            MessageRole::Assistant => speaking = false,
+            MessageRole::User if !speaking && !only_results(message) => {
                 begins.push(at);
                 speaking = true;
             }
@@ -120,9 +120,9 @@ fn turns(messages: &[Message<'_>]) -> Vec<usize> {
 }
 
 /// Some sources give tools' answers in the user's name.
-fn only_results(message: &Message<'_>) -> bool {
+fn only_results(message: &TranscriptMessage<'_>) -> bool {
     let mut parts = message.parts.iter();
-    !message.parts.is_empty() && parts.all(|part| matches!(part, Part::ToolResult(_)))
+    !message.parts.is_empty() && parts.all(|part| matches!(part, TranscriptPart::ToolResult(_)))
 }
 
 /// From and to, both included.
@@ -201,13 +201,13 @@ struct Messages {
     bounds: Bounds,
     noun: &'static str,
     /// The messages that count, of those up to the judged one.
-    places: fn(&[Message<'_>]) -> Vec<usize>,
+    places: fn(&[TranscriptMessage<'_>]) -> Vec<usize>,
 }
 
 impl Check for Messages {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let places = (self.places)(&subject.transcript.messages[..subject.end]);
-        let number = counted(places.len(), self.noun);
+        let number = pluralize(places.len(), self.noun);
         let (passed, why) = self.bounds.told(places.len(), &number);
         let telling = self.bounds.telling(&places).iter();
         // A message without parts has no place to show.
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::handlers::testing::{on, refused, told, transcript};
     use crate::model::Outcome::{Fail, Pass};
-    use crate::model::{Text, ToolResult};
+    use crate::model::{SourceText, ToolResult};
 
     #[test]
     fn calls_are_counted_by_tool_or_all() {
@@ -319,8 +319,8 @@ mod tests {
         );
 
         let mut t = transcript(&record);
-        t.messages[4].parts = vec![Part::ToolResult(ToolResult {
-            call_id: Text::default(),
+        t.messages[4].parts = vec![TranscriptPart::ToolResult(ToolResult {
+            call_id: SourceText::default(),
             content: "x".into(),
             is_error: None,
             duration_ms: None,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::handlers::Subject;
 use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::problem;
-use crate::model::{counted, pointer_step};
+use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// More names than these are a mistake; each of them has its tally in every transcript.
@@ -120,7 +120,7 @@ impl Scope {
 
     /// `2 calls`, `1 call of "search"`.
     pub(super) fn counted(&self, calls: usize) -> String {
-        format!("{}{}", counted(calls, "call"), self.of())
+        format!("{}{}", pluralize(calls, "call"), self.of())
     }
 
     /// Empty, or ` of "search"`.
@@ -292,7 +292,7 @@ pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
     };
     let rest = broken.count();
     let (count, have) = (
-        counted(rest + 1, "call"),
+        pluralize(rest + 1, "call"),
         if rest == 0 { "has" } else { "have" },
     );
     format!("; {count} {have} arguments that match nothing (message {message}: {why})")
@@ -300,5 +300,5 @@ pub(super) fn unreadable(subject: &Subject<'_>, calls: &[usize]) -> String {
 
 /// A pointer to one argument below a param.
 pub(super) fn arg_pointer(param: &str, arg: &str) -> String {
-    format!("/{param}/{}", pointer_step(arg))
+    format!("/{param}/{}", escape_pointer_step(arg))
 }

@@ -8,7 +8,7 @@ use super::results::{error_told, errors_unknown, is_error};
 use crate::handlers::explain::list;
 use crate::handlers::registry::EvalType;
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `no_tool_errors`.
@@ -57,7 +57,7 @@ impl Check for NoErrors {
             return Finding::of(true, format!("no errors in {all}")).scored(score);
         }
         let told = list(errors.iter().map(|ix| error_told(subject, *ix)));
-        let failed = counted(errors.len(), "error");
+        let failed = pluralize(errors.len(), "error");
         let marks = errors
             .iter()
             .filter_map(|ix| subject.mark_result(*ix, 0..0));

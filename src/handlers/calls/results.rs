@@ -13,7 +13,7 @@ use crate::handlers::text::fold::unfold;
 use crate::handlers::text::patterns::Patterns;
 use crate::handlers::text::regexp;
 use crate::handlers::{Said, Subject};
-use crate::model::{Part, ToolResult};
+use crate::model::{ToolResult, TranscriptPart};
 use crate::rubric::ParamProblem;
 
 /// More patterns than these for one result are refused: all are looked for in every result.
@@ -104,7 +104,7 @@ fn results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolResult<
     messages
         .flat_map(|message| &message.parts)
         .filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
+            TranscriptPart::ToolResult(result) => Some(result),
             _ => None,
         })
 }

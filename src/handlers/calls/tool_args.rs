@@ -8,7 +8,7 @@ use super::matching::{Args, Scope, call_in, named, unreadable};
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_args` and `tool_args_session`.
@@ -88,7 +88,7 @@ impl Check for OneCall {
         };
         let which = match calls.len() {
             1 => "the only call".to_owned(),
-            n => format!("none of {} matches; the nearest", counted(n, "call")),
+            n => format!("none of {} matches; the nearest", pluralize(n, "call")),
         };
         let message = subject.calls()[nearest].message;
         let misses = list(self.args.misses(subject, nearest));

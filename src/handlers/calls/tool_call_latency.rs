@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::matching::{Scope, call_in};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_call_latency`.
@@ -110,7 +110,7 @@ impl Check for Latency {
         // A number from some of the answers could pass where that of all fails.
         if let Some(first) = untimed.first() {
             let (missing, answered) = (untimed.len(), untimed.len() + timed.len());
-            let results = counted(answered, "result");
+            let results = pluralize(answered, "result");
             let first = call_in(subject, *first);
             return Finding::check_error(format!(
                 "{missing} of {results}{} {} no usable duration_ms, the first that of {first}",

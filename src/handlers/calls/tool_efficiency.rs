@@ -8,7 +8,7 @@ use super::results::{error_told, errors_unknown, is_error};
 use crate::handlers::explain::list;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_efficiency`: at least one budget.
@@ -85,7 +85,7 @@ impl Check for Efficiency {
         if let Some(most) = self.calls {
             spent.against(all as f64, f64::from(most), || {
                 let over = all - most as usize;
-                format!("{}, {over} more than {most}", counted(all, "call"))
+                format!("{}, {over} more than {most}", pluralize(all, "call"))
             });
         }
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
@@ -101,13 +101,13 @@ impl Check for Efficiency {
         if let Some(most) = self.errors {
             spent.against(failed as f64, f64::from(most), || {
                 let over = failed - most as usize;
-                format!("{}, {over} more than {most}", counted(failed, "error"))
+                format!("{}, {over} more than {most}", pluralize(failed, "error"))
             });
         }
         if let Some(most) = self.rate.filter(|_| all > 0) {
             let rate = failed as f64 / all as f64;
             spent.against(rate, most, || {
-                let of = counted(all, "call");
+                let of = pluralize(all, "call");
                 format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
             });
         }
@@ -115,10 +115,10 @@ impl Check for Efficiency {
         if over.is_empty() {
             let mut why = match all {
                 0 => Scope::all().none(subject),
-                all => counted(all, "call"),
+                all => pluralize(all, "call"),
             };
             if looks_at_errors && all > 0 {
-                why = format!("{why}, {}", counted(failed, "error"));
+                why = format!("{why}, {}", pluralize(failed, "error"));
             }
             return Finding::of(true, format!("within budget: {why}")).scored(score);
         }

@@ -7,7 +7,7 @@ use super::matching::Scope;
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{ParamProblem, json_equal};
 
 /// Params of `tool_no_repeat`.
@@ -137,7 +137,7 @@ impl Check for NoRepeat {
             };
             format!("{name} {}×{same} ({place})", calls.len())
         });
-        let most = counted(self.most, "call");
+        let most = pluralize(self.most, "call");
         let why = format!("in a row: {}; at most {most} may be", list(told));
         let marks = runs.iter().flat_map(|(from, to)| *from..*to);
         Finding::of(false, why).marked(marks.map(|ix| subject.mark_call(ix)))

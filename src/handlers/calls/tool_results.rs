@@ -13,7 +13,7 @@ use crate::handlers::explain::list;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::subject::Memo;
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_result_includes`.
@@ -173,7 +173,7 @@ impl Check for Answers {
         }
         let mut why = format!(
             "found in {} of {} wanted",
-            counted(hits.len(), "result"),
+            pluralize(hits.len(), "result"),
             self.least
         );
         if !hits.is_empty() {

@@ -7,7 +7,7 @@ use super::matching::{Names, called};
 use crate::handlers::explain::{Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{Alias, ParamProblem};
 
 /// Params of `tools_called` and `tools_called_session`.
@@ -148,7 +148,7 @@ impl Check for Called {
         let left_out = self.left_out(subject, &of);
         if left_out > 0 {
             let do_not = if left_out == 1 { "does not" } else { "do not" };
-            let calls = counted(left_out, "call");
+            let calls = pluralize(left_out, "call");
             why.push(format!("{calls} without arguments {do_not} count"));
         }
         let mut told_of = over;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::personal;
 use crate::handlers::wrap::Fill;
 use crate::handlers::{Finding, JudgedParams, Material, Subject};
-use crate::model::{Part, Role};
+use crate::model::{MessageRole, TranscriptPart};
 
 /// More contexts in one eval are a dump, not a retrieval.
 const MOST_CONTEXTS: usize = 1000;
@@ -130,8 +130,9 @@ fn field(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
 fn last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
     let end = subject.output().message.unwrap_or(subject.end);
     let mut messages = subject.transcript.messages[..end].iter();
-    let asked = messages
-        .rposition(|message| message.role == Role::User && !message.text().trim().is_empty());
+    let asked = messages.rposition(|message| {
+        message.role == MessageRole::User && !message.text().trim().is_empty()
+    });
     match asked {
         Some(n) => Ok(format!(
             "The question is what the user says in message {n} of the transcript."
@@ -150,7 +151,7 @@ fn results(subject: &Subject<'_>) -> Result<String, &'static str> {
     let places: Vec<String> = messages
         .filter(|(_, message)| {
             let mut parts = message.parts.iter();
-            parts.any(|part| matches!(part, Part::ToolResult(r) if !r.content.trim().is_empty()))
+            parts.any(|part| matches!(part, TranscriptPart::ToolResult(r) if !r.content.trim().is_empty()))
         })
         .map(|(n, _)| n.to_string())
         .collect();
@@ -180,7 +181,7 @@ fn role(subject: &Subject<'_>) -> Result<String, &'static str> {
         .iter()
         .enumerate();
     let places: Vec<String> = messages
-        .filter(|(_, m)| m.role == Role::System && !m.text().trim().is_empty())
+        .filter(|(_, m)| m.role == MessageRole::System && !m.text().trim().is_empty())
         .map(|(n, _)| n.to_string())
         .collect();
     match &places[..] {

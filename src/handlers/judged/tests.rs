@@ -294,7 +294,7 @@ fn what_a_canned_judge_needs_is_given_found_or_missing() {
 #[test]
 fn contexts_and_role_come_from_metadata() {
     let with = |metadata: Value| Transcript {
-        metadata: Some(JsonText::of(&metadata)),
+        metadata: Some(JsonText::from_value(&metadata)),
         ..silent()
     };
     let field = json!({"context_field": "rag.docs"});

@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::handlers::Subject;
 use crate::handlers::explain::Quoted;
 use crate::handlers::subject::{Memo, at_path};
-use crate::model::Role;
+use crate::model::MessageRole;
 
 /// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,7 +239,10 @@ impl<'s, 't> Source<'s, 't> {
 
     fn metadata_of(&self, message: usize) -> Option<Value> {
         let message = &self.subject.transcript.messages[message];
-        message.metadata.as_ref().map(crate::model::JsonText::value)
+        message
+            .metadata
+            .as_ref()
+            .map(crate::model::JsonText::parse_value)
     }
 
     fn own(&self) -> &[(usize, Option<Value>)] {
@@ -247,7 +250,7 @@ impl<'s, 't> Source<'s, 't> {
             let messages = self.subject.transcript.messages.iter();
             let assistant = messages
                 .enumerate()
-                .filter(|(_, message)| message.role == Role::Assistant);
+                .filter(|(_, message)| message.role == MessageRole::Assistant);
             assistant
                 .map(|(at, _)| (at, self.metadata_of(at)))
                 .collect()

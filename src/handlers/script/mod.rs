@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::explain::Quoted;
 use super::registry::{EvalType, problem};
 use super::{Check, Compiled, Finding, Nature, Subject};
-use crate::model::{Millis, visible};
+use crate::model::{Millis, make_visible};
 use crate::rubric::ParamProblem;
 use child::{Ended, Job};
 
@@ -239,7 +239,7 @@ fn told(stderr: &[u8]) -> String {
     let cut = if from > 0 { "…" } else { "" };
     format!(
         "; its standard error:\n{cut}{}",
-        visible(&text[from..], true)
+        make_visible(&text[from..], true)
     )
 }
 

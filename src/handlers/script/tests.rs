@@ -11,7 +11,7 @@ use super::*;
 use crate::clock::{Clock as _, SystemClock};
 use crate::handlers::{Registry, Stop};
 use crate::model::Outcome::{CheckError, Fail, Pass};
-use crate::model::{JsonText, Text, Transcript};
+use crate::model::{JsonText, SourceText, Transcript};
 
 fn home(folder: &Path) -> Home {
     let env = [
@@ -220,9 +220,9 @@ fn it_reads_the_native_transcript_up_to_the_judged_message() {
         {"role": "assistant", "content": "Let me see", "tool_calls": [{"id": "c1", "function": {"name": "look", "arguments": "{\"a\": 1.0}"}}]},
         {"role": "tool", "tool_call_id": "c1", "content": "gone", "metadata": {"is_error": true}},
         {"role": "assistant", "content": "later"}]}));
-    subject.id = Text::from("t/1");
-    subject.metadata = Some(JsonText::of(&json!({"plan": "pro"})));
-    subject.tags = vec![Text::from("vip")];
+    subject.id = SourceText::from("t/1");
+    subject.metadata = Some(JsonText::from_value(&json!({"plan": "pro"})));
+    subject.tags = vec![SourceText::from("vip")];
     let command = ["sh", "-c", "cat > got; echo '{\"passed\": true}'"];
     let params = json!({"command": command, "params": {"limit": 3}});
     let check = compiled(params, &home(dir.path()));

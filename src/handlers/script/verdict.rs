@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::Finding;
 use super::super::explain::Quoted;
-use crate::model::visible;
+use crate::model::make_visible;
 
 /// The longest reason that is kept, in characters.
 const REASON: usize = 4000;
@@ -81,7 +81,7 @@ fn wrong(key: &str, wanted: &str, got: &Value) -> String {
 fn shortened(reason: &str) -> String {
     let reason = reason.trim();
     match reason.char_indices().nth(REASON) {
-        None => visible(reason, true).into_owned(),
-        Some((at, _)) => format!("{}…", visible(&reason[..at], true)),
+        None => make_visible(reason, true).into_owned(),
+        Some((at, _)) => format!("{}…", make_visible(&reason[..at], true)),
     }
 }

@@ -13,7 +13,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::super::Subject;
-use crate::model::{JsonText, Message, Part, Role, ToolCall, ToolResult};
+use crate::model::{
+    JsonText, MessageRole, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 
 #[derive(Serialize)]
 struct Request<'a> {
@@ -117,27 +119,29 @@ pub(super) fn request(
     })
 }
 
-fn native<'a>(message: &'a Message<'a>) -> NativeMessage<'a> {
+fn native<'a>(message: &'a TranscriptMessage<'a>) -> NativeMessage<'a> {
     let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
     let mut result: Option<&ToolResult<'_>> = None;
     for part in &message.parts {
         match part {
-            Part::Text(text) => pieces.push(Piece::Ours(Typed::Text { text })),
-            Part::Reasoning(text) => pieces.push(Piece::Ours(Typed::Reasoning { text })),
-            Part::ToolCall(call) => tool_calls.push(of_call(call)),
-            Part::ToolResult(first) if result.is_none() => {
+            TranscriptPart::Text(text) => pieces.push(Piece::Ours(Typed::Text { text })),
+            TranscriptPart::Reasoning(text) => pieces.push(Piece::Ours(Typed::Reasoning { text })),
+            TranscriptPart::ToolCall(call) => tool_calls.push(of_call(call)),
+            TranscriptPart::ToolResult(first) if result.is_none() => {
                 result = Some(first);
                 pieces.push(Piece::Ours(Typed::Text {
                     text: &first.content,
                 }));
             }
-            Part::ToolResult(other) => pieces.push(Piece::Ours(Typed::ToolResult {
+            TranscriptPart::ToolResult(other) => pieces.push(Piece::Ours(Typed::ToolResult {
                 tool_call_id: &other.call_id,
                 content: &other.content,
                 is_error: other.is_error,
             })),
-            Part::Media { raw, .. } | Part::Other(raw) => pieces.push(Piece::AsWritten(raw)),
+            TranscriptPart::Media { raw, .. } | TranscriptPart::Other(raw) => {
+                pieces.push(Piece::AsWritten(raw))
+            }
         }
     }
     let content = match pieces.as_slice() {
@@ -147,7 +151,7 @@ fn native<'a>(message: &'a Message<'a>) -> NativeMessage<'a> {
     };
     NativeMessage {
         role: match &message.role {
-            Role::Other(name) => name,
+            MessageRole::Other(name) => name,
             role => role.as_str(),
         },
         content,
@@ -169,7 +173,10 @@ fn of_call<'a>(call: &'a ToolCall<'a>) -> Call<'a> {
 }
 
 /// The message's own, as written; where it has none, what is known of the result.
-fn metadata<'a>(message: &'a Message<'a>, result: Option<&ToolResult<'_>>) -> Option<Metadata<'a>> {
+fn metadata<'a>(
+    message: &'a TranscriptMessage<'a>,
+    result: Option<&ToolResult<'_>>,
+) -> Option<Metadata<'a>> {
     if let Some(own) = &message.metadata {
         return Some(Metadata::AsWritten(own));
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Call, Said};
 use crate::handlers::grounding::Ground;
-use crate::model::{Part, Role, ToolResult, Transcript};
+use crate::model::{MessageRole, ToolResult, Transcript, TranscriptPart};
 
 /// Whose memory it is: each check that keeps something has one of its own.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl<'t> Whole<'t> {
         self.said.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
-                .filter(|(_, message)| message.role == Role::Assistant)
+                .filter(|(_, message)| message.role == MessageRole::Assistant)
                 .map(|(at, message)| Said::new(at, message.text()))
                 .collect()
         })
@@ -81,13 +81,13 @@ impl<'t> Whole<'t> {
         self.calls.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
-                .filter(|(_, message)| message.role == Role::Assistant)
+                .filter(|(_, message)| message.role == MessageRole::Assistant)
                 .flat_map(|(at, message)| {
                     let parts = message.parts.iter().enumerate();
                     parts.map(move |(nth, part)| (at, nth, part))
                 })
                 .filter_map(|(message, nth, part)| match part {
-                    Part::ToolCall(call) => Some(Call {
+                    TranscriptPart::ToolCall(call) => Some(Call {
                         message,
                         part: nth,
                         call,
@@ -131,14 +131,14 @@ impl<'t> Whole<'t> {
             let messages = self.transcript.messages.iter().enumerate();
             let texts = messages.flat_map(|(at, message)| {
                 let counts = match message.role {
-                    Role::Tool => true,
-                    Role::User => user,
-                    Role::System => system,
+                    MessageRole::Tool => true,
+                    MessageRole::User => user,
+                    MessageRole::System => system,
                     _ => false,
                 };
-                let text = move |part: &'t Part<'t>| match part {
-                    Part::ToolResult(result) => Some((at, &*result.content)),
-                    Part::Text(text) if counts => Some((at, &**text)),
+                let text = move |part: &'t TranscriptPart<'t>| match part {
+                    TranscriptPart::ToolResult(result) => Some((at, &*result.content)),
+                    TranscriptPart::Text(text) if counts => Some((at, &**text)),
                     _ => None,
                 };
                 message.parts.iter().filter_map(text)
@@ -179,7 +179,7 @@ impl<'t> Whole<'t> {
                 waiting.entry(&calls[ix].call.id).or_default().push(ix);
             }
             for part in &message.parts {
-                if let Part::ToolResult(result) = part
+                if let TranscriptPart::ToolResult(result) = part
                     && let Some(ix) = waiting.get_mut(&*result.call_id).and_then(Vec::pop)
                 {
                     results[ix] = Some((at, result));

@@ -12,7 +12,7 @@ use super::wrapped::Unwrap;
 use crate::handlers::explain::Quoted;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Said, Subject};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};
 
 /// Params of `exact_match`.
@@ -165,7 +165,7 @@ fn difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String> {
         (Value::Object(is), Value::Object(wanted)) => {
             for (key, wanted) in wanted {
                 at.push('/');
-                at.push_str(&pointer_step(key));
+                at.push_str(&escape_pointer_step(key));
                 let why = match is.get(key) {
                     None => Some(format!("{at}: missing")),
                     Some(is) => difference(is, wanted, at),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{Alias, ParamProblem};
 
 /// Params of `max_length`.
@@ -110,7 +110,7 @@ impl Check for Length {
 }
 
 fn characters(length: u64) -> String {
-    counted(length, "character")
+    pluralize(length, "character")
 }
 
 #[cfg(test)]

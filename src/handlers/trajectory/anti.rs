@@ -10,7 +10,7 @@ use super::{names_in, nested};
 use crate::handlers::explain::{Name, Quoted, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// More patterns are refused: each is a walk over all calls.
@@ -99,7 +99,7 @@ impl Check for Forbidden {
             found.push(format!("{message}{} ({places})", sequence(names)));
             marks.extend(walked.iter().map(|ix| subject.mark_call(*ix)));
         }
-        let all = counted(self.0.len(), "forbidden sequence");
+        let all = pluralize(self.0.len(), "forbidden sequence");
         if found.is_empty() {
             return Finding::of(true, format!("none of {all} happened"));
         }

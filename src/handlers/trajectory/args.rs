@@ -15,7 +15,7 @@ use super::show::with_args;
 use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::problem;
 use crate::handlers::text::regexp;
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::rubric::{ParamProblem, json_equal};
 
 /// How a call's arguments compare with the `args` it is expected with.
@@ -174,7 +174,7 @@ impl WantedArgs {
         };
         let listed = args.unwrap_or_default();
         for (arg, spec) in matchers {
-            let at = format!("{at}/arg_matchers/{}", pointer_step(&arg));
+            let at = format!("{at}/arg_matchers/{}", escape_pointer_step(&arg));
             if listed.contains_key(&arg) {
                 let what = format!("says of {} what `args` says too", Name(&arg));
                 problems.push(problem(&at, what));
@@ -196,7 +196,7 @@ impl WantedArgs {
         }
         wanted.mode = ArgsMode::Ignore;
         for (arg, pattern) in listed {
-            let at = format!("{at}/args/{}", pointer_step(&arg));
+            let at = format!("{at}/args/{}", escape_pointer_step(&arg));
             let Value::String(pattern) = pattern else {
                 let what = format!(
                     "holds {} for {}, which is no pattern",

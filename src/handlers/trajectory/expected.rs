@@ -127,7 +127,7 @@ pub(super) fn compile(
     }
     let named: HashSet<&str> = expected.iter().map(|e| e.tool.as_str()).collect();
     for tool in by_tool.keys().filter(|tool| !named.contains(tool.as_str())) {
-        let at = format!("/args_modes/{}", crate::model::pointer_step(tool));
+        let at = format!("/args_modes/{}", crate::model::escape_pointer_step(tool));
         problems.push(problem(at, "is about a tool that is not expected"));
     }
     if problems.is_empty() {

@@ -11,7 +11,7 @@ use super::names_in;
 use crate::handlers::explain::{Name, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Comparing in order is quadratic: lists whose product is larger are not compared.
@@ -99,7 +99,7 @@ impl Check for Names {
         let native = subject.calls().len() - calls.len();
         let left_out = [(native, "call"), (self.left_out, "expected tool")];
         for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
-            let told = format!("; left out {} without a server", counted(n, what));
+            let told = format!("; left out {} without a server", pluralize(n, what));
             let first = finding.explanation.find('\n');
             let at = first.unwrap_or(finding.explanation.len());
             finding.explanation.insert_str(at, &told);
@@ -125,8 +125,8 @@ impl Names {
         let passed = both == either;
         let mut why = match (either, passed) {
             (0, _) => "no tool is expected and none was called".to_owned(),
-            (_, true) => format!("called the {} expected", counted(both, "tool")),
-            _ => format!("{both} of {} on both sides", counted(either, "tool")),
+            (_, true) => format!("called the {} expected", pluralize(both, "tool")),
+            _ => format!("{both} of {} on both sides", pluralize(either, "tool")),
         };
         for (what, names) in [("missing", missing), ("not expected", extra)] {
             if !names.is_empty() {
@@ -163,7 +163,7 @@ impl Names {
         let Some(lines) = lines.filter(|_| self.expected.len() * calls.len() <= MOST_PAIRS) else {
             return Finding::check_error(format!(
                 "{} are too many to compare in order with {} expected",
-                counted(calls.len(), "call"),
+                pluralize(calls.len(), "call"),
                 self.expected.len()
             ));
         };
@@ -176,11 +176,14 @@ impl Names {
         };
         let mut why = match (longer, edits) {
             (0, _) => "no tool is expected and none was called".to_owned(),
-            (_, 0) => format!("called the {} expected, in order", counted(longer, "tool")),
+            (_, 0) => format!(
+                "called the {} expected, in order",
+                pluralize(longer, "tool")
+            ),
             _ => format!(
                 "{} from the expected order, over {}",
-                counted(edits, "edit"),
-                counted(longer, "call")
+                pluralize(edits, "edit"),
+                pluralize(longer, "call")
             ),
         };
         let mut marks = Vec::new();
@@ -213,7 +216,7 @@ impl Names {
             }
         }
         if edits > 0 && shown > SHOWN {
-            let _ok = write!(why, "\n  … {} more", counted(shown - SHOWN, "line"));
+            let _ok = write!(why, "\n  … {} more", pluralize(shown - SHOWN, "line"));
         }
         Finding::of(edits == 0, why).scored(score).marked(marks)
     }

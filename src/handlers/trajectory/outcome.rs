@@ -10,7 +10,7 @@ use super::names_in;
 use crate::handlers::explain::{Name, Quoted, Shown, list};
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
 /// Where a transcript says in what state it ended.
@@ -161,7 +161,7 @@ fn tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding {
     if passed {
         told.push(format!(
             "called the {} expected",
-            counted(expected.len(), "tool")
+            pluralize(expected.len(), "tool")
         ));
     }
     if !missing.is_empty() {

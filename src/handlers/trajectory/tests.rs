@@ -362,7 +362,7 @@ fn an_outcome_is_the_state_of_the_metadata() {
         ),
     ] {
         let transcript = Transcript {
-            metadata: Some(JsonText::of(&metadata)),
+            metadata: Some(JsonText::from_value(&metadata)),
             ..Transcript::default()
         };
         let Ok(Compiled::Check(check)) = REGISTRY.compile("outcome_equivalent", &params) else {

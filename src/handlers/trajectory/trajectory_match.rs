@@ -19,7 +19,7 @@ use super::table::Table;
 use crate::handlers::explain::Name;
 use crate::handlers::registry::{EvalType, problem};
 use crate::handlers::{Check, Compiled, Finding, Mark, Subject};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{Alias, ParamProblem};
 
 /// How the two lists compare.
@@ -228,7 +228,7 @@ impl Check for Matched {
             } else {
                 format!(", and {allowed} more")
             };
-            format!("{mode}: {} as expected{besides}", counted(same, "call"))
+            format!("{mode}: {} as expected{besides}", pluralize(same, "call"))
         } else {
             let kinds = [
                 (missing, "missing"),
@@ -241,7 +241,7 @@ impl Check for Matched {
             format!(
                 "not {mode}: {}; {} as expected",
                 told.join(", "),
-                counted(same, "call")
+                pluralize(same, "call")
             )
         };
         why.push_str(&diff::shown(&lines, &self.expected, subject));

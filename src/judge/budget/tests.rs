@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::clock::FakeClock;
 
-fn budget(run: Caps, cell: Caps) -> (Arc<Budget>, FakeClock) {
+fn budget(run: BudgetLimits, cell: BudgetLimits) -> (Arc<Budget>, FakeClock) {
     let clock = FakeClock::new();
-    let limits = Budgets {
+    let limits = BudgetConfig {
         run,
         cell,
-        ..Budgets::default()
+        ..BudgetConfig::default()
     };
     (
         Arc::new(Budget::new(limits, Arc::new(clock.clone()))),
@@ -19,10 +19,10 @@ fn budget(run: Caps, cell: Caps) -> (Arc<Budget>, FakeClock) {
     )
 }
 
-fn usd(max: f64) -> Caps {
-    Caps {
+fn usd(max: f64) -> BudgetLimits {
+    BudgetLimits {
         max_cost_usd: Some(max),
-        ..Caps::default()
+        ..BudgetLimits::default()
     }
 }
 
@@ -49,7 +49,7 @@ fn now(budget: &Arc<Budget>, call: Call) -> Result<Reservation, Reached> {
 
 #[test]
 fn a_reached_budget_is_told_once_and_refuses_ever_after() {
-    let (budget, _) = budget(usd(0.5), Caps::default());
+    let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     now(&budget, call(0.5)).expect("room").settle(took(0.5));
     assert!(budget.check(false).is_err_and(|r| r.first));
     assert!(budget.check(false).is_err_and(|r| !r.first));
@@ -61,7 +61,7 @@ fn a_reached_budget_is_told_once_and_refuses_ever_after() {
 
 #[tokio::test]
 async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
-    let (budget, _) = budget(usd(1.0), Caps::default());
+    let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let mut first = now(&budget, call(0.6)).expect("room");
     let second = now(&budget, call(0.6)).expect("still below the limit");
     first.send();
@@ -78,7 +78,7 @@ async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
 
 #[test]
 fn a_bill_that_never_came_counts_as_its_estimate_and_says_so() {
-    let (budget, _) = budget(usd(0.5), Caps::default());
+    let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     let mut lost = now(&budget, call(0.5)).expect("room");
     lost.send();
     drop(lost);
@@ -91,24 +91,24 @@ fn a_bill_that_never_came_counts_as_its_estimate_and_says_so() {
 
 #[test]
 fn calls_tokens_and_minutes_are_limits_too() {
-    let calls = Caps {
+    let calls = BudgetLimits {
         max_calls: Some(1),
-        ..Caps::default()
+        ..BudgetLimits::default()
     };
-    let tokens = Caps {
+    let tokens = BudgetLimits {
         max_tokens: Some(100),
-        ..Caps::default()
+        ..BudgetLimits::default()
     };
     for (caps, limit) in [(calls, "calls"), (tokens, "tokens")] {
-        let (budget, _) = budget(caps, Caps::default());
+        let (budget, _) = budget(caps, BudgetLimits::default());
         now(&budget, call(0.0)).expect("room").settle(took(0.0));
         assert_eq!(budget.check(true).expect_err("reached").limit, limit);
     }
-    let minutes = Caps {
+    let minutes = BudgetLimits {
         max_minutes: Some(2.0),
-        ..Caps::default()
+        ..BudgetLimits::default()
     };
-    let (budget, clock) = budget(minutes, Caps::default());
+    let (budget, clock) = budget(minutes, BudgetLimits::default());
     clock.advance(Millis(119_999));
     assert_eq!(budget.check(true), Ok(()));
     clock.advance(Millis(1));
@@ -117,7 +117,7 @@ fn calls_tokens_and_minutes_are_limits_too() {
 
 #[test]
 fn a_cells_limit_stops_that_cell_alone() {
-    let (budget, _) = budget(Caps::default(), usd(0.5));
+    let (budget, _) = budget(BudgetLimits::default(), usd(0.5));
     let spent = CellTook {
         took: took(0.5),
         elapsed: Millis(0),
@@ -129,7 +129,7 @@ fn a_cells_limit_stops_that_cell_alone() {
 
 #[test]
 fn a_judge_concludes_from_the_soft_share_on_but_a_fresh_cell_looks_once() {
-    let (budget, _) = budget(usd(1.0), Caps::default());
+    let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let fresh = CellTook::default();
     assert_eq!(budget.near(fresh, false, true), None);
     now(&budget, call(0.8)).expect("room").settle(took(0.8));
@@ -141,11 +141,11 @@ fn a_judge_concludes_from_the_soft_share_on_but_a_fresh_cell_looks_once() {
 
 #[test]
 fn the_last_call_that_a_cell_may_make_is_for_its_verdict() {
-    let calls = Caps {
+    let calls = BudgetLimits {
         max_calls: Some(3),
-        ..Caps::default()
+        ..BudgetLimits::default()
     };
-    let (budget, _) = budget(Caps::default(), calls);
+    let (budget, _) = budget(BudgetLimits::default(), calls);
     let after = |calls| CellTook {
         took: Took {
             calls,
@@ -164,7 +164,7 @@ proptest! {
         max in 0.0..2.0_f64,
         steps in prop::collection::vec((0.01..0.5_f64, 0.0..1.0_f64, any::<prop::sample::Index>(), any::<bool>()), 1..60),
     ) {
-        let (budget, _) = budget(usd(max), Caps::default());
+        let (budget, _) = budget(usd(max), BudgetLimits::default());
         let out: RefCell<Vec<(Reservation, f64)>> = RefCell::default();
         let mut most = 0.0_f64;
         for (estimate, share, which, settles) in steps {

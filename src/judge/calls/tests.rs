@@ -4,7 +4,7 @@
 use crate::event::{Kind, ToolFact};
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Rules, Say, Script, calls, story};
 use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Answer, Millis, Outcome, RawJson, RunId};
+use crate::model::{Millis, Outcome, RawJson, RunId, ToolResponse};
 use crate::tools::Tool as _;
 
 fn submit() -> Say {
@@ -153,7 +153,7 @@ async fn a_limit_counts_calls_that_are_made_and_no_others() {
     let known = ["a", "b", "c"].map(|name| {
         let args = RawJson::parse(&url(name)).expect("JSON");
         let key = EvidenceKey::of("find", &tool.digest(), &args);
-        (key, Answer::ok("recorded"))
+        (key, ToolResponse::ok("recorded"))
     });
     let run = RunId("20261121T000000Z-kvqa".into());
     let mut bench = Bench::new(&[FakeTool::with("find", Does::Echo, limited())]);
@@ -351,7 +351,7 @@ async fn a_tool_that_does_something_else_is_judged_anew_and_has_no_old_evidence(
         ("SELECT 2", "0.0 rejected frozen"),
     ] {
         let mut bench = Bench::new(&[with(statement)]);
-        let known = vec![(known.clone(), Answer::ok("recorded"))];
+        let known = vec![(known.clone(), ToolResponse::ok("recorded"))];
         bench.evidence =
             std::sync::Arc::new(FrozenEvidence::new(run.clone(), known, MissPolicy::Error));
         let story = told(&bench, &[&[("find", &url("1"))]]).await;

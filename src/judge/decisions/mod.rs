@@ -23,7 +23,7 @@ mod verdicts;
 
 use super::trace::{Memory, Trace};
 use crate::event::CallCx;
-use crate::model::{CellResult, Outcome, Reply};
+use crate::model::{CellResult, ModelReply, Outcome};
 
 pub(super) use self::questions::{prompt, questions};
 
@@ -36,7 +36,7 @@ impl Trace<'_> {
         &self,
         cx: &CallCx,
         memory: &Memory,
-        reply: &Reply,
+        reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
         let provider = self.engine.config.provider;
         match verdicts::read(
@@ -46,7 +46,9 @@ impl Trace<'_> {
             &reply.text,
         ) {
             Ok(verdict) => self.reached(cx, memory, verdict).await,
-            Err(verdicts::Fault::Refused(why)) => Err(CellResult::failed(Outcome::JudgeError, why)),
+            Err(verdicts::Fault::Refused(why)) => {
+                Err(CellResult::from_error(Outcome::JudgeError, why))
+            }
             Err(verdicts::Fault::Unparsed(why)) => {
                 Err(self.unparsed(cx, Outcome::Unparsed, &why, reply).await)
             }

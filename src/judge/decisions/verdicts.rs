@@ -2,7 +2,7 @@
 
 use super::super::form::Form;
 use super::questions::levels;
-use crate::model::{Calibrated, ProviderKind, ValueOdds, Verdict, VerdictPart};
+use crate::model::{CalibratedScore, ProviderKind, ValueProbability, Verdict, VerdictPart};
 use crate::provider::decisions::{Among, Answer, Question, read as read_answers};
 
 /// Why there is no verdict.
@@ -26,9 +26,9 @@ pub(super) fn read(
 ) -> Result<Verdict, Fault> {
     let answers = read_answers(provider, questions, reply).map_err(|why| Fault::Unparsed(why.0))?;
     let mut verdict = Verdict {
-        calibrated: Some(Calibrated {
+        calibrated: Some(CalibratedScore {
             by: provider.as_str().to_owned(),
-            ..Calibrated::default()
+            ..CalibratedScore::default()
         }),
         ..Verdict::default()
     };
@@ -128,13 +128,13 @@ fn passing(verdict: &mut Verdict, probability: f64) {
     verdict.score = Some(probability);
 }
 
-fn odds(question: &Question, probabilities: &[f64]) -> Vec<ValueOdds> {
+fn odds(question: &Question, probabilities: &[f64]) -> Vec<ValueProbability> {
     let Among::Options(all) = &question.among else {
         return Vec::new();
     };
     let pairs = all.iter().zip(probabilities);
     pairs
-        .map(|((value, _), p)| ValueOdds {
+        .map(|((value, _), p)| ValueProbability {
             value: value.clone(),
             probability: *p,
         })

@@ -8,7 +8,7 @@ use super::*;
 use crate::event::Kind;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story, text};
 use crate::judge::{Edit, Gate, Proceed, Stop};
-use crate::model::{Answer, CellIx, Millis, RawJson};
+use crate::model::{CellIx, Millis, RawJson, ToolResponse};
 
 /// Answers each boundary from a list; the first time it makes everybody wait for a signal.
 struct Hand {
@@ -49,7 +49,10 @@ async fn what_a_person_changes_is_marked_and_used() {
                     RawJson::parse(r#"{"url":"mine"}"#).expect("JSON"),
                 )),
             ),
-            (StopKind::Answered, Proceed::Answer(Answer::ok("my page"))),
+            (
+                StopKind::Answered,
+                Proceed::Answer(ToolResponse::ok("my page")),
+            ),
         ]),
         wait: None,
     });
@@ -140,7 +143,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
 /// listed fails the test, so that whoever adds one decides.
 #[tokio::test]
 async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
-    use crate::model::{KeySource, Prices, ToolUse, TranscriptMode};
+    use crate::model::{ApiKeySource, JudgeTool, Prices, TranscriptMode};
     type Change = fn(&mut JudgeConfig);
     let fields: &[(&str, bool, Change)] = &[
         ("name", false, |c| c.name = "other".into()),
@@ -149,9 +152,9 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
         ("base_url", true, |c| {
             c.base_url = Some("http://h/v1".into());
         }),
-        ("key", false, |c| c.key = KeySource::Google(None)),
+        ("key", false, |c| c.key = ApiKeySource::Google(None)),
         ("tools", true, |c| {
-            c.tools.push(ToolUse {
+            c.tools.push(JudgeTool {
                 name: "fetch_url".into(),
                 settings: [("max_bytes".to_owned(), json!(10))].into_iter().collect(),
             });

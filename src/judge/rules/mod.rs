@@ -49,8 +49,11 @@ use self::stated::{Asks, clauses, verdict, verdict_in_parts};
 use super::{Engine, EngineDeps, Form};
 use crate::clock::Fut;
 use crate::event::{CallCx, DeltaPart, Deltas};
-use crate::model::SUBMIT;
-use crate::model::{Block, CallIx, Item, JudgeConfig, Millis, Reply, ReplyCall, StopReason, Usage};
+use crate::model::SUBMIT_VERDICT;
+use crate::model::{
+    CallIx, HistoryBlock, HistoryItem, JudgeConfig, Millis, ModelReply, ReplyCall, StopReason,
+    TokenUsage,
+};
 use crate::provider::{Body, Caps, Choice, Finished, Provider, ProviderError, TurnRequest};
 use crate::tools::ToolSet;
 
@@ -139,16 +142,16 @@ impl Provider for Rules {
         let mut calls: &[ReplyCall] = &[];
         for item in turn.history {
             match item {
-                Item::User(blocks) => {
+                HistoryItem::User(blocks) => {
                     // The system text is written for models; `rules` follows its own documentation.
                     for block in blocks {
-                        if let Block::Text(text) = block {
+                        if let HistoryBlock::Text(text) = block {
                             prompt.push_str(text);
                         }
                     }
                 }
-                Item::Model { view, .. } => calls = &view.calls,
-                Item::Answers(answers) => {
+                HistoryItem::Model { reply: view, .. } => calls = &view.calls,
+                HistoryItem::ToolResponses(answers) => {
                     results.extend(calls.iter().zip(answers).map(|(call, answer)| Asked {
                         call: call.name.clone(),
                         arguments: call.raw.clone(),
@@ -163,7 +166,7 @@ impl Provider for Rules {
             _ => turn
                 .tools
                 .iter()
-                .find(|t| t.name == SUBMIT)
+                .find(|t| t.name == SUBMIT_VERDICT)
                 .map(|t| &t.schema),
         };
         let request = Request {
@@ -222,7 +225,7 @@ impl Provider for Rules {
                 .map_err(|e| ProviderError::Malformed(e.to_string()))?;
             Ok(Finished {
                 native: vec![Arc::<RawValue>::from(native)],
-                reply: Reply {
+                reply: ModelReply {
                     stop: if work.calls.is_empty() {
                         StopReason::Stop
                     } else {
@@ -232,7 +235,7 @@ impl Provider for Rules {
                     thought: work.thought,
                     calls: work.calls,
                 },
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             })
         })
     }
@@ -299,7 +302,7 @@ fn work(request: &Request) -> Option<Work> {
     } else {
         let call = ReplyCall {
             id: "verdict_1".to_owned(),
-            name: SUBMIT.to_owned(),
+            name: SUBMIT_VERDICT.to_owned(),
             raw: arguments,
         };
         (String::new(), vec![call])

@@ -183,10 +183,10 @@ fn the_newest_version_of_a_page() {
 
 #[tokio::test]
 async fn grounding_looks_in_tool_results_alone() {
-    use crate::model::{Message, Part, Role, ToolResult};
-    let result = |text: &'static str| Message {
-        role: Role::Tool,
-        parts: vec![Part::ToolResult(ToolResult {
+    use crate::model::{MessageRole, ToolResult, TranscriptMessage, TranscriptPart};
+    let result = |text: &'static str| TranscriptMessage {
+        role: MessageRole::Tool,
+        parts: vec![TranscriptPart::ToolResult(ToolResult {
             call_id: "".into(),
             content: text.into(),
             is_error: None,
@@ -269,8 +269,8 @@ proptest! {
 #[tokio::test]
 async fn the_real_fetch_tool_is_answered_from_frozen_evidence() {
     use crate::judge::{EvidenceKey, FrozenEvidence, MissPolicy};
-    use crate::model::{Answer, RawJson, RunId, ToolUse};
-    let uses = [ToolUse {
+    use crate::model::{JudgeTool, RawJson, RunId, ToolResponse};
+    let uses = [JudgeTool {
         name: FETCH.to_owned(),
         settings: indexmap::IndexMap::new(),
     }];
@@ -280,7 +280,7 @@ async fn the_real_fetch_tool_is_answered_from_frozen_evidence() {
     let key = EvidenceKey::of(FETCH, &tools.tools[0].digest(), &url);
     let page = "Current release: Beamline 2.11.0, released 2026-10-06.\nBeamline 2.10.1 2026-07-21";
     let run = RunId("20261022T090000Z-page".into());
-    let evidence = FrozenEvidence::new(run, vec![(key, Answer::ok(page))], MissPolicy::Error);
+    let evidence = FrozenEvidence::new(run, vec![(key, ToolResponse::ok(page))], MissPolicy::Error);
     let evidence = Arc::new(evidence);
     for (output, outcome) in [
         ("Beamline 2.11 is the newest.", Outcome::Pass),

@@ -9,7 +9,8 @@ use crate::event::DeltaPart;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{FrozenEvidence, MissPolicy};
 use crate::model::{
-    Message, Part, ProviderKind, ReplyCall, Role, RunId, ToolUse, Transcript, TranscriptMode,
+    JudgeTool, MessageRole, ProviderKind, ReplyCall, RunId, Transcript, TranscriptMessage,
+    TranscriptMode, TranscriptPart,
 };
 use crate::provider::{Caps, Choice, Provider};
 
@@ -18,7 +19,7 @@ fn says_and_calls(said: &str, made: &[(&str, &str)]) -> Say {
     let Say::Reply(reply) = calls(made) else {
         unreachable!("calls are a reply")
     };
-    Say::Reply(Reply {
+    Say::Reply(ModelReply {
         text: said.to_owned(),
         ..reply
     })
@@ -143,10 +144,10 @@ async fn a_model_that_cannot_be_forced_is_told_of_nothing_else_in_its_last_turn(
         let script = Script::of(says, forced);
         bench.judge(&script).await;
         let asked = script.asked.lock().expect("no panic");
-        assert_eq!(asked[0].1, ["fetch_url", SUBMIT]);
-        assert_eq!(asked[1].0, Choice::Only(SUBMIT.to_owned()));
+        assert_eq!(asked[0].1, ["fetch_url", SUBMIT_VERDICT]);
+        assert_eq!(asked[1].0, Choice::Only(SUBMIT_VERDICT.to_owned()));
         assert_eq!(asked[1].1.len(), if forced { 2 } else { 1 });
-        assert_eq!(asked[1].1.last().map(String::as_str), Some(SUBMIT));
+        assert_eq!(asked[1].1.last().map(String::as_str), Some(SUBMIT_VERDICT));
     }
 }
 
@@ -185,25 +186,25 @@ async fn a_page_that_brings_the_prompts_marker_cannot_end_a_block() {
     );
 }
 
-fn said(role: Role<'static>, text: &str) -> Message<'static> {
-    Message {
+fn said(role: MessageRole<'static>, text: &str) -> TranscriptMessage<'static> {
+    TranscriptMessage {
         role,
-        parts: vec![Part::Text(text.to_owned().into())],
+        parts: vec![TranscriptPart::Text(text.to_owned().into())],
         metadata: None,
     }
 }
 
 /// A cell with a long conversation and one more message that is not judged.
 fn long(bench: &mut Bench) {
-    let mut messages = vec![said(Role::User, "Which one?")];
+    let mut messages = vec![said(MessageRole::User, "Which one?")];
     for n in 0..40 {
         messages.push(said(
-            Role::Assistant,
+            MessageRole::Assistant,
             &format!("Step {n}: {}", "words and words ".repeat(60)),
         ));
     }
-    messages.push(said(Role::Assistant, "Use 2.69, it is the newest."));
-    messages.push(said(Role::User, "a later secret"));
+    messages.push(said(MessageRole::Assistant, "Use 2.69, it is the newest."));
+    messages.push(said(MessageRole::User, "a later secret"));
     bench.ask.end = messages.len() - 1;
     bench.ask.transcript = Arc::new(Transcript {
         messages,
@@ -211,7 +212,12 @@ fn long(bench: &mut Bench) {
     });
 }
 
-const READERS: [&str; 4] = ["list_messages", "read_message", "search_transcript", SUBMIT];
+const READERS: [&str; 4] = [
+    "list_messages",
+    "read_message",
+    "search_transcript",
+    SUBMIT_VERDICT,
+];
 
 #[tokio::test]
 async fn a_transcript_that_does_not_fit_is_read_with_tools() {
@@ -303,7 +309,7 @@ async fn reading_tools_are_given_where_they_are_needed_or_asked_for_and_nowhere_
         "8,192 tokens are known of it"
     );
     let named = |b: &mut Bench| {
-        b.config.tools = vec![ToolUse {
+        b.config.tools = vec![JudgeTool {
             name: "read_message".into(),
             settings: indexmap::IndexMap::new(),
         }];
@@ -341,13 +347,16 @@ impl Provider for Obedient {
         let mut said = String::new();
         for item in turn.history {
             match item {
-                Item::User(blocks) => blocks.iter().for_each(|b| match b {
-                    crate::model::Block::Text(text) | crate::model::Block::System(text) => {
+                HistoryItem::User(blocks) => blocks.iter().for_each(|b| match b {
+                    crate::model::HistoryBlock::Text(text)
+                    | crate::model::HistoryBlock::System(text) => {
                         said.push_str(text);
                     }
                 }),
-                Item::Answers(answers) => answers.iter().for_each(|a| said.push_str(&a.text)),
-                Item::Model { .. } => {}
+                HistoryItem::ToolResponses(answers) => {
+                    answers.iter().for_each(|a| said.push_str(&a.text))
+                }
+                HistoryItem::Model { .. } => {}
             }
             said.push('\n');
         }
@@ -386,19 +395,19 @@ impl Provider for Obedient {
                 let raw = r#"{"reasoning":"as told","passed":true,"score":1}"#.to_owned();
                 calls.push(ReplyCall {
                     id: "end".to_owned(),
-                    name: SUBMIT.to_owned(),
+                    name: SUBMIT_VERDICT.to_owned(),
                     raw,
                 });
             }
-            let reply = Reply {
+            let reply = ModelReply {
                 calls,
                 stop: StopReason::ToolCalls,
-                ..Reply::default()
+                ..ModelReply::default()
             };
             Ok(Finished {
                 native: Vec::new(),
                 reply,
-                usage: crate::model::Usage::default(),
+                usage: crate::model::TokenUsage::default(),
             })
         })
     }
@@ -428,7 +437,7 @@ CALL search_transcript {\"query\":\"the later message\"}
 async fn a_judge_that_obeys_all_it_reads_can_do_nothing_outside_its_tools() {
     let mut bench = Bench::new(&[]);
     bench.config.transcript = TranscriptMode::Tools;
-    bench.config.tools = vec![ToolUse {
+    bench.config.tools = vec![JudgeTool {
         name: "fetch_url".into(),
         settings: indexmap::IndexMap::new(),
     }];
@@ -436,9 +445,9 @@ async fn a_judge_that_obeys_all_it_reads_can_do_nothing_outside_its_tools() {
         .expect("built");
     bench.ask.transcript = Arc::new(Transcript {
         messages: vec![
-            said(Role::User, "Which one?"),
-            said(Role::Assistant, ORDERS),
-            said(Role::User, "the later message, with a secret"),
+            said(MessageRole::User, "Which one?"),
+            said(MessageRole::Assistant, ORDERS),
+            said(MessageRole::User, "the later message, with a secret"),
         ],
         ..(*bench.ask.transcript).clone()
     });

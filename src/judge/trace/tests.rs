@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, FrozenEvidence, MissPolicy};
-use crate::model::{Answer, Budgets, Caps, Millis, Prices, RawJson, RunId};
+use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
 use crate::provider::{Choice, ProviderError};
 use crate::tools::Tool as _;
 
@@ -117,7 +117,7 @@ async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() 
     assert_eq!((result.outcome, result.score), (Outcome::TurnLimit, None));
     assert_eq!(
         script.asked.lock().expect("no panic")[1].0,
-        Choice::Only(SUBMIT.to_owned())
+        Choice::Only(SUBMIT_VERDICT.to_owned())
     );
     assert_eq!(
         tool.ran.lock().expect("no panic").len(),
@@ -267,10 +267,10 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
 #[tokio::test]
 async fn stops_and_errors_have_their_own_outcomes() {
     let stopped = |stop| {
-        Say::Reply(Reply {
+        Say::Reply(ModelReply {
             text: PASSED.to_owned(),
             stop,
-            ..Reply::default()
+            ..ModelReply::default()
         })
     };
     let cut = ProviderError::Cut {
@@ -367,12 +367,12 @@ async fn cancelling_ends_a_trace_wherever_it_waits() {
 async fn a_spent_budget_sends_nothing() {
     let mut bench = Bench::new(&[]);
     bench.budget = std::sync::Arc::new(Budget::new(
-        Budgets {
-            run: Caps {
+        BudgetConfig {
+            run: BudgetLimits {
                 max_cost_usd: Some(0.0),
-                ..Caps::default()
+                ..BudgetLimits::default()
             },
-            ..Budgets::default()
+            ..BudgetConfig::default()
         },
         std::sync::Arc::new(crate::clock::FakeClock::new()),
     ));
@@ -392,7 +392,7 @@ async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
     let args = RawJson::parse(r#"{"url":"a"}"#).expect("JSON");
     let key = EvidenceKey::of("fetch_url", &tool.digest(), &args);
     let run = RunId("20261121T000000Z-kvqa".into());
-    let known = vec![(key, Answer::ok("the recorded page"))];
+    let known = vec![(key, ToolResponse::ok("the recorded page"))];
     bench.evidence = std::sync::Arc::new(FrozenEvidence::new(run, known, MissPolicy::Error));
     let script = Script::new(vec![
         calls(&[

@@ -3,14 +3,14 @@
 
 use proptest::prelude::*;
 
-use super::needed::needed;
+use super::needed_votes::count_needed_votes;
 use super::*;
 use Outcome::{Cancelled, Fail, JudgeError, NotApplicable, Pass, Timeout, Unparsed};
 
 const THREE: [u32; 3] = [7, 3, 5];
 
-fn said(outcome: Outcome) -> Said {
-    Said {
+fn said(outcome: Outcome) -> Ballot {
+    Ballot {
         outcome,
         score: None,
         probability: None,
@@ -18,31 +18,31 @@ fn said(outcome: Outcome) -> Said {
     }
 }
 
-fn terms(rule: Rule, judges: &[u32], repeat: u32) -> Terms<'_> {
-    Terms {
+fn terms(rule: PanelRule, judges: &[u32], repeat: u32) -> VoteParams<'_> {
+    VoteParams {
         rule: Some(rule),
         judges,
-        bounds: Bounds::default(),
+        bounds: ScoreBounds::default(),
         repeat,
     }
 }
 
-fn cast(judge: u32, said: Said) -> Cast {
-    Cast {
+fn cast(judge: u32, said: Ballot) -> CellVote {
+    CellVote {
         judge: Some(judge),
         repeat: None,
-        said: Some(said),
+        ballot: Some(said),
     }
 }
 
 /// The members' outcomes, in the panel's order.
-fn cells(outcomes: &[Outcome]) -> Vec<Cast> {
+fn cells(outcomes: &[Outcome]) -> Vec<CellVote> {
     let each = THREE.iter().zip(outcomes);
     each.map(|(judge, outcome)| cast(*judge, said(*outcome)))
         .collect()
 }
 
-fn outcome(rule: Rule, outcomes: &[Outcome]) -> Option<Outcome> {
+fn outcome(rule: PanelRule, outcomes: &[Outcome]) -> Option<Outcome> {
     let decision = terms(rule, &THREE, 1).decide(&cells(outcomes))?;
     Some(decision.outcome)
 }
@@ -76,7 +76,11 @@ fn repeats_stop_when_the_majority_is_settled() {
         (5, "ffe", 1),
     ] {
         let done: Vec<Outcome> = so_far.chars().map(outcome).collect();
-        assert_eq!(needed(repeat, &done), more, "{so_far:?} of {repeat}");
+        assert_eq!(
+            count_needed_votes(repeat, &done),
+            more,
+            "{so_far:?} of {repeat}"
+        );
     }
 }
 
@@ -94,7 +98,7 @@ fn a_jury_by_majority_votes_as_repeats_do_and_stops_when_settled() {
         (&[Pass, Pass, Cancelled], Some(Pass)), // settled without it
         (&[Pass, Fail, Cancelled], Some(Cancelled)), // stopped: not decided
     ] {
-        assert_eq!(outcome(Rule::Majority, said), want, "{said:?}");
+        assert_eq!(outcome(PanelRule::Majority, said), want, "{said:?}");
     }
 }
 
@@ -113,45 +117,52 @@ fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
             Some(NotApplicable),
         ),
     ] {
-        assert_eq!(outcome(Rule::Unanimity, said), want, "{said:?}");
+        assert_eq!(outcome(PanelRule::Unanimity, said), want, "{said:?}");
     }
-    let one = terms(Rule::Unanimity, &THREE, 1).more(&cells(&[Pass]));
+    let one = terms(PanelRule::Unanimity, &THREE, 1).needed_cells(&cells(&[Pass]));
     assert_eq!(one, [(3, 1)], "the next in order, and no other in vain");
 }
 
 #[test]
 fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
-    let jury = terms(Rule::Majority, &THREE, 3);
-    assert_eq!(jury.more(&[]), [(7, 2), (3, 2)]);
+    let jury = terms(PanelRule::Majority, &THREE, 3);
+    assert_eq!(jury.needed_cells(&[]), [(7, 2), (3, 2)]);
     let mut cells = Vec::new();
     for (judge, repeat, outcome) in [(7, 1, Pass), (7, 2, Fail), (3, 1, Pass)] {
-        cells.push(Cast {
+        cells.push(CellVote {
             repeat: Some(repeat),
             ..cast(judge, said(outcome))
         });
     }
-    cells.push(Cast {
+    cells.push(CellVote {
         judge: Some(3),
         repeat: Some(2),
-        said: None,
+        ballot: None,
     });
-    assert_eq!(jury.more(&cells), [(7, 1)], "the split one goes on alone");
+    assert_eq!(
+        jury.needed_cells(&cells),
+        [(7, 1)],
+        "the split one goes on alone"
+    );
     assert_eq!(jury.decide(&cells), None);
 }
 
 #[test]
 fn every_member_is_shown_with_its_own_verdict() {
-    let near = |score| Said {
+    let near = |score| Ballot {
         score: Some(score),
-        ..said(Outcome::of(score > 0.5))
+        ..said(Outcome::from_passed(score > 0.5))
     };
     let cells = [cast(5, near(0.9)), cast(7, near(0.8)), cast(3, near(0.1))];
-    let decision = terms(Rule::Majority, &THREE, 1)
+    let decision = terms(PanelRule::Majority, &THREE, 1)
         .decide(&cells)
         .expect("decided");
     assert_eq!((decision.outcome, decision.score), (Pass, Some(0.8)));
-    assert_eq!(decision.share(), Some(Share { won: 2, of: 3 }));
-    let ruling = decision.ruling.expect("a ruling");
+    assert_eq!(
+        decision.winning_share(),
+        Some(VoteShare { won: 2, total: 3 })
+    );
+    let ruling = decision.panel.expect("a ruling");
     let members: Vec<(u32, Outcome)> = ruling
         .members
         .iter()
@@ -166,11 +177,11 @@ fn every_member_is_shown_with_its_own_verdict() {
 
 #[test]
 fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
-    let score = |score: f64| Said {
+    let score = |score: f64| Ballot {
         score: Some(score),
-        ..said(Outcome::of(score >= 0.5))
+        ..said(Outcome::from_passed(score >= 0.5))
     };
-    let flagged = |doubt| Said {
+    let flagged = |doubt| Ballot {
         doubt: Some(doubt),
         ..score(0.95)
     };
@@ -194,39 +205,42 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
         ),
         (flagged(Doubt::Citation), None, Some(Doubt::Citation)),
     ] {
-        let cascade = Terms {
-            bounds: Bounds { min, max: None },
-            ..terms(Rule::Cascade { margin: 0.15 }, &[1, 2], 1)
+        let cascade = VoteParams {
+            bounds: ScoreBounds { min, max: None },
+            ..terms(PanelRule::Cascade { margin: 0.15 }, &[1, 2], 1)
         };
         let mut cells = vec![cast(1, first)];
-        let next = cascade.more(&cells);
+        let next = cascade.needed_cells(&cells);
         assert_eq!(next.is_empty(), doubt.is_none(), "{first:?} {min:?}");
         assert_eq!(cascade.decide(&cells).is_some(), doubt.is_none());
         cells.push(cast(2, said(Fail)));
         let decision = cascade.decide(&cells).expect("decided");
-        let ruling = decision.ruling.clone().expect("a ruling");
+        let ruling = decision.panel.clone().expect("a ruling");
         assert_eq!(ruling.members[0].doubt, doubt, "{first:?} {min:?}");
         let stands = usize::from(doubt.is_some());
-        assert_eq!(ruling.stands, Some(stands));
+        assert_eq!(ruling.deciding_member, Some(stands));
         assert_eq!(decision.outcome, [first.outcome, Fail][stands]);
-        assert!(decision.heeds(Some([1, 2][stands])) && !decision.heeds(Some([2, 1][stands])));
+        assert!(
+            decision.counts_judge(Some([1, 2][stands]))
+                && !decision.counts_judge(Some([2, 1][stands]))
+        );
     }
 }
 
 #[test]
 fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
     // A service states 0.58 of what it scores 0.9 on a scale of its own, and the other way round.
-    let stated = |score, probability| Said {
+    let stated = |score, probability| Ballot {
         score: Some(score),
         probability: Some(probability),
         ..said(Pass)
     };
     let unsure = |first, min| {
-        let cascade = Terms {
-            bounds: Bounds { min, max: None },
-            ..terms(Rule::Cascade { margin: 0.15 }, &[1, 2], 1)
+        let cascade = VoteParams {
+            bounds: ScoreBounds { min, max: None },
+            ..terms(PanelRule::Cascade { margin: 0.15 }, &[1, 2], 1)
         };
-        !cascade.more(&[cast(1, first)]).is_empty()
+        !cascade.needed_cells(&[cast(1, first)]).is_empty()
     };
     assert!(unsure(stated(0.9, 0.58), None));
     assert!(!unsure(stated(0.55, 0.97), None));
@@ -239,41 +253,45 @@ fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
 
 #[test]
 fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
-    let score = |score: f64| Said {
+    let score = |score: f64| Ballot {
         score: Some(score),
         ..said(Pass)
     };
-    let cascade = |margin| terms(Rule::Cascade { margin }, &[1, 2], 1);
+    let cascade = |margin| terms(PanelRule::Cascade { margin }, &[1, 2], 1);
     let cells = [cast(1, score(0.7))];
-    assert_eq!(cascade(0.1).undecided(&cells), None, "it is decided");
-    let open = cascade(0.3).undecided(&cells).expect("undecided");
-    assert_eq!((open.members.len(), open.next), (1, vec![2]));
+    assert_eq!(cascade(0.1).find_undecided(&cells), None, "it is decided");
+    let open = cascade(0.3).find_undecided(&cells).expect("undecided");
+    assert_eq!((open.members.len(), open.next_judges), (1, vec![2]));
     assert_eq!(open.members[0].doubt, Some(Doubt::Margin));
-    let out = Cast {
-        said: None,
+    let out = CellVote {
+        ballot: None,
         ..cells[0]
     };
-    assert_eq!(cascade(0.3).undecided(&[out]), None, "it is being asked");
+    assert_eq!(
+        cascade(0.3).find_undecided(&[out]),
+        None,
+        "it is being asked"
+    );
     let split = [cast(7, said(Pass)), cast(3, said(Fail))];
-    let open = terms(Rule::Majority, &THREE, 1).undecided(&split);
-    assert_eq!(open.expect("undecided").next, [5]);
+    let open = terms(PanelRule::Majority, &THREE, 1).find_undecided(&split);
+    assert_eq!(open.expect("undecided").next_judges, [5]);
 }
 
 #[test]
 fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing() {
-    let cell = |judge, repeat, score: f64| Cast {
+    let cell = |judge, repeat, score: f64| CellVote {
         repeat: Some(repeat),
         ..cast(
             judge,
-            Said {
+            Ballot {
                 score: Some(score),
-                ..said(Outcome::of(score >= 0.5))
+                ..said(Outcome::from_passed(score >= 0.5))
             },
         )
     };
     let split = [cell(1, 1, 0.9), cell(1, 2, 0.1), cell(1, 3, 0.9)];
-    let cascade = |margin| terms(Rule::Cascade { margin }, &[1, 2], 3);
-    assert_eq!(cascade(0.1).more(&split), [(2, 2)]);
+    let cascade = |margin| terms(PanelRule::Cascade { margin }, &[1, 2], 3);
+    assert_eq!(cascade(0.1).needed_cells(&split), [(2, 2)]);
     let mut cells = vec![cell(1, 1, 0.7), cell(1, 2, 0.7)];
     assert_eq!(cascade(0.3).decide(&cells), None, "the next is needed");
     cells.extend([cell(2, 1, 0.1), cell(2, 2, 0.2)]);
@@ -283,30 +301,27 @@ fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing(
 
 #[test]
 fn what_is_skipped_is_skipped_and_cells_of_no_member_are_a_plain_vote() {
-    let jury = terms(Rule::Majority, &THREE, 1);
+    let jury = terms(PanelRule::Majority, &THREE, 1);
     let skipped = [cast(7, said(Outcome::Skipped))];
     let decision = jury.decide(&skipped).expect("decided");
-    assert_eq!(
-        (decision.outcome, decision.ruling),
-        (Outcome::Skipped, None)
-    );
+    assert_eq!((decision.outcome, decision.panel), (Outcome::Skipped, None));
     let other = [cast(99, said(Pass))];
     assert_eq!(jury.decide(&other).map(|d| d.outcome), Some(Pass));
 }
 
-fn rule() -> impl Strategy<Value = Rule> {
+fn rule() -> impl Strategy<Value = PanelRule> {
     prop_oneof![
-        Just(Rule::Majority),
-        Just(Rule::Unanimity),
-        (0.0..0.6_f64).prop_map(|margin| Rule::Cascade { margin }),
+        Just(PanelRule::Majority),
+        Just(PanelRule::Unanimity),
+        (0.0..0.6_f64).prop_map(|margin| PanelRule::Cascade { margin }),
     ]
 }
 
 /// What each judge would say to each repeat.
-fn all_said() -> impl Strategy<Value = Vec<Vec<Said>>> {
+fn all_said() -> impl Strategy<Value = Vec<Vec<Ballot>>> {
     let doubt = prop_oneof![4 => Just(None), 1 => Just(Some(Doubt::Citation))];
     let one =
-        (0..4_usize, prop::option::of(0.0..1.0_f64), doubt).prop_map(|(at, score, doubt)| Said {
+        (0..4_usize, prop::option::of(0.0..1.0_f64), doubt).prop_map(|(at, score, doubt)| Ballot {
             outcome: [Pass, Fail, NotApplicable, JudgeError][at],
             score,
             probability: None,
@@ -316,19 +331,19 @@ fn all_said() -> impl Strategy<Value = Vec<Vec<Said>>> {
 }
 
 /// A run: asks for what is needed, in whatever order, until nothing is.
-fn run(terms: Terms<'_>, would: &[Vec<Said>], mut cells: Vec<Cast>) -> Vec<Cast> {
+fn run(terms: VoteParams<'_>, would: &[Vec<Ballot>], mut cells: Vec<CellVote>) -> Vec<CellVote> {
     loop {
-        let more = terms.more(&cells);
+        let more = terms.needed_cells(&cells);
         if more.is_empty() {
             return cells;
         }
         for (judge, count) in more {
             for _ in 0..count {
                 let nth = cells.iter().filter(|c| c.judge == Some(judge)).count();
-                cells.push(Cast {
+                cells.push(CellVote {
                     judge: Some(judge),
                     repeat: u32::try_from(nth + 1).ok(),
-                    said: Some(would[judge as usize][nth]),
+                    ballot: Some(would[judge as usize][nth]),
                 });
             }
         }
@@ -347,7 +362,7 @@ proptest! {
         for judge in &judges {
             for (nth, said) in would[*judge as usize].iter().take(repeat as usize).enumerate() {
                 let repeat = u32::try_from(nth + 1).ok();
-                all.push(Cast { judge: Some(*judge), repeat, said: Some(*said) });
+                all.push(CellVote { judge: Some(*judge), repeat, ballot: Some(*said) });
             }
         }
         let few_decide = terms.decide(&few).map(|d| d.outcome);
@@ -378,18 +393,18 @@ proptest! {
             let said = then.get(judge).and_then(|of| of.get(nth));
             said.is_some_and(|said| said.outcome == JudgeError)
         };
-        let earlier: Vec<Vec<Said>> = would.iter().enumerate().map(|(judge, of)| {
+        let earlier: Vec<Vec<Ballot>> = would.iter().enumerate().map(|(judge, of)| {
             of.iter().enumerate().map(|(nth, one)| if broke(judge, nth) { said(JudgeError) } else { *one }).collect()
         }).collect();
         let old = run(terms, &earlier, Vec::new());
         // What was planned is done again where it was an error.
         let carried = old.into_iter().map(|cell| {
             let (judge, nth) = (cell.judge.unwrap_or(0) as usize, cell.repeat.unwrap_or(1) as usize - 1);
-            Cast { said: Some(would[judge][nth]), ..cell }
+            CellVote { ballot: Some(would[judge][nth]), ..cell }
         }).collect();
         let again = run(terms, &would, carried);
         let fresh = run(terms, &would, Vec::new());
-        let outcome = |cells: &[Cast]| terms.decide(cells).map(|d| d.outcome);
+        let outcome = |cells: &[CellVote]| terms.decide(cells).map(|d| d.outcome);
         prop_assert_eq!(outcome(&again), outcome(&fresh));
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::ProviderError;
 use super::super::body::{json as text_of, paragraphs, unpaired};
-use crate::model::{Answer, Block, Item, Reply};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
 /// A message in the making.
 struct Message {
@@ -24,39 +24,42 @@ struct Message {
 /// The instructions, and the messages. Instructions of the first item are `system`; later ones keep their place, as text
 /// of the user. `nudge` is said last.
 pub(super) fn messages(
-    history: &[Item],
+    history: &[HistoryItem],
     nudge: Option<&str>,
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
     let mut all: Vec<Message> = Vec::with_capacity(history.len());
-    let mut said: &Reply = &Reply::default();
+    let mut said: &ModelReply = &ModelReply::default();
     for (at, item) in history.iter().enumerate() {
         match item {
-            Item::User(blocks) => {
+            HistoryItem::User(blocks) => {
                 let blocks = paragraphs(blocks);
                 for block in blocks {
                     match block {
-                        Block::System(text) if at == 0 => match &mut system {
+                        HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
                                 all.push_str(&text);
                             }
                             None => system = Some(text),
                         },
-                        Block::System(text) | Block::Text(text) => {
+                        HistoryBlock::System(text) | HistoryBlock::Text(text) => {
                             add(&mut all, "user", text_block(&text));
                         }
                     }
                 }
             }
-            Item::Model { native, view } => {
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } => {
                 said = view;
                 let mut calls = view.calls.iter().map(|call| call.raw.as_str());
                 for block in native {
                     add(&mut all, "assistant", sent_back(block, &mut calls));
                 }
             }
-            Item::Answers(answers) => {
+            HistoryItem::ToolResponses(answers) => {
                 if answers.len() != said.calls.len() {
                     return Err(unpaired(answers.len(), said.calls.len()));
                 }
@@ -90,7 +93,7 @@ fn text_block(text: &str) -> String {
     text_of(&json!({"type": "text", "text": text}))
 }
 
-fn result_block(id: &str, answer: &Answer) -> String {
+fn result_block(id: &str, answer: &ToolResponse) -> String {
     let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": answer.text});
     if answer.is_error {
         block["is_error"] = Value::Bool(true);

@@ -23,7 +23,7 @@ use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
 use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, ToolDecl, TurnIx};
+use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
@@ -232,7 +232,7 @@ fn budget(tokens: u32) -> Value {
 }
 
 /// The declared functions as the protocol spells them.
-pub(super) fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
     });
@@ -266,7 +266,7 @@ impl Dialect for Messages {
         let tools = match unforced {
             None => self.tools.piece(all, declarations),
             Some(only) => {
-                let left: Vec<ToolDecl> = all
+                let left: Vec<ToolDeclaration> = all
                     .iter()
                     .filter(|tool| tool.name == *only)
                     .cloned()

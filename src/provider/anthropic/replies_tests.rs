@@ -4,7 +4,7 @@ use super::super::client::New;
 use super::super::testing::{assert_deltas_make, cut_everywhere, read};
 use super::super::{Finished, ProviderError};
 use super::*;
-use crate::model::{Reply, ReplyCall, StopReason, Usage};
+use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
 
 fn reader() -> Box<dyn Reader> {
     Box::new(stream::MessagesReader::new(TurnIx(1)))
@@ -109,7 +109,7 @@ fn a_stream_becomes_a_reply_and_its_blocks_are_kept_as_they_came() {
     let finished = finished(&stream());
     assert_eq!(
         finished.reply,
-        Reply {
+        ModelReply {
             text: "Let me look.".to_owned(),
             thought: "hm é 😀".to_owned(),
             calls: vec![
@@ -121,7 +121,7 @@ fn a_stream_becomes_a_reply_and_its_blocks_are_kept_as_they_came() {
     );
     assert_eq!(
         finished.usage,
-        Usage {
+        TokenUsage {
             input: Some(113),
             output: Some(40),
             cached: Some(100),

@@ -17,7 +17,7 @@ use super::super::frames::Frame;
 use super::super::retry::CAPPED;
 use super::super::{Finished, ProviderError};
 use super::blocks::Blocks;
-use crate::model::{Reply, StopReason, TurnIx, Usage};
+use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
 /// Gathers one message.
 #[derive(Debug)]
@@ -84,12 +84,12 @@ impl Tally {
     }
 
     /// `input_tokens` leaves out what the cache took and gave; ours holds it.
-    fn read(&self) -> Option<Usage> {
+    fn read(&self) -> Option<TokenUsage> {
         let cache = self
             .written
             .unwrap_or(0)
             .saturating_add(self.cached.unwrap_or(0));
-        let usage = Usage {
+        let usage = TokenUsage {
             input: self.input.map(|input| input.saturating_add(cache)),
             output: self.output,
             cached: self.cached,
@@ -359,13 +359,13 @@ impl Reader for MessagesReader {
         };
         let calls = self.blocks.calls();
         let stop = self.stop(reason, !calls.is_empty())?;
-        let usage = self.usage.read().unwrap_or(Usage {
+        let usage = self.usage.read().unwrap_or(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         Ok(Finished {
             native: self.blocks.native(),
-            reply: Reply {
+            reply: ModelReply {
                 text: self.blocks.said("text"),
                 thought: self.blocks.said("thinking"),
                 calls,
@@ -375,7 +375,7 @@ impl Reader for MessagesReader {
         })
     }
 
-    fn billed(&self) -> Option<Usage> {
+    fn billed(&self) -> Option<TokenUsage> {
         self.usage.read()
     }
 }

@@ -2,7 +2,7 @@ use serde_json::value::RawValue;
 
 use super::super::testing::{body, decl, opening};
 use super::*;
-use crate::model::{Answer, Block, Item, ProviderKind, Reply, ReplyCall};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ProviderKind, ReplyCall, ToolResponse};
 
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Anthropic);
@@ -14,7 +14,7 @@ fn messages(config: &JudgeConfig) -> Messages {
     Messages::new(config).expect("a good configuration")
 }
 
-fn pieces_of(config: &JudgeConfig, history: &[Item], omit: &Omit) -> Vec<Arc<str>> {
+fn pieces_of(config: &JudgeConfig, history: &[HistoryItem], omit: &Omit) -> Vec<Arc<str>> {
     let turn = TurnRequest {
         history,
         tools: &[],
@@ -292,17 +292,17 @@ fn raw(text: &str) -> Arc<RawValue> {
     Arc::from(RawValue::from_string(text.to_owned()).expect("JSON"))
 }
 
-fn said(native: &[&str], calls: &[(&str, &str)]) -> Item {
+fn said(native: &[&str], calls: &[(&str, &str)]) -> HistoryItem {
     let calls = calls.iter().map(|(id, raw)| ReplyCall {
         id: (*id).to_owned(),
         name: "f".to_owned(),
         raw: (*raw).to_owned(),
     });
-    Item::Model {
+    HistoryItem::Model {
         native: native.iter().map(|text| raw(text)).collect(),
-        view: Reply {
+        reply: ModelReply {
             calls: calls.collect(),
-            ..Reply::default()
+            ..ModelReply::default()
         },
     }
 }
@@ -318,11 +318,13 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
     ];
     let mut history = opening();
     history.push(said(&native, &[("t1", r#"{"n":1.5}"#), ("t2", "{}")]));
-    history.push(Item::Answers(vec![
-        Answer::ok("page"),
-        Answer::error("no such page"),
+    history.push(HistoryItem::ToolResponses(vec![
+        ToolResponse::ok("page"),
+        ToolResponse::error("no such page"),
     ]));
-    history.push(Item::User(vec![Block::System("Conclude.".to_owned())]));
+    history.push(HistoryItem::User(vec![HistoryBlock::System(
+        "Conclude.".to_owned(),
+    )]));
     let pieces = pieces_of(&config(), &history, &Omit::default());
     assert_eq!(
         &*pieces[2],
@@ -335,7 +337,7 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
         &*pieces[3],
         r#",{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"page"},{"type":"tool_result","tool_use_id":"t2","content":"Error: no such page","is_error":true},{"type":"text","text":"Conclude."}]}"#
     );
-    history.push(Item::Answers(vec![Answer::ok("one")]));
+    history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("one")]));
     let turn = TurnRequest {
         history: &history,
         tools: &[],
@@ -365,7 +367,7 @@ fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
                 &[signed, first, &block(written)],
                 &[("t1", r#"{"x":1}"#), ("t2", canonical)],
             ),
-            Item::Answers(vec![Answer::ok("a"), Answer::ok("b")]),
+            HistoryItem::ToolResponses(vec![ToolResponse::ok("a"), ToolResponse::ok("b")]),
         ];
         let text = pieces_of(&config(), &history, &Omit::default()).concat();
         let whole = [signed, first, &block(sent)].join(",");

@@ -29,7 +29,10 @@ use super::frames::Frame;
 use super::refusal::Param;
 use super::{Choice, Finished, ProviderError, TurnRequest};
 use crate::event::DeltaPart;
-use crate::model::{Block, Item, JudgeConfig, ProviderKind, Reply, StopReason, TurnIx, Usage};
+use crate::model::{
+    HistoryBlock, HistoryItem, JudgeConfig, ModelReply, ProviderKind, StopReason, TokenUsage,
+    TurnIx,
+};
 
 /// A question that is answered with probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -213,8 +216,8 @@ impl Dialect for Decisions {
 }
 
 /// All that is said, as one text: the endpoints know no roles that would keep the instructions apart.
-fn text(history: &[Item]) -> Result<String, ProviderError> {
-    let [Item::User(blocks)] = history else {
+fn text(history: &[HistoryItem]) -> Result<String, ProviderError> {
+    let [HistoryItem::User(blocks)] = history else {
         return Err(ProviderError::Request(
             "a decisions endpoint is asked once, and has no conversation".to_owned(),
         ));
@@ -222,7 +225,7 @@ fn text(history: &[Item]) -> Result<String, ProviderError> {
     let texts: Vec<&str> = blocks
         .iter()
         .map(|block| match block {
-            Block::System(text) | Block::Text(text) => text.trim_end(),
+            HistoryBlock::System(text) | HistoryBlock::Text(text) => text.trim_end(),
         })
         .collect();
     Ok(texts.join("\n\n"))
@@ -234,7 +237,7 @@ struct DecisionReader {
     text: String,
     blocked: Option<String>,
     native: Option<Box<RawValue>>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
 }
 
 impl Reader for DecisionReader {
@@ -267,22 +270,22 @@ impl Reader for DecisionReader {
         if self.text.is_empty() {
             return Err(cut("it is empty"));
         }
-        let usage = self.billed().unwrap_or(Usage {
+        let usage = self.billed().unwrap_or(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         Ok(Finished {
             native: self.native.into_iter().map(Arc::from).collect(),
-            reply: Reply {
+            reply: ModelReply {
                 text: self.text,
                 stop: self.blocked.map_or(StopReason::Stop, StopReason::Refused),
-                ..Reply::default()
+                ..ModelReply::default()
             },
             usage,
         })
     }
 
-    fn billed(&self) -> Option<Usage> {
+    fn billed(&self) -> Option<TokenUsage> {
         self.usage
     }
 }
@@ -304,7 +307,7 @@ fn blocked(reply: &Value) -> Option<String> {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let number = |keys: &[&str]| {
         keys.iter()
             .find_map(|key| usage.get(key).and_then(Value::as_u64))
@@ -324,7 +327,7 @@ fn read_usage(usage: &Value) -> Usage {
     let cached = usage
         .pointer("/input_tokens_details/cached_tokens")
         .and_then(Value::as_u64);
-    Usage {
+    TokenUsage {
         input,
         // The endpoints write nothing and bill nothing for it; that they do not say so leaves it known.
         output: output.or(input.map(|_| 0)),

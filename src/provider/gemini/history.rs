@@ -11,30 +11,32 @@ use serde_json::value::RawValue;
 
 use super::super::ProviderError;
 use super::super::body::{json as text_of, paragraphs, unpaired};
-use crate::model::{Answer, Block, Item, Reply, ReplyCall};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
 /// The instructions, and one element for each history item that says something.
 ///
 /// Instructions of the first item become `systemInstruction`; later ones keep their place, as text of the user.
-pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>), ProviderError> {
+pub(super) fn contents(
+    history: &[HistoryItem],
+) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
     let mut all = Vec::with_capacity(history.len());
     let mut calls: Vec<Called> = Vec::new();
     for (at, item) in history.iter().enumerate() {
         match item {
-            Item::User(blocks) => {
+            HistoryItem::User(blocks) => {
                 let blocks = paragraphs(blocks);
                 let mut parts = Vec::new();
                 for block in blocks {
                     match block {
-                        Block::System(text) if at == 0 => match &mut system {
+                        HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
                                 all.push_str(&text);
                             }
                             None => system = Some(text),
                         },
-                        Block::System(text) | Block::Text(text) => {
+                        HistoryBlock::System(text) | HistoryBlock::Text(text) => {
                             parts.push(json!({"text": text}));
                         }
                     }
@@ -43,7 +45,10 @@ pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>)
                     all.push(text_of(&json!({"role": "user", "parts": parts})));
                 }
             }
-            Item::Model { native, view } if is_foreign(native, view) => {
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } if is_foreign(native, view) => {
                 let called = |call: &ReplyCall| Called {
                     name: call.name.clone(),
                     id: None,
@@ -51,7 +56,7 @@ pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>)
                 calls = view.calls.iter().map(called).collect();
                 all.extend(rewritten(view));
             }
-            Item::Model { native, .. } => {
+            HistoryItem::Model { native, .. } => {
                 calls = native.iter().filter_map(|part| called(part)).collect();
                 let parts: Vec<&str> = native.iter().map(|part| part.get()).collect();
                 if !parts.is_empty() {
@@ -59,7 +64,7 @@ pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>)
                     all.push(format!(r#"{{"role":"model","parts":[{parts}]}}"#));
                 }
             }
-            Item::Answers(answers) => {
+            HistoryItem::ToolResponses(answers) => {
                 if answers.len() != calls.len() {
                     return Err(unpaired(answers.len(), calls.len()));
                 }
@@ -76,7 +81,7 @@ pub(super) fn contents(history: &[Item]) -> Result<(Option<String>, Vec<String>)
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
 /// Whether a turn is none of this dialect's: other services' items say what they are in keys that a part never has.
-fn is_foreign(native: &[Arc<RawValue>], view: &Reply) -> bool {
+fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
     #[derive(Deserialize)]
     struct Other {
         role: Option<IgnoredAny>,
@@ -92,7 +97,7 @@ fn is_foreign(native: &[Arc<RawValue>], view: &Reply) -> bool {
 }
 
 /// A foreign turn as contents: its text and its calls, the first of them marked.
-fn rewritten(view: &Reply) -> Option<String> {
+fn rewritten(view: &ModelReply) -> Option<String> {
     let mut parts = Vec::new();
     if !view.text.is_empty() {
         parts.push(text_of(&json!({"text": view.text})));
@@ -144,7 +149,7 @@ fn called(part: &RawValue) -> Option<Called> {
 }
 
 /// All answers to one model turn stand in one user content, in call order.
-fn responses(answers: &[Answer], calls: &[Called]) -> String {
+fn responses(answers: &[ToolResponse], calls: &[Called]) -> String {
     let parts: Vec<_> = answers
         .iter()
         .zip(calls)

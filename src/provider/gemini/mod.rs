@@ -18,7 +18,7 @@ use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
 use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, ToolDecl, TurnIx};
+use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
 const VERSION: &str = "v1beta";
@@ -164,7 +164,7 @@ fn thinking(model: &str, effort: &str) -> Value {
     }
 }
 
-pub(super) fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description,
             "parametersJsonSchema": tool.schema})

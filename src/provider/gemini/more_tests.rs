@@ -4,7 +4,7 @@ use super::super::client::New;
 use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
 use super::super::{Finished, ProviderError};
 use super::*;
-use crate::model::{Answer, Item, ProviderKind, Reply, ReplyCall, StopReason};
+use crate::model::{HistoryItem, ModelReply, ProviderKind, ReplyCall, StopReason, ToolResponse};
 
 fn reader() -> Box<dyn Reader> {
     Box::new(stream::GenerateReader::new(TurnIx(1)))
@@ -249,11 +249,13 @@ fn ids_that_are_absent_empty_or_repeated_name_no_call_twice() {
     let ids: Vec<&str> = finished.reply.calls.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, ["a", "call_1_1", "call_1_2", "call_1_3"]);
     let mut history = opening();
-    history.push(Item::Model {
+    history.push(HistoryItem::Model {
         native: finished.native,
-        view: finished.reply,
+        reply: finished.reply,
     });
-    history.push(Item::Answers((0..4).map(|_| Answer::ok("r")).collect()));
+    history.push(HistoryItem::ToolResponses(
+        (0..4).map(|_| ToolResponse::ok("r")).collect(),
+    ));
     let text = sent(&history);
     let response = |id: &str| {
         format!(r#"{{"functionResponse":{{{id}"name":"f","response":{{"output":"r"}}}}}}"#)
@@ -268,7 +270,7 @@ fn ids_that_are_absent_empty_or_repeated_name_no_call_twice() {
     assert!(!text.contains("call_1"), "no invented id is sent: {text}");
 }
 
-fn sent(history: &[Item]) -> String {
+fn sent(history: &[HistoryItem]) -> String {
     let mut config = JudgeConfig::new("j", ProviderKind::Gemini);
     config.model = "gemini-3-pro".to_owned();
     let dialect = Generate::new(&config).expect("a good configuration");
@@ -285,10 +287,10 @@ fn what_another_services_model_said_is_written_anew_and_marked() {
         name: name.to_owned(),
         raw: raw.to_owned(),
     };
-    let view = Reply {
+    let view = ModelReply {
         text: "Looking.".to_owned(),
         calls: vec![call("f", r#"{"n":1}"#), call("g", "broken")],
-        ..Reply::default()
+        ..ModelReply::default()
     };
     for native in [
         vec![raw(
@@ -301,11 +303,14 @@ fn what_another_services_model_said_is_written_anew_and_marked() {
         Vec::new(),
     ] {
         let mut history = opening();
-        history.push(Item::Model {
+        history.push(HistoryItem::Model {
             native,
-            view: view.clone(),
+            reply: view.clone(),
         });
-        history.push(Item::Answers(vec![Answer::ok("1"), Answer::ok("2")]));
+        history.push(HistoryItem::ToolResponses(vec![
+            ToolResponse::ok("1"),
+            ToolResponse::ok("2"),
+        ]));
         let text = sent(&history);
         let model = r#"{"role":"model","parts":[{"text":"Looking."},{"functionCall":{"name":"f","args":{"n":1}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"g","args":{}}}]}"#;
         assert!(text.contains(model), "{text}");
@@ -320,13 +325,13 @@ fn a_repaired_call_goes_back_signed_as_it_came_and_anew_in_canonical_form() {
     let raw = |text: &str| {
         Arc::from(serde_json::value::RawValue::from_string(text.to_owned()).expect("JSON"))
     };
-    let view = |canonical: &str| Reply {
+    let view = |canonical: &str| ModelReply {
         calls: vec![ReplyCall {
             id: "call_1".to_owned(),
             name: "f".to_owned(),
             raw: canonical.to_owned(),
         }],
-        ..Reply::default()
+        ..ModelReply::default()
     };
     // A part of its own is signed, whatever stands in it.
     let part = r#"{"functionCall":{"name":"f","args":"{a: 1"},"thoughtSignature":"s=="}"#;
@@ -349,11 +354,11 @@ fn a_repaired_call_goes_back_signed_as_it_came_and_anew_in_canonical_form() {
         (foreign, "[1]", anew("{}")),
     ] {
         let mut history = opening();
-        history.push(Item::Model {
+        history.push(HistoryItem::Model {
             native: vec![raw(native)],
-            view: view(canonical),
+            reply: view(canonical),
         });
-        history.push(Item::Answers(vec![Answer::ok("r")]));
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("r")]));
         let text = sent(&history);
         let model = format!(r#"{{"role":"model","parts":[{expected}]}}"#);
         assert!(text.contains(&model), "{canonical}: {text}");

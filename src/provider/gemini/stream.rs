@@ -16,7 +16,7 @@ use super::super::{Finished, ProviderError};
 use super::finish;
 use super::partial::{Open, PartialArg};
 use crate::event::DeltaPart;
-use crate::model::{CallIx, Reply, ReplyCall, TurnIx, Usage};
+use crate::model::{CallIx, ModelReply, ReplyCall, TokenUsage, TurnIx};
 
 /// Most calls of one reply.
 const MAX_CALLS: usize = 1000;
@@ -28,13 +28,13 @@ const MAX_ROUNDS: usize = 3;
 pub(super) struct GenerateReader {
     turn: TurnIx,
     native: Vec<Arc<RawValue>>,
-    reply: Reply,
+    reply: ModelReply,
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     /// Of the replies before, where this is the rest of one.
-    before: Option<Usage>,
+    before: Option<TokenUsage>,
     frames: usize,
     stray: Option<String>,
     /// A call whose arguments are still coming.
@@ -96,7 +96,7 @@ impl GenerateReader {
         Self {
             turn,
             native: Vec::new(),
-            reply: Reply::default(),
+            reply: ModelReply::default(),
             finish: None,
             finish_message: None,
             blocked: None,
@@ -248,7 +248,7 @@ impl GenerateReader {
         Ok(())
     }
 
-    fn used(&self) -> Option<Usage> {
+    fn used(&self) -> Option<TokenUsage> {
         match (self.before, self.usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
             (before, usage) => before.or(usage),
@@ -305,9 +305,9 @@ impl Reader for GenerateReader {
         self.rounds += 1;
         self.finish = None;
         self.finish_message = None;
-        let once = Usage {
+        let once = TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let usage = self.usage.take().unwrap_or(once);
         self.before = Some(self.before.map_or(usage, |before| before.plus(usage)));
@@ -330,31 +330,31 @@ impl Reader for GenerateReader {
                 });
             }
         };
-        let usage = self.used().unwrap_or(Usage {
+        let usage = self.used().unwrap_or(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         Ok(Finished {
             native: self.native,
-            reply: Reply { stop, ..self.reply },
+            reply: ModelReply { stop, ..self.reply },
             usage,
         })
     }
 
-    fn billed(&self) -> Option<Usage> {
+    fn billed(&self) -> Option<TokenUsage> {
         self.used()
     }
 }
 
 /// Figures are cumulative: the last ones count. `candidatesTokenCount` leaves thinking out; ours holds it.
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (a, b) => a.or(b),
     };
     let thinking = number("thoughtsTokenCount");
-    Usage {
+    TokenUsage {
         input: sum(
             number("promptTokenCount"),
             number("toolUsePromptTokenCount"),

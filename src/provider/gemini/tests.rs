@@ -5,7 +5,10 @@ use super::super::client::New;
 use super::super::testing::{assert_deltas_make, body, cut_everywhere, decl, opening, read};
 use super::super::{Finished, ProviderError};
 use super::*;
-use crate::model::{Answer, Block, Item, ProviderKind, Reply, ReplyCall, StopReason, Usage};
+use crate::model::{
+    HistoryBlock, HistoryItem, ModelReply, ProviderKind, ReplyCall, StopReason, TokenUsage,
+    ToolResponse,
+};
 
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Gemini);
@@ -132,15 +135,17 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
         r#"{"functionCall":{"id":"x1","name":"g","args":{}}}"#,
     ];
     let mut history = opening();
-    history.push(Item::Model {
+    history.push(HistoryItem::Model {
         native: parts(&native),
-        view: Reply::default(),
+        reply: ModelReply::default(),
     });
-    history.push(Item::Answers(vec![
-        Answer::ok("page"),
-        Answer::error("no such page"),
+    history.push(HistoryItem::ToolResponses(vec![
+        ToolResponse::ok("page"),
+        ToolResponse::error("no such page"),
     ]));
-    history.push(Item::User(vec![Block::System("Conclude.".to_owned())]));
+    history.push(HistoryItem::User(vec![HistoryBlock::System(
+        "Conclude.".to_owned(),
+    )]));
     let turn = TurnRequest {
         history: &history,
         tools: &[],
@@ -161,7 +166,7 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
         &*pieces[4],
         r#",{"role":"user","parts":[{"text":"Conclude."}]}"#
     );
-    history.push(Item::Answers(vec![Answer::ok("one")]));
+    history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("one")]));
     let turn = TurnRequest {
         history: &history,
         tools: &[],
@@ -183,11 +188,13 @@ fn six_rounds_of_signed_parts_go_back_byte_for_byte() {
             ),
         ];
         let texts: Vec<&str> = native.iter().map(String::as_str).collect();
-        history.push(Item::Model {
+        history.push(HistoryItem::Model {
             native: parts(&texts),
-            view: Reply::default(),
+            reply: ModelReply::default(),
         });
-        history.push(Item::Answers(vec![Answer::ok(format!("page {n}"))]));
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(format!(
+            "page {n}"
+        ))]));
         natives.push(native.join(","));
     }
     let text = body(&generate(&config()), &history, &[decl("f")], Choice::Auto);
@@ -246,7 +253,7 @@ fn a_stream_becomes_a_reply_and_its_parts_are_kept_as_they_came() {
     };
     assert_eq!(
         finished.reply,
-        Reply {
+        ModelReply {
             text: "Let me 😀 look.".to_owned(),
             thought: "hm é".to_owned(),
             calls: vec![
@@ -258,7 +265,7 @@ fn a_stream_becomes_a_reply_and_its_parts_are_kept_as_they_came() {
     );
     assert_eq!(
         finished.usage,
-        Usage {
+        TokenUsage {
             input: Some(10),
             output: Some(7),
             cached: Some(2),

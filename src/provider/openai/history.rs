@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::super::body::{json, paragraphs, unpaired};
 use super::super::{ProviderError, client};
-use crate::model::{Answer, Block, Item, Reply};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
 #[derive(Serialize)]
 struct Said<'a> {
@@ -28,19 +28,22 @@ struct Answered<'a> {
 
 /// One element for each history item, in order; messages of one item are joined by commas. Items without any message
 /// are left out.
-pub(super) fn messages(history: &[Item]) -> Result<Vec<String>, ProviderError> {
+pub(super) fn messages(history: &[HistoryItem]) -> Result<Vec<String>, ProviderError> {
     let mut all = Vec::with_capacity(history.len());
-    let mut calls: &Reply = &Reply::default();
+    let mut calls: &ModelReply = &ModelReply::default();
     for item in history {
         let element = match item {
-            Item::User(blocks) => user(blocks),
-            Item::Model { native, view } => {
+            HistoryItem::User(blocks) => user(blocks),
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } => {
                 calls = view;
                 let parts: Result<Vec<String>, _> =
                     native.iter().map(|raw| assistant(raw, view)).collect();
                 parts?.join(",")
             }
-            Item::Answers(answers) => tool_messages(answers, calls)?,
+            HistoryItem::ToolResponses(answers) => tool_messages(answers, calls)?,
         };
         if !element.is_empty() {
             all.push(element);
@@ -49,15 +52,15 @@ pub(super) fn messages(history: &[Item]) -> Result<Vec<String>, ProviderError> {
     Ok(all)
 }
 
-fn user(blocks: &[Block]) -> String {
+fn user(blocks: &[HistoryBlock]) -> String {
     let messages: Vec<String> = paragraphs(blocks)
         .iter()
         .map(|block| match block {
-            Block::System(content) => json(&Said {
+            HistoryBlock::System(content) => json(&Said {
                 role: "system",
                 content,
             }),
-            Block::Text(content) => json(&Said {
+            HistoryBlock::Text(content) => json(&Said {
                 role: "user",
                 content,
             }),
@@ -66,7 +69,7 @@ fn user(blocks: &[Block]) -> String {
     messages.join(",")
 }
 
-fn tool_messages(answers: &[Answer], reply: &Reply) -> Result<String, ProviderError> {
+fn tool_messages(answers: &[ToolResponse], reply: &ModelReply) -> Result<String, ProviderError> {
     if answers.len() != reply.calls.len() {
         return Err(unpaired(answers.len(), reply.calls.len()));
     }
@@ -107,7 +110,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-fn assistant(native: &RawValue, view: &Reply) -> Result<String, ProviderError> {
+fn assistant(native: &RawValue, view: &ModelReply) -> Result<String, ProviderError> {
     let text = native.get();
     let message: Message<'_> = serde_json::from_str(text)
         .map_err(|_| client::malformed("a past reply is no chat message", text))?;

@@ -16,7 +16,7 @@ use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
 use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, ToolDecl, TurnIx};
+use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
@@ -140,7 +140,7 @@ impl Chat {
     }
 }
 
-pub(super) fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": tool.schema}})

@@ -5,7 +5,7 @@ use super::super::client::New;
 use super::super::testing::{assert_deltas_make, cut_everywhere, read};
 use super::super::{Finished, ProviderError};
 use super::*;
-use crate::model::{Reply, ReplyCall, StopReason, Usage};
+use crate::model::{ModelReply, ReplyCall, StopReason, TokenUsage};
 
 fn reader() -> Box<dyn Reader> {
     Box::new(stream::ChatReader::new(TurnIx(2), false))
@@ -55,7 +55,7 @@ fn a_stream_becomes_a_reply_and_the_message_that_goes_back() {
     };
     assert_eq!(
         finished.reply,
-        Reply {
+        ModelReply {
             text: "Let me 😀 look.".to_owned(),
             thought: "hm é".to_owned(),
             calls: vec![call("a", r#"{"url":"\u00e9"}"#), call("b", "{}")],
@@ -64,7 +64,7 @@ fn a_stream_becomes_a_reply_and_the_message_that_goes_back() {
     );
     assert_eq!(
         finished.usage,
-        Usage {
+        TokenUsage {
             input: Some(9),
             output: Some(4),
             cached: Some(3),

@@ -18,7 +18,7 @@ use super::super::frames::Frame;
 use super::super::{Finished, ProviderError};
 use super::calls::Calls;
 use crate::event::DeltaPart;
-use crate::model::{Reply, StopReason, TurnIx, Usage};
+use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
 /// Gathers one reply.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct ChatReader {
     details: Vec<Value>,
     calls: Calls,
     finish: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     done: bool,
     chunks: usize,
     /// The first line that was no frame, to explain a reply that is none.
@@ -266,14 +266,14 @@ impl Reader for ChatReader {
                     .expect("a JSON value can be written"),
             ),
         };
-        let usage = self.billed().unwrap_or(Usage {
+        let usage = self.billed().unwrap_or(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         let stop = self.stop(finish);
         Ok(Finished {
             native: vec![native],
-            reply: Reply {
+            reply: ModelReply {
                 text: self.text,
                 thought: self.thought,
                 calls: self.calls.read(),
@@ -283,7 +283,7 @@ impl Reader for ChatReader {
         })
     }
 
-    fn billed(&self) -> Option<Usage> {
+    fn billed(&self) -> Option<TokenUsage> {
         self.usage
     }
 }
@@ -331,9 +331,9 @@ fn add_detail(details: &mut Vec<Value>, detail: &Value) {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-    Usage {
+    TokenUsage {
         input: number("/prompt_tokens"),
         output: number("/completion_tokens"),
         cached: number("/prompt_tokens_details/cached_tokens"),

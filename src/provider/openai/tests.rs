@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::super::ProviderError;
 use super::super::testing::{body, decl, opening};
 use super::*;
-use crate::model::{Answer, Item, ProviderKind, Reply, ReplyCall};
+use crate::model::{HistoryItem, ModelReply, ProviderKind, ReplyCall, ToolResponse};
 
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::Openai);
@@ -142,23 +142,23 @@ fn the_address_is_the_base_and_the_path() {
     }
 }
 
-fn turn_with(native: &str, raws: &[&str]) -> Vec<Item> {
+fn turn_with(native: &str, raws: &[&str]) -> Vec<HistoryItem> {
     let calls = raws.iter().enumerate().map(|(at, raw)| ReplyCall {
         id: format!("c{at}"),
         name: "f".to_owned(),
         raw: (*raw).to_owned(),
     });
-    let view = Reply {
+    let view = ModelReply {
         calls: calls.collect(),
-        ..Reply::default()
+        ..ModelReply::default()
     };
-    let answers = raws.iter().map(|_| Answer::ok("page")).collect();
+    let answers = raws.iter().map(|_| ToolResponse::ok("page")).collect();
     vec![
-        Item::Model {
+        HistoryItem::Model {
             native: vec![raw(native)],
-            view,
+            reply: view,
         },
-        Item::Answers(answers),
+        HistoryItem::ToolResponses(answers),
     ]
 }
 
@@ -207,7 +207,7 @@ fn arguments_that_are_no_json_go_back_in_canonical_form() {
 
 #[test]
 fn answers_that_fit_no_calls_are_refused() {
-    let history = [Item::Answers(vec![Answer::ok("x")])];
+    let history = [HistoryItem::ToolResponses(vec![ToolResponse::ok("x")])];
     let turn = TurnRequest {
         history: &history,
         tools: &[],
@@ -234,20 +234,22 @@ fn six_rounds_go_back_byte_for_byte_with_broken_arguments_in_canonical_form() {
             r#"{{ "role":"assistant", "content":"look {n}", "x_reasoning":"r\u00e9{n}", "tool_calls":[{{"id":"c{n}","type":"function","extra_content":{{"sig":"S{n}=="}},"function":{{"name":"fetch_url","arguments":"{args}"}}}}]}}"#
         );
         let raw_args = if broken { "{}" } else { "{\"url\": \"ué\"}" };
-        let view = Reply {
+        let view = ModelReply {
             text: format!("look {n}"),
             calls: vec![ReplyCall {
                 id: format!("c{n}"),
                 name: "fetch_url".into(),
                 raw: raw_args.into(),
             }],
-            ..Reply::default()
+            ..ModelReply::default()
         };
-        history.push(Item::Model {
+        history.push(HistoryItem::Model {
             native: vec![raw(&native)],
-            view,
+            reply: view,
         });
-        history.push(Item::Answers(vec![Answer::ok(format!("page {n}"))]));
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(format!(
+            "page {n}"
+        ))]));
         natives.push((native, broken));
     }
     let text = body(&chat, &history, &[decl("fetch_url")], Choice::Auto);

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::super::body::{json as text_of, paragraphs, unpaired};
 use super::super::{ProviderError, client};
-use crate::model::{Answer, Block, Item, Reply};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
 #[derive(Serialize)]
 struct Answered<'a> {
@@ -22,31 +22,36 @@ struct Answered<'a> {
 /// The instructions, and one element for each history item that says something; items of one are joined by commas.
 ///
 /// Instructions of the first item become `instructions`; later ones keep their place, as a message of their own.
-pub(super) fn input(history: &[Item]) -> Result<(Option<String>, Vec<String>), ProviderError> {
+pub(super) fn input(
+    history: &[HistoryItem],
+) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut instructions: Option<String> = None;
     let mut all = Vec::with_capacity(history.len());
-    let mut calls: &Reply = &Reply::default();
+    let mut calls: &ModelReply = &ModelReply::default();
     for (at, item) in history.iter().enumerate() {
         let element = match item {
-            Item::User(blocks) => {
+            HistoryItem::User(blocks) => {
                 let blocks = paragraphs(blocks);
                 let mut messages = Vec::new();
                 for block in blocks {
                     match block {
-                        Block::System(text) if at == 0 && instructions.is_none() => {
+                        HistoryBlock::System(text) if at == 0 && instructions.is_none() => {
                             instructions = Some(text);
                         }
-                        Block::System(text) => messages.push(message("system", &text)),
-                        Block::Text(text) => messages.push(message("user", &text)),
+                        HistoryBlock::System(text) => messages.push(message("system", &text)),
+                        HistoryBlock::Text(text) => messages.push(message("user", &text)),
                     }
                 }
                 messages.join(",")
             }
-            Item::Model { native, view } => {
+            HistoryItem::Model {
+                native,
+                reply: view,
+            } => {
                 calls = view;
                 said(native.iter().map(|raw| &**raw), view)?
             }
-            Item::Answers(answers) => outputs(answers, calls)?,
+            HistoryItem::ToolResponses(answers) => outputs(answers, calls)?,
         };
         if !element.is_empty() {
             all.push(element);
@@ -59,7 +64,7 @@ fn message(role: &str, text: &str) -> String {
     text_of(&json!({"role": role, "content": [{"type": "input_text", "text": text}]}))
 }
 
-fn outputs(answers: &[Answer], reply: &Reply) -> Result<String, ProviderError> {
+fn outputs(answers: &[ToolResponse], reply: &ModelReply) -> Result<String, ProviderError> {
     if answers.len() != reply.calls.len() {
         return Err(unpaired(answers.len(), reply.calls.len()));
     }
@@ -83,7 +88,7 @@ struct Native<'a> {
 
 fn said<'a>(
     native: impl Iterator<Item = &'a RawValue>,
-    view: &Reply,
+    view: &ModelReply,
 ) -> Result<String, ProviderError> {
     let mut calls = view.calls.iter();
     let mut out = String::new();

@@ -18,7 +18,7 @@ use super::client::{Dialect, Omit, Reader};
 use super::declared::Declared;
 use super::refusal::{Param, leave_out};
 use super::{Choice, ProviderError, TurnRequest};
-use crate::model::{JudgeConfig, ToolDecl, TurnIx};
+use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
@@ -166,7 +166,7 @@ impl Responses {
 }
 
 /// The declared functions as the protocol spells them: flat.
-pub(super) fn declarations(tools: &[ToolDecl]) -> String {
+pub(super) fn declarations(tools: &[ToolDeclaration]) -> String {
     let all = tools.iter().map(|tool| {
         // `strict` is said either way: left out, the service takes it for true.
         json!({"type": "function", "name": tool.name, "description": tool.description,

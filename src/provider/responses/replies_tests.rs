@@ -5,7 +5,7 @@ use super::super::testing::{assert_deltas_make, cut_everywhere, read};
 use super::super::{Finished, ProviderError};
 use super::*;
 use crate::event::DeltaPart;
-use crate::model::{ReplyCall, StopReason, Usage};
+use crate::model::{ReplyCall, StopReason, TokenUsage};
 
 fn reader() -> Box<dyn Reader> {
     limited(None)
@@ -114,7 +114,7 @@ fn a_stream_becomes_a_reply_and_the_items_that_go_back() {
         assert_eq!(reply.stop, StopReason::ToolCalls);
         let native: Vec<&str> = finished.native.iter().map(|item| item.get()).collect();
         assert_eq!(native, [REASONING, TEXT, FIRST, SECOND]);
-        let usage = Usage {
+        let usage = TokenUsage {
             input: Some(9),
             output: Some(4),
             cached: Some(3),

@@ -19,7 +19,7 @@ use super::super::frames::Frame;
 use super::super::{Finished, ProviderError};
 use super::items::{Items, Kind, Place, word};
 use crate::event::DeltaPart;
-use crate::model::{Reply, StopReason, TurnIx, Usage};
+use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
 /// Gathers one reply.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct ResponseReader {
     unfinished: bool,
     /// How it ended; `None`: not yet.
     end: Option<End>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     events: usize,
     /// The first line that was no event, to explain a reply that is none.
     stray: Option<String>,
@@ -387,9 +387,9 @@ impl Reader for ResponseReader {
             });
         };
         self.items.settle();
-        let usage = self.usage.unwrap_or(Usage {
+        let usage = self.usage.unwrap_or(TokenUsage {
             calls: 1,
-            ..Usage::default()
+            ..TokenUsage::default()
         });
         let calls = self.items.read();
         let stop = self.stop(end, !calls.is_empty());
@@ -402,7 +402,7 @@ impl Reader for ResponseReader {
         let native = self.items.all().iter().filter_map(|slot| slot.done.clone());
         Ok(Finished {
             native: native.map(Arc::from).collect(),
-            reply: Reply {
+            reply: ModelReply {
                 text,
                 thought: self.thought,
                 calls,
@@ -412,7 +412,7 @@ impl Reader for ResponseReader {
         })
     }
 
-    fn billed(&self) -> Option<Usage> {
+    fn billed(&self) -> Option<TokenUsage> {
         self.usage
     }
 }
@@ -463,9 +463,9 @@ fn summary(item: &Value) -> Vec<&str> {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-    Usage {
+    TokenUsage {
         input: number("/input_tokens"),
         output: number("/output_tokens"),
         cached: number("/input_tokens_details/cached_tokens"),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::super::ProviderError;
 use super::super::testing::{body, decl, opening};
 use super::*;
-use crate::model::{Answer, Block, Item, ProviderKind, Reply, ReplyCall};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ProviderKind, ReplyCall, ToolResponse};
 
 fn config() -> JudgeConfig {
     let mut config = JudgeConfig::new("j", ProviderKind::OpenaiResponses);
@@ -128,22 +128,22 @@ fn what_a_server_refuses_is_known_by_name() {
     }
 }
 
-fn turn(native: &[&str], calls: &[(&str, &str)]) -> Vec<Item> {
+fn turn(native: &[&str], calls: &[(&str, &str)]) -> Vec<HistoryItem> {
     let read = calls.iter().map(|(id, raw)| ReplyCall {
         id: (*id).to_owned(),
         name: "f".to_owned(),
         raw: (*raw).to_owned(),
     });
-    let view = Reply {
+    let view = ModelReply {
         calls: read.collect(),
-        ..Reply::default()
+        ..ModelReply::default()
     };
     vec![
-        Item::Model {
+        HistoryItem::Model {
             native: native.iter().map(|item| raw(item)).collect(),
-            view,
+            reply: view,
         },
-        Item::Answers(calls.iter().map(|(id, _)| Answer::ok(*id)).collect()),
+        HistoryItem::ToolResponses(calls.iter().map(|(id, _)| ToolResponse::ok(*id)).collect()),
     ]
 }
 
@@ -194,7 +194,7 @@ fn arguments_that_are_no_json_go_back_in_canonical_form() {
 
 #[test]
 fn a_history_that_cannot_be_sent_is_refused() {
-    let history = [Item::Answers(vec![Answer::ok("x")])];
+    let history = [HistoryItem::ToolResponses(vec![ToolResponse::ok("x")])];
     let turn = TurnRequest {
         history: &history,
         tools: &[],
@@ -207,9 +207,9 @@ fn a_history_that_cannot_be_sent_is_refused() {
 #[test]
 fn later_instructions_keep_their_place() {
     let mut history = opening();
-    history.push(Item::User(vec![
-        Block::System("Hurry.".to_owned()),
-        Block::Text("Now.".to_owned()),
+    history.push(HistoryItem::User(vec![
+        HistoryBlock::System("Hurry.".to_owned()),
+        HistoryBlock::Text("Now.".to_owned()),
     ]));
     let text = body(&responses(&config()), &history, &[], Choice::NoTools);
     assert!(

@@ -71,10 +71,10 @@ async fn the_newest_result_of_every_cell_stands_on_the_board() {
     assert_eq!(board.len(), 3);
     let judged = board.get("t/r/asked~j").expect("judged");
     assert_eq!(judged.cell, CellIx(1));
-    assert_eq!(*judged.eval, Digest::of(b"asked"));
-    assert_eq!(judged.judge.as_deref(), Some(&Digest::of(b"j")));
-    assert_eq!(*judged.transcript, Digest::of(b"t"));
-    assert_eq!(judged.key, Some(Digest::of(b"key-t")));
+    assert_eq!(*judged.eval, Digest::hash_bytes(b"asked"));
+    assert_eq!(judged.judge.as_deref(), Some(&Digest::hash_bytes(b"j")));
+    assert_eq!(*judged.transcript, Digest::hash_bytes(b"t"));
+    assert_eq!(judged.key, Some(Digest::hash_bytes(b"key-t")));
     assert_eq!(judged.explanation, "said the judge");
 }
 
@@ -142,7 +142,8 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
     assert!(board.get("t/r/asked~j").is_none());
     assert!(board.get("u/r/plain").is_none());
     let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
-    let known = ["a", "b", "c", "d"].map(|key| cache.get(&Digest::of(key.as_bytes())).is_some());
+    let known =
+        ["a", "b", "c", "d"].map(|key| cache.get(&Digest::hash_bytes(key.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
     assert_eq!(run.recorded_calls().expect("a log"), []);
 }
@@ -178,7 +179,9 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
     }
     let (cache, problems) = CacheIndex::of(&stored(runs.path()));
     assert_eq!((cache.len(), problems.len()), (1, 0));
-    let entry = cache.get(&Digest::of(b"key")).expect("judged before");
+    let entry = cache
+        .get(&Digest::hash_bytes(b"key"))
+        .expect("judged before");
     assert_eq!(
         entry.run,
         RunId(SECOND.to_owned()),
@@ -190,9 +193,9 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
     );
     let used = EvidenceUsed {
         tool: "fetch_url".to_owned(),
-        decl: Some(Digest::of(b"decl")),
+        decl: Some(Digest::hash_bytes(b"decl")),
         canonical: RawJson::parse(r#"{"url":"u"}"#).expect("valid"),
-        answer: Digest::of(b"new page"),
+        answer: Digest::hash_bytes(b"new page"),
     };
     assert_eq!(entry.evidence, [used]);
 }
@@ -269,6 +272,8 @@ async fn the_receipt_of_a_verdict_is_no_evidence() {
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(tools, ["fetch_url"], "the verdict's function is no tool");
     let (cache, _) = CacheIndex::of(std::slice::from_ref(&run));
-    let entry = cache.get(&Digest::of(b"key")).expect("judged before");
+    let entry = cache
+        .get(&Digest::hash_bytes(b"key"))
+        .expect("judged before");
     assert_eq!(entry.evidence.len(), 1, "{:?}", entry.evidence);
 }

@@ -265,7 +265,7 @@ fn check(image: &Image, power_lost: bool, context: &str) -> Vec<RunEvent> {
         let bytes = image
             .bytes(&path, power_lost)
             .unwrap_or_else(|| panic!("{context}: blob {} is named and not there", blob.hash));
-        assert_eq!(Digest::of(bytes), blob.hash, "{context}");
+        assert_eq!(Digest::hash_bytes(bytes), blob.hash, "{context}");
     }
     log.events
 }

@@ -22,7 +22,7 @@ pub(super) fn header(run: &str) -> RunHeader {
         rubric: 0,
         id: id.to_owned(),
         kind: "contains".to_owned(),
-        digest: Digest::of(id.as_bytes()),
+        digest: Digest::hash_bytes(id.as_bytes()),
         decides: IndexMap::new(),
         weight: 1.0,
         required: false,
@@ -44,10 +44,10 @@ pub(super) fn header(run: &str) -> RunHeader {
         snapshots: Vec::new(),
         judges: vec![JudgeSpec {
             config: JudgeConfig::new("j", ProviderKind::Rules),
-            digest: Digest::of(b"j"),
+            digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
             listed: None,
-            tools: vec![("fetch_url".to_owned(), Digest::of(b"decl"))],
+            tools: vec![("fetch_url".to_owned(), Digest::hash_bytes(b"decl"))],
         }],
         rubrics: vec![RubricSpec {
             id: "r".to_owned(),
@@ -75,7 +75,7 @@ pub(super) fn planned(t: &str, first: u32) -> Kind {
             path: "t.jsonl".into(),
             offset: 0,
             len: 1,
-            digest: Digest::of(t.as_bytes()),
+            digest: Digest::hash_bytes(t.as_bytes()),
         },
         first: CellIx(first),
         keys: vec![key(0, None), key(1, Some(0))],
@@ -92,7 +92,7 @@ pub(super) fn settled(cell: u32, outcome: Outcome) -> Kind {
 pub(super) fn started(cell: u32, key: &str) -> Kind {
     Kind::CellStarted {
         cell: CellIx(cell),
-        key: Some(Digest::of(key.as_bytes())),
+        key: Some(Digest::hash_bytes(key.as_bytes())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Narrator, size};
 use crate::event::{Answered, Piece, Source, ToolFact};
-use crate::model::{CallIx, CellIx, Change, Hop, SUBMIT, TurnIx};
+use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
 
 /// Longest excerpt of arguments and pages, in characters.
 const EXCERPT: usize = 160;
@@ -15,7 +15,7 @@ impl<W: Write> Narrator<W> {
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 self.end_lines(cell)?;
-                if name == SUBMIT {
+                if name == SUBMIT_VERDICT {
                     self.verdicts.insert(at);
                     return Ok(());
                 }
@@ -40,9 +40,11 @@ impl<W: Write> Narrator<W> {
                 self.say(cell, "→", &text)
             }
             ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
-            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => {
-                self.say(cell, "✗", &format!("{SUBMIT} rejected ({rule}): {text}"))
-            }
+            ToolFact::Rejected { rule, text } if self.verdicts.contains(&at) => self.say(
+                cell,
+                "✗",
+                &format!("{SUBMIT_VERDICT} rejected ({rule}): {text}"),
+            ),
             ToolFact::Rejected { rule, text } => {
                 self.say(cell, "✗", &format!("call rejected ({rule}): {text}"))
             }
@@ -120,7 +122,7 @@ fn gist(text: &str) -> String {
 }
 
 /// What was changed, each with its place.
-fn listed(changes: &[Change]) -> String {
+fn listed(changes: &[ArgumentChange]) -> String {
     let all = changes.iter().map(|change| match change.path.as_str() {
         "" => change.what.clone(),
         path => format!("{path}: {}", change.what),
@@ -175,8 +177,8 @@ mod tests {
         assert_eq!(gist("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
     }
 
-    fn change(path: &str, what: &str) -> Change {
-        Change {
+    fn change(path: &str, what: &str) -> ArgumentChange {
+        ArgumentChange {
             path: path.to_owned(),
             what: what.to_owned(),
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::diag::Span;
 use crate::diag::yaml::{self, Doc};
 use crate::diag::{Diagnostic, Severity};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::rubric::Files;
 
 /// A value and where it stands.
@@ -43,7 +43,7 @@ impl At {
     pub(super) fn child(&self, key: &str) -> Self {
         Self {
             doc: Rc::clone(&self.doc),
-            pointer: format!("{}/{}", self.pointer, pointer_step(key)),
+            pointer: format!("{}/{}", self.pointer, escape_pointer_step(key)),
         }
     }
 

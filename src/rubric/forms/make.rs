@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::at::At;
 use crate::diag::yaml::{Doc, Layers, Problems};
 use crate::diag::{Diagnostic, Severity, Span};
-use crate::model::{pointer_step, visible};
+use crate::model::{escape_pointer_step, make_visible};
 use crate::rubric::eval::EvalReader;
 use crate::rubric::{Catalog, Cx, Eval, Files, NOT_CARRIED};
 
@@ -52,7 +52,7 @@ impl NewEval {
     pub(super) fn param(mut self, key: &str, value: impl Into<Value>, at: &At) -> Self {
         self.params.insert(key.to_owned(), value.into());
         self.places
-            .push((format!("/params/{}", pointer_step(key)), at.clone()));
+            .push((format!("/params/{}", escape_pointer_step(key)), at.clone()));
         self
     }
 
@@ -61,7 +61,7 @@ impl NewEval {
     pub(super) fn field(mut self, key: &str, value: impl Into<Value>, at: &At) -> Self {
         self.fields.insert(key.to_owned(), value.into());
         self.places
-            .push((format!("/{}", pointer_step(key)), at.clone()));
+            .push((format!("/{}", escape_pointer_step(key)), at.clone()));
         self
     }
 
@@ -312,7 +312,7 @@ fn in_our_language<'e>(
 pub(super) fn tidy_id(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut id = String::new();
-    for c in visible(text, false).chars() {
+    for c in make_visible(text, false).chars() {
         let kept = c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
         match (kept, id.ends_with('-') || id.is_empty()) {
             (true, _) => id.push(c),

@@ -49,7 +49,7 @@ pub(super) fn pack(
             continue;
         }
         found = true;
-        let at = format!("/prompts/{}/evals", crate::model::pointer_step(name));
+        let at = format!("/prompts/{}/evals", crate::model::escape_pointer_step(name));
         for eval in read_list(doc, problems, evals, &at) {
             if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
                 && other != *name

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::clock::{Clock, FakeClock};
 use crate::event::{Emitter, Envelope, Kind, MemoryBlobs, Redactor};
-use crate::model::{ProviderKind, Reply, StopReason, TurnIx, Usage};
+use crate::model::{ModelReply, ProviderKind, StopReason, TokenUsage, TurnIx};
 use crate::provider;
 
 /// Answers from a script and notes when it was asked; a script that has run out answers well.
@@ -57,11 +57,11 @@ fn body() -> Body {
 fn finished() -> Finished {
     Finished {
         native: Vec::new(),
-        reply: Reply {
+        reply: ModelReply {
             stop: StopReason::Stop,
-            ..Reply::default()
+            ..ModelReply::default()
         },
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::texts::HOLLOW;
 use crate::handlers::Registry;
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{self, Catalog as _, Eval, Rubric};
 
 use crate::workspace::Workspace;
@@ -174,7 +174,7 @@ pub(super) fn of_workspace(
         return Err(format!(
             "no transcript that rubric `{}` applies to ends in an answer ({} looked at)",
             rubric.id,
-            counted(workspace.transcripts.len() as u64, "file")
+            pluralize(workspace.transcripts.len() as u64, "file")
         ));
     }
     let mut all = Vec::new();

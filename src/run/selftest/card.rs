@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::attacks::{Case, Family};
 use super::bases::Bases;
 use super::{Played, SelfTest};
-use crate::model::{CellName, CellResult, Outcome, RunId, Usage};
+use crate::model::{CellName, CellResult, Outcome, RunId, TokenUsage};
 
 /// Cells named at most, of a family that flips.
 const SHOWN: usize = 2;
@@ -28,7 +28,7 @@ pub struct Card {
     /// By family, in the order of the table.
     pub families: Vec<FamilyRow>,
     /// What it took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// USD; `None` when unknown.
     pub cost_usd: Option<f64>,
 }
@@ -109,7 +109,7 @@ pub(super) fn cells<'p>(
 
 /// What a base answer's cells say: the vote of those with a verdict.
 pub(super) fn vote(cells: &[(CellName, &CellResult)]) -> Option<bool> {
-    crate::model::decide(cells.iter().map(|(_, result)| *result))?
+    crate::model::decide_cells(cells.iter().map(|(_, result)| *result))?
         .outcome
         .passed()
 }

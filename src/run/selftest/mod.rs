@@ -33,7 +33,7 @@ pub use self::card::{Card, FamilyRow};
 use super::{CachePolicy, RunError, RunOptions};
 use crate::event::{RunHeader, RunState};
 use crate::handlers::Registry;
-use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, Usage};
+use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::workspace::{Env, Workspace, data_dir};
 
@@ -89,7 +89,7 @@ impl Played {
         totals.cost_usd
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TokenUsage {
         let totals = self.state.totals.as_ref();
         totals.map(|totals| totals.usage).unwrap_or_default()
     }
@@ -212,7 +212,9 @@ impl SelfTest {
             passed: said(true),
             mistaken: card::mistaken(&self.bases, &known),
             families: card::table(rows),
-            usage: played().fold(Usage::default(), |sum, played| sum.plus(played.usage())),
+            usage: played().fold(TokenUsage::default(), |sum, played| {
+                sum.plus(played.usage())
+            }),
             cost_usd: played().map(Played::cost).sum(),
         }
     }

@@ -14,7 +14,7 @@ use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceStore, MissPolicy};
 use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
-    ToolDecl, TranscriptRef, TurnIx, Verdict, WallTime,
+    ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
 use crate::record::{CacheIndex, Recorder, Run, RunStore};
 use crate::run::bench::Recall;
@@ -22,8 +22,8 @@ use crate::run::evidence::frozen;
 use crate::run::opened::ToolDigests;
 use crate::run::recall::Cache;
 
-fn decl(description: &str) -> ToolDecl {
-    ToolDecl {
+fn decl(description: &str) -> ToolDeclaration {
+    ToolDeclaration {
         name: "fetch_url".into(),
         description: description.into(),
         schema: serde_json::json!({"type": "object"}),
@@ -36,7 +36,7 @@ fn tools(description: &str) -> ToolDigests {
 }
 
 fn header(run: &str) -> RunHeader {
-    let digest = Digest::of(b"x");
+    let digest = Digest::hash_bytes(b"x");
     RunHeader {
         format: FORMAT,
         dicta: "0".into(),
@@ -135,7 +135,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
                 path: "t.jsonl".into(),
                 offset: 0,
                 len: 1,
-                digest: Digest::of(b"t"),
+                digest: Digest::hash_bytes(b"t"),
             },
             first: cell,
             keys: vec![CellKey {
@@ -147,7 +147,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> Run {
         },
         Kind::CellStarted {
             cell,
-            key: Some(Digest::of(b"key")),
+            key: Some(Digest::hash_bytes(b"key")),
         },
         tool(received),
         tool(finished),
@@ -199,7 +199,7 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
         Vec::new(),
         MissPolicy::Live,
     )));
-    let (key, params) = (Digest::of(b"key"), JudgedParams::default());
+    let (key, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
     let found = |cache: Cache| cache.find(&key, &params).map(|result| result.outcome);
     for (name, cache, expected) in [
         ("live", cache(&store, "fetches", None), true),
@@ -241,7 +241,9 @@ async fn a_cached_verdict_is_decided_by_what_decides_today_and_says_where_it_is_
         min_score: Some(0.9),
         ..JudgedParams::default()
     };
-    let result = cache.find(&Digest::of(b"key"), &params).expect("known");
+    let result = cache
+        .find(&Digest::hash_bytes(b"key"), &params)
+        .expect("known");
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.8)));
     assert_eq!(result.cached, Some(run.id));
     assert_eq!(result.cost_usd, Some(0.0));

@@ -11,7 +11,7 @@ use super::support::{
 use crate::clock::FakeClock;
 use crate::event::Kind;
 use crate::judge::Budget;
-use crate::model::{Budgets, CellIx, CellResult, Millis, Outcome, RunId};
+use crate::model::{BudgetConfig, CellIx, CellResult, Millis, Outcome, RunId};
 use crate::run::RunOptions;
 use crate::run::window::AHEAD;
 
@@ -67,7 +67,7 @@ async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
 #[tokio::test]
 async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
     let judge = Arc::new(Scripted::new(|ask| {
-        Outcome::of(&*ask.transcript.id == "same" || ask.repeat != Some(2))
+        Outcome::from_passed(&*ask.transcript.id == "same" || ask.repeat != Some(2))
     }));
     let records = vec![transcript("same", "x"), transcript("split", "x")];
     let options = RunOptions {
@@ -154,7 +154,9 @@ async fn what_past_runs_know_is_not_asked_again() {
 
 #[tokio::test]
 async fn a_further_repeat_may_be_known_too() {
-    let judge = Arc::new(Scripted::new(|ask| Outcome::of(ask.repeat == Some(1))));
+    let judge = Arc::new(Scripted::new(|ask| {
+        Outcome::from_passed(ask.repeat == Some(1))
+    }));
     let known = CellResult {
         cached: Some(RunId("old".into())),
         ..CellResult::new(Outcome::Pass, "known")
@@ -240,7 +242,7 @@ async fn a_judge_that_panics_is_an_error_and_no_verdict() {
 async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
     let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
     let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
-        let mut limits = Budgets::default();
+        let mut limits = BudgetConfig::default();
         limits.run.max_cost_usd = Some(0.0);
         core.budget = Arc::new(Budget::new(limits, Arc::clone(&core.clock)));
     })
@@ -268,7 +270,7 @@ async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
         Outcome::Budget
     }));
     let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
-        let mut limits = Budgets::default();
+        let mut limits = BudgetConfig::default();
         limits.run.max_minutes = Some(1.0);
         core.budget = Arc::new(Budget::new(limits, clock));
     })
@@ -349,7 +351,7 @@ evals:
   - { id: k, type: binary_rubric, repeat: 3, params: { grouping: per_criterion, criteria: [polite, short] } }
 ";
     let judge = Arc::new(Scripted::new(|ask| {
-        Outcome::of(ask.params.criteria.contains("polite") || ask.repeat != Some(2))
+        Outcome::from_passed(ask.params.criteria.contains("polite") || ask.repeat != Some(2))
     }));
     let (totals, log) = run(rubric, transcripts(1), &judge, |_| {}).ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 2)]);

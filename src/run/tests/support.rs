@@ -68,7 +68,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         allow_scripts: false,
         limits: Limits {
             concurrency: 2,
-            budgets: crate::model::Budgets::default(),
+            budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,
         },
         files,
@@ -162,14 +162,14 @@ impl JudgeProvider for Scripted {
                     permit = held.acquire() => permit.expect("never closed").forget(),
                     () = cx.cancel.cancelled() => {
                         self.live.fetch_sub(1, Ordering::SeqCst);
-                        return CellResult::failed(Outcome::Cancelled, "cancelled");
+                        return CellResult::from_error(Outcome::Cancelled, "cancelled");
                     }
                 }
             }
             self.live.fetch_sub(1, Ordering::SeqCst);
             let outcome = (self.decide)(ask);
             if outcome.is_error() {
-                CellResult::failed(outcome, "as scripted")
+                CellResult::from_error(outcome, "as scripted")
             } else {
                 CellResult::new(outcome, "as scripted")
             }
@@ -189,7 +189,7 @@ impl Recall for Known {
 
 /// The key under which a scripted judge's cell is cached.
 pub(super) fn key(transcript: &str, repeat: u32) -> Digest {
-    Digest::of(format!("{transcript}#{repeat}").as_bytes())
+    Digest::hash_bytes(format!("{transcript}#{repeat}").as_bytes())
 }
 
 /// A run that is under way in memory.

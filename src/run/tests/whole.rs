@@ -375,7 +375,7 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
     let mut workspace = home.workspace();
     let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
     paid.model = "m".into();
-    paid.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    paid.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
     paid.prices = Some(crate::model::Prices {
         input: 1.0,
         output: 10.0,
@@ -409,7 +409,7 @@ async fn the_request_of_a_cell_can_be_seen_unsent() {
     let mut workspace = home.workspace();
     let mut model = JudgeConfig::new("one", ProviderKind::Openai);
     model.model = "m".into();
-    model.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    model.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
     workspace.judges.insert("one".into(), model);
     let workspace = Arc::new(workspace);
     let (registry, options) = (Registry::builtin(), RunOptions::default());
@@ -461,7 +461,7 @@ async fn a_run_of_checks_alone_needs_no_key() {
     let home = Home::new(&["hello"]);
     let mut workspace = home.workspace();
     let mut keyed = JudgeConfig::new("one", ProviderKind::Openai);
-    keyed.key = crate::model::KeySource::Env("NO_SUCH_KEY".into());
+    keyed.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
     workspace.judges.insert("one".into(), keyed);
     let options = RunOptions {
         where_: Some(Filter::parse("eval:any").expect("parses")),

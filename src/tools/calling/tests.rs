@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::clock::{FakeClock, Fut};
 use crate::event::{Emitter, Envelope, MemoryBlobs, Redactor};
-use crate::model::{CellIx, RawJson, ToolDecl, TurnIx};
+use crate::model::{CellIx, RawJson, ToolDeclaration, TurnIx};
 
 /// Fails so often for a moment, then answers; panics where it is told to.
 struct Flaky {
-    decl: ToolDecl,
+    decl: ToolDeclaration,
     failures: u32,
     read_only: bool,
     panics: bool,
@@ -24,7 +24,7 @@ struct Flaky {
 impl Flaky {
     fn new(failures: u32) -> Self {
         Self {
-            decl: ToolDecl {
+            decl: ToolDeclaration {
                 name: "find".into(),
                 description: "finds".into(),
                 schema: json!({"type": "object"}),
@@ -42,7 +42,7 @@ impl Flaky {
 }
 
 impl Tool for Flaky {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.decl
     }
 
@@ -55,13 +55,13 @@ impl Tool for Flaky {
         Ok(prepared(canonical))
     }
 
-    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
         assert!(!self.panics, "secret details");
         let nth = self.calls.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(if nth < self.failures {
-            Answer::error(format_args!("HTTP 503, try {}", nth + 1)).transient()
+            ToolResponse::error(format_args!("HTTP 503, try {}", nth + 1)).transient()
         } else {
-            Answer::ok("found")
+            ToolResponse::ok("found")
         }))
     }
 }

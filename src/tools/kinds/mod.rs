@@ -24,7 +24,7 @@ use super::toolbox::{Definition, Input};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, RawJson};
+use crate::model::{CallIx, Digest, RawJson, ToolResponse};
 use crate::net::Resolver;
 use crate::schema::Compiled;
 
@@ -102,7 +102,12 @@ pub trait Work: Send + Sync {
     }
     /// Does it, emitting [`crate::event::ToolFact::Hop`]s through `cx`. Errors are answers; what may work when tried
     /// again is [`Answer::transient`].
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer>;
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse>;
 }
 
 /// What a kind's source is read with.

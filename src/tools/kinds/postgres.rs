@@ -20,7 +20,7 @@ use super::{Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::Prepared;
 use crate::tools::toolbox::Input;
 use link::Links;
@@ -117,13 +117,13 @@ impl Work for PostgresSql {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
     }
 }
 
 impl PostgresSql {
-    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<Answer, Failure> {
+    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<ToolResponse, Failure> {
         let (text, values) = self.query.of(prepared)?;
         if let Some(why) = statement::refused(&text, self.source.is_writable()) {
             return Err(Failure::Plain(why));

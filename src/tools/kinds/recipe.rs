@@ -9,7 +9,7 @@ use super::{Kind, Source, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::Prepared;
 use crate::tools::toolbox::Input;
 
@@ -53,17 +53,22 @@ impl Source for Calendar {
 
 impl Work for Weekday {
     fn digest(&self) -> Digest {
-        Digest::of(format!("weekday, short: {}", self.short).as_bytes())
+        Digest::hash_bytes(format!("weekday, short: {}", self.short).as_bytes())
     }
     fn read_only(&self) -> bool {
         true
     }
-    fn call<'a>(&'a self, prepared: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        _: CallIx,
+        _: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         let spelling = if self.short { "%a" } else { "%A" };
         Box::pin(async move {
             match serde_json::from_str::<Asked>(prepared.values.get()) {
-                Ok(asked) => Answer::ok(asked.date.strftime(spelling).to_string()),
-                Err(why) => Answer::error(format!("date is not a date: {why}")),
+                Ok(asked) => ToolResponse::ok(asked.date.strftime(spelling).to_string()),
+                Err(why) => ToolResponse::error(format!("date is not a date: {why}")),
             }
         })
     }

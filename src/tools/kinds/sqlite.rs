@@ -18,7 +18,7 @@ use super::{Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, Millis};
+use crate::model::{CallIx, Digest, Millis, ToolResponse};
 use crate::tools::Prepared;
 use crate::tools::toolbox::Input;
 
@@ -142,13 +142,13 @@ impl Work for SqliteSql {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move { self.ask(prepared, cx).await.unwrap_or_else(Into::into) })
     }
 }
 
 impl SqliteSql {
-    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<Answer, Failure> {
+    async fn ask(&self, prepared: &Prepared, cx: &CallCx) -> Result<ToolResponse, Failure> {
         let (statement, values) = self.query.of(prepared)?;
         let query = Arc::clone(&self.query);
         run::on(&self.source, cx, move |db| {

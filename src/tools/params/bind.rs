@@ -2,7 +2,7 @@
 
 use super::shape::{Taking, value_cut};
 use super::{Bound, Claims, Param, Params};
-use crate::model::{Change, RawJson, Rejection, pointer_step};
+use crate::model::{ArgumentChange, RawJson, Rejection, escape_pointer_step};
 use crate::tools::json::Node;
 
 /// Where a parameter's value comes from.
@@ -76,7 +76,7 @@ impl<'a> Binding<'a> {
         &self,
         param: &'a Param,
         coerce: bool,
-        coerced: &mut Vec<Change>,
+        coerced: &mut Vec<ArgumentChange>,
     ) -> Result<Node, Refused> {
         // Another's failure is told where it happened, and a copy is never required.
         let given = match &param.copied {
@@ -85,7 +85,7 @@ impl<'a> Binding<'a> {
         };
         let mut taking = Taking {
             coerce,
-            path: format!("/{}", pointer_step(&param.name)),
+            path: format!("/{}", escape_pointer_step(&param.name)),
             changes: Vec::new(),
         };
         let taken = match &given {
@@ -94,7 +94,7 @@ impl<'a> Binding<'a> {
             Given::Default(value, was_null) => {
                 taking.coerce = false;
                 if coerce && *was_null {
-                    taking.changes.push(Change {
+                    taking.changes.push(ArgumentChange {
                         path: taking.path.clone(),
                         what: format!("null read as the default {}", value_cut(value)),
                     });

@@ -19,7 +19,7 @@ mod template;
 use super::auth::Claims;
 use super::json::Node;
 use crate::diag::yaml::Fields;
-use crate::model::{Change, RawJson};
+use crate::model::{ArgumentChange, RawJson};
 
 pub use shape::{Scalar, Shape, Type};
 pub use template::{Known, Template};
@@ -77,7 +77,7 @@ pub struct Bound {
     /// [`Params::template`], in order. Texts with `escape` are escaped; numbers as written, a float's with a dot.
     pub values: RawJson,
     /// What `coerce: true` changed.
-    pub coerced: Vec<Change>,
+    pub coerced: Vec<ArgumentChange>,
 }
 
 /// Where the parameters of an `http` tool's request stand, beside `parameters`.

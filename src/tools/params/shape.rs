@@ -8,7 +8,7 @@ use std::fmt;
 use super::coerce;
 use super::escape::Escape;
 use super::rules::{Rules, shown, shown_plain};
-use crate::model::{Change, pointer_step};
+use crate::model::{ArgumentChange, escape_pointer_step};
 use crate::tools::json::Node;
 
 /// A parameter's type.
@@ -144,14 +144,14 @@ pub(super) struct Taking {
     pub(super) coerce: bool,
     /// JSON pointer of what is being read.
     pub(super) path: String,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<ArgumentChange>,
 }
 
 impl Taking {
     fn inside<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.path.len();
         self.path.push('/');
-        self.path.push_str(&pointer_step(step));
+        self.path.push_str(&escape_pointer_step(step));
         let done = work(self);
         self.path.truncate(mark);
         done
@@ -184,7 +184,7 @@ impl Shape {
             None
         };
         if let Some(read) = &lenient {
-            taking.changes.push(Change {
+            taking.changes.push(ArgumentChange {
                 path: taking.path.clone(),
                 what: format!("{} read as {}", value_cut(value), value_cut(read)),
             });

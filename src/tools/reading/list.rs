@@ -1,12 +1,12 @@
 //! `list_messages`.
 
 use super::{ANSWER_MAX, Asked, Book, shown};
-use crate::model::Answer;
+use crate::model::ToolResponse;
 
 /// Messages listed where the call does not say.
 const LIMIT: usize = 50;
 
-pub(super) fn answer(book: &Book, asked: &Asked) -> Answer {
+pub(super) fn answer(book: &Book, asked: &Asked) -> ToolResponse {
     let limit = asked.limit.unwrap_or(LIMIT);
     let mut out = book.line(&format!("{} messages in all", book.messages));
     let mut next = asked.from;

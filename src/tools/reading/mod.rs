@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use super::{Prepared, Seen, Tool, check_schema};
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, RawJson, Rejection, ToolDecl, is_invisible};
+use crate::model::{
+    CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse, is_invisible,
+};
 use crate::schema::Compiled;
 
 /// Lists messages.
@@ -79,7 +81,7 @@ impl Book {
             .leaves
             .iter()
             .flat_map(|leaf| [leaf.label.as_bytes(), leaf.text.as_bytes()]);
-        Digest::of_parts(std::iter::once(count.as_bytes()).chain(parts))
+        Digest::hash_parts(std::iter::once(count.as_bytes()).chain(parts))
     }
 
     /// A line for each part of these messages: label, size, beginning.
@@ -158,7 +160,7 @@ pub fn is_reading(name: &str) -> bool {
 }
 
 /// What models are told.
-pub fn decls() -> Vec<ToolDecl> {
+pub fn decls() -> Vec<ToolDeclaration> {
     let whole = |least: u64, most: Option<u64>, about: &str| {
         let mut field = json!({"type": "integer", "minimum": least, "description": about});
         if let Some(most) = most {
@@ -166,16 +168,17 @@ pub fn decls() -> Vec<ToolDecl> {
         }
         field
     };
-    let decl = |name: &str, description: &str, properties: Value, required: &[&str]| ToolDecl {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false
-        }),
-    };
+    let decl =
+        |name: &str, description: &str, properties: Value, required: &[&str]| ToolDeclaration {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false
+            }),
+        };
     vec![
         decl(
             LIST_MESSAGES,
@@ -224,12 +227,12 @@ pub fn over(book: &Arc<Book>) -> Vec<Arc<dyn Tool>> {
 
 /// A declaration and its schema, compiled once.
 struct Told {
-    decl: ToolDecl,
+    decl: ToolDeclaration,
     schema: Compiled,
 }
 
 static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| {
-    let told = |decl: ToolDecl| Told {
+    let told = |decl: ToolDeclaration| Told {
         schema: Compiled::compile(&decl.schema).expect("our own schemas are valid"),
         decl,
     };
@@ -309,7 +312,7 @@ impl Reading {
 }
 
 impl Tool for Reading {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.told.decl
     }
 
@@ -339,11 +342,11 @@ impl Tool for Reading {
         prepared: &'a Prepared,
         _call: CallIx,
         cx: &'a CallCx,
-    ) -> Fut<'a, Answer> {
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move {
             let asked = match Asked::read(&prepared.values) {
                 Ok(asked) => asked,
-                Err(why) => return Answer::error(why),
+                Err(why) => return ToolResponse::error(why),
             };
             match self.told.decl.name.as_str() {
                 LIST_MESSAGES => list::answer(&self.book, &asked),
@@ -355,11 +358,11 @@ impl Tool for Reading {
 }
 
 /// An answer of so many bytes of transcript text, cut or not.
-fn shown(text: String, bytes: usize, cut: bool) -> Answer {
-    Answer {
+fn shown(text: String, bytes: usize, cut: bool) -> ToolResponse {
+    ToolResponse {
         bytes: bytes as u64,
         truncated: cut,
-        ..Answer::ok(text)
+        ..ToolResponse::ok(text)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `read_message`.
 
 use super::{ANSWER_MAX, Asked, Book, shown};
-use crate::model::Answer;
+use crate::model::ToolResponse;
 
 /// The bytes of a message: of its parts one after another.
 pub(super) fn size(book: &Book, message: usize) -> usize {
@@ -9,7 +9,7 @@ pub(super) fn size(book: &Book, message: usize) -> usize {
 }
 
 /// The parts of a message from a byte on. Each part that is shown has its own delimiting line.
-pub(super) fn answer(book: &Book, asked: &Asked) -> Answer {
+pub(super) fn answer(book: &Book, asked: &Asked) -> ToolResponse {
     let message = asked.message.unwrap_or_default();
     let leaves = book.of(message);
     if leaves.is_empty() {

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::{ANSWER_MAX, Asked, Book, json_string, shown};
 use crate::event::CallCx;
-use crate::model::{Answer, Millis};
+use crate::model::{Millis, ToolResponse};
 
 /// Text searched between two looks at the clock, in bytes.
 pub(super) const SLICE: usize = 256 << 10;
@@ -52,10 +52,10 @@ pub(super) fn pattern(asked: &Asked) -> Result<Regex, String> {
     Ok(pattern)
 }
 
-pub(super) async fn answer(book: &Book, asked: &Asked, cx: &CallCx) -> Answer {
+pub(super) async fn answer(book: &Book, asked: &Asked, cx: &CallCx) -> ToolResponse {
     let pattern = match pattern(asked) {
         Ok(pattern) => pattern,
-        Err(why) => return Answer::error(why),
+        Err(why) => return ToolResponse::error(why),
     };
     let limit = asked.limit.unwrap_or(LIMIT);
     let ends = cx.clock.now() + TIME;

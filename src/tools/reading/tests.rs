@@ -36,7 +36,7 @@ fn beam() -> Arc<Book> {
     )
 }
 
-async fn ask(book: &Arc<Book>, name: &str, args: &str) -> Result<Answer, String> {
+async fn ask(book: &Arc<Book>, name: &str, args: &str) -> Result<ToolResponse, String> {
     let set = ToolSet { tools: over(book) };
     let PreparedCall { outcome, .. } = prepare_call(&set, name, args, &Seen::default());
     let prepared = outcome.map_err(|rejection| rejection.text)?;

@@ -29,7 +29,7 @@ mod value;
 mod word;
 
 use super::json::Node;
-use crate::model::Change;
+use crate::model::ArgumentChange;
 use cursor::Mender;
 use notes::Kind;
 
@@ -37,7 +37,7 @@ use notes::Kind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repaired {
     pub(super) node: Node,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<ArgumentChange>,
     /// The text ended before all was closed.
     pub(super) closed: bool,
     /// A value was given up for a later one of the same key.
@@ -68,7 +68,7 @@ pub(super) fn repair(raw: &str) -> Result<Repaired, String> {
     }
 }
 
-fn strictly(text: &str, mut changes: Vec<Change>) -> Result<Repaired, String> {
+fn strictly(text: &str, mut changes: Vec<ArgumentChange>) -> Result<Repaired, String> {
     let told = changes.len();
     let node = Node::parse(text, &mut changes)?;
     Ok(Repaired {
@@ -129,7 +129,7 @@ fn unquoted_text(raw: &str) -> Option<Repaired> {
     else {
         return None;
     };
-    let told = Change {
+    let told = ArgumentChange {
         path: String::new(),
         what: "read the JSON inside a text that had lost its quotes".to_owned(),
     };

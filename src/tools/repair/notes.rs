@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Change;
+use crate::model::ArgumentChange;
 
 /// Places of one kind that are told one by one; more are told as a number.
 const SHOWN: usize = 4;
@@ -182,25 +182,25 @@ impl Notes {
         self.0.iter().any(|tally| tally.kind == kind)
     }
 
-    pub(super) fn changes(self) -> Vec<Change> {
+    pub(super) fn changes(self) -> Vec<ArgumentChange> {
         let mut changes = Vec::new();
         for tally in self.0 {
             if tally.kind.of_whole() {
-                changes.push(Change {
+                changes.push(ArgumentChange {
                     path: String::new(),
                     what: tally.kind.told(tally.count),
                 });
                 continue;
             }
             if tally.more {
-                changes.push(Change {
+                changes.push(ArgumentChange {
                     path: String::new(),
                     what: format!("{} (at {} places)", tally.kind.told(1), tally.count),
                 });
                 continue;
             }
             for (path, count) in tally.places {
-                changes.push(Change {
+                changes.push(ArgumentChange {
                     path,
                     what: tally.kind.told(count),
                 });

@@ -63,7 +63,7 @@ fn cases(table: &str) -> Vec<Case> {
 }
 
 fn told(arguments: &Arguments) -> Vec<String> {
-    let line = |change: &Change| match change.path.as_str() {
+    let line = |change: &ArgumentChange| match change.path.as_str() {
         "" => change.what.clone(),
         path => format!("{path}: {}", change.what),
     };

@@ -39,7 +39,7 @@ fn deps() -> ToolDeps {
     }
 }
 
-fn uses(written: &[&str]) -> Vec<ToolUse> {
+fn uses(written: &[&str]) -> Vec<JudgeTool> {
     let entry = |text: &&str| {
         let (name, allow) = text.split_once(':').unwrap_or((text, ""));
         let mut settings = IndexMap::new();
@@ -47,7 +47,7 @@ fn uses(written: &[&str]) -> Vec<ToolUse> {
             let names: Vec<&str> = allow.split('+').collect();
             settings.insert("allow".to_owned(), serde_json::json!(names));
         }
-        ToolUse {
+        JudgeTool {
             name: name.to_owned(),
             settings,
         }
@@ -129,7 +129,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         assert_eq!(found, [expected], "{written:?}");
         assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
     }
-    let odd = ToolUse {
+    let odd = JudgeTool {
         name: "both".to_owned(),
         settings: IndexMap::from([("seen".to_owned(), serde_json::json!("url"))]),
     };

@@ -9,7 +9,7 @@ use super::forms::Entry;
 use super::{About, Definition, Input, Left, SERVER, known};
 use crate::diag::yaml::{Fields, Problems, describe};
 use crate::diag::{Diagnostic, Severity, nearest};
-use crate::model::{SUBMIT, ToolDecl};
+use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 use crate::schema::Compiled;
 use crate::tools::auth::AuthService;
 use crate::tools::kinds::Source;
@@ -138,7 +138,7 @@ impl Reading<'_> {
         services_of(&self.entry.doc.value, &mut services);
         let hint = self.annotations();
         let mut definition = Definition {
-            decl: ToolDecl {
+            decl: ToolDeclaration {
                 name: name.clone(),
                 description,
                 schema,
@@ -181,7 +181,7 @@ impl Reading<'_> {
                 "`{name}` is no name for a tool: models take letters, digits, `_` and `-`, {MAX_NAME} at most"
             ));
         }
-        if name == SUBMIT || crate::tools::is_built_in(name) {
+        if name == SUBMIT_VERDICT || crate::tools::is_built_in(name) {
             told(format!("`{name}` is built in; give this tool another name"));
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::SystemClock;
 use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
-use crate::model::{CallIx, CellIx, ToolUse, TurnIx};
+use crate::model::{CallIx, CellIx, JudgeTool, TurnIx};
 use crate::net::SystemResolver;
 use crate::tools::{Seen, ToolDeps, ToolSet, calling, open_one, prepare_call};
 
@@ -92,7 +92,7 @@ async fn the_recipe_of_the_docs_answers() {
         toolbox: Arc::new(toolbox),
         ..ToolDeps::default()
     };
-    let entry = ToolUse {
+    let entry = JudgeTool {
         name: "weekday".to_owned(),
         settings: indexmap::IndexMap::new(),
     };

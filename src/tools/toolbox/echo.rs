@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, ToolDecl};
+use crate::model::{CallIx, Digest, ToolDeclaration, ToolResponse};
 use crate::schema::Compiled;
 use crate::tools::Prepared;
 use crate::tools::kinds::{Declared, Kind, Source, SourceCx, Work};
@@ -71,7 +71,7 @@ impl Source for Echo {
     fn discover<'a>(&'a self, _cx: &'a CallCx) -> Fut<'a, Result<Vec<Arc<Definition>>, String>> {
         let found = self.own.iter().map(|name| {
             Arc::new(Definition {
-                decl: ToolDecl {
+                decl: ToolDeclaration {
                     name: name.clone(),
                     description: "its own".to_owned(),
                     schema: serde_json::json!({"type": "object"}),
@@ -114,7 +114,7 @@ impl Source for Echo {
 
 impl Work for Says {
     fn digest(&self) -> Digest {
-        Digest::of(self.0.as_bytes())
+        Digest::hash_bytes(self.0.as_bytes())
     }
     fn read_only(&self) -> bool {
         true
@@ -122,8 +122,13 @@ impl Work for Says {
     fn remote(&self) -> Option<&str> {
         Some(&self.0)
     }
-    fn call<'a>(&'a self, prepared: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        _: CallIx,
+        _: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         let text = format!("{} {}", self.0, prepared.values.get());
-        Box::pin(std::future::ready(Answer::ok(text)))
+        Box::pin(std::future::ready(ToolResponse::ok(text)))
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Span, masked};
-use crate::model::looks_secret;
+use crate::model::is_secret_name;
 
 /// Values shorter than this are not looked for in messages: they would hit ordinary words.
 const SHORTEST: usize = 4;
@@ -211,7 +211,7 @@ impl Filled {
     }
 
     fn star_defaults(&self, text: String) -> String {
-        let secret = self.holes.iter().filter(|hole| looks_secret(&hole.name));
+        let secret = self.holes.iter().filter(|hole| is_secret_name(&hole.name));
         let parts: Vec<Range<usize>> = secret.filter_map(|hole| hole.default.clone()).collect();
         self.starred(text, &parts)
     }
@@ -239,7 +239,7 @@ impl Filled {
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let holes = self.holes.iter();
         holes
-            .filter(|hole| hole.is_set() && looks_secret(&hole.name))
+            .filter(|hole| hole.is_set() && is_secret_name(&hole.name))
             .map(|hole| hole.value.as_str())
     }
 
@@ -273,7 +273,7 @@ impl Hole {
     }
 
     fn may_be_secret(&self) -> bool {
-        let by_name = looks_secret(&self.name) && self.value.len() >= SHORTEST;
+        let by_name = is_secret_name(&self.name) && self.value.len() >= SHORTEST;
         (by_name && self.is_set()) || (self.from_env && self.value.len() >= LONG)
     }
 }

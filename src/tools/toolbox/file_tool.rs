@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Definition, Input};
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, RawJson, Rejection, ToolDecl};
+use crate::model::{CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::tools::auth::Claims;
 use crate::tools::prepare::check_written;
 use crate::tools::{Prepared, Seen, Tool};
@@ -66,7 +66,7 @@ fn digest(definition: &Definition, claims: &Claims) -> Digest {
         claims.retain(|name, _| !OF_THE_TOKEN.contains(&name.as_str()));
     }
     let whom = serde_json::to_string(&whom).unwrap_or_default();
-    Digest::of_parts([
+    Digest::hash_parts([
         decl.0.as_bytes(),
         work.as_ref().map_or("", |work| work.0.as_str()).as_bytes(),
         &[u8::from(definition.coerce)],
@@ -76,7 +76,7 @@ fn digest(definition: &Definition, claims: &Claims) -> Digest {
 }
 
 impl Tool for FileTool {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.definition.decl
     }
 
@@ -140,10 +140,17 @@ impl Tool for FileTool {
         })
     }
 
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         match &self.definition.work {
             Some(work) => work.call(prepared, call, cx),
-            None => Box::pin(std::future::ready(Answer::error("the tool cannot be used"))),
+            None => Box::pin(std::future::ready(ToolResponse::error(
+                "the tool cannot be used",
+            ))),
         }
     }
 }

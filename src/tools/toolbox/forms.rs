@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
 use crate::diag::{Span, nearest};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 
 /// What an entry declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,7 +115,7 @@ pub(super) fn entries(doc: &Doc, problems: &Problems) -> Vec<Entry> {
 fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> {
     let mut found = Vec::new();
     for (key, value) in map {
-        let at = format!("/{}", pointer_step(key));
+        let at = format!("/{}", escape_pointer_step(key));
         let known = SECTIONS.iter().find(|(name, ..)| name == key);
         match (known, value) {
             (None, _) => {
@@ -132,7 +132,7 @@ fn nested(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry
             }
             (Some((.., Some(section))), Value::Object(entries)) => {
                 for (name, value) in entries {
-                    let at = format!("{at}/{}", pointer_step(name));
+                    let at = format!("{at}/{}", escape_pointer_step(name));
                     found.extend(entry(doc, *section, name, value, &at, problems));
                 }
             }
@@ -169,7 +169,7 @@ fn entry(
         (Section::Source, Value::Object(map)) => match short(map) {
             // `files: {mcp: {command: …}}`
             Some((kind, inner)) => {
-                let at = format!("{at}/{}", pointer_step(kind));
+                let at = format!("{at}/{}", escape_pointer_step(kind));
                 let mut value = made.take(inner, &at, "", true);
                 if let Some(map) = value.as_object_mut() {
                     map.insert("type".to_owned(), kind.into());
@@ -231,7 +231,7 @@ fn flat(doc: &Doc, map: &Map<String, Value>, problems: &Problems) -> Vec<Entry> 
     let mut value = Map::new();
     for (key, inner) in map {
         if key != "kind" && key != "name" {
-            let at = format!("/{}", pointer_step(key));
+            let at = format!("/{}", escape_pointer_step(key));
             value.insert(key.clone(), made.take(inner, &at, &at, false));
         }
     }
@@ -268,8 +268,8 @@ impl Made {
                     let new = if renamed { "type" } else { key.as_str() };
                     let deeper = rename && !WORDS.contains(&key.as_str());
                     let (from, to) = (
-                        format!("{from}/{}", pointer_step(key)),
-                        format!("{to}/{}", pointer_step(new)),
+                        format!("{from}/{}", escape_pointer_step(key)),
+                        format!("{to}/{}", escape_pointer_step(new)),
                     );
                     (new.to_owned(), self.take(inner, &from, &to, deeper))
                 });

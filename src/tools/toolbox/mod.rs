@@ -29,7 +29,7 @@ use indexmap::IndexMap;
 use super::auth::AuthService;
 use super::kinds::{Source, Work};
 use super::params::Params;
-use crate::model::ToolDecl;
+use crate::model::ToolDeclaration;
 use crate::schema::Compiled;
 
 pub use file_tool::FileTool;
@@ -75,7 +75,7 @@ pub struct About {
 #[derive(Clone)]
 pub struct Definition {
     /// What a model is told; the rules of its parameters included.
-    pub decl: ToolDecl,
+    pub decl: ToolDeclaration,
     /// What it takes.
     pub input: Input,
     /// What it does; `None` where that could not be read.
@@ -118,7 +118,7 @@ impl Default for Definition {
     /// Without name and work; what a file leaves out is so.
     fn default() -> Self {
         Self {
-            decl: ToolDecl {
+            decl: ToolDeclaration {
                 name: String::new(),
                 description: String::new(),
                 schema: serde_json::json!({"type": "object"}),

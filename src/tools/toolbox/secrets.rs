@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{looks_secret, pointer_step};
+use crate::model::{escape_pointer_step, is_secret_name};
 
 /// A secret in a file: the JSON pointer of the value that holds it, and the texts that are secret.
 pub(super) type Secret = (String, Vec<String>);
@@ -26,7 +26,7 @@ fn walk(value: &Value, at: &mut String, key: Option<&str>, found: &mut Vec<Secre
                     continue;
                 }
                 at.push('/');
-                at.push_str(&pointer_step(key));
+                at.push_str(&escape_pointer_step(key));
                 walk(value, at, Some(key), found);
                 at.truncate(depth);
             }
@@ -64,7 +64,7 @@ fn holds_secret(key: &str) -> bool {
     let names_a_place = ["env", "file", "url", "uri", "header"]
         .iter()
         .any(|end| lower.ends_with(end));
-    looks_secret(key) && !names_a_place
+    is_secret_name(key) && !names_a_place
 }
 
 fn in_text(text: &str, key: Option<&str>) -> Vec<String> {

@@ -13,7 +13,7 @@ use super::read::ReadCx;
 use super::{Toolbox, known, secrets};
 use crate::diag::has_errors;
 use crate::diag::yaml::{Doc, Fields, Problems};
-use crate::model::pointer_step;
+use crate::model::escape_pointer_step;
 use crate::tools::kinds::{Source, SourceCx};
 
 /// The name of such an entry: the kind of the source.
@@ -120,7 +120,7 @@ impl Filling<'_> {
         match value {
             Value::Object(map) => {
                 let filled = map.iter().map(|(key, inner)| {
-                    let pointer = format!("{pointer}/{}", pointer_step(key));
+                    let pointer = format!("{pointer}/{}", escape_pointer_step(key));
                     (key.clone(), self.take(inner, &pointer))
                 });
                 Value::Object(filled.collect())

@@ -31,7 +31,7 @@ use super::super::reader::{
 };
 use super::super::sniff::RecordSniff;
 use super::content_blocks::ContentBlocks;
-use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
+use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 pub(super) use reply::{AnthropicLogMessage, parse_usage};
 use reply::{format_error, parse_tool_names};
 
@@ -95,7 +95,7 @@ fn is_request(record: &[u8], system: bool) -> bool {
     #[serde(rename = "Spoken")]
     struct AnthropicMessageProbe<'a> {
         #[serde(borrow, default)]
-        role: Text<'a>,
+        role: SourceText<'a>,
         #[serde(default)]
         tool_calls: Option<serde::de::IgnoredAny>,
     }
@@ -205,7 +205,7 @@ struct AnthropicLogRecord<'a> {
 #[derive(Deserialize)]
 struct AnthropicBatchResult<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -227,8 +227,8 @@ fn unwrap_body(raw: &RawValue) -> &RawValue {
 /// A transcript in the making, and what is known of its last reply.
 #[derive(Default)]
 struct AnthropicTranscriptBuilder<'a> {
-    id: Option<Text<'a>>,
-    messages: Vec<Message<'a>>,
+    id: Option<SourceText<'a>>,
+    messages: Vec<TranscriptMessage<'a>>,
     meta: MetadataBuilder,
 }
 
@@ -286,8 +286,8 @@ impl AnthropicTranscriptBuilder<'_> {
         if let Some(system) = raw.system {
             let parts = ContentBlocks::from_content(system).into_parts();
             if !parts.is_empty() {
-                self.push_message(Message {
-                    role: Role::System,
+                self.push_message(TranscriptMessage {
+                    role: MessageRole::System,
                     parts,
                     metadata: None,
                 });
@@ -328,7 +328,7 @@ impl AnthropicTranscriptBuilder<'_> {
         let ObjectOnly(reply): ObjectOnly<AnthropicLogMessage<'_>> =
             serde_json::from_str(text).map_err(|why| native::format_json_error(&why))?;
         if self.id.is_none() {
-            self.id = reply.id.and_then(id_text).map(Text::into_owned);
+            self.id = reply.id.and_then(id_text).map(SourceText::into_owned);
         }
         if let Some(model) = reply.model.and_then(json_string) {
             self.meta.set("model", &*model);
@@ -359,7 +359,7 @@ impl AnthropicTranscriptBuilder<'_> {
         }
     }
 
-    fn push_message(&mut self, message: Message<'_>) {
+    fn push_message(&mut self, message: TranscriptMessage<'_>) {
         // What came out of a string is gone with it.
         let one = Transcript {
             messages: vec![message],

@@ -19,7 +19,9 @@ use super::super::source::SourceFile;
 use super::lenient_message::{
     LenientMessageReader, parse_tool_response, text_or_json, tool_result_part,
 };
-use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
+use crate::model::{
+    MessageRole, SourceText, ToolCall, Transcript, TranscriptMessage, TranscriptPart,
+};
 use crate::transcript::native::parse_or_none;
 
 /// Makes the reader.
@@ -127,15 +129,15 @@ impl RecordParser for AtifParser {
         }
         let began = messages
             .first()
-            .and_then(|message: &Message<'_>| message.metadata.as_ref());
+            .and_then(|message: &TranscriptMessage<'_>| message.metadata.as_ref());
         meta.set(
             "timestamp",
             began
-                .map(|meta| meta.value()["timestamp"].clone())
+                .map(|meta| meta.parse_value()["timestamp"].clone())
                 .unwrap_or_default(),
         );
         out.push_transcript(&Transcript {
-            id: Text::from(text_or_json(whole.session_id)),
+            id: SourceText::from(text_or_json(whole.session_id)),
             messages,
             metadata: meta.finish(),
             ..Transcript::default()
@@ -144,34 +146,34 @@ impl RecordParser for AtifParser {
     }
 }
 
-fn read_step(step: &AtifStep<'_>, messages: &mut Vec<Message<'static>>) {
+fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>) {
     let role = match text_or_json(step.source).as_str() {
-        "agent" => Role::Assistant,
-        "system" => Role::System,
-        "user" => Role::User,
-        other => Role::Other(Text::from(other.to_owned())),
+        "agent" => MessageRole::Assistant,
+        "system" => MessageRole::System,
+        "user" => MessageRole::User,
+        other => MessageRole::Other(SourceText::from(other.to_owned())),
     };
     let mut parts = Vec::new();
     let thoughts = text_or_json(step.reasoning_content);
     if !thoughts.is_empty() {
-        parts.push(Part::Reasoning(Text::from(thoughts)));
+        parts.push(TranscriptPart::Reasoning(SourceText::from(thoughts)));
     }
     if let Some(said) = step.message {
         let mut read = LenientMessageReader::default();
-        read.read_json(&format!("{{\"parts\":{}}}", said.get()), &Role::User);
+        read.read_json(&format!("{{\"parts\":{}}}", said.get()), &MessageRole::User);
         parts.extend(read.messages.into_iter().flat_map(|message| message.parts));
     }
     for ObjectOnly(call) in step.tool_calls.iter().flatten() {
-        parts.push(Part::ToolCall(ToolCall {
-            id: Text::from(text_or_json(call.tool_call_id)),
-            name: Text::from(text_or_json(call.function_name)),
-            arguments: Text::from(text_or_json(call.arguments)),
+        parts.push(TranscriptPart::ToolCall(ToolCall {
+            id: SourceText::from(text_or_json(call.tool_call_id)),
+            name: SourceText::from(text_or_json(call.function_name)),
+            arguments: SourceText::from(text_or_json(call.arguments)),
         }));
     }
     let mut meta = MetadataBuilder::default();
     let at: Value = parse_or_none(step.timestamp).unwrap_or_default();
     meta.set("timestamp", at.clone());
-    if role == Role::Assistant {
+    if role == MessageRole::Assistant {
         meta.set(
             "model",
             parse_or_none::<Value>(step.model_name).unwrap_or_default(),
@@ -187,7 +189,7 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<Message<'static>>) {
             meta.set("cost_usd", metrics["cost_usd"].as_f64());
         }
     }
-    messages.push(Message {
+    messages.push(TranscriptMessage {
         role,
         parts,
         metadata: meta.finish(),
@@ -202,11 +204,14 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<Message<'static>>) {
         let mut meta = MetadataBuilder::default();
         meta.set("timestamp", at.clone());
         let (role, part) = if id.is_empty() {
-            (Role::User, Part::Text(Text::from(content)))
+            (
+                MessageRole::User,
+                TranscriptPart::Text(SourceText::from(content)),
+            )
         } else {
-            (Role::Tool, tool_result_part(&id, content, None))
+            (MessageRole::Tool, tool_result_part(&id, content, None))
         };
-        messages.push(Message {
+        messages.push(TranscriptMessage {
             role,
             parts: vec![part],
             metadata: meta.finish(),

@@ -39,7 +39,7 @@ use super::super::reader::{
     PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink,
 };
 use super::super::source::SourceFile;
-use crate::model::{Text, Transcript};
+use crate::model::{SourceText, Transcript};
 use agents::SubAgents;
 use branches::{Branches, LineNode, NodeParent};
 use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
@@ -146,7 +146,7 @@ impl SessionParser for ClaudeCodeParser {
 struct AgentLines<'a> {
     /// Positions among the session's lines.
     lines: Vec<usize>,
-    agent: Option<Text<'a>>,
+    agent: Option<SourceText<'a>>,
 }
 
 /// A session's lines with their messages.
@@ -188,7 +188,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         };
         let mut all = vec![strand(None)];
         // By agent; sidechains of old versions bear no name, and are known by where they begin.
-        let mut by_agent: HashMap<Text<'a>, usize> = HashMap::new();
+        let mut by_agent: HashMap<SourceText<'a>, usize> = HashMap::new();
         let mut of_uuid: HashMap<&str, usize> = HashMap::new();
         let mut nameless = 0;
         let mut latest = None;
@@ -208,7 +208,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
                 nameless += usize::from(line.agent.is_none());
                 let agent = line.agent.clone();
                 all.push(strand(Some(
-                    agent.unwrap_or_else(|| Text::from(nameless.to_string())),
+                    agent.unwrap_or_else(|| SourceText::from(nameless.to_string())),
                 )));
             }
             match &line.agent {
@@ -291,17 +291,17 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         });
         let mut tags = Vec::new();
         if spawn.is_some() {
-            tags.push(Text::from("sub-agent"));
+            tags.push(SourceText::from("sub-agent"));
         }
         if nth > 0 {
-            tags.push(Text::from("branch"));
+            tags.push(SourceText::from("branch"));
         }
         let mut told = conversation::ClaudeCodeConversationBuilder::new(self.lines, way);
         let messages = told.build_messages(&self.messages, session);
         let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
         let metadata = told.build_metadata(session, &own, nth, spawn);
         Transcript {
-            id: Text::from(match nth {
+            id: SourceText::from(match nth {
                 0 => own,
                 nth => format!("{own}.branch-{}", nth + 1),
             }),

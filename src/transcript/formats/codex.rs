@@ -20,7 +20,7 @@ use super::super::reader::{
 };
 use super::exchange::parse_usage;
 use super::response_items::{ConversationBuilder, ItemError};
-use crate::model::{Part, Role, Text, Transcript};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
 use rollout_rules::{
     IGNORED_EVENTS, mark_harness_message, parse_output_status, parse_timestamp_ms,
 };
@@ -98,7 +98,7 @@ fn parse_head(line: &str) -> Option<RawFields<'_>> {
 }
 
 /// The session that this one came from: forked, or called by.
-fn parent_session<'a>(head: &RawFields<'a>) -> Option<Text<'a>> {
+fn parent_session<'a>(head: &RawFields<'a>) -> Option<SourceText<'a>> {
     let called = head
         .object("source")
         .and_then(|source| source.object("subagent"));
@@ -112,19 +112,19 @@ fn parent_session<'a>(head: &RawFields<'a>) -> Option<Text<'a>> {
 /// A session in the making.
 #[derive(Debug, Default)]
 struct CodexRollout<'a> {
-    id: Option<Text<'a>>,
+    id: Option<SourceText<'a>>,
     meta: MetadataBuilder,
     builder: ConversationBuilder<'a>,
-    model: Option<Text<'a>>,
+    model: Option<SourceText<'a>>,
     /// When calls were made, by their ids, in milliseconds.
-    call_times: HashMap<Text<'a>, i64>,
+    call_times: HashMap<SourceText<'a>, i64>,
     /// Whether tools failed, by the calls' ids.
-    call_failures: HashMap<Text<'a>, bool>,
+    call_failures: HashMap<SourceText<'a>, bool>,
     usage: CodexUsage,
     clock: CodexTurnTimer,
-    error: Option<Text<'a>>,
+    error: Option<SourceText<'a>>,
     /// Why the last turn did not end by itself.
-    aborted: Option<Text<'a>>,
+    aborted: Option<SourceText<'a>>,
     rolled_back: u64,
     compactions: u64,
 }
@@ -255,19 +255,19 @@ impl<'a> CodexRollout<'a> {
             turn.meta.set_raw("timestamp", stamp);
             mark_harness_message(turn, item);
             match &turn.role {
-                Role::User if !self.clock.has_turn_events => {
+                MessageRole::User if !self.clock.has_turn_events => {
                     let last = self.clock.last;
                     self.clock.stop(last, None);
                     self.clock.since = at;
                 }
-                Role::Assistant => {
+                MessageRole::Assistant => {
                     if let Some(usage) = self.usage.pending.take() {
                         turn.meta.set("usage", usage.to_json());
                     }
                 }
-                Role::Tool => {
+                MessageRole::Tool => {
                     for part in &mut turn.parts {
-                        if let (Part::ToolResult(result), Some(at)) = (part, at)
+                        if let (TranscriptPart::ToolResult(result), Some(at)) = (part, at)
                             && let Some(from) = self.call_times.get(&result.call_id)
                             && at >= *from
                         {
@@ -301,7 +301,7 @@ impl<'a> CodexRollout<'a> {
                 let aborted = &*kind == "turn_aborted";
                 let why = event
                     .text("reason")
-                    .unwrap_or_else(|| Text::from("aborted"));
+                    .unwrap_or_else(|| SourceText::from("aborted"));
                 self.aborted = aborted.then_some(why);
                 self.builder.close_message();
             }
@@ -324,7 +324,7 @@ impl<'a> CodexRollout<'a> {
         }
     }
 
-    fn add_tool_end(&mut self, id: Option<Text<'a>>, told: &RawFields<'a>) {
+    fn add_tool_end(&mut self, id: Option<SourceText<'a>>, told: &RawFields<'a>) {
         let Some(id) = id else { return };
         let failed = match told.text("status").as_deref() {
             Some("failed" | "declined") => Some(true),
@@ -348,7 +348,7 @@ impl<'a> CodexRollout<'a> {
         self.builder.close_message();
         if let Some(summary) = told.text("message").filter(|text| !text.is_empty()) {
             self.builder
-                .push_message(Role::System, vec![Part::Text(summary)]);
+                .push_message(MessageRole::System, vec![TranscriptPart::Text(summary)]);
             if let Some(turn) = self.builder.messages.last_mut() {
                 turn.meta.set_raw("timestamp", stamp).set("compacted", true);
             }
@@ -360,7 +360,7 @@ impl<'a> CodexRollout<'a> {
         self.rolled_back += turns;
         let users = self.builder.messages.iter().enumerate();
         let users: Vec<usize> = users
-            .filter(|(_, turn)| turn.role == Role::User)
+            .filter(|(_, turn)| turn.role == MessageRole::User)
             .map(|(at, _)| at)
             .collect();
         let turns = usize::try_from(turns)
@@ -402,7 +402,7 @@ impl<'a> CodexRollout<'a> {
         self.clock.stop(last, None);
         for turn in &mut self.builder.messages {
             for part in &mut turn.parts {
-                let Part::ToolResult(result) = part else {
+                let TranscriptPart::ToolResult(result) = part else {
                     continue;
                 };
                 let own = parse_output_status(&result.content);

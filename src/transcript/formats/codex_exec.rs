@@ -14,7 +14,7 @@ use super::super::reader::{
 };
 use super::exchange::parse_usage;
 use super::response_items::{ConversationBuilder, arguments_text, object_text};
-use crate::model::{Part, Text, ToolCall, ToolResult, Transcript};
+use crate::model::{SourceText, ToolCall, ToolResult, Transcript, TranscriptPart};
 
 /// The output of `codex exec --json`.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -45,13 +45,13 @@ impl SessionParser for CodexExecParser {
 
 #[derive(Debug, Default)]
 struct CodexExecThread<'a> {
-    id: Text<'a>,
+    id: SourceText<'a>,
     builder: ConversationBuilder<'a>,
     meta: MetadataBuilder,
     /// Items that were begun and not ended yet, in order.
-    started_items: Vec<(Text<'a>, &'a RawValue)>,
+    started_items: Vec<(SourceText<'a>, &'a RawValue)>,
     /// The plan that was shown already.
-    plan: Option<Text<'a>>,
+    plan: Option<SourceText<'a>>,
 }
 
 impl<'a> CodexExecThread<'a> {
@@ -116,12 +116,13 @@ impl<'a> CodexExecThread<'a> {
         match &*kind {
             "agent_message" | "assistant_message" => {
                 let text = item.text("text").unwrap_or_default();
-                self.builder.add_assistant_parts(vec![Part::Text(text)]);
+                self.builder
+                    .add_assistant_parts(vec![TranscriptPart::Text(text)]);
             }
             "reasoning" => {
                 let text = item.text("text").unwrap_or_default();
                 self.builder
-                    .add_assistant_parts(vec![Part::Reasoning(text)]);
+                    .add_assistant_parts(vec![TranscriptPart::Reasoning(text)]);
             }
             "command_execution" => {
                 self.add_tool_call(id, kind, &["command"], "aggregated_output", item)
@@ -146,8 +147,8 @@ impl<'a> CodexExecThread<'a> {
 
     fn add_tool_call(
         &mut self,
-        id: Text<'a>,
-        name: Text<'a>,
+        id: SourceText<'a>,
+        name: SourceText<'a>,
         asked: &[&str],
         answer: &str,
         item: &RawFields<'a>,
@@ -159,10 +160,10 @@ impl<'a> CodexExecThread<'a> {
             for key in asked {
                 all.set_raw(key, item.get(key));
             }
-            Text::from(object_text(all))
+            SourceText::from(object_text(all))
         };
         self.builder
-            .add_assistant_parts(vec![Part::ToolCall(ToolCall {
+            .add_assistant_parts(vec![TranscriptPart::ToolCall(ToolCall {
                 id: id.clone(),
                 name,
                 arguments: written,

@@ -19,7 +19,9 @@ use serde_json::value::RawValue;
 use super::super::content::{ObjectOnly, RawContent};
 use super::super::metadata::borrow_json;
 use super::super::native::{json_string, parse_or_none, text_or_json, unknown_part};
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 
 /// What a message says, in order.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +36,7 @@ pub(super) struct ContentBlocks<'a> {
 #[derive(Debug, Clone)]
 pub(super) enum ContentItem<'a> {
     /// Of the message itself.
-    Part(Part<'a>),
+    Part(TranscriptPart<'a>),
     /// Of a tool.
     ToolResult(ToolResultBlock<'a>),
 }
@@ -45,13 +47,13 @@ pub(super) struct ToolResultBlock<'a> {
     /// The text of it.
     pub(super) result: ToolResult<'a>,
     /// Images and the like.
-    pub(super) other_parts: Vec<Part<'a>>,
+    pub(super) other_parts: Vec<TranscriptPart<'a>>,
 }
 
 #[derive(Deserialize)]
 struct RawContentBlock<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     text: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -82,7 +84,9 @@ impl<'a> ContentBlocks<'a> {
         let mut all = Self::default();
         match content {
             RawContent::Text(text) if text.is_empty() => {}
-            RawContent::Text(text) => all.items.push(ContentItem::Part(Part::Text(text))),
+            RawContent::Text(text) => all
+                .items
+                .push(ContentItem::Part(TranscriptPart::Text(text))),
             RawContent::Object(text) => {
                 let raw = serde_json::from_str::<&RawValue>(&text);
                 all.items
@@ -95,7 +99,8 @@ impl<'a> ContentBlocks<'a> {
 
     fn add_block(&mut self, raw: &'a RawValue) {
         if let Some(text) = json_string(raw) {
-            self.items.push(ContentItem::Part(Part::Text(text)));
+            self.items
+                .push(ContentItem::Part(TranscriptPart::Text(text)));
             return;
         }
         let Ok(ObjectOnly(block)) =
@@ -109,14 +114,14 @@ impl<'a> ContentBlocks<'a> {
             "text" => {
                 let cited: Option<Vec<&RawValue>> = parse_or_none(block.citations);
                 self.citations.extend(cited.into_iter().flatten());
-                block.text.and_then(json_string).map(Part::Text)
+                block.text.and_then(json_string).map(TranscriptPart::Text)
             }
             "thinking" => match block.thinking.and_then(json_string) {
                 Some(nothing) if nothing.is_empty() => return,
-                thought => thought.map(Part::Reasoning),
+                thought => thought.map(TranscriptPart::Reasoning),
             },
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                block.to_tool_call().map(Part::ToolCall)
+                block.to_tool_call().map(TranscriptPart::ToolCall)
             }
             kind if is_tool_result(kind) && block.tool_use_id.is_some() => {
                 self.items
@@ -132,13 +137,13 @@ impl<'a> ContentBlocks<'a> {
     }
 
     /// As parts of one message, answers among them: a model's reply stays one message.
-    pub(super) fn into_parts(self) -> Vec<Part<'a>> {
+    pub(super) fn into_parts(self) -> Vec<TranscriptPart<'a>> {
         let mut parts = Vec::with_capacity(self.items.len());
         for said in self.items {
             match said {
                 ContentItem::Part(part) => parts.push(part),
                 ContentItem::ToolResult(answer) => {
-                    parts.push(Part::ToolResult(answer.result));
+                    parts.push(TranscriptPart::ToolResult(answer.result));
                     parts.extend(answer.other_parts);
                 }
             }
@@ -147,8 +152,8 @@ impl<'a> ContentBlocks<'a> {
     }
 
     /// As messages: each answer is one of the tool's, what stands between is one of `role`. At least one.
-    pub(super) fn into_messages(self, role: &Role<'a>) -> Vec<Message<'a>> {
-        let message = |role, parts| Message {
+    pub(super) fn into_messages(self, role: &MessageRole<'a>) -> Vec<TranscriptMessage<'a>> {
+        let message = |role, parts| TranscriptMessage {
             role,
             parts,
             metadata: None,
@@ -162,9 +167,9 @@ impl<'a> ContentBlocks<'a> {
                     if !open.is_empty() {
                         turns.push(message(role.clone(), std::mem::take(&mut open)));
                     }
-                    let mut parts = vec![Part::ToolResult(answer.result)];
+                    let mut parts = vec![TranscriptPart::ToolResult(answer.result)];
                     parts.extend(answer.other_parts);
-                    turns.push(message(Role::Tool, parts));
+                    turns.push(message(MessageRole::Tool, parts));
                 }
             }
         }
@@ -210,15 +215,15 @@ fn is_tool_result(kind: &str) -> bool {
     kind == "tool_result" || kind.ends_with("_tool_result")
 }
 
-fn media_part<'a>(kind: &Text<'a>, raw: &'a RawValue) -> Part<'a> {
-    Part::Media {
+fn media_part<'a>(kind: &SourceText<'a>, raw: &'a RawValue) -> TranscriptPart<'a> {
+    TranscriptPart::Media {
         kind: kind.clone(),
         raw: borrow_json(raw),
     }
 }
 
 /// A block of a kind that the native form has no other meaning for.
-fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
+fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> TranscriptPart<'a> {
     let taken = [
         "",
         "text",
@@ -240,18 +245,18 @@ fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> Part<'a> {
     }
 }
 
-fn unreadable_part(raw: &RawValue) -> Part<'static> {
+fn unreadable_part(raw: &RawValue) -> TranscriptPart<'static> {
     let wrapped = format!(r#"{{"type":"unread","block":{}}}"#, raw.get());
     let wrapped: JsonText<'_> = serde_json::from_str(&wrapped).expect("JSON within an object");
-    Part::Other(wrapped.into_owned())
+    TranscriptPart::Other(wrapped.into_owned())
 }
 
 /// What a tool answered as one text, and what is not text.
-fn split_result_content(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
+fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
     let Some(blocks) = parse_or_none::<Vec<&RawValue>>(Some(raw)) else {
         return (text_or_compact_json(raw), Vec::new());
     };
-    let mut all: Option<Text<'_>> = None;
+    let mut all: Option<SourceText<'_>> = None;
     let mut beside = Vec::new();
     for raw in blocks {
         let block = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(Some(raw))
@@ -262,16 +267,16 @@ fn split_result_content(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
             ("text", Some(block)) => block.text.and_then(json_string),
             ("web_search_result", Some(block)) => {
                 let told = [block.title, block.url].into_iter().flatten();
-                let told: Vec<Text<'_>> = told.filter_map(json_string).collect();
+                let told: Vec<SourceText<'_>> = told.filter_map(json_string).collect();
                 let told: Vec<&str> = told.iter().map(|text| &**text).collect();
-                Some(Text::from(told.join("\n")))
+                Some(SourceText::from(told.join("\n")))
             }
             (_, None) => json_string(raw),
             _ => None,
         };
         match (text, all.take()) {
             (Some(text), None) => all = Some(text),
-            (Some(text), Some(so_far)) => all = Some(Text::from(format!("{so_far}\n{text}"))),
+            (Some(text), Some(so_far)) => all = Some(SourceText::from(format!("{so_far}\n{text}"))),
             (None, so_far) => {
                 all = so_far;
                 beside.push(match &*kind {
@@ -285,12 +290,12 @@ fn split_result_content(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
 }
 
 /// The text of a JSON string, null as nothing, anything else as written but without the white space between its values.
-pub(super) fn text_or_compact_json(raw: &RawValue) -> Text<'_> {
+pub(super) fn text_or_compact_json(raw: &RawValue) -> SourceText<'_> {
     let written = raw.get();
     if !written.starts_with(['{', '[']) {
         return text_or_json(raw);
     }
-    Text(super::super::fields::compact_json(written))
+    SourceText(super::super::fields::compact_json(written))
 }
 
 #[cfg(test)]

@@ -316,8 +316,8 @@ impl CsvTableReader {
     fn row_cells<'r>(&self, row: &'r ByteRecord) -> Result<Vec<&'r str>, String> {
         let names = &self.layout.columns;
         if row.len() != names.len() {
-            let cells = crate::model::counted(row.len(), "cell");
-            let columns = crate::model::counted(names.len(), "column");
+            let cells = crate::model::pluralize(row.len(), "cell");
+            let columns = crate::model::pluralize(names.len(), "column");
             return Err(format!("it has {cells}, and the table {columns}"));
         }
         let text = |(cell, name): (&'r [u8], &String)| {

@@ -17,7 +17,7 @@ mod table;
 
 use serde_json::{Map, Value};
 
-use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::{FilePreview, RecordLayout};
 use crate::transcript::json_path::find_array;
@@ -157,7 +157,7 @@ impl RecordParser for EvalbenchRunParser {
         if let Some(scores) = &self.scores {
             transcript.verdicts = scores.read_verdicts(id, &row)?;
         }
-        transcript.id = Text::from(id.to_owned());
+        transcript.id = SourceText::from(id.to_owned());
         out.push_transcript(&transcript);
         Ok(())
     }
@@ -221,8 +221,8 @@ fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, Stri
 fn convert_sql_run(row: &EvalbenchRow<'_>) -> Transcript<'static> {
     let mut messages = Vec::new();
     for (role, column) in [
-        (Role::User, "nl_prompt"),
-        (Role::Assistant, "generated_sql"),
+        (MessageRole::User, "nl_prompt"),
+        (MessageRole::Assistant, "generated_sql"),
     ] {
         if let Some(text) = row.get(column) {
             messages.push(text_message(role, text));
@@ -245,17 +245,17 @@ fn convert_sql_run(row: &EvalbenchRow<'_>) -> Transcript<'static> {
     }
 }
 
-fn text_message(role: Role<'static>, text: &str) -> Message<'static> {
-    Message {
+fn text_message(role: MessageRole<'static>, text: &str) -> TranscriptMessage<'static> {
+    TranscriptMessage {
         role,
-        parts: vec![Part::Text(Text::from(text.to_owned()))],
+        parts: vec![TranscriptPart::Text(SourceText::from(text.to_owned()))],
         metadata: None,
     }
 }
 
-fn parse_tag_list(value: &Value) -> Vec<Text<'static>> {
+fn parse_tag_list(value: &Value) -> Vec<SourceText<'static>> {
     let all = value.as_array().into_iter().flatten();
-    all.filter_map(|tag| Some(Text::from(tag.as_str()?.to_owned())))
+    all.filter_map(|tag| Some(SourceText::from(tag.as_str()?.to_owned())))
         .collect()
 }
 
@@ -290,7 +290,7 @@ impl RecordParser for EvalbenchSetParser {
         meta.merge_source(Value::Object(entry));
         out.push_transcript(&Transcript {
             id: id.into(),
-            messages: vec![text_message(Role::User, &prompt)],
+            messages: vec![text_message(MessageRole::User, &prompt)],
             metadata: meta.finish(),
             tags,
             ..Transcript::default()

@@ -13,7 +13,7 @@ use super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::native::{json_string, parse_message, text_or_json};
 use super::gemini;
 use super::response_items::{ConversationBuilder, ItemError};
-use crate::model::{Message, Part, Role, Text};
+use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 
 /// One side of an exchange.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) enum ExchangeBody<'a> {
     #[default]
     Missing,
     /// Words alone.
-    Plain(Text<'a>),
+    Plain(SourceText<'a>),
     /// The API's object.
     Object(RawFields<'a>),
     /// A list of messages, items or pieces of an answer.
@@ -43,7 +43,7 @@ impl<'a> ExchangeBody<'a> {
         let json = text.trim_start().starts_with(['{', '[']);
         match serde_json::from_str::<&RawValue>(text) {
             Ok(raw) if json => Self::from_json(raw),
-            _ => Self::Plain(Text::from(text)),
+            _ => Self::Plain(SourceText::from(text)),
         }
     }
 
@@ -72,9 +72,9 @@ impl<'a> ExchangeBody<'a> {
 #[derive(Debug, Default)]
 pub(super) struct ApiExchange<'a> {
     /// The API's own id of the answer.
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<SourceText<'a>>,
     /// A conversation for each choice of the reply; at least one.
-    pub(super) conversations: Vec<Vec<Message<'a>>>,
+    pub(super) conversations: Vec<Vec<TranscriptMessage<'a>>>,
     /// Of all of it.
     pub(super) meta: MetadataBuilder,
     /// Kinds of items that are not known.
@@ -172,10 +172,13 @@ fn is_anthropic(answered: &ExchangeBody<'_>) -> bool {
 }
 
 /// A message of one text.
-pub(super) fn text_message<'a>(role: Role<'a>, text: Text<'a>) -> Message<'a> {
-    Message {
+pub(super) fn text_message<'a>(
+    role: MessageRole<'a>,
+    text: SourceText<'a>,
+) -> TranscriptMessage<'a> {
+    TranscriptMessage {
         role,
-        parts: vec![Part::Text(text)],
+        parts: vec![TranscriptPart::Text(text)],
         metadata: None,
     }
 }
@@ -191,7 +194,10 @@ fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
 }
 
 /// Gives a message what is known of it, its own metadata last.
-fn with_metadata(mut message: Message<'_>, mut meta: MetadataBuilder) -> Message<'_> {
+fn with_metadata(
+    mut message: TranscriptMessage<'_>,
+    mut meta: MetadataBuilder,
+) -> TranscriptMessage<'_> {
     if let Some(own) = &message.metadata
         && let Ok(own) = RawFields::parse(own.get())
     {
@@ -209,13 +215,13 @@ fn parse_chat<'a>(
     let mut before = Vec::new();
     match asked {
         ExchangeBody::Missing => {}
-        ExchangeBody::Plain(text) => before.push(text_message(Role::User, text.clone())),
+        ExchangeBody::Plain(text) => before.push(text_message(MessageRole::User, text.clone())),
         ExchangeBody::List(all) => before = parse_messages(all)?,
         ExchangeBody::Object(fields) => {
             if let Some(all) = fields.list("messages") {
                 before = parse_messages(&all)?;
             } else if let Some(prompt) = fields.text("prompt") {
-                before.push(text_message(Role::User, prompt));
+                before.push(text_message(MessageRole::User, prompt));
             }
         }
     }
@@ -225,7 +231,7 @@ fn parse_chat<'a>(
             return Ok(());
         }
         ExchangeBody::Plain(text) => {
-            before.push(text_message(Role::Assistant, text.clone()));
+            before.push(text_message(MessageRole::Assistant, text.clone()));
             found.conversations.push(before);
             return Ok(());
         }
@@ -243,7 +249,7 @@ fn parse_chat<'a>(
         let choice = RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is no object"))?;
         let reply = match (choice.get("message"), choice.text("text")) {
             (Some(raw), _) => parse_message(raw).map_err(|why| format!("choice {at}: {why}"))?,
-            (None, Some(text)) => text_message(Role::Assistant, text),
+            (None, Some(text)) => text_message(MessageRole::Assistant, text),
             (None, None) => return Err(format!("choice {at} has no `message`")),
         };
         let mut meta = MetadataBuilder::default();
@@ -285,13 +291,13 @@ fn parse_chat<'a>(
 }
 
 /// An answer that is a message with its text alone.
-fn parse_bare_message<'a>(answer: &RawFields<'a>) -> Result<Message<'a>, String> {
+fn parse_bare_message<'a>(answer: &RawFields<'a>) -> Result<TranscriptMessage<'a>, String> {
     let text = answer.text("content");
     let text = text.ok_or_else(|| "its answer's `content` is no text".to_owned())?;
-    Ok(text_message(Role::Assistant, text))
+    Ok(text_message(MessageRole::Assistant, text))
 }
 
-fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<Message<'a>>, String> {
+fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<TranscriptMessage<'a>>, String> {
     let all = all.iter().enumerate();
     all.map(|(at, raw)| parse_message(raw).map_err(|why| format!("message {at}: {why}")))
         .collect()
@@ -323,20 +329,24 @@ fn parse_responses<'a>(
     let instructions = of(asked, "instructions").or_else(|| of(answered, "instructions"));
     if let Some(raw) = instructions {
         match (json_string(raw), list_items(raw)) {
-            (Some(text), _) => talk.push_message(Role::System, vec![Part::Text(text)]),
+            (Some(text), _) => {
+                talk.push_message(MessageRole::System, vec![TranscriptPart::Text(text)])
+            }
             (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
             (None, None) => {}
         }
     }
     match of(asked, "input").or_else(|| of(answered, "input")) {
         Some(raw) => match (json_string(raw), list_items(raw)) {
-            (Some(text), _) => talk.push_message(Role::User, vec![Part::Text(text)]),
+            (Some(text), _) => {
+                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text)])
+            }
             (None, Some(all)) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
         },
         None => match asked {
             ExchangeBody::Plain(text) => {
-                talk.push_message(Role::User, vec![Part::Text(text.clone())])
+                talk.push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())])
             }
             ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
             ExchangeBody::Missing | ExchangeBody::Object(_) => {}
@@ -347,7 +357,9 @@ fn parse_responses<'a>(
     let mut meta = MetadataBuilder::default();
     match answered {
         ExchangeBody::Missing => {}
-        ExchangeBody::Plain(text) => talk.add_assistant_parts(vec![Part::Text(text.clone())]),
+        ExchangeBody::Plain(text) => {
+            talk.add_assistant_parts(vec![TranscriptPart::Text(text.clone())])
+        }
         ExchangeBody::List(all) => add_items(&mut talk, all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(answer) => {
             found.id = answer.id_text("id");
@@ -355,7 +367,7 @@ fn parse_responses<'a>(
                 .get("output")
                 .map(|raw| (json_string(raw), list_items(raw)))
             {
-                Some((Some(text), _)) => talk.add_assistant_parts(vec![Part::Text(text)]),
+                Some((Some(text), _)) => talk.add_assistant_parts(vec![TranscriptPart::Text(text)]),
                 Some((None, Some(all))) => add_items(&mut talk, &all, &mut found.unknown_kinds)?,
                 Some((None, None)) | None => {}
             }
@@ -365,7 +377,7 @@ fn parse_responses<'a>(
     }
     // Of several messages of one answer the last is what it came to.
     let mut replied = talk.messages[before..].iter_mut().rev();
-    if let Some(turn) = replied.find(|turn| turn.role == Role::Assistant) {
+    if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
         let own = std::mem::replace(&mut turn.meta, meta);
         if let Some(own) = own.finish()
             && let Ok(own) = RawFields::parse(own.get())

@@ -14,7 +14,9 @@ use super::super::reader::{PerRecordReader, TranscriptReader};
 use super::exchange::{ApiExchange, ExchangeBody};
 use super::openai::OpenAiLogParser;
 use super::response_items::{ConversationBuilder, arguments_text};
-use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 
 /// Records in Gemini's shapes are told apart one by one, as OpenAI's are: a file may hold both.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -47,7 +49,7 @@ pub(super) fn is_reply(answered: &ExchangeBody<'_>) -> bool {
 pub(super) fn parse_contents<'a>(
     all: &[&'a RawValue],
     odd: &mut Vec<String>,
-) -> Result<Vec<Message<'a>>, String> {
+) -> Result<Vec<TranscriptMessage<'a>>, String> {
     let mut chat = GeminiLogConversation::default();
     chat.add_contents(all, odd)?;
     Ok(chat.builder.finish())
@@ -64,15 +66,17 @@ pub(super) fn parse_exchange<'a>(
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => chat
             .builder
-            .push_message(Role::User, vec![Part::Text(text.clone())]),
+            .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
         ExchangeBody::List(all) => chat.add_contents(all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(request) => chat.add_request(request, &mut found.unknown_kinds)?,
     }
     let pieces = match answered {
         ExchangeBody::Missing | ExchangeBody::Plain(_) => {
             if let ExchangeBody::Plain(text) = answered {
-                chat.builder
-                    .push_message(Role::Assistant, vec![Part::Text(text.clone())]);
+                chat.builder.push_message(
+                    MessageRole::Assistant,
+                    vec![TranscriptPart::Text(text.clone())],
+                );
             }
             found.conversations.push(chat.builder.finish());
             return Ok(());
@@ -143,11 +147,12 @@ pub(super) fn parse_exchange<'a>(
             }
         }
         let mut replied = chat.builder.messages[before..].iter_mut().rev();
-        if let Some(turn) = replied.find(|turn| turn.role == Role::Assistant) {
+        if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
             turn.meta = meta;
         } else {
             // Nothing was said; why it stopped is still known.
-            chat.builder.push_message(Role::Assistant, Vec::new());
+            chat.builder
+                .push_message(MessageRole::Assistant, Vec::new());
             if let Some(turn) = chat.builder.messages.last_mut() {
                 turn.meta = meta;
             }
@@ -158,12 +163,12 @@ pub(super) fn parse_exchange<'a>(
 }
 
 /// The pieces of a streamed text are one text.
-fn join_text_parts(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
-    let mut all: Vec<Part<'_>> = Vec::new();
+fn join_text_parts(parts: Vec<TranscriptPart<'_>>) -> Vec<TranscriptPart<'_>> {
+    let mut all: Vec<TranscriptPart<'_>> = Vec::new();
     for part in parts {
         match (all.last_mut(), part) {
-            (Some(Part::Text(so_far)), Part::Text(more))
-            | (Some(Part::Reasoning(so_far)), Part::Reasoning(more)) => {
+            (Some(TranscriptPart::Text(so_far)), TranscriptPart::Text(more))
+            | (Some(TranscriptPart::Reasoning(so_far)), TranscriptPart::Reasoning(more)) => {
                 so_far.0.to_mut().push_str(&more);
             }
             (_, part) => all.push(part),
@@ -230,8 +235,8 @@ struct GeminiLogConversation<'a> {
 
 #[derive(Debug, Clone)]
 struct GeminiLogCall<'a> {
-    id: Text<'a>,
-    name: Text<'a>,
+    id: SourceText<'a>,
+    name: SourceText<'a>,
     answered: bool,
 }
 
@@ -264,12 +269,14 @@ impl<'a> GeminiLogConversation<'a> {
         for (at, raw) in all.iter().enumerate() {
             if let Some(text) = json_string(raw) {
                 self.builder
-                    .push_message(Role::User, vec![Part::Text(text)]);
+                    .push_message(MessageRole::User, vec![TranscriptPart::Text(text)]);
                 continue;
             }
             let content =
                 RawFields::from_raw(raw).ok_or_else(|| format!("content {at} is no object"))?;
-            let role = content.text("role").unwrap_or_else(|| Text::from("user"));
+            let role = content
+                .text("role")
+                .unwrap_or_else(|| SourceText::from("user"));
             match content.list("parts") {
                 Some(parts) => self.add_content(&role, &parts, odd),
                 None if content.has("role") => {}
@@ -281,15 +288,15 @@ impl<'a> GeminiLogConversation<'a> {
 
     fn add_content(&mut self, role: &str, parts: &[&'a RawValue], odd: &mut Vec<String>) {
         let role = match role {
-            "model" | "assistant" => Role::Assistant,
-            "user" | "function" | "tool" => Role::User,
-            "system" => Role::System,
-            role => Role::Other(Text::from(role.to_owned())),
+            "model" | "assistant" => MessageRole::Assistant,
+            "user" | "function" | "tool" => MessageRole::User,
+            "system" => MessageRole::System,
+            role => MessageRole::Other(SourceText::from(role.to_owned())),
         };
         let mut said = Vec::new();
         for raw in parts {
             let part = match json_string(raw) {
-                Some(text) => Some(Part::Text(text)),
+                Some(text) => Some(TranscriptPart::Text(text)),
                 None => match RawFields::from_raw(raw) {
                     Some(part) => self.convert_part(raw, &part, &role, &mut said, odd),
                     None => Some(unknown_part(raw)),
@@ -301,7 +308,7 @@ impl<'a> GeminiLogConversation<'a> {
     }
 
     /// What was said so far becomes a message.
-    fn flush(&mut self, role: &Role<'a>, said: &mut Vec<Part<'a>>) {
+    fn flush(&mut self, role: &MessageRole<'a>, said: &mut Vec<TranscriptPart<'a>>) {
         if !said.is_empty() {
             self.builder
                 .push_message(role.clone(), std::mem::take(said));
@@ -312,27 +319,31 @@ impl<'a> GeminiLogConversation<'a> {
         &mut self,
         raw: &'a RawValue,
         part: &RawFields<'a>,
-        role: &Role<'a>,
-        said: &mut Vec<Part<'a>>,
+        role: &MessageRole<'a>,
+        said: &mut Vec<TranscriptPart<'a>>,
         odd: &mut Vec<String>,
-    ) -> Option<Part<'a>> {
+    ) -> Option<TranscriptPart<'a>> {
         if let Some(text) = part.text("text") {
             return match part.flag("thought") {
                 _ if text.is_empty() => None,
-                Some(true) => Some(Part::Reasoning(text)),
-                _ => Some(Part::Text(text)),
+                Some(true) => Some(TranscriptPart::Reasoning(text)),
+                _ => Some(TranscriptPart::Text(text)),
             };
         }
         if let Some(call) = object_either_case(part, "functionCall", "function_call") {
             let name = call.text("name").unwrap_or_default();
             let written = call
                 .get("args")
-                .map_or_else(|| Text::from("{}"), arguments_text);
+                .map_or_else(|| SourceText::from("{}"), arguments_text);
             return Some(self.add_call(call.id_text("id"), name, written));
         }
         if let Some(code) = get_either_case(part, "executableCode", "executable_code") {
             let id = RawFields::from_raw(code).and_then(|code| code.id_text("id"));
-            return Some(self.add_call(id, Text::from(CODE_EXECUTION_TOOL), arguments_text(code)));
+            return Some(self.add_call(
+                id,
+                SourceText::from(CODE_EXECUTION_TOOL),
+                arguments_text(code),
+            ));
         }
         if let Some(answer) = object_either_case(part, "functionResponse", "function_response") {
             let name = answer.text("name").unwrap_or_default();
@@ -388,15 +399,20 @@ impl<'a> GeminiLogConversation<'a> {
         Some(unknown_part(raw))
     }
 
-    fn add_call(&mut self, id: Option<Text<'a>>, name: Text<'a>, arguments: Text<'a>) -> Part<'a> {
+    fn add_call(
+        &mut self,
+        id: Option<SourceText<'a>>,
+        name: SourceText<'a>,
+        arguments: SourceText<'a>,
+    ) -> TranscriptPart<'a> {
         let number = self.calls.len() + 1;
-        let id = id.unwrap_or_else(|| Text::from(format!("{}-{number}", &*name)));
+        let id = id.unwrap_or_else(|| SourceText::from(format!("{}-{number}", &*name)));
         self.calls.push(GeminiLogCall {
             id: id.clone(),
             name: name.clone(),
             answered: false,
         });
-        Part::ToolCall(ToolCall {
+        TranscriptPart::ToolCall(ToolCall {
             id,
             name,
             arguments,
@@ -404,7 +420,7 @@ impl<'a> GeminiLogConversation<'a> {
     }
 
     /// The id of the call that is answered.
-    fn resolve_answered_call(&mut self, id: Option<Text<'a>>, name: &str) -> Text<'a> {
+    fn resolve_answered_call(&mut self, id: Option<SourceText<'a>>, name: &str) -> SourceText<'a> {
         let mut open = self.calls.iter_mut().filter(|call| !call.answered);
         let call = match &id {
             Some(id) => open.find(|call| call.id == *id),
@@ -421,7 +437,7 @@ impl<'a> GeminiLogConversation<'a> {
 }
 
 /// An image, sound or file.
-fn media_part(raw: &RawValue) -> Option<Part<'_>> {
+fn media_part(raw: &RawValue) -> Option<TranscriptPart<'_>> {
     let part = RawFields::from_raw(raw)?;
     let data = object_either_case(&part, "inlineData", "inline_data")
         .or_else(|| object_either_case(&part, "fileData", "file_data"))?;
@@ -434,8 +450,8 @@ fn media_part(raw: &RawValue) -> Option<Part<'_>> {
         Some("video") => "video",
         _ => "file",
     };
-    Some(Part::Media {
-        kind: Text::from(kind),
+    Some(TranscriptPart::Media {
+        kind: SourceText::from(kind),
         raw: borrow_json(raw),
     })
 }

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::fields::compact_json;
 
@@ -90,14 +92,18 @@ struct LenientFunction<'a> {
 /// Messages in the making.
 #[derive(Debug, Default)]
 pub(in crate::transcript) struct LenientMessageReader {
-    pub(in crate::transcript) messages: Vec<Message<'static>>,
+    pub(in crate::transcript) messages: Vec<TranscriptMessage<'static>>,
     /// Why the last message ended, where it says so.
     pub(in crate::transcript) stop_reason: Option<String>,
 }
 
 impl LenientMessageReader {
     /// A list of messages, one message, or the text of one. Whether it could be read.
-    pub(in crate::transcript) fn read_json(&mut self, json: &str, default: &Role<'static>) -> bool {
+    pub(in crate::transcript) fn read_json(
+        &mut self,
+        json: &str,
+        default: &MessageRole<'static>,
+    ) -> bool {
         let json = json.trim();
         if json.starts_with('[') {
             let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
@@ -118,7 +124,11 @@ impl LenientMessageReader {
     }
 
     /// One message, of this role if it says none.
-    pub(in crate::transcript) fn read_message(&mut self, raw: &RawValue, default: &Role<'static>) {
+    pub(in crate::transcript) fn read_message(
+        &mut self,
+        raw: &RawValue,
+        default: &MessageRole<'static>,
+    ) {
         if let Some(text) = as_json_string(raw) {
             self.push_text(default.clone(), &text);
             return;
@@ -161,21 +171,21 @@ impl LenientMessageReader {
     }
 
     /// A message of text.
-    pub(in crate::transcript) fn push_text(&mut self, role: Role<'static>, text: &str) {
-        let part = if role == Role::Tool {
+    pub(in crate::transcript) fn push_text(&mut self, role: MessageRole<'static>, text: &str) {
+        let part = if role == MessageRole::Tool {
             tool_result_part("", text.to_owned(), None)
         } else {
-            Part::Text(Text::from(text.to_owned()))
+            TranscriptPart::Text(SourceText::from(text.to_owned()))
         };
         self.push_message(role, vec![part]);
     }
 
     pub(in crate::transcript) fn push_message(
         &mut self,
-        role: Role<'static>,
-        parts: Vec<Part<'static>>,
+        role: MessageRole<'static>,
+        parts: Vec<TranscriptPart<'static>>,
     ) {
-        self.messages.push(Message {
+        self.messages.push(TranscriptMessage {
             role,
             parts,
             metadata: None,
@@ -186,8 +196,8 @@ impl LenientMessageReader {
 /// A message that may turn out to be several: each tool's answer is one of its own.
 struct LenientMessageBuilder<'m> {
     out: &'m mut LenientMessageReader,
-    role: Role<'static>,
-    parts: Vec<Part<'static>>,
+    role: MessageRole<'static>,
+    parts: Vec<TranscriptPart<'static>>,
     said: bool,
 }
 
@@ -198,8 +208,9 @@ impl LenientMessageBuilder<'_> {
             .and_then(as_json_string)
             .filter(|t| !t.is_empty())
         {
-            self.parts
-                .push(Part::Reasoning(Text::from(thoughts.into_owned())));
+            self.parts.push(TranscriptPart::Reasoning(SourceText::from(
+                thoughts.into_owned(),
+            )));
         }
         let id = wire.tool_call_id.or(wire.id).and_then(as_json_string);
         // Some write both, and then both say the same.
@@ -212,7 +223,7 @@ impl LenientMessageBuilder<'_> {
         {
             self.said(said);
         }
-        if self.role == Role::Tool && !self.said {
+        if self.role == MessageRole::Tool && !self.said {
             self.flush_tool_result(&id.unwrap_or_default());
         }
         let calls = wire.tool_calls.map(unwrap_json_string);
@@ -240,7 +251,9 @@ impl LenientMessageBuilder<'_> {
                     }
                 }
                 _ if text.is_empty() => {}
-                _ => self.parts.push(Part::Text(Text::from(text.into_owned()))),
+                _ => self
+                    .parts
+                    .push(TranscriptPart::Text(SourceText::from(text.into_owned()))),
             }
             return;
         }
@@ -257,7 +270,8 @@ impl LenientMessageBuilder<'_> {
 
     fn add_part(&mut self, raw: &RawValue) {
         if let Some(text) = as_json_string(raw) {
-            self.parts.push(Part::Text(Text::from(text.into_owned())));
+            self.parts
+                .push(TranscriptPart::Text(SourceText::from(text.into_owned())));
             return;
         }
         let Ok(ObjectOnly(piece)) = serde_json::from_str::<ObjectOnly<LenientPart<'_>>>(raw.get())
@@ -274,18 +288,18 @@ impl LenientMessageBuilder<'_> {
         let text = || piece.text.or(piece.content).and_then(as_json_string);
         let part = match &*kind {
             "text" | "input_text" | "output_text" => {
-                text().map(|text| Part::Text(Text::from(text.into_owned())))
+                text().map(|text| TranscriptPart::Text(SourceText::from(text.into_owned())))
             }
             "reasoning" | "thinking" => piece
                 .thinking
                 .and_then(as_json_string)
                 .or_else(text)
-                .map(|text| Part::Reasoning(Text::from(text.into_owned()))),
+                .map(|text| TranscriptPart::Reasoning(SourceText::from(text.into_owned()))),
             "tool_call" | "tool-call" | "tool_use" if piece.name.is_some() => {
-                Some(Part::ToolCall(ToolCall {
-                    id: Text::from(id.into_owned()),
-                    name: Text::from(text_or_json(piece.name)),
-                    arguments: Text::from(text_or_json(piece.arguments)),
+                Some(TranscriptPart::ToolCall(ToolCall {
+                    id: SourceText::from(id.into_owned()),
+                    name: SourceText::from(text_or_json(piece.name)),
+                    arguments: SourceText::from(text_or_json(piece.arguments)),
                 }))
             }
             "tool_call_response" | "tool-result" | "tool_result" => {
@@ -295,8 +309,8 @@ impl LenientMessageBuilder<'_> {
                 return;
             }
             "blob" | "uri" | "file" | "image" | "image_url" | "input_image" | "audio"
-            | "input_audio" | "video" | "document" | "media" => Some(Part::Media {
-                kind: Text::from(kind.clone().into_owned()),
+            | "input_audio" | "video" | "document" | "media" => Some(TranscriptPart::Media {
+                kind: SourceText::from(kind.clone().into_owned()),
                 raw: to_owned_json(raw),
             }),
             _ => None,
@@ -310,21 +324,21 @@ impl LenientMessageBuilder<'_> {
         let mut rest = Vec::new();
         for part in std::mem::take(&mut self.parts) {
             match part {
-                Part::Text(text) => texts.push(text.0.into_owned()),
+                TranscriptPart::Text(text) => texts.push(text.0.into_owned()),
                 // A tool that answered with JSON.
-                Part::Other(json) => texts.push(json.get().to_owned()),
+                TranscriptPart::Other(json) => texts.push(json.get().to_owned()),
                 part => rest.push(part),
             }
         }
         let mut parts = vec![tool_result_part(id, texts.join("\n"), None)];
         parts.extend(rest);
-        self.out.push_message(Role::Tool, parts);
+        self.out.push_message(MessageRole::Tool, parts);
         self.said = true;
     }
 
-    fn push_tool_result(&mut self, part: Part<'static>) {
+    fn push_tool_result(&mut self, part: TranscriptPart<'static>) {
         self.flush_message();
-        self.out.push_message(Role::Tool, vec![part]);
+        self.out.push_message(MessageRole::Tool, vec![part]);
         self.said = true;
     }
 
@@ -345,7 +359,7 @@ impl LenientMessageBuilder<'_> {
 }
 
 /// A tool call outside the content.
-pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> Part<'static> {
+pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> TranscriptPart<'static> {
     let Ok(ObjectOnly(wire)) = serde_json::from_str::<ObjectOnly<LenientToolCall<'_>>>(raw.get())
     else {
         return unknown_part(raw);
@@ -359,10 +373,10 @@ pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> Part<'static> {
     let Some(name) = function.name.or(wire.name) else {
         return unknown_part(raw);
     };
-    Part::ToolCall(ToolCall {
-        id: Text::from(text_or_json(wire.id)),
-        name: Text::from(text_or_json(Some(name))),
-        arguments: Text::from(text_or_json(function.arguments.or(wire.arguments))),
+    TranscriptPart::ToolCall(ToolCall {
+        id: SourceText::from(text_or_json(wire.id)),
+        name: SourceText::from(text_or_json(Some(name))),
+        arguments: SourceText::from(text_or_json(function.arguments.or(wire.arguments))),
     })
 }
 
@@ -371,10 +385,10 @@ pub(in crate::transcript) fn tool_result_part(
     id: &str,
     content: String,
     is_error: Option<bool>,
-) -> Part<'static> {
-    Part::ToolResult(ToolResult {
-        call_id: Text::from(id.to_owned()),
-        content: Text::from(content),
+) -> TranscriptPart<'static> {
+    TranscriptPart::ToolResult(ToolResult {
+        call_id: SourceText::from(id.to_owned()),
+        content: SourceText::from(content),
         is_error,
         duration_ms: None,
     })
@@ -386,7 +400,7 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
     #[serde(rename = "Wrapped")]
     struct VercelToolOutput<'a> {
         #[serde(borrow, rename = "type")]
-        kind: Text<'a>,
+        kind: SourceText<'a>,
         #[serde(borrow)]
         value: &'a RawValue,
     }
@@ -414,9 +428,9 @@ fn join_texts(raw: &RawValue) -> String {
     #[serde(rename = "Only")]
     struct TextOnlyPart<'a> {
         #[serde(borrow, rename = "type")]
-        kind: Text<'a>,
+        kind: SourceText<'a>,
         #[serde(borrow, alias = "content")]
-        text: Text<'a>,
+        text: SourceText<'a>,
     }
     if let Ok(all) = serde_json::from_str::<Vec<ObjectOnly<TextOnlyPart<'_>>>>(raw.get())
         && !all.is_empty()
@@ -429,13 +443,13 @@ fn join_texts(raw: &RawValue) -> String {
 }
 
 /// Who speaks, as the dialects write it.
-pub(in crate::transcript) fn parse_role(role: &str) -> Role<'static> {
+pub(in crate::transcript) fn parse_role(role: &str) -> MessageRole<'static> {
     match role.to_ascii_lowercase().as_str() {
-        "system" | "developer" => Role::System,
-        "user" | "human" => Role::User,
-        "assistant" | "model" | "ai" => Role::Assistant,
-        "tool" | "function" => Role::Tool,
-        _ => Role::Other(Text::from(role.to_owned())),
+        "system" | "developer" => MessageRole::System,
+        "user" | "human" => MessageRole::User,
+        "assistant" | "model" | "ai" => MessageRole::Assistant,
+        "tool" | "function" => MessageRole::Tool,
+        _ => MessageRole::Other(SourceText::from(role.to_owned())),
     }
 }
 
@@ -462,11 +476,11 @@ fn unwrap_json_string(raw: &RawValue) -> Cow<'_, str> {
 fn to_owned_json(raw: &RawValue) -> JsonText<'static> {
     let compact = compact_json(raw.get());
     serde_json::from_str::<JsonText<'_>>(&compact).map_or_else(
-        |_| JsonText::of(&serde_json::Value::Null),
+        |_| JsonText::from_value(&serde_json::Value::Null),
         JsonText::into_owned,
     )
 }
 
-fn unknown_part(raw: &RawValue) -> Part<'static> {
-    Part::Other(to_owned_json(raw))
+fn unknown_part(raw: &RawValue) -> TranscriptPart<'static> {
+    TranscriptPart::Other(to_owned_json(raw))
 }

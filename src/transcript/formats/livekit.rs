@@ -18,7 +18,9 @@ use super::super::reader::{
 };
 use super::super::source::SourceFile;
 use super::lenient_message::{parse_role, text_or_json, tool_result_part};
-use crate::model::{Message, Part, Role, Text, ToolCall, Transcript};
+use crate::model::{
+    MessageRole, SourceText, ToolCall, Transcript, TranscriptMessage, TranscriptPart,
+};
 use crate::transcript::native::parse_or_none;
 
 /// Makes the reader.
@@ -125,10 +127,10 @@ impl RecordParser for LivekitParser {
         }
         let tags: Vec<String> = parse_or_none(whole.tags).unwrap_or_default();
         out.push_transcript(&Transcript {
-            id: Text::from(text("job_id").to_owned()),
+            id: SourceText::from(text("job_id").to_owned()),
             messages: history.messages,
             metadata: meta.finish(),
-            tags: tags.into_iter().map(Text::from).collect(),
+            tags: tags.into_iter().map(SourceText::from).collect(),
             ..Transcript::default()
         });
         Ok(())
@@ -223,7 +225,7 @@ fn into_map(value: Value) -> Option<Map<String, Value>> {
 /// A history on its way to messages.
 #[derive(Debug, Default)]
 struct LivekitMessageBuilder {
-    messages: Vec<Message<'static>>,
+    messages: Vec<TranscriptMessage<'static>>,
     /// When each call was made.
     call_times: Vec<(String, f64)>,
     /// Whether the last message is an assistant's that calls may still join.
@@ -250,7 +252,7 @@ impl LivekitMessageBuilder {
                 };
                 self.add_note(
                     item,
-                    Role::Other(Text::from(kind)),
+                    MessageRole::Other(SourceText::from(kind)),
                     text,
                     MetadataBuilder::default(),
                 );
@@ -260,9 +262,9 @@ impl LivekitMessageBuilder {
                 out.count_unknown(&format!("an item of type {kind:?}"));
                 let kept = super::super::fields::compact_json(raw.get());
                 if let Ok(kept) = serde_json::from_str::<crate::model::JsonText<'_>>(&kept) {
-                    self.messages.push(Message {
-                        role: Role::Other(Text::from(kind)),
-                        parts: vec![Part::Other(kept.into_owned())],
+                    self.messages.push(TranscriptMessage {
+                        role: MessageRole::Other(SourceText::from(kind)),
+                        parts: vec![TranscriptPart::Other(kept.into_owned())],
                         metadata: None,
                     });
                 }
@@ -292,7 +294,7 @@ impl LivekitMessageBuilder {
             parse_or_none::<Value>(item.transcript_confidence).unwrap_or_default(),
         );
         let parts = item.content.map(content_parts).unwrap_or_default();
-        self.accepts_calls = role == Role::Assistant;
+        self.accepts_calls = role == MessageRole::Assistant;
         self.push_message(item, role, parts, meta);
     }
 
@@ -301,17 +303,17 @@ impl LivekitMessageBuilder {
         if let Some(at) = parse_or_none(item.created_at) {
             self.call_times.push((id.clone(), at));
         }
-        let call = Part::ToolCall(ToolCall {
-            id: Text::from(id),
-            name: Text::from(text_or_json(item.name)),
-            arguments: Text::from(text_or_json(item.arguments)),
+        let call = TranscriptPart::ToolCall(ToolCall {
+            id: SourceText::from(id),
+            name: SourceText::from(text_or_json(item.name)),
+            arguments: SourceText::from(text_or_json(item.arguments)),
         });
         self.accepts_calls = true;
         match self.messages.last_mut().filter(|_| open) {
             Some(message) => message.parts.push(call),
             None => self.push_message(
                 item,
-                Role::Assistant,
+                MessageRole::Assistant,
                 vec![call],
                 MetadataBuilder::default(),
             ),
@@ -324,13 +326,19 @@ impl LivekitMessageBuilder {
         let done: Option<f64> = parse_or_none(item.created_at);
         let mut part =
             tool_result_part(&id, text_or_json(item.output), parse_or_none(item.is_error));
-        if let (Part::ToolResult(result), Some((_, made)), Some(done)) = (&mut part, made, done)
+        if let (TranscriptPart::ToolResult(result), Some((_, made)), Some(done)) =
+            (&mut part, made, done)
             && done >= *made
         {
             // Both are seconds as floats: what is below a microsecond is their noise.
             result.duration_ms = Some(((done - made) * 1e6).round() / 1e3);
         }
-        self.push_message(item, Role::Tool, vec![part], MetadataBuilder::default());
+        self.push_message(
+            item,
+            MessageRole::Tool,
+            vec![part],
+            MetadataBuilder::default(),
+        );
     }
 
     fn add_config_update(&mut self, item: &LivekitItem<'_>, kind: String) {
@@ -348,34 +356,44 @@ impl LivekitMessageBuilder {
         }
         let instructions = text_or_json(item.instructions);
         if instructions.is_empty() {
-            self.add_note(item, Role::Other(Text::from(kind)), tools.join("; "), meta);
+            self.add_note(
+                item,
+                MessageRole::Other(SourceText::from(kind)),
+                tools.join("; "),
+                meta,
+            );
         } else {
-            self.add_note(item, Role::System, instructions, meta);
+            self.add_note(item, MessageRole::System, instructions, meta);
         }
     }
 
     fn add_note(
         &mut self,
         item: &LivekitItem<'_>,
-        role: Role<'static>,
+        role: MessageRole<'static>,
         text: String,
         meta: MetadataBuilder,
     ) {
-        self.push_message(item, role, vec![Part::Text(Text::from(text))], meta);
+        self.push_message(
+            item,
+            role,
+            vec![TranscriptPart::Text(SourceText::from(text))],
+            meta,
+        );
     }
 
     fn push_message(
         &mut self,
         item: &LivekitItem<'_>,
-        role: Role<'static>,
-        parts: Vec<Part<'static>>,
+        role: MessageRole<'static>,
+        parts: Vec<TranscriptPart<'static>>,
         mut meta: MetadataBuilder,
     ) {
         meta.set(
             "timestamp",
             parse_or_none::<Value>(item.created_at).unwrap_or_default(),
         );
-        self.messages.push(Message {
+        self.messages.push(TranscriptMessage {
             role,
             parts,
             metadata: meta.finish(),
@@ -384,7 +402,7 @@ impl LivekitMessageBuilder {
 }
 
 /// Texts as they are; sound by what was understood of it, else as it is.
-fn content_parts(raw: &RawValue) -> Vec<Part<'static>> {
+fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
     #[derive(Deserialize)]
     #[serde(rename = "Piece")]
     struct LivekitContentPart<'a> {
@@ -398,24 +416,24 @@ fn content_parts(raw: &RawValue) -> Vec<Part<'static>> {
         return if text.is_empty() {
             Vec::new()
         } else {
-            vec![Part::Text(Text::from(text))]
+            vec![TranscriptPart::Text(SourceText::from(text))]
         };
     };
     let part = |raw: &RawValue| {
         let Ok(ObjectOnly(piece)) =
             serde_json::from_str::<ObjectOnly<LivekitContentPart<'_>>>(raw.get())
         else {
-            return Part::Text(Text::from(text_or_json(Some(raw))));
+            return TranscriptPart::Text(SourceText::from(text_or_json(Some(raw))));
         };
         let kind = text_or_json(piece.kind);
         let heard = text_or_json(piece.transcript);
         match kind.as_str() {
-            "audio_content" if !heard.is_empty() => Part::Text(Text::from(heard)),
-            "image_content" | "audio_content" => Part::Media {
-                kind: Text::from(kind),
+            "audio_content" if !heard.is_empty() => TranscriptPart::Text(SourceText::from(heard)),
+            "image_content" | "audio_content" => TranscriptPart::Media {
+                kind: SourceText::from(kind),
                 raw: borrow_json(raw).into_owned(),
             },
-            _ => Part::Other(borrow_json(raw).into_owned()),
+            _ => TranscriptPart::Other(borrow_json(raw).into_owned()),
         }
     };
     all.into_iter().map(part).collect()

@@ -14,7 +14,10 @@ use serde_json::{Map, Value};
 
 use self::record::{ExpressionValue, RawMappedRecord, format_serde_error};
 use super::csv::{CsvLayout, CsvTableReader};
-use crate::model::{JsonText, Label, Message, Part, Role, Text, Transcript, pass_or_fail};
+use crate::model::{
+    JsonText, Label, MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart,
+    parse_pass_or_fail,
+};
 use crate::query::Query;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::detect::{self, DetectError, RecordLayout};
@@ -125,7 +128,7 @@ impl MappedRecord<'_> {
             messages.extend(parse_conversation(one).map_err(|why| format!("`{name}`: {why}"))?);
         }
         let transcript = Transcript {
-            id: Text(id.clone()),
+            id: SourceText(id.clone()),
             messages,
             metadata,
             tags,
@@ -214,7 +217,7 @@ impl MappedRecord<'_> {
             }
             Some(named) => {
                 let value = self.find_metadata(named, "metadata", lacking)?;
-                Ok((!value.is_null()).then(|| JsonText::of(&value)))
+                Ok((!value.is_null()).then(|| JsonText::from_value(&value)))
             }
         }
     }
@@ -257,20 +260,20 @@ impl MappedRecord<'_> {
         }
     }
 
-    fn find_tags(&self, map: &FieldMapping) -> Result<Vec<Text<'_>>, String> {
+    fn find_tags(&self, map: &FieldMapping) -> Result<Vec<SourceText<'_>>, String> {
         let Some(query) = &map.tags else {
             return Ok(Vec::new());
         };
         let found = self.evaluate(query, true)?;
-        let split = |text: &str| -> Vec<Text<'static>> {
+        let split = |text: &str| -> Vec<SourceText<'static>> {
             let each = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-            each.map(|tag| Text::from(tag.to_owned())).collect()
+            each.map(|tag| SourceText::from(tag.to_owned())).collect()
         };
         let from_json = |json: &str| {
             let all: Option<Vec<Value>> = serde_json::from_str(json).ok();
             let tag = |value: Value| match value {
-                Value::String(tag) => Some(Text::from(tag)),
-                Value::Number(n) => Some(Text::from(n.to_string())),
+                Value::String(tag) => Some(SourceText::from(tag)),
+                Value::Number(n) => Some(SourceText::from(n.to_string())),
                 _ => None,
             };
             all.map(|all| all.into_iter().filter_map(tag).collect::<Vec<_>>())
@@ -282,7 +285,7 @@ impl MappedRecord<'_> {
                 Ok(from_json(&text).unwrap_or_else(|| split(&text)))
             }
             ExpressionValue::Text(text) if text.is_empty() => Ok(Vec::new()),
-            ExpressionValue::Text(text) => Ok(vec![Text::from(text.into_owned())]),
+            ExpressionValue::Text(text) => Ok(vec![SourceText::from(text.into_owned())]),
             ExpressionValue::Json(json) => from_json(&json).ok_or_else(|| {
                 format!(
                     "`tags` ({}) finds neither a text nor a list",
@@ -301,7 +304,7 @@ impl MappedRecord<'_> {
         let passed = match found {
             ExpressionValue::Nothing => return Ok(None),
             ExpressionValue::Text(text) | ExpressionValue::Json(text) => {
-                match pass_or_fail(&text) {
+                match parse_pass_or_fail(&text) {
                     Some(passed) => passed,
                     None if text.trim().is_empty() => return Ok(None),
                     None => {
@@ -340,7 +343,7 @@ fn single_message_list(role: &str, text: &str) -> Cow<'static, str> {
 }
 
 /// The messages of `{"messages": [...]}`: the one place where a list of messages that a map found is understood.
-fn parse_conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
+fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, String> {
     let read = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
         let hint = if bad.why.ends_with("has no `role`") {
             "; an expression such as turns[].{role: from, content: value} gives it one"
@@ -355,16 +358,16 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
         && !wrapped.contains("\"content\"")
     {
         return Err(
-            "no message has `content`; an expression such as turns[].{role: role, content: text} gives it one"
+            "no message has `content`; an expression such as turns[].{role, content: text} gives it one"
                 .to_owned(),
         );
     }
     for message in &mut messages {
-        if let Role::Other(name) = &message.role {
+        if let MessageRole::Other(name) = &message.role {
             message.role = match name.to_lowercase().as_str() {
-                "human" | "customer" | "person" => Role::User,
+                "human" | "customer" | "person" => MessageRole::User,
                 "ai" | "gpt" | "chatgpt" | "bot" | "chatbot" | "model" | "agent" | "llm" => {
-                    Role::Assistant
+                    MessageRole::Assistant
                 }
                 "observation" => convert_to_tool_result(message),
                 _ => continue,
@@ -375,16 +378,16 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<Message<'_>>, String> {
 }
 
 /// What a tool said under another name.
-fn convert_to_tool_result<'m>(message: &mut Message<'m>) -> Role<'m> {
-    if let [Part::Text(text)] = &message.parts[..] {
-        message.parts = vec![Part::ToolResult(crate::model::ToolResult {
-            call_id: Text::default(),
+fn convert_to_tool_result<'m>(message: &mut TranscriptMessage<'m>) -> MessageRole<'m> {
+    if let [TranscriptPart::Text(text)] = &message.parts[..] {
+        message.parts = vec![TranscriptPart::ToolResult(crate::model::ToolResult {
+            call_id: SourceText::default(),
             content: text.clone(),
             is_error: None,
             duration_ms: None,
         })];
     }
-    Role::Tool
+    MessageRole::Tool
 }
 
 fn parse_object(json: &str) -> Option<JsonText<'static>> {

@@ -25,7 +25,7 @@ use super::super::reader::{
 use super::exchange::{self, ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::gemini;
 use super::response_items::ConversationBuilder;
-use crate::model::{Message, Text, Transcript};
+use crate::model::{SourceText, Transcript, TranscriptMessage};
 
 /// Logs and replies, a record each.
 pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -157,8 +157,8 @@ fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut Trans
         let number = at + 1;
         let id = match (at, id.is_empty()) {
             (0, _) => id.clone(),
-            (_, true) => Text::default(),
-            _ => Text::from(format!("{}#{number}", &*id)),
+            (_, true) => SourceText::default(),
+            _ => SourceText::from(format!("{}#{number}", &*id)),
         };
         if at > 0 {
             meta.set("choice", number);
@@ -299,7 +299,7 @@ fn parse_conversation<'a>(
     Ok(build_transcript("openai", talk.finish()))
 }
 
-fn build_transcript<'a>(source: &str, messages: Vec<Message<'a>>) -> Transcript<'a> {
+fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> Transcript<'a> {
     let mut meta = MetadataBuilder::default();
     meta.set("source", source);
     Transcript {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::promptfoo_id::promptfoo_id;
-use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::TranscriptError;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::detect::{FilePreview, RecordLayout};
@@ -103,7 +103,7 @@ struct PromptfooTableParser {
 #[derive(Deserialize, Default)]
 struct PromptfooResultRow<'a> {
     #[serde(borrow, default)]
-    id: Option<Text<'a>>,
+    id: Option<SourceText<'a>>,
     #[serde(default, rename = "testIdx")]
     test_idx: Option<u64>,
     #[serde(default, rename = "promptIdx")]
@@ -138,15 +138,15 @@ struct PromptfooResultRow<'a> {
     test: Option<&'a RawValue>,
     /// A table's cell: the output, with the reason of a failure before it.
     #[serde(borrow, default)]
-    text: Option<Text<'a>>,
+    text: Option<SourceText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 struct PromptfooPrompt<'a> {
     #[serde(borrow, default)]
-    raw: Option<Text<'a>>,
+    raw: Option<SourceText<'a>>,
     #[serde(borrow, default, alias = "display")]
-    label: Option<Text<'a>>,
+    label: Option<SourceText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -276,7 +276,7 @@ impl<'a> PromptfooResultRow<'a> {
     fn into_transcript(self, eval: &str) -> Result<Transcript<'a>, String> {
         let id = promptfoo_id(self.id.as_deref(), eval, self.test_idx, self.prompt_idx);
         let response: PromptfooResponse<'a> = parse_object(self.response).unwrap_or_default();
-        let prompt = match parse_or_none::<Text<'a>>(self.prompt) {
+        let prompt = match parse_or_none::<SourceText<'a>>(self.prompt) {
             Some(raw) => PromptfooPrompt {
                 raw: Some(raw),
                 label: None,
@@ -292,7 +292,7 @@ impl<'a> PromptfooResultRow<'a> {
             };
             messages = parse_prompt_messages(as_written().as_ref());
         }
-        let answered = messages.iter().any(|m| m.role == Role::Assistant);
+        let answered = messages.iter().any(|m| m.role == MessageRole::Assistant);
         let mut meta = MetadataBuilder::default();
         meta.set("source", "promptfoo");
         let failed = self.provider_failure(&response);
@@ -308,7 +308,8 @@ impl<'a> PromptfooResultRow<'a> {
         let parts = match (&self.text, response.output) {
             (Some(text), None) if failed.is_none() => {
                 let text = self.strip_reason(text);
-                (!text.is_empty()).then(|| vec![Part::Text(Text::from(text.to_owned()))])
+                (!text.is_empty())
+                    .then(|| vec![TranscriptPart::Text(SourceText::from(text.to_owned()))])
             }
             (_, Some(output)) => parse_output_parts(output),
             _ => None,
@@ -325,8 +326,8 @@ impl<'a> PromptfooResultRow<'a> {
             if json_or_text(response.refused) == Value::Bool(true) {
                 own.set("refusal", true);
             }
-            messages.push(Message {
-                role: Role::Assistant,
+            messages.push(TranscriptMessage {
+                role: MessageRole::Assistant,
                 parts,
                 metadata: own.finish(),
             });
@@ -343,7 +344,7 @@ impl<'a> PromptfooResultRow<'a> {
             provider_error: failed,
         };
         Ok(Transcript {
-            id: Text::from(id.unwrap_or_default()),
+            id: SourceText::from(id.unwrap_or_default()),
             messages,
             metadata: meta.finish(),
             tags: Vec::new(),
@@ -389,7 +390,7 @@ impl<'a> PromptfooResultRow<'a> {
         #[serde(rename = "Reason")]
         struct PromptfooReason<'r> {
             #[serde(borrow)]
-            reason: Text<'r>,
+            reason: SourceText<'r>,
         }
         let reason = parse_object::<PromptfooReason<'_>>(self.grading);
         reason
@@ -403,9 +404,9 @@ impl<'a> PromptfooResultRow<'a> {
         #[serde(rename = "Provider")]
         struct PromptfooProvider<'p> {
             #[serde(borrow, default)]
-            id: Option<Text<'p>>,
+            id: Option<SourceText<'p>>,
             #[serde(borrow, default)]
-            label: Option<Text<'p>>,
+            label: Option<SourceText<'p>>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename = "Test")]
@@ -417,7 +418,7 @@ impl<'a> PromptfooResultRow<'a> {
         }
         let test: PromptfooTestCase<'_> = parse_object(self.test).unwrap_or_default();
         meta.set("vars", json_or_text(self.vars.or(test.vars)));
-        if let Some(id) = parse_or_none::<Text<'_>>(self.provider) {
+        if let Some(id) = parse_or_none::<SourceText<'_>>(self.provider) {
             meta.set("provider", &*id);
         } else {
             let provider: PromptfooProvider<'_> = parse_object(self.provider).unwrap_or_default();
@@ -456,7 +457,7 @@ impl PromptfooUsage {
 }
 
 /// The prompt as messages: a JSON chat list is one, anything else is what a user said.
-fn parse_prompt_messages(raw: Option<&Text<'_>>) -> Vec<Message<'static>> {
+fn parse_prompt_messages(raw: Option<&SourceText<'_>>) -> Vec<TranscriptMessage<'static>> {
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else {
         return Vec::new();
     };
@@ -472,28 +473,28 @@ fn parse_prompt_messages(raw: Option<&Text<'_>>) -> Vec<Message<'static>> {
     {
         return messages;
     }
-    vec![Message {
-        role: Role::User,
-        parts: vec![Part::Text(Text::from((**raw).to_owned()))],
+    vec![TranscriptMessage {
+        role: MessageRole::User,
+        parts: vec![TranscriptPart::Text(SourceText::from((**raw).to_owned()))],
         metadata: None,
     }]
 }
 
-fn parse_chat_messages(record: &str) -> Option<Vec<Message<'static>>> {
+fn parse_chat_messages(record: &str) -> Option<Vec<TranscriptMessage<'static>>> {
     let read = native::parse_native(record.as_bytes(), 1, "").ok()?;
     let messages = read.into_owned().messages;
     (!messages.is_empty()).then_some(messages)
 }
 
 /// What the model said: text; an object as its JSON; a message or list of calls in OpenAI's shape as what they are.
-fn parse_output_parts(output: &RawValue) -> Option<Vec<Part<'static>>> {
+fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
         b'n' => None,
         // With half a character in it, as JavaScript cuts them, no text but what is written: never lost.
         b'"' => {
             let text = native::text_or_json(output).into_owned();
-            Some(vec![Part::Text(text)])
+            Some(vec![TranscriptPart::Text(text)])
         }
         _ => {
             let message = if written.starts_with('[') {
@@ -503,10 +504,14 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<Part<'static>>> {
             };
             let calls = (written.contains("\"function\"")).then(|| parse_chat_messages(&message));
             let calls = calls.flatten().and_then(|mut messages| messages.pop());
-            let calls = calls.filter(|m| m.parts.iter().any(|p| matches!(p, Part::ToolCall(_))));
+            let calls = calls.filter(|m| {
+                m.parts
+                    .iter()
+                    .any(|p| matches!(p, TranscriptPart::ToolCall(_)))
+            });
             Some(match calls {
                 Some(message) => message.parts,
-                None => vec![Part::Text(Text::from(written.to_owned()))],
+                None => vec![TranscriptPart::Text(SourceText::from(written.to_owned()))],
             })
         }
     }

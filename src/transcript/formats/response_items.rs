@@ -10,15 +10,17 @@ use serde_json::value::RawValue;
 use super::super::fields::{RawFields, compact_json, list_items};
 use super::super::metadata::MetadataBuilder;
 use super::super::native::{json_string, parse_message, try_parse_part, unknown_part};
-use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 
 /// A message and the metadata that is still put together.
 #[derive(Debug, Clone)]
 pub(super) struct MessageBuilder<'a> {
     /// Who speaks.
-    pub(super) role: Role<'a>,
+    pub(super) role: MessageRole<'a>,
     /// What it holds.
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<TranscriptPart<'a>>,
     /// Its metadata so far.
     pub(super) meta: MetadataBuilder,
 }
@@ -56,7 +58,9 @@ impl<'a> ConversationBuilder<'a> {
             | "mcp_approval_request"
             | "item_reference"
             | "image_generation_call" => self.add_assistant_parts(vec![unknown_part(raw)]),
-            "mcp_approval_response" => self.push_message(Role::User, vec![unknown_part(raw)]),
+            "mcp_approval_response" => {
+                self.push_message(MessageRole::User, vec![unknown_part(raw)])
+            }
             // What the service keeps for itself.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}
             _ if kind.ends_with("_output") => self.add_output(&item),
@@ -70,7 +74,7 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// A whole message of its own.
-    pub(super) fn push_message(&mut self, role: Role<'a>, parts: Vec<Part<'a>>) {
+    pub(super) fn push_message(&mut self, role: MessageRole<'a>, parts: Vec<TranscriptPart<'a>>) {
         self.open = false;
         self.messages.push(MessageBuilder {
             role,
@@ -94,33 +98,39 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     /// Something the model brought forth.
-    pub(super) fn add_assistant_parts(&mut self, parts: Vec<Part<'a>>) {
+    pub(super) fn add_assistant_parts(&mut self, parts: Vec<TranscriptPart<'a>>) {
         if parts.is_empty() {
             return;
         }
-        let text = parts.iter().any(|part| matches!(part, Part::Text(_)));
+        let text = parts
+            .iter()
+            .any(|part| matches!(part, TranscriptPart::Text(_)));
         if self.open && !(text && self.has_text) {
             if let Some(turn) = self.messages.last_mut() {
                 turn.parts.extend(parts);
             }
             self.has_text |= text;
         } else {
-            self.push_message(Role::Assistant, parts);
+            self.push_message(MessageRole::Assistant, parts);
             self.open = true;
             self.has_text = text;
         }
     }
 
     /// A tool's answer, and what of it is no text.
-    pub(super) fn push_tool_result(&mut self, result: ToolResult<'a>, rest: Vec<Part<'a>>) {
-        let mut parts = vec![Part::ToolResult(result)];
+    pub(super) fn push_tool_result(
+        &mut self,
+        result: ToolResult<'a>,
+        rest: Vec<TranscriptPart<'a>>,
+    ) {
+        let mut parts = vec![TranscriptPart::ToolResult(result)];
         parts.extend(rest);
-        self.push_message(Role::Tool, parts);
+        self.push_message(MessageRole::Tool, parts);
     }
 
     /// The messages, finished.
-    pub(super) fn finish(self) -> Vec<Message<'a>> {
-        let messages = self.messages.into_iter().map(|turn| Message {
+    pub(super) fn finish(self) -> Vec<TranscriptMessage<'a>> {
+        let messages = self.messages.into_iter().map(|turn| TranscriptMessage {
             role: turn.role,
             parts: turn.parts,
             metadata: turn.meta.finish(),
@@ -129,13 +139,13 @@ impl<'a> ConversationBuilder<'a> {
     }
 
     fn add_message(&mut self, raw: &'a RawValue, item: &RawFields<'a>) -> Result<(), ItemError> {
-        let Message {
+        let TranscriptMessage {
             role,
             parts,
             metadata,
         } = parse_message(raw).map_err(ItemError::Invalid)?;
         let is_item = item.has("type");
-        if role == Role::Assistant && is_item {
+        if role == MessageRole::Assistant && is_item {
             if parts.is_empty() {
                 return Ok(());
             }
@@ -156,7 +166,7 @@ impl<'a> ConversationBuilder<'a> {
         let kind = kind.strip_suffix("_call").unwrap_or(kind);
         let name = match item.text("name").filter(|name| !name.is_empty()) {
             Some(name) => name,
-            None => Text::from(kind.to_owned()),
+            None => SourceText::from(kind.to_owned()),
         };
         let id = item
             .id_text("call_id")
@@ -165,9 +175,9 @@ impl<'a> ConversationBuilder<'a> {
         let arguments =
             match item.get_first(&["arguments", "input", "action", "actions", "operation"]) {
                 Some(raw) => arguments_text(raw),
-                None => Text::from(service_tool_arguments(item)),
+                None => SourceText::from(service_tool_arguments(item)),
             };
-        self.add_assistant_parts(vec![Part::ToolCall(ToolCall {
+        self.add_assistant_parts(vec![TranscriptPart::ToolCall(ToolCall {
             id: id.clone(),
             name,
             arguments,
@@ -229,10 +239,10 @@ fn tool_failed(item: &RawFields<'_>) -> Option<bool> {
 }
 
 /// Arguments as text: a string's own, an object's compact JSON.
-pub(super) fn arguments_text(raw: &RawValue) -> Text<'_> {
+pub(super) fn arguments_text(raw: &RawValue) -> SourceText<'_> {
     match json_string(raw) {
         Some(text) => text,
-        None => Text(compact_json(raw.get())),
+        None => SourceText(compact_json(raw.get())),
     }
 }
 
@@ -256,23 +266,26 @@ pub(super) fn object_text(meta: MetadataBuilder) -> String {
 }
 
 /// An answer's text, and what is not text.
-pub(super) fn split_tool_output(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
+pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
     let Some(pieces) = list_items(raw) else {
         return (arguments_text(raw), Vec::new());
     };
     let (mut texts, mut rest) = (Vec::new(), Vec::new());
     for piece in &pieces {
         let logs = RawFields::from_raw(piece).and_then(|fields| fields.text("logs"));
-        match logs.map(Part::Text).or_else(|| try_parse_part(piece)) {
-            Some(Part::Text(text)) => texts.push(text),
-            Some(part @ Part::Media { .. }) => rest.push(part),
+        match logs
+            .map(TranscriptPart::Text)
+            .or_else(|| try_parse_part(piece))
+        {
+            Some(TranscriptPart::Text(text)) => texts.push(text),
+            Some(part @ TranscriptPart::Media { .. }) => rest.push(part),
             // Results of a search and the like: what is no content stays JSON.
-            _ => return (Text(compact_json(raw.get())), Vec::new()),
+            _ => return (SourceText(compact_json(raw.get())), Vec::new()),
         }
     }
     let mut texts = texts.into_iter();
     let text = match (texts.next(), texts.len()) {
-        (None, _) => Text::default(),
+        (None, _) => SourceText::default(),
         (Some(only), 0) => only,
         (Some(first), _) => {
             let mut all = first.0.into_owned();
@@ -280,15 +293,15 @@ pub(super) fn split_tool_output(raw: &RawValue) -> (Text<'_>, Vec<Part<'_>>) {
                 all.push('\n');
                 all.push_str(&text);
             }
-            Text::from(all)
+            SourceText::from(all)
         }
     };
     (text, rest)
 }
 
 /// What can be read of the model's thoughts: all of them, else their summary.
-fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<Part<'a>> {
-    let texts = |key: &str| -> Vec<Part<'a>> {
+fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<TranscriptPart<'a>> {
+    let texts = |key: &str| -> Vec<TranscriptPart<'a>> {
         let Some(raw) = item.get(key) else {
             return Vec::new();
         };
@@ -299,7 +312,7 @@ fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<Part<'a>> {
             None => json_string(piece),
         });
         let all = whole.chain(pieces).filter(|text| !text.is_empty());
-        all.map(Part::Reasoning).collect()
+        all.map(TranscriptPart::Reasoning).collect()
     };
     let whole = texts("content");
     if whole.is_empty() {

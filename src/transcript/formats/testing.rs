@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::super::TranscriptFile;
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 
 /// A fixture's path, from `tests/fixtures`.
 pub(super) fn fixture(name: &str) -> PathBuf {
@@ -76,18 +76,18 @@ fn one(transcript: &Transcript<'_>) -> String {
         let _ = write!(text, "{}:", message.role.as_str());
         for part in &message.parts {
             let _ = match part {
-                Part::Text(said) => write!(text, " {:?}", &**said),
-                Part::Reasoning(thought) => write!(text, " thinks {:?}", &**thought),
-                Part::ToolCall(call) => {
+                TranscriptPart::Text(said) => write!(text, " {:?}", &**said),
+                TranscriptPart::Reasoning(thought) => write!(text, " thinks {:?}", &**thought),
+                TranscriptPart::ToolCall(call) => {
                     write!(text, " {}={}({})", &*call.id, &*call.name, &*call.arguments)
                 }
-                Part::ToolResult(result) => write!(
+                TranscriptPart::ToolResult(result) => write!(
                     text,
                     " {} answers {:?} error {:?} took {:?}",
                     &*result.call_id, &*result.content, result.is_error, result.duration_ms
                 ),
-                Part::Media { kind, raw } => write!(text, " {}:{}", &**kind, raw.get()),
-                Part::Other(raw) => write!(text, " other {}", raw.get()),
+                TranscriptPart::Media { kind, raw } => write!(text, " {}:{}", &**kind, raw.get()),
+                TranscriptPart::Other(raw) => write!(text, " other {}", raw.get()),
             };
         }
         text.push_str(&metadata(&message.metadata));

@@ -10,11 +10,11 @@ impl MappingGuessBuilder {
     /// The entry; `what` was looked at, in words.
     pub(super) fn into_guess(self, written: &str, what: &str, records: usize) -> MappingGuess {
         let mut out = String::new();
-        let seen = crate::model::counted(records as u64, "record");
+        let seen = crate::model::pluralize(records as u64, "record");
         let _infallible = writeln!(
             out,
             "# A guess from the first {seen} of {}: {what}. Correct it, then `dicta check` shows the first transcript.",
-            crate::model::visible(written, false)
+            crate::model::make_visible(written, false)
         );
         let _infallible = writeln!(
             out,
@@ -23,7 +23,7 @@ impl MappingGuessBuilder {
         );
         let mut line = |depth: usize, key: &str, value: &str, why: &str| {
             let head = format!("{:depth$}{}: {value}", "", quote_yaml(key));
-            let why = crate::model::visible(why, false);
+            let why = crate::model::make_visible(why, false);
             let _infallible = if why.is_empty() {
                 writeln!(out, "{head}")
             } else {
@@ -56,7 +56,7 @@ impl MappingGuessBuilder {
             // Not in force yet: a label of an eval that is not there would refuse every run.
             let mut labels = String::new();
             let mut line = |text: &str, why: &str| {
-                let why = crate::model::visible(why, false);
+                let why = crate::model::make_visible(why, false);
                 let _infallible = writeln!(labels, "{text:<54}  # {why}");
             };
             line("      # label:", "what people said: labels");
@@ -101,7 +101,7 @@ fn quote_yaml(text: &str) -> String {
     if bare {
         return text.to_owned();
     }
-    if crate::model::visible(text, false) != *text {
+    if crate::model::make_visible(text, false) != *text {
         // What would not be seen is spelled out.
         let escaped = Value::from(text).to_string();
         let plain = |c: char| match c {

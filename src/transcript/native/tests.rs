@@ -1,18 +1,21 @@
 //! Odd records, each decided.
 
 use super::*;
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult, Transcript};
+use crate::model::{
+    JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
+    TranscriptPart,
+};
 
 fn json(text: &str) -> JsonText<'_> {
     serde_json::from_str(text).expect("JSON")
 }
 
-fn text(text: &str) -> Part<'_> {
-    Part::Text(Text::from(text))
+fn text(text: &str) -> TranscriptPart<'_> {
+    TranscriptPart::Text(SourceText::from(text))
 }
 
-fn call<'a>(id: &'a str, name: &'a str, arguments: &'a str) -> Part<'a> {
-    Part::ToolCall(ToolCall {
+fn call<'a>(id: &'a str, name: &'a str, arguments: &'a str) -> TranscriptPart<'a> {
+    TranscriptPart::ToolCall(ToolCall {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
@@ -20,7 +23,7 @@ fn call<'a>(id: &'a str, name: &'a str, arguments: &'a str) -> Part<'a> {
 }
 
 /// The parts of the only message of a record.
-fn parts(message: &str) -> Vec<Part<'static>> {
+fn parts(message: &str) -> Vec<TranscriptPart<'static>> {
     let record = format!("{{\"messages\":[{message}]}}");
     let transcript = parse_native(record.as_bytes(), 1, "t")
         .expect("a good record")
@@ -50,7 +53,7 @@ fn a_whole_record_is_read_in_its_order() {
         {"role":"tool","tool_call_id":"c2","content":"Error: no","metadata":{"cost":1}},
         {"role":"assistant","content":"Here."}],
       "metadata":{"k":[1]},"tags":["x","y"],"usage":{"messages":1}}"#;
-    let say = |role, parts| Message {
+    let say = |role, parts| TranscriptMessage {
         role,
         parts,
         metadata: None,
@@ -61,19 +64,19 @@ fn a_whole_record_is_read_in_its_order() {
             verdicts: Vec::new(),
             id: "a-1".into(),
             messages: vec![
-                say(Role::System, vec![text("Be kind")]),
-                say(Role::User, vec![text("Where is \"it\"?")]),
+                say(MessageRole::System, vec![text("Be kind")]),
+                say(MessageRole::User, vec![text("Where is \"it\"?")]),
                 say(
-                    Role::Assistant,
+                    MessageRole::Assistant,
                     vec![
-                        Part::Reasoning("hm".into()),
+                        TranscriptPart::Reasoning("hm".into()),
                         call("c1", "find", r#"{"q": "it"}"#),
                         call("c2", "get", r#"{"n": 1.0}"#)
                     ]
                 ),
-                Message {
-                    role: Role::Tool,
-                    parts: vec![Part::ToolResult(ToolResult {
+                TranscriptMessage {
+                    role: MessageRole::Tool,
+                    parts: vec![TranscriptPart::ToolResult(ToolResult {
                         call_id: "c1".into(),
                         content: "here".into(),
                         is_error: Some(false),
@@ -81,9 +84,9 @@ fn a_whole_record_is_read_in_its_order() {
                     })],
                     metadata: Some(json(r#"{"is_error":false,"duration_ms":12.5}"#)),
                 },
-                Message {
-                    role: Role::Tool,
-                    parts: vec![Part::ToolResult(ToolResult {
+                TranscriptMessage {
+                    role: MessageRole::Tool,
+                    parts: vec![TranscriptPart::ToolResult(ToolResult {
                         call_id: "c2".into(),
                         content: "Error: no".into(),
                         is_error: None,
@@ -91,7 +94,7 @@ fn a_whole_record_is_read_in_its_order() {
                     })],
                     metadata: Some(json(r#"{"cost":1}"#)),
                 },
-                say(Role::Assistant, vec![text("Here.")]),
+                say(MessageRole::Assistant, vec![text("Here.")]),
             ],
             metadata: Some(json(r#"{"k":[1]}"#)),
             tags: vec!["x".into(), "y".into()],
@@ -107,7 +110,12 @@ fn text_is_borrowed_where_it_can_be() {
     let borrowed: Vec<bool> = transcript
         .messages
         .iter()
-        .map(|m| matches!(&m.parts[0], Part::Text(Text(std::borrow::Cow::Borrowed(_)))))
+        .map(|m| {
+            matches!(
+                &m.parts[0],
+                TranscriptPart::Text(SourceText(std::borrow::Cow::Borrowed(_)))
+            )
+        })
         .collect();
     assert_eq!(borrowed, [true, false]);
 }
@@ -140,7 +148,7 @@ fn ids_are_opaque_and_come_from_the_file_where_there_is_none() {
 
 #[test]
 fn odd_messages_are_read_as_far_as_they_can_be() {
-    let cases: [(&str, Vec<Part<'_>>); 18] = [
+    let cases: [(&str, Vec<TranscriptPart<'_>>); 18] = [
         (r#"{"role":"assistant"}"#, vec![]),
         (
             r#"{"role":"assistant","content":"","tool_calls":null}"#,
@@ -157,11 +165,11 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         (
             r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}},{"type":"input_audio","input_audio":{}}]}"#,
             vec![
-                Part::Media {
+                TranscriptPart::Media {
                     kind: "image_url".into(),
                     raw: json(r#"{"type":"image_url","image_url":{"url":"u"}}"#),
                 },
-                Part::Media {
+                TranscriptPart::Media {
                     kind: "input_audio".into(),
                     raw: json(r#"{"type":"input_audio","input_audio":{}}"#),
                 },
@@ -170,8 +178,8 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         (
             r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"reasoning","text":"r"},{"type":"refusal","refusal":"no"}]}"#,
             vec![
-                Part::Reasoning("t".into()),
-                Part::Reasoning("r".into()),
+                TranscriptPart::Reasoning("t".into()),
+                TranscriptPart::Reasoning("r".into()),
                 text("no"),
             ],
         ),
@@ -181,19 +189,19 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         ),
         (
             r#"{"role":"user","content":[{"type":"hologram","x":1}]}"#,
-            vec![Part::Other(json(r#"{"type":"hologram","x":1}"#))],
+            vec![TranscriptPart::Other(json(r#"{"type":"hologram","x":1}"#))],
         ),
         (
             r#"{"role":"user","content":{"a" : 1}}"#,
-            vec![Part::Other(json(r#"{"a":1}"#))],
+            vec![TranscriptPart::Other(json(r#"{"a":1}"#))],
         ),
         (
             r#"{"role":"assistant","reasoning":{"steps":2},"content":"x"}"#,
-            vec![Part::Other(json(r#"{"steps":2}"#)), text("x")],
+            vec![TranscriptPart::Other(json(r#"{"steps":2}"#)), text("x")],
         ),
         (
             r#"{"role":"assistant","reasoning":"t","reasoning_content":"t"}"#,
-            vec![Part::Reasoning("t".into())],
+            vec![TranscriptPart::Reasoning("t".into())],
         ),
         (
             r#"{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}"#,
@@ -213,7 +221,7 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         ),
         (
             r#"{"role":"TOOL","tool_call_id":"c","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"metadata":{"is_error":"yes","duration_ms":"1"}}"#,
-            vec![Part::ToolResult(ToolResult {
+            vec![TranscriptPart::ToolResult(ToolResult {
                 call_id: "c".into(),
                 content: "a\nb".into(),
                 is_error: None,
@@ -222,7 +230,7 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         ),
         (
             r#"{"role":"tool","content":{"rows":[1, 2]}}"#,
-            vec![Part::ToolResult(ToolResult {
+            vec![TranscriptPart::ToolResult(ToolResult {
                 call_id: "".into(),
                 content: r#"{"rows":[1, 2]}"#.into(),
                 is_error: None,
@@ -231,7 +239,7 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
         ),
         (
             r#"{"role":"function","name":"f","content":null}"#,
-            vec![Part::ToolResult(ToolResult {
+            vec![TranscriptPart::ToolResult(ToolResult {
                 call_id: "".into(),
                 content: "".into(),
                 is_error: None,
@@ -265,7 +273,7 @@ fn what_only_decorates_a_record_never_spoils_it() {
     let tags = parse_native(br#"{"messages":[],"tags":"one"}"#, 1, "t")
         .expect("a good record")
         .tags;
-    assert_eq!(tags, [Text::from("one")]);
+    assert_eq!(tags, [SourceText::from("one")]);
     let deep = format!(
         "{{\"messages\":[],\"x\":{}{}}}",
         "[".repeat(100_000),

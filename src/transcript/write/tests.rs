@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::parse_native;
 use super::*;
-use crate::model::{RawJson, SourceVerdict, Text};
+use crate::model::{RawJson, SourceText, SourceVerdict};
 
 fn read(bytes: &[u8]) -> Transcript<'static> {
     let parsed = parse_native(bytes, 1, "t");
@@ -163,50 +163,50 @@ prop_compose! {
     }
 }
 
-fn any_text() -> impl Strategy<Value = Text<'static>> {
-    prop_oneof![Just(String::new()), "[a-z\\n\"]{0,4}"].prop_map(Text::from)
+fn any_text() -> impl Strategy<Value = SourceText<'static>> {
+    prop_oneof![Just(String::new()), "[a-z\\n\"]{0,4}"].prop_map(SourceText::from)
 }
 
 /// Any part that a reader could make, lawful or not.
-fn any_model_part() -> impl Strategy<Value = Part<'static>> {
+fn any_model_part() -> impl Strategy<Value = TranscriptPart<'static>> {
     let json =
         || any_json().prop_map(|json| super::super::native::owned_json(&json).expect("JSON"));
     prop_oneof![
-        any_text().prop_map(Part::Text),
-        any_text().prop_map(Part::Reasoning),
-        (any_text(), any_text(), any_text()).prop_map(|(id, name, arguments)| Part::ToolCall(
-            ToolCall {
+        any_text().prop_map(TranscriptPart::Text),
+        any_text().prop_map(TranscriptPart::Reasoning),
+        (any_text(), any_text(), any_text()).prop_map(|(id, name, arguments)| {
+            TranscriptPart::ToolCall(ToolCall {
                 id,
                 name,
-                arguments
-            }
-        )),
+                arguments,
+            })
+        }),
         (
             any_text(),
             any_text(),
             any::<Option<bool>>(),
             any::<Option<f64>>()
         )
-            .prop_map(
-                |(call_id, content, is_error, duration_ms)| Part::ToolResult(ToolResult {
+            .prop_map(|(call_id, content, is_error, duration_ms)| {
+                TranscriptPart::ToolResult(ToolResult {
                     call_id,
                     content,
                     is_error,
                     duration_ms,
                 })
-            ),
-        (any_text(), json()).prop_map(|(kind, raw)| Part::Media { kind, raw }),
-        json().prop_map(Part::Other),
+            }),
+        (any_text(), json()).prop_map(|(kind, raw)| TranscriptPart::Media { kind, raw }),
+        json().prop_map(TranscriptPart::Other),
     ]
 }
 
 fn any_transcript() -> impl Strategy<Value = Transcript<'static>> {
     let role = prop_oneof![
-        Just(Role::System),
-        Just(Role::User),
-        Just(Role::Assistant),
-        Just(Role::Tool),
-        any_text().prop_map(Role::Other),
+        Just(MessageRole::System),
+        Just(MessageRole::User),
+        Just(MessageRole::Assistant),
+        Just(MessageRole::Tool),
+        any_text().prop_map(MessageRole::Other),
     ];
     let metadata = || {
         prop::option::of(any_json())
@@ -217,7 +217,7 @@ fn any_transcript() -> impl Strategy<Value = Transcript<'static>> {
         prop::collection::vec(any_model_part(), 0..5),
         metadata(),
     )
-        .prop_map(|(role, parts, metadata)| Message {
+        .prop_map(|(role, parts, metadata)| TranscriptMessage {
             role,
             parts,
             metadata,
@@ -262,7 +262,7 @@ fn numbers_in_metadata_survive_as_written() {
     );
     let mut transcript = read(record.as_bytes());
     assert_eq!(again(&transcript), transcript);
-    let Part::ToolResult(result) = &mut transcript.messages[0].parts[0] else {
+    let TranscriptPart::ToolResult(result) = &mut transcript.messages[0].parts[0] else {
         panic!("a result");
     };
     result.is_error = Some(true);
@@ -280,7 +280,7 @@ fn json_over_several_lines_stays_on_one() {
     let raw = "{\n \"type\": \"chart\",\n \"data\": [1,\n 2], \"s\": \"a\\n b\"}";
     let record = format!(r#"{{"id":"a","messages":[{{"role":"user","content":[{raw}]}}]}}"#);
     let transcript = read(record.as_bytes());
-    let Part::Other(kept) = &again(&transcript).messages[0].parts[0] else {
+    let TranscriptPart::Other(kept) = &again(&transcript).messages[0].parts[0] else {
         panic!("kept");
     };
     assert_eq!(kept.get(), r#"{"type":"chart","data":[1,2],"s":"a\n b"}"#);

@@ -1,6 +1,6 @@
 //! The one line that stays on the normal screen.
 
-use crate::model::{counted, visible};
+use crate::model::{make_visible, pluralize};
 use crate::tui::runtime::Made;
 
 /// What was made, and where it is.
@@ -22,13 +22,13 @@ pub(super) fn line(made: &[Made]) -> String {
             };
             format!(
                 "dicta: {} are recorded{place}, the last one is {} (dicta show {})",
-                counted(made.len() as u64, "run"),
+                pluralize(made.len() as u64, "run"),
                 last.run.letters(),
                 last.run.letters()
             )
         }
     };
-    visible(&line, false).into_owned()
+    make_visible(&line, false).into_owned()
 }
 
 #[cfg(test)]

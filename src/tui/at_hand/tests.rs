@@ -110,7 +110,7 @@ async fn a_judge_of_the_workspace_tells_its_price_or_that_its_key_is_missing() {
     let (_dir, mut order) = order();
     let judge = JudgeConfig {
         model: "gemini-2.5-pro".to_owned(),
-        key: KeySource::Env("GEMINI_API_KEY".to_owned()),
+        key: ApiKeySource::Env("GEMINI_API_KEY".to_owned()),
         prices: Some(Prices {
             input: 1.25,
             output: 10.0,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::beside::Difference;
 use super::{Ink, gap, heading, no_cell, over, rich, size};
 use crate::event::{AttemptState, CallState, Source as From, TurnState};
-use crate::model::{Change, Millis, RawJson, SUBMIT};
+use crate::model::{ArgumentChange, Millis, RawJson, SUBMIT_VERDICT};
 use crate::theme::Role;
 use crate::tui::model::pane::Pane;
 use crate::tui::model::trace::{Shown, call_at, forming, shown};
@@ -187,7 +187,7 @@ fn compared<'a>(ink: &mut Ink<'a>, raw: &'a str, canonical: &'a str, out: &mut V
 }
 
 /// `repaired: quoted a key at /url`, a line each.
-fn listed<'a>(what: &str, changes: &'a [Change], out: &mut Vec<Block<'a>>) {
+fn listed<'a>(what: &str, changes: &'a [ArgumentChange], out: &mut Vec<Block<'a>>) {
     for change in changes {
         let place = if change.path.is_empty() { "" } else { " at " };
         out.push(rich([
@@ -295,7 +295,9 @@ fn ended<'a>(ink: &Ink<'a>, call: &'a CallState, shown: &Shown<'a>) -> Vec<Block
         Block::new(format!("{what} {} …", shown.now.since(since)), Role::Live)
     };
     let mut out = vec![match (&call.finished, started) {
-        (Some(_), _) if call.name == SUBMIT => Block::new("the verdict was received", Role::Muted),
+        (Some(_), _) if call.name == SUBMIT_VERDICT => {
+            Block::new("the verdict was received", Role::Muted)
+        }
         (Some((answer, from, elapsed)), _) => {
             let (word, role) = if answer.is_error {
                 ("error", Role::Error)

@@ -1,7 +1,7 @@
 //! The examples of the focused eval, each with what came of it.
 
 use super::{Ink, gap, heading, rich};
-use crate::model::visible;
+use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::model::examples::line;
 use crate::tui::model::trace::Shown;
@@ -55,9 +55,9 @@ pub(super) fn examples<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         };
         let why = match example.why.as_str() {
             "" => String::new(),
-            why => format!(" · {}", visible(why, false)),
+            why => format!(" · {}", make_visible(why, false)),
         };
-        let said = visible(&said, false);
+        let said = make_visible(&said, false);
         out.push(rich([
             (format!("{mark} ").as_str(), role),
             (&said, Role::Text),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::hops::hops;
 use super::{Ink, Text, Unshown, gap, no_cell, over, rich, size};
 use crate::event::{Answered, CallState, Piece, Source as From};
-use crate::model::{Millis, SUBMIT, count_invisible, counted};
+use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{Lang, Role};
 use crate::tui::model::Model;
 use crate::tui::model::texts::{Named, Read, unshown_key};
@@ -35,7 +35,7 @@ pub(super) fn source<'a>(ink: &mut Ink<'a>) -> Box<dyn Source + 'a> {
         return Box::new(nothing(ink, &shown));
     };
     let call = &turns[turn].calls[at];
-    if call.name == SUBMIT {
+    if call.name == SUBMIT_VERDICT {
         let why = "nothing was fetched: this call states the verdict";
         return Box::new(vec![Block::new(why, Role::Muted)]);
     }
@@ -235,7 +235,7 @@ fn hides<'a>(
 ) -> Vec<Block<'a>> {
     let mut out = Vec::new();
     if answer.hidden > 0 {
-        let count = counted(answer.hidden, "character");
+        let count = pluralize(answer.hidden, "character");
         let marked = match found {
             Some([]) => "where is not known any more",
             Some(_) => "marked where they stand",
@@ -256,7 +256,7 @@ fn hides<'a>(
         0
     };
     if invisible > 0 {
-        let count = counted(invisible as u64, "invisible character");
+        let count = pluralize(invisible as u64, "invisible character");
         out.push(rich([
             ("hidden: ", Role::Warning),
             (count.as_str(), Role::Text),

@@ -27,8 +27,8 @@ pub(super) fn found(line: &str) -> Block<'_> {
 pub(super) fn parts<'a>(ink: &Ink<'a>, verdict: &'a Verdict) -> Vec<Block<'a>> {
     let mut out = Vec::new();
     for (part, number) in verdict.parts.iter().zip(1..) {
-        let (mark, role) = ink.mark(Outcome::of(part.met));
-        let count = part.beside();
+        let (mark, role) = ink.mark(Outcome::from_passed(part.met));
+        let count = part.format_suffix();
         out.push(rich([
             (format!("{mark} {number}. ").as_str(), role),
             (part.text.as_str(), Role::Text),

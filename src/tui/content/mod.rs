@@ -277,7 +277,7 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
 /// The mark of what a person said.
 pub(crate) fn human(label: Human, glyphs: &Glyphs) -> &'static str {
     match label.passed() {
-        Some(passed) => mark(Outcome::of(passed), glyphs).0,
+        Some(passed) => mark(Outcome::from_passed(passed), glyphs).0,
         None => "?",
     }
 }

@@ -6,7 +6,7 @@ use super::found::{found, parts};
 use super::said::said;
 use super::votes::votes;
 use super::{Ink, Text, gap, heading, human, no_cell, rich};
-use crate::model::{CellResult, Citation, Outcome, ProviderKind, Usage, Verdict, counted};
+use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, pluralize};
 use crate::report::words;
 use crate::theme::Role;
 use crate::tui::model::cells::{Human, SlotState, towards};
@@ -233,7 +233,7 @@ fn decided<'a>(
             (
                 format!(
                     " goes to where that stands ({})",
-                    counted(places as u64, "place")
+                    pluralize(places as u64, "place")
                 )
                 .as_str(),
                 Role::Muted,
@@ -246,7 +246,7 @@ fn decided<'a>(
             .as_ref()
             .filter(|_| !verdict.parts.is_empty())
         {
-            out.push(Block::new(calibrated.line(), Role::Text));
+            out.push(Block::new(calibrated.summary_line(), Role::Text));
         }
         out.extend(parts(ink, verdict));
         // What was decided beside the reasoning: a cut-off score, say. With parts it only says them again.
@@ -366,7 +366,7 @@ fn facts<'a>(shown: &Shown<'a>, result: &'a CellResult) -> Vec<Block<'a>> {
     out
 }
 
-fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
+fn took(usage: TokenUsage, result: &CellResult, shown: &Shown<'_>) -> String {
     let tokens = match (usage.input, usage.output) {
         (Some(input), Some(output)) => format!("{input} + {output} tokens"),
         _ => "tokens unknown".to_owned(),
@@ -383,7 +383,10 @@ fn took(usage: Usage, result: &CellResult, shown: &Shown<'_>) -> String {
         }
         None => "cost unknown".to_owned(),
     };
-    format!("{} · {tokens} · {cost}", counted(usage.calls, "judge call"))
+    format!(
+        "{} · {tokens} · {cost}",
+        pluralize(usage.calls, "judge call")
+    )
 }
 
 /// Whether it was the built-in judge, which knows a few clauses.

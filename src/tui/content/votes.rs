@@ -20,7 +20,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
     }
     let mut out = Vec::new();
     if let Some(decision) = &shown.row.decision
-        && let Some(ruling) = &decision.ruling
+        && let Some(ruling) = &decision.panel
     {
         let name = |judge: u32| desk.cells.judges.get(judge as usize);
         let names: Vec<&str> = ruling
@@ -70,7 +70,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
             .iter()
             .map(|member| name(member.judge))
             .collect();
-        let next: Vec<&str> = open.next.iter().map(|judge| name(*judge)).collect();
+        let next: Vec<&str> = open.next_judges.iter().map(|judge| name(*judge)).collect();
         out.push(rich([
             (why_undecided(&open, &names, &next).as_str(), Role::Warning),
             (" (", Role::Muted),
@@ -79,7 +79,7 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
         ]));
     }
     let decision = shown.row.decision.as_ref();
-    let several = decision.is_some_and(|decision| decision.ruling.is_some());
+    let several = decision.is_some_and(|decision| decision.panel.is_some());
     for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
         let judge = slot
             .judge
@@ -122,11 +122,14 @@ pub(super) fn votes<'a>(ink: &Ink<'a>, shown: &Shown<'a>) -> Vec<Block<'a>> {
 
 /// Why what a judge of a cascade said does not decide; nothing where it does.
 fn unheeded(decision: &Decision, judge: Option<u32>) -> &'static str {
-    if decision.heeds(judge) {
+    if decision.counts_judge(judge) {
         return "";
     }
-    let members = decision.ruling.iter().flat_map(|ruling| &ruling.members);
-    let before = decision.ruling.as_ref().and_then(|ruling| ruling.stands);
+    let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
+    let before = decision
+        .panel
+        .as_ref()
+        .and_then(|ruling| ruling.deciding_member);
     match (members.clone().position(|m| Some(m.judge) == judge), before) {
         (Some(at), Some(stands)) if at < stands => "  was unsure: another decides",
         _ => "  not needed: one before is sure",
@@ -135,8 +138,10 @@ fn unheeded(decision: &Decision, judge: Option<u32>) -> &'static str {
 
 /// `; the winner has 2 of 3`
 fn share(decision: &Decision) -> String {
-    match decision.share() {
-        Some(share) if share.of > 1 => format!("; the winner has {} of {}", share.won, share.of),
+    match decision.winning_share() {
+        Some(share) if share.total > 1 => {
+            format!("; the winner has {} of {}", share.won, share.total)
+        }
         _ => String::new(),
     }
 }

@@ -37,7 +37,7 @@ impl Cells {
                 rubric: String::new(),
                 id: GROUP.to_owned(),
                 kind: String::new(),
-                digest: Digest::of(b""),
+                digest: Digest::hash_bytes(b""),
                 judged: false,
                 groups: Vec::new(),
                 decides: std::sync::Arc::default(),

@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use crate::event::RunHeader;
 use crate::model::{
-    Bounds, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
-    Terms, TranscriptRef, Undecided,
+    CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
+    ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
 use crate::record::Board;
 use crate::tui::widget::list::List;
@@ -77,13 +77,13 @@ pub(crate) struct EvalInfo {
 pub(crate) struct Decides {
     /// Its judges, where they are several.
     pub(crate) panel: Option<Panel>,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: ScoreBounds,
     pub(crate) repeat: u32,
 }
 
 impl Decides {
-    fn terms(&self) -> Terms<'_> {
-        Terms {
+    fn terms(&self) -> VoteParams<'_> {
+        VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
             bounds: self.bounds,
@@ -317,7 +317,7 @@ impl Cells {
     }
 
     /// Why a row that several judge is undecided though all who were asked have answered.
-    pub(crate) fn undecided(&self, row: &Row) -> Option<Undecided> {
+    pub(crate) fn undecided(&self, row: &Row) -> Option<UndecidedPanel> {
         let eval = self.evals.get(row.eval as usize)?;
         live::undecided(row, &eval.decides)
     }
@@ -405,7 +405,11 @@ impl Row {
         let decision = self.decision.as_ref()?;
         let wanted = decision.outcome;
         let mut first = None;
-        for slot in self.slots.iter().filter(|slot| decision.heeds(slot.judge)) {
+        for slot in self
+            .slots
+            .iter()
+            .filter(|slot| decision.counts_judge(slot.judge))
+        {
             if let SlotState::Done { outcome, why, .. } = &slot.state {
                 if *outcome == wanted {
                     return Some(why);

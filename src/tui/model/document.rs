@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::marks::Marks;
 use super::told;
-use crate::model::{Message, Part, Role, Transcript, TranscriptRef};
+use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::Scroll;
 
 /// A transcript, read once and kept as one text with places in it, so that a million messages are a few vectors.
@@ -172,7 +172,13 @@ impl Doc {
         texts.join("\n")
     }
 
-    fn message(&mut self, at: usize, message: &Message<'_>, all: &[Message<'_>], joined: &Joined) {
+    fn message(
+        &mut self,
+        at: usize,
+        message: &TranscriptMessage<'_>,
+        all: &[TranscriptMessage<'_>],
+        joined: &Joined,
+    ) {
         let mut own = 0;
         for (number, part) in message.parts.iter().enumerate() {
             if joined.results.contains_key(&(at, number)) {
@@ -187,7 +193,7 @@ impl Doc {
             self.part((at, number), &message.role, part, (own == 0, &figures));
             own += 1;
             if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
-                && let Some(Part::ToolResult(result)) =
+                && let Some(TranscriptPart::ToolResult(result)) =
                     all.get(from).and_then(|m| m.parts.get(result_at))
             {
                 let error = result.is_error == Some(true);
@@ -212,21 +218,29 @@ impl Doc {
         }
     }
 
-    fn part(&mut self, at: At, role: &Role<'_>, part: &Part<'_>, (first, figures): (bool, &str)) {
+    fn part(
+        &mut self,
+        at: At,
+        role: &MessageRole<'_>,
+        part: &TranscriptPart<'_>,
+        (first, figures): (bool, &str),
+    ) {
         let who = role.as_str();
         let (kind, head, text) = match part {
-            Part::Text(text) => (kind_of(role), heading(who, "", first), text.to_string()),
-            Part::Reasoning(text) => (
+            TranscriptPart::Text(text) => {
+                (kind_of(role), heading(who, "", first), text.to_string())
+            }
+            TranscriptPart::Reasoning(text) => (
                 PieceKind::Reasoning,
                 heading(who, "thinks", first),
                 text.to_string(),
             ),
-            Part::ToolCall(call) => (
+            TranscriptPart::ToolCall(call) => (
                 PieceKind::Call,
                 heading(who, "calls", first),
                 format!("{}({})", &*call.name, &*call.arguments),
             ),
-            Part::ToolResult(result) => {
+            TranscriptPart::ToolResult(result) => {
                 let error = result.is_error == Some(true);
                 let kind = PieceKind::Result {
                     error,
@@ -236,12 +250,12 @@ impl Doc {
                 let head = timed(&heading(who, what, first), result.duration_ms);
                 (kind, head, result.content.to_string())
             }
-            Part::Media { kind, .. } => (
+            TranscriptPart::Media { kind, .. } => (
                 PieceKind::Media,
                 heading(who, "attaches", first),
                 format!("{}, not shown", &**kind),
             ),
-            Part::Other(raw) => (
+            TranscriptPart::Other(raw) => (
                 PieceKind::Media,
                 heading(who, "a part of another kind", first),
                 raw.get().to_owned(),
@@ -300,16 +314,16 @@ fn heading(who: &str, does: &str, first: bool) -> String {
     }
 }
 
-fn kind_of(role: &Role<'_>) -> PieceKind {
+fn kind_of(role: &MessageRole<'_>) -> PieceKind {
     match role {
-        Role::System => PieceKind::System,
-        Role::User => PieceKind::User,
-        Role::Assistant => PieceKind::Assistant,
-        Role::Tool => PieceKind::Result {
+        MessageRole::System => PieceKind::System,
+        MessageRole::User => PieceKind::User,
+        MessageRole::Assistant => PieceKind::Assistant,
+        MessageRole::Tool => PieceKind::Result {
             error: false,
             joined: false,
         },
-        Role::Other(_) => PieceKind::Other,
+        MessageRole::Other(_) => PieceKind::Other,
     }
 }
 
@@ -324,16 +338,16 @@ struct Joined {
 }
 
 impl Joined {
-    fn of(messages: &[Message<'_>]) -> Self {
+    fn of(messages: &[TranscriptMessage<'_>]) -> Self {
         let mut open: HashMap<&str, VecDeque<At>> = HashMap::new();
         let mut joined = Self::default();
         for (at, message) in messages.iter().enumerate() {
             for (number, part) in message.parts.iter().enumerate() {
                 match part {
-                    Part::ToolCall(call) if !call.id.is_empty() => {
+                    TranscriptPart::ToolCall(call) if !call.id.is_empty() => {
                         open.entry(&call.id).or_default().push_back((at, number));
                     }
-                    Part::ToolResult(result) => {
+                    TranscriptPart::ToolResult(result) => {
                         let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
                         // A message with more than its result stays where it is: what else it says has a place in order.
                         if let Some(call) = call.filter(|_| message.parts.len() == 1) {

@@ -6,7 +6,7 @@ use super::Model;
 use super::cells::Entry;
 use super::pane::Pane;
 use super::saves::EvalName;
-use crate::model::{counted, visible};
+use crate::model::{make_visible, pluralize};
 use crate::workspace::lint::{self, Fate, Trial};
 
 /// Names of evals that are told before the others are counted.
@@ -71,14 +71,14 @@ impl Examples {
         let miss = if many == 1 { "misses" } else { "miss" };
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
-        let names = visible(&names.join(", "), false).into_owned();
+        let names = make_visible(&names.join(", "), false).into_owned();
         let more = match more {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         Some(format!(
             "{} {miss}: {names}{more}",
-            counted(many, "example")
+            pluralize(many, "example")
         ))
     }
 
@@ -93,7 +93,7 @@ impl Examples {
             }
         }
         let verb = if held == 1 { "holds" } else { "hold" };
-        (held > 0 && !others).then(|| format!("{} {verb}", counted(held, "example")))
+        (held > 0 && !others).then(|| format!("{} {verb}", pluralize(held, "example")))
     }
 }
 

@@ -6,7 +6,7 @@ use super::Model;
 use super::cells::RowId;
 use super::notices::Level;
 use super::source::SourceView;
-use crate::model::{JudgeConfig, counted};
+use crate::model::{JudgeConfig, pluralize};
 use crate::run::Preview;
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
@@ -111,13 +111,13 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
     let most: u64 = judges().map(|j| j.calls_most).sum();
     let cached: u64 = judges().map(|j| j.cached).sum();
     let calls = if least == most {
-        counted(least, "model call")
+        pluralize(least, "model call")
     } else {
         format!("{least} to {most} model calls")
     };
     let mut lines = vec![format!(
         "{}: {calls}, {cached} judged before and taken from past runs",
-        counted(preview.cells, "cell")
+        pluralize(preview.cells, "cell")
     )];
     // The sum comes first: with many judges the rest may not fit.
     lines.push(match cost(preview) {
@@ -134,7 +134,7 @@ pub(crate) fn money(preview: &Preview) -> Vec<String> {
         let time = judge
             .time
             .map_or_else(String::new, |time| format!(", about {time}"));
-        let calls = counted(judge.calls_least, "call");
+        let calls = pluralize(judge.calls_least, "call");
         lines.push(format!("{name}: at least {calls}, {cost}{time}"));
         lines.push(format!(
             "  about {input} tokens read and {output} written, {basis}"

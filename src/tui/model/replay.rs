@@ -12,7 +12,7 @@ use super::cells::{Cells, RowId, SlotAt};
 use super::desk::Desk;
 use super::runs::{Run, Stage, Ticket};
 use crate::event::{CellKey, Kind, RunEvent};
-use crate::model::{CellIx, CellName, Label, Millis, RunId, visible};
+use crate::model::{CellIx, CellName, Label, Millis, RunId, make_visible};
 use crate::record::{Playback, Player, Speed};
 use crate::workspace::Workspace;
 
@@ -256,5 +256,5 @@ fn place(places: &mut Vec<Option<SlotAt>>, first: CellIx, slots: Vec<Option<Slot
 /// `2026-11-20 17:02` of an RFC 3339 moment.
 pub(crate) fn moment(written: &str) -> String {
     let short: String = written.chars().take(16).collect();
-    visible(&short.replacen('T', " ", 1), false).into_owned()
+    make_visible(&short.replacen('T', " ", 1), false).into_owned()
 }

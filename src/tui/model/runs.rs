@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::cells::{Names, SlotAt};
 use crate::event::{Kind, Phase, RunEvent, RunState};
-use crate::model::{Bill, CellIx, Millis, RunId, counted};
+use crate::model::{CellIx, Cost, Millis, RunId, pluralize};
 
 /// Names a run before it has an id; counts up over the program's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -189,8 +189,8 @@ impl Runs {
 }
 
 /// What is known of a sum, and how much is not; `None`: nothing was asked that costs.
-pub(crate) fn billed(bill: Bill) -> Option<String> {
-    let calls = counted(bill.unknown, "call");
+pub(crate) fn billed(bill: Cost) -> Option<String> {
+    let calls = pluralize(bill.unknown, "call");
     match (bill.usd > 0.0, bill.unknown > 0) {
         (false, false) => None,
         (false, true) => Some(format!("cost unknown for {calls}")),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::cells::{Cells, Flip};
 use super::runs::Ticket;
 use crate::diag::Diagnostic;
-use crate::model::{Millis, Outcome, counted};
+use crate::model::{Millis, Outcome, pluralize};
 use crate::theme::Glyphs;
 use crate::tui::widget::flow::Scroll;
 use crate::workspace::Workspace;
@@ -212,7 +212,7 @@ pub(crate) fn saved(report: &Report, glyphs: &Glyphs) -> String {
 
 fn file_name(path: &std::path::Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
-    crate::model::visible(&name.to_string_lossy(), false).into_owned()
+    crate::model::make_visible(&name.to_string_lossy(), false).into_owned()
 }
 
 /// The same without the file, for little room: what moved.
@@ -232,7 +232,7 @@ fn verdicts(report: &Report, glyphs: &Glyphs) -> String {
         [] if report.judged > 0 && report.fresh == report.judged => {
             format!(
                 "{} judged for the first time",
-                counted(report.judged, "cell")
+                pluralize(report.judged, "cell")
             )
         }
         [] if report.judged > 0 => format!("no verdict moved ({} judged)", report.judged),
@@ -310,7 +310,7 @@ pub(crate) fn mark(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
 /// A judge's name where there is little room.
 fn short(judge: &str) -> String {
     const MOST: usize = 24;
-    let judge = crate::model::visible(judge, false);
+    let judge = crate::model::make_visible(judge, false);
     match judge.char_indices().nth(MOST) {
         Some((at, _)) => format!("{}…", &judge[..at]),
         None => judge.into_owned(),
@@ -319,13 +319,13 @@ fn short(judge: &str) -> String {
 
 /// What was left out because it costs: `12 cells of gemini wait for R: about $0.04`. Cells by judge.
 pub(crate) fn rest(cells: &[(u64, &str)], usd: Option<f64>) -> String {
-    let one = |(n, judge): &(u64, &str)| format!("{} of {}", counted(*n, "cell"), short(judge));
+    let one = |(n, judge): &(u64, &str)| format!("{} of {}", pluralize(*n, "cell"), short(judge));
     // Of many judges the figures count: they must not be pushed off the row by names.
     let of = match cells {
         [_, _, _, ..] => {
             let sum: u64 = cells.iter().map(|(n, _)| n).sum();
-            let judges = counted(cells.len() as u64, "judge");
-            vec![format!("{} of {judges}", counted(sum, "cell"))]
+            let judges = pluralize(cells.len() as u64, "judge");
+            vec![format!("{} of {judges}", pluralize(sum, "cell"))]
         }
         few => few.iter().map(one).collect(),
     };
@@ -344,7 +344,7 @@ pub(crate) fn rest(cells: &[(u64, &str)], usd: Option<f64>) -> String {
 /// The same before it is known how much that is.
 pub(crate) fn costs(judges: &[String], focused: bool) -> String {
     let names = match judges {
-        [_, _, _, ..] => counted(judges.len() as u64, "judge"),
+        [_, _, _, ..] => pluralize(judges.len() as u64, "judge"),
         few => few
             .iter()
             .map(|judge| short(judge))

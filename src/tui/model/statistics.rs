@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::runs::Run;
-use crate::model::{RunId, counted};
+use crate::model::{RunId, pluralize};
 use crate::report::stat_lines;
 use crate::theme::Role;
 use crate::tui::widget::flow::Block;
@@ -75,7 +75,7 @@ fn of_run(model: &Model) -> Vec<Block<'static>> {
     let head = format!(
         "run {name} · {how_far} · {} of {} have a result{took} · {}",
         run.done,
-        counted(run.planned(), "cell"),
+        pluralize(run.planned(), "cell"),
         state.stats.bill()
     );
     let mut blocks = vec![Block::new(head, Role::Title)];

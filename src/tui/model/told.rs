@@ -49,7 +49,7 @@ pub(super) fn took(ms: f64) -> String {
 
 /// Where a transcript comes from and what it took, and what its source decided: a line each, where there is something.
 pub(super) fn heads(transcript: &Transcript<'_>) -> Vec<String> {
-    let metadata = transcript.metadata.as_ref().map(JsonText::value);
+    let metadata = transcript.metadata.as_ref().map(JsonText::parse_value);
     let metadata = metadata.unwrap_or_default();
     let text = |key: &str| metadata[key].as_str().map(str::to_owned);
     let mut words = Vec::new();

@@ -13,7 +13,8 @@ use super::desk::Desk;
 use super::request::{Request, RequestKey};
 use crate::event::{AttemptState, CallState, CellState, Phase, RunHeader, TurnState};
 use crate::model::{
-    CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT, TranscriptMode, TranscriptRef,
+    CellIx, CellName, CellResult, Digest, Millis, RunId, SUBMIT_VERDICT, TranscriptMode,
+    TranscriptRef,
 };
 use crate::tui::widget::flow::Scroll;
 
@@ -381,7 +382,7 @@ pub(crate) fn call_at(trace: &Trace, turns: &[TurnState]) -> Option<(usize, usiz
             })
         };
         return calls()
-            .find(|(_, _, call)| call.name != SUBMIT)
+            .find(|(_, _, call)| call.name != SUBMIT_VERDICT)
             .or_else(|| calls().next())
             .map(|(turn, at, _)| (turn, at));
     }
@@ -423,7 +424,7 @@ pub(crate) fn fetch(turns: &[TurnState], number: usize) -> Option<(usize, usize)
 }
 
 fn counts(call: &CallState) -> bool {
-    call.name != SUBMIT
+    call.name != SUBMIT_VERDICT
         && call
             .finished
             .as_ref()

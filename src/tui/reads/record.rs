@@ -34,7 +34,7 @@ pub(crate) fn read_record(
     let mut notes = Vec::new();
     let again = file
         .read_native(span)
-        .map(|bytes| crate::model::Digest::of(&bytes));
+        .map(|bytes| crate::model::Digest::hash_bytes(&bytes));
     if !matches!(again, Ok(digest) if digest == transcript.digest) {
         notes.push("the file has changed since: this may be another record".to_owned());
     }

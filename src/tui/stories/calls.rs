@@ -8,7 +8,7 @@ use ratatui::layout::Size;
 use super::look::{look, rows};
 use super::looks::same;
 use crate::event::{Answered, Kind, Piece, RunEvent, Source, ToolFact};
-use crate::model::{CallIx, CellIx, Change, Hop, Millis, RawJson, RunId, TurnIx};
+use crate::model::{ArgumentChange, CallIx, CellIx, Hop, Millis, RawJson, RunId, TurnIx};
 use crate::record::Run;
 use crate::tui::effect::Effect;
 use crate::tui::model::Place;
@@ -92,8 +92,8 @@ fn json(text: &str) -> RawJson {
     RawJson::parse(text).expect("it is JSON")
 }
 
-fn change(path: &str, what: &str) -> Change {
-    Change {
+fn change(path: &str, what: &str) -> ArgumentChange {
+    ArgumentChange {
         path: path.to_owned(),
         what: what.to_owned(),
     }

@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::modes;
-use crate::model::visible;
+use crate::model::make_visible;
 use crate::tui::msg::Msg;
 
 static ONCE: Once = Once::new();
@@ -49,5 +49,5 @@ fn sentence(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map_or_else(String::new, |at| {
         format!(" ({}:{}:{})", at.file(), at.line(), at.column())
     });
-    visible(&format!("a bug in dicta: {what}{place}"), false).into_owned()
+    make_visible(&format!("a bug in dicta: {what}{place}"), false).into_owned()
 }

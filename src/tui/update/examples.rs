@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::saves;
 use super::touched::{How, Touched};
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -154,13 +154,13 @@ fn wait(by_judge: &[(&str, u64)]) -> Option<String> {
     let many: u64 = by_judge.iter().map(|(_, n)| n).sum();
     let names: Vec<_> = by_judge
         .iter()
-        .map(|(judge, _)| crate::model::visible(judge, false))
+        .map(|(judge, _)| crate::model::make_visible(judge, false))
         .collect();
     let wait = if many == 1 { "waits" } else { "wait" };
     (many > 0).then(|| {
         format!(
             "{} {wait}: {} may cost, `dicta check --examples` asks first",
-            counted(many, "example"),
+            pluralize(many, "example"),
             names.join(" and ")
         )
     })

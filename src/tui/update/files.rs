@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{examples, labels};
-use crate::model::{counted, visible};
+use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::listing::Listed;
 use crate::tui::model::bare::Bare;
@@ -43,7 +43,7 @@ fn workspace_opened(model: &mut Model, workspace: Arc<Workspace>) -> Vec<Effect>
     model.generation += 1;
     let generation = model.generation;
     for warning in &workspace.warnings {
-        let text = visible(&warning.to_string(), false).into_owned();
+        let text = make_visible(&warning.to_string(), false).into_owned();
         model.notices.tell(model.now, Level::Warning, text);
     }
     labels::problems(model, None, &workspace);
@@ -94,17 +94,17 @@ pub(super) fn listed(model: &mut Model, file: &Path, listed: Listed) -> Vec<Effe
         cells.list.selected = Some(Entry::Row(crate::tui::model::cells::RowId(0)));
     }
     if let Some(why) = listed.why.filter(|_| bare.bad == listed.bad) {
-        let text = visible(&why, false).into_owned();
+        let text = make_visible(&why, false).into_owned();
         model.notices.tell(model.now, Level::Warning, text);
     }
     let missed = listed.missed.is_some();
     if let Some(told) = listed.missed {
-        let told = visible(&told, false).into_owned();
+        let told = make_visible(&told, false).into_owned();
         model.notices.tell(model.now, Level::Info, told);
     }
     if let Some(why) = listed.problem {
         model.bare.mappable = listed.mappable;
-        let why = visible(&why, false).into_owned();
+        let why = make_visible(&why, false).into_owned();
         model.bare.problem = Some(why.clone());
         model.notices.tell(model.now, Level::Error, why);
     } else if listed.whole {
@@ -115,11 +115,11 @@ pub(super) fn listed(model: &mut Model, file: &Path, listed: Listed) -> Vec<Effe
 }
 
 fn summary(bare: &Bare, missed: bool) -> String {
-    let mut text = counted(bare.counted, "transcript");
+    let mut text = pluralize(bare.counted, "transcript");
     if bare.bad > 0 {
         text = format!(
             "{}, {} of them could not be read",
-            counted(bare.counted, "record"),
+            pluralize(bare.counted, "record"),
             bare.bad
         );
     }
@@ -177,7 +177,7 @@ pub(super) fn made(model: &mut Model, made: Result<Arc<Workspace>, String>) -> V
     let workspace = match made {
         Ok(workspace) => workspace,
         Err(why) => {
-            let text = visible(&why, false).into_owned();
+            let text = make_visible(&why, false).into_owned();
             model.notices.tell(model.now, Level::Error, text);
             return Vec::new();
         }
@@ -196,7 +196,7 @@ pub(super) fn made(model: &mut Model, made: Result<Arc<Workspace>, String>) -> V
 }
 
 fn shown(path: &Path) -> String {
-    visible(&path.to_string_lossy(), false).into_owned()
+    make_visible(&path.to_string_lossy(), false).into_owned()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Owns which runs' evidence a save's runs get. A page that none of them holds is fetched, and shown as a miss.
 
 use crate::event::{Kind, RunEvent};
-use crate::model::{RunId, counted};
+use crate::model::{RunId, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
 use crate::tui::model::notices::Level;
@@ -67,7 +67,7 @@ pub(super) fn tell(model: &mut Model, ticket: Ticket, events: &[RunEvent]) {
     };
     let pages = match frozen.answers {
         0 => "no pages yet".to_owned(),
-        n => counted(n, "page"),
+        n => pluralize(n, "page"),
     };
     report.frozen = Some(format!(
         "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches anew)",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::keys::{self, told};
 use super::panes::in_view;
-use crate::model::{CellName, Label, visible};
+use crate::model::{CellName, Label, make_visible};
 use crate::tui::effect::{Effect, LabelChange, LabelOrder};
 use crate::tui::model::Model;
 use crate::tui::model::cells::{Human, Row, RowId, Sort, towards};
@@ -249,7 +249,7 @@ pub(super) fn problems(model: &mut Model, before: Option<&Workspace>, now: &Work
         let said = "all labels match again";
         return model.notices.tell(model.now, Level::Info, said);
     };
-    let first = visible(&first.to_string(), false).into_owned();
+    let first = make_visible(&first.to_string(), false).into_owned();
     let said = match now.label_problems.len() {
         1 => format!("{first} (it counts for nothing until mended)"),
         n => format!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::runs;
 use crate::event::{Kind, RunEvent};
-use crate::model::{CellIx, Millis, Outcome, RunId, visible};
+use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{Speed, Unit};
 use crate::tui::command::Command;
 use crate::tui::effect::Effect;
@@ -421,7 +421,7 @@ fn look_for(replay: &mut Replay, name: &crate::model::CellName) -> usize {
 fn label(log: &[RunEvent]) -> Option<String> {
     match &log.first()?.kind {
         Kind::RunStarted(header) if !header.label.is_empty() => {
-            Some(visible(&header.label, false).into_owned())
+            Some(make_visible(&header.label, false).into_owned())
         }
         _ => None,
     }
@@ -453,7 +453,7 @@ fn part_of(length: Millis, part: f64) -> Millis {
 fn moment_of(typed: &str, length: Millis) -> Result<Millis, String> {
     let typed = typed.trim();
     let no = || {
-        let typed = visible(typed, false);
+        let typed = make_visible(typed, false);
         format!("`{typed}` is no moment: write `1:05`, `12.5` (seconds) or `40%`")
     };
     let number = |text: &str| {

@@ -9,7 +9,7 @@ pub(super) use orders::{cancel, launch, order, run_all, run_focused};
 
 use super::frozen;
 use crate::event::{Kind, RunEvent};
-use crate::model::{Bill, CellIx, CellResult, Outcome, RunId, counted};
+use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
 use crate::record::Board;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
@@ -354,13 +354,13 @@ fn summary(run: &Run, glyphs: &Glyphs, blind: bool) -> String {
         } else {
             marks.join(" ")
         },
-        counted(totals.cells, "cell"),
+        pluralize(totals.cells, "cell"),
         totals.duration_ms.to_string(),
     ];
     if totals.pending > 0 {
         said.insert(2, format!("{} not judged", totals.pending));
     }
-    let bill = totals.bill.unwrap_or(Bill {
+    let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,
     });

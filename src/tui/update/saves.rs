@@ -487,7 +487,7 @@ pub(super) fn toggle_auto(model: &mut Model) -> Vec<Effect> {
         (true, _) => "auto is off: a save only marks verdicts stale (A turns it on)".to_owned(),
         (false, 0) => "auto is on: a save judges again what it touched".to_owned(),
         (false, missed) => {
-            let saves = crate::model::counted(missed, "save");
+            let saves = crate::model::pluralize(missed, "save");
             format!("auto is on; {saves} came meanwhile: R judges what is stale")
         }
     };

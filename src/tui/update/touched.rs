@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 
 use crate::handlers::Registry;
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::rubric::{Catalog as _, Eval, Example, JudgedBy, Rubric};
 use crate::run::judge_digest;
 use crate::tui::model::saves::EvalName;
@@ -114,7 +114,7 @@ pub(super) fn gone(old: &Workspace, new: &Workspace) -> usize {
 /// What changed where no eval did: a sentence; `None` if it was nothing but comments and layout.
 pub(super) fn otherwise(old: &Workspace, new: &Workspace, gone: usize) -> Option<String> {
     if gone > 0 {
-        let evals = counted(gone as u64, "eval");
+        let evals = pluralize(gone as u64, "eval");
         let are = if gone == 1 { "is" } else { "are" };
         return Some(format!("{evals} {are} gone, nothing to judge again"));
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Bill, Millis};
+use crate::model::{Cost, Millis};
 use crate::theme::{Glyphs, Role};
 use crate::tui::model::cells::Counts;
 use crate::tui::model::pane::Layout;
@@ -231,7 +231,7 @@ fn spent(model: &Model) -> Vec<(u8, Bit)> {
         .runs()
         .live()
         .map(|(_, run)| run.state.stats.bill_so_far());
-    let text = billed(live.fold(Bill::NOTHING, Bill::plus));
+    let text = billed(live.fold(Cost::ZERO, Cost::plus));
     text.map(|text| (3, bit(4, text, Role::Text)))
         .into_iter()
         .collect()

@@ -349,7 +349,7 @@ fn fitting(lines: &[String], room: usize) -> Vec<String> {
         return lines.to_vec();
     }
     let kept = room.saturating_sub(1);
-    let more = crate::model::counted(lines.len() - kept, "more line");
+    let more = crate::model::pluralize(lines.len() - kept, "more line");
     let mut fit: Vec<String> = lines.iter().take(kept).cloned().collect();
     fit.push(format!("… {more}: `dicta run --dry-run` prints all"));
     fit

@@ -5,7 +5,7 @@
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::model::{Millis, visible};
+use crate::model::{Millis, make_visible};
 use crate::record::Speed;
 use crate::theme::{Glyphs, Role};
 use crate::tui::command::{COMMANDS, Command};
@@ -65,7 +65,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, model: &Model) {
 fn pieces(replay: &Replay, now: Millis, glyphs: &Glyphs, width: usize) -> Vec<Piece> {
     let (at, length) = replay.clock(now);
     let plain = |text: String, role| -> Piece { (text, role, None) };
-    let letters = visible(replay.run.letters(), false).into_owned();
+    let letters = make_visible(replay.run.letters(), false).into_owned();
     let mut before = vec![
         plain(" REPLAY ".to_owned(), Role::Badge),
         plain(format!(" {letters}"), Role::Title),

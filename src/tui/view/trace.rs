@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ratatui::layout::Rect;
 
 use crate::event::{CallState, TurnState};
-use crate::model::{Outcome, SUBMIT};
+use crate::model::{Outcome, SUBMIT_VERDICT};
 use crate::report::size;
 use crate::theme::{Glyphs, Role};
 use crate::tui::content::{self, veiled};
@@ -319,7 +319,7 @@ fn stops<'a>(shown: &Shown<'a>, model: &Model, glyphs: &Glyphs) -> Vec<Stop<'a>>
     }
     let submitted = turns
         .last()
-        .is_some_and(|turn| turn.calls.iter().any(|call| call.name == SUBMIT));
+        .is_some_and(|turn| turn.calls.iter().any(|call| call.name == SUBMIT_VERDICT));
     match (shown.is_live(), outcome(shown, glyphs)) {
         (true, _) => {
             let phase = shown.cell.and_then(|cell| phase_line(cell, shown.now));
@@ -343,7 +343,7 @@ fn failures<'a>(turn: &TurnState, glyphs: &Glyphs) -> impl Iterator<Item = Stop<
 }
 
 fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, Role) {
-    if call.name == SUBMIT
+    if call.name == SUBMIT_VERDICT
         && let Some(text) = outcome(shown, glyphs)
     {
         return text;
@@ -355,7 +355,7 @@ fn call_text(shown: &Shown<'_>, call: &CallState, glyphs: &Glyphs) -> (String, R
         (None, Some((answer, _, _))) if answer.is_error => {
             (format!("{name} {} error", glyphs.fail), Role::Error)
         }
-        (None, Some(_)) if call.name == SUBMIT => (name, Role::Tool),
+        (None, Some(_)) if call.name == SUBMIT_VERDICT => (name, Role::Tool),
         (None, Some((answer, _, _))) => (format!("{name} {}", size(answer.bytes)), Role::Tool),
         (None, None) => (format!("{name} {}", glyphs.ellipsis), Role::Live),
     }

@@ -25,6 +25,6 @@ fn subtitle(model: &Model) -> String {
     let judged = judged.map_or(String::new(), |message| {
         format!(" · judges message {message}")
     });
-    let messages = crate::model::counted(doc.messages.len() as u64, "message");
+    let messages = crate::model::pluralize(doc.messages.len() as u64, "message");
     format!("{} · {messages}{judged}", of.id)
 }

@@ -13,7 +13,7 @@ use ratatui::buffer::CellWidth as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::model::{is_invisible, visible};
+use crate::model::{is_invisible, make_visible};
 
 /// Columns from one tab stop to the next.
 pub(super) const TAB: usize = 4;
@@ -98,7 +98,7 @@ impl<'a> Iterator for Units<'a> {
             let shown = match first {
                 b'\t' => Shown::Tab,
                 b' '..=b'~' => Shown::Symbol(Cow::Borrowed(&rest[..1]), 1),
-                _ => Shown::Mark(visible(&rest[..1], false).into_owned()),
+                _ => Shown::Mark(make_visible(&rest[..1], false).into_owned()),
             };
             return Some(Unit {
                 at: start..self.at,
@@ -210,7 +210,7 @@ fn combines(c: char) -> bool {
 /// The mark for one character.
 fn mark(c: char) -> String {
     let text = c.to_string();
-    match visible(&text, false) {
+    match make_visible(&text, false) {
         Cow::Owned(mark) => mark,
         Cow::Borrowed(_) => format!("‹U+{:04X}›", c as u32),
     }

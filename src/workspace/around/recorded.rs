@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::quoted;
-use crate::model::{SourceVerdict, Transcript, counted, source_judge, visible};
+use crate::model::{SourceVerdict, Transcript, find_source_judge, make_visible, pluralize};
 use crate::rubric::check_id;
 
 /// A scorer that is on fewer transcripts names them, if these are not too many to read.
@@ -104,7 +104,8 @@ impl Recorded {
 
     /// Judges that dicta does not know by their names, as entries of `judges:`.
     pub(super) fn judges(&self) -> String {
-        let strange = |judge: &&Judge| judge.is_namable() && source_judge(&judge.name).is_none();
+        let strange =
+            |judge: &&Judge| judge.is_namable() && find_source_judge(&judge.name).is_none();
         let mut out = String::new();
         for judge in self.judges.iter().filter(strange) {
             let name = quoted(&judge.name);
@@ -150,7 +151,7 @@ impl Judge {
         if !self.is_namable() {
             return None;
         }
-        let name = visible(&self.name, false);
+        let name = make_visible(&self.name, false);
         let mut evals = String::new();
         let mut left_out = String::new();
         for scorer in &self.scorers {
@@ -262,7 +263,7 @@ impl Scorer {
                 told.push(format!("{count} {word}"));
             }
         }
-        let on = counted(self.on, "transcript");
+        let on = pluralize(self.on, "transcript");
         let told = quoted(&format!("Recorded on {on}: {}", told.join(", ")));
         // Braces would be a template's.
         let asked = format!("what {judge} recorded as {}", self.name);

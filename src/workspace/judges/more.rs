@@ -3,7 +3,7 @@
 use super::super::{google, paths};
 use super::JudgeCx;
 use crate::diag::yaml::Fields;
-use crate::model::{JudgeConfig, KeySource, ProviderKind, TranscriptMode};
+use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, TranscriptMode};
 use crate::tools::reading::is_reading;
 
 const TRANSCRIPT: &[(&str, TranscriptMode)] = &[
@@ -74,12 +74,12 @@ fn vertex(fields: &mut Fields<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.location = fields.text("location");
     let file = fields.text("credentials_file");
     if judge.provider == ProviderKind::Vertex {
-        if judge.key == KeySource::None {
+        if judge.key == ApiKeySource::None {
             let file = file.map(|file| paths::resolve(cx.root, &file, cx.env));
             if let Some(why) = file.as_deref().and_then(google::too_open) {
                 fields.warning("credentials_file", "permissions", why);
             }
-            judge.key = KeySource::Google(file);
+            judge.key = ApiKeySource::Google(file);
             place(fields, judge, cx);
         } else {
             with_key(fields, file.is_some());

@@ -26,7 +26,7 @@ pub(super) fn settle(
     provider: Option<ProviderKind>,
 ) {
     if provider.is_none_or(|provider| provider == ProviderKind::Source) {
-        judge.of = fields.text("of");
+        judge.source = fields.text("of");
         judge.scorer = fields.text("scorer");
         return;
     }

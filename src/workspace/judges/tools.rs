@@ -9,7 +9,7 @@ use super::super::{paths, tools::with_cx};
 use super::JudgeCx;
 use crate::diag::yaml::{Doc, Fields, Problems, describe};
 use crate::diag::{Diagnostic, nearest};
-use crate::model::ToolUse;
+use crate::model::JudgeTool;
 use crate::tools::toolbox::SERVER;
 use crate::tools::{self, ToolDeps};
 
@@ -19,11 +19,11 @@ pub(in crate::workspace) fn read(
     doc: &Doc,
     problems: &Problems,
     cx: &JudgeCx<'_>,
-) -> Vec<ToolUse> {
+) -> Vec<JudgeTool> {
     if fields.value("tools").is_none_or(Value::is_null) {
         return Vec::new();
     }
-    let mut uses: Vec<ToolUse> = Vec::new();
+    let mut uses: Vec<JudgeTool> = Vec::new();
     let mut is_good = true;
     let entries = fields.list("tools").unwrap_or_default();
     for (index, (pointer, entry)) in entries.into_iter().enumerate() {
@@ -108,9 +108,9 @@ fn unknown(name: &str, known: &[String]) -> (String, Option<String>) {
     }
 }
 
-fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<ToolUse, String> {
+fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> {
     match entry {
-        Value::String(name) => Ok(ToolUse {
+        Value::String(name) => Ok(JudgeTool {
             name: name.clone(),
             settings: IndexMap::new(),
         }),
@@ -120,7 +120,7 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<ToolUse, String> {
                 let got = describe(written);
                 format!("the settings of `{name}` must be a mapping (got {got})")
             })?;
-            Ok(ToolUse {
+            Ok(JudgeTool {
                 name: name.clone(),
                 settings,
             })
@@ -133,7 +133,7 @@ fn tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<ToolUse, String> {
 }
 
 /// A server that the judge writes itself goes into the toolbox.
-fn server(tool: &ToolUse, doc: &Doc, at: &str, problems: &Problems, cx: &JudgeCx<'_>) {
+fn server(tool: &JudgeTool, doc: &Doc, at: &str, problems: &Problems, cx: &JudgeCx<'_>) {
     let mut toolbox = cx.toolbox.borrow_mut();
     with_cx(cx.root, cx.env, cx.resolver, |read| {
         Arc::make_mut(&mut toolbox).read_server(doc, at, &tool.settings, problems, read);

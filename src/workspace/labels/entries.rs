@@ -54,7 +54,7 @@ fn entry(at: &str, value: &Value, fields: &Fields<'_>) -> Option<Entry> {
             for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
                 let near = crate::diag::nearest(key, KEYS);
                 let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-                let inside = format!("{at}/{}", crate::model::pointer_step(key));
+                let inside = format!("{at}/{}", crate::model::escape_pointer_step(key));
                 fields.error_at(&inside, "unknown-key", format!("unknown key `{key}`{near}"));
             }
             let text = |key: &str| match map.get(key) {

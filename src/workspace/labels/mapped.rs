@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{CODE, MAX_LABELS, Read};
 use crate::diag::{Diagnostic, Span};
-use crate::model::{Label, counted};
+use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
 use crate::workspace::paths;
 
@@ -58,7 +58,7 @@ pub(in crate::workspace) fn of_maps(root: &Path, files: &[PathBuf], maps: &Field
         let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
         found.places.extend(places);
         if taken > 0 {
-            let labels = counted(taken, "label");
+            let labels = pluralize(taken, "label");
             let (of, count) = if taken == 1 {
                 ("a transcript", "counts")
             } else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{CODE, LabelPlace};
 use crate::diag::yaml::Doc;
 use crate::diag::{Diagnostic, Span, nearest};
-use crate::model::{Label, visible};
+use crate::model::{Label, make_visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
@@ -62,7 +62,7 @@ pub(in crate::workspace) fn of_rubrics(
                 "this label of `{}` on `{}` contradicts the one in {}:{}; the last one counts",
                 label.eval,
                 label.transcript,
-                visible(&before.0.display().to_string(), false),
+                make_visible(&before.0.display().to_string(), false),
                 before.1.line
             );
             warnings.push(at(

@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use super::sheet::{Sheet, label, no_verdict, verdict_of};
 use super::table::{Row, fits};
 use crate::diag::{Span, yaml};
-use crate::model::pass_or_fail;
+use crate::model::parse_pass_or_fail;
 
 /// What is neither a target nor a label.
 const ASIDE: [&str; 5] = ["id", "split", "predicate", "task_id", "task_repeat"];
 
 /// Whether the first line of a table without a header is a case: an id and a verdict.
 pub(super) fn is_headerless(cells: &[String]) -> bool {
-    matches!(cells, [id, target] if id != "id" && pass_or_fail(target).is_some())
+    matches!(cells, [id, target] if id != "id" && parse_pass_or_fail(target).is_some())
 }
 
 /// Reads a table with a header, or one of cases alone.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::entries::Entry;
 use crate::diag::{Diagnostic, Span};
-use crate::model::{Label, pass_or_fail, visible};
+use crate::model::{Label, make_visible, parse_pass_or_fail};
 
 /// A file being read.
 pub(super) struct Sheet<'s> {
@@ -116,15 +116,15 @@ pub(super) fn label(transcript: &str, eval: &str, passed: bool) -> Label {
 pub(super) fn verdict_of(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(passed) => Some(*passed),
-        Value::String(word) => pass_or_fail(word),
-        Value::Number(number) => pass_or_fail(&number.to_string()),
+        Value::String(word) => parse_pass_or_fail(word),
+        Value::Number(number) => parse_pass_or_fail(&number.to_string()),
         _ => None,
     }
 }
 
 /// What was found in the place of a verdict.
 pub(super) fn no_verdict(what: &str, found: &str) -> String {
-    let mut found = visible(found, false).into_owned();
+    let mut found = make_visible(found, false).into_owned();
     if let Some((at, _)) = found.char_indices().nth(60) {
         found = format!("{}…", &found[..at]);
     }

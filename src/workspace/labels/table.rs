@@ -4,7 +4,7 @@
 use super::scout;
 use super::sheet::{Sheet, label, no_verdict};
 use crate::diag::{Span, nearest};
-use crate::model::{WallTime, pass_or_fail, visible};
+use crate::model::{WallTime, make_visible, parse_pass_or_fail};
 
 const COLUMNS: [&str; 9] = [
     "transcript",
@@ -126,7 +126,10 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
         if !name.is_empty() && !known().any(|known| known == name) {
             let near = nearest(name, known());
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            let message = format!("the column `{}` is not read{near}", visible(name, false));
+            let message = format!(
+                "the column `{}` is not read{near}",
+                make_visible(name, false)
+            );
             sheet.warning(header.clone(), message);
         }
     }
@@ -163,7 +166,7 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
             sheet.blank(row.span);
             continue;
         };
-        let passed = match pass_or_fail(word) {
+        let passed = match parse_pass_or_fail(word) {
             None if word.eq_ignore_ascii_case(UNSURE) => None,
             None => {
                 sheet.error(row.span, no_verdict(decides, &format!("`{word}`")));
@@ -175,7 +178,7 @@ fn own(sheet: &mut Sheet<'_>, names: &[String], header: &Span, rows: impl Iterat
             None => None,
             Some((_, Ok(score))) if score.is_finite() => Some(score),
             Some((text, _)) => {
-                let text = visible(text, false);
+                let text = make_visible(text, false);
                 sheet.error(row.span, format!("score must be a number (got `{text}`)"));
                 continue;
             }

@@ -67,7 +67,7 @@ impl Named {
                     let metadata = transcript
                         .metadata
                         .as_ref()
-                        .map(crate::model::JsonText::value);
+                        .map(crate::model::JsonText::parse_value);
                     let uuid = metadata.as_ref().and_then(|all| all["uuid"].as_str());
                     self.take(transcript.id.to_string(), uuid);
                 }

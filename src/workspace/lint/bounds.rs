@@ -1,7 +1,7 @@
 //! `cannot-fail`, `cannot-pass`: bounds that every score is within, patterns that every text matches.
 
 use super::{Lints, Of, Said, patterns};
-use crate::model::Bounds;
+use crate::model::ScoreBounds;
 
 /// A threshold that every score reaches, and nothing else that a rubric could fail by.
 pub(super) fn threshold(lints: &mut Lints<'_>) {
@@ -37,7 +37,7 @@ pub(super) fn look(lints: &mut Lints<'_>, of: Of<'_>) {
 
 fn scores(lints: &mut Lints<'_>, of: Of<'_>) {
     let decides = &of.eval.decides;
-    let bounds = Bounds::of(decides);
+    let bounds = ScoreBounds::from_decision_settings(decides);
     // One from metadata is not known here.
     let known = decides.values().all(serde_json::Value::is_number);
     let everything =

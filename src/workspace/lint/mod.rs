@@ -185,7 +185,7 @@ fn texts<'v>(
         }
         serde_json::Value::Object(map) => {
             for (key, item) in map.iter().filter(|(key, _)| into(key)) {
-                let step = crate::model::pointer_step(key);
+                let step = crate::model::escape_pointer_step(key);
                 texts(item, &format!("{pointer}/{step}"), into, each);
             }
         }

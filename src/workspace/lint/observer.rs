@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Lints, Of, Said, enabled, tools};
 use crate::diag::{Diagnostic, nearest};
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{Matcher, Rubric, Selector};
 
 /// Tags and tools that are remembered at most: a hint names one of them.
@@ -76,7 +76,7 @@ impl Observer {
             .iter()
             .flat_map(|message| &message.parts)
         {
-            if let Part::ToolCall(call) = part {
+            if let TranscriptPart::ToolCall(call) = part {
                 remember(&mut self.tools, &call.name);
             }
         }
@@ -143,7 +143,7 @@ impl Observer {
         };
         let help = slip(&selector.tags, &self.tags, "has the tag")
             .or_else(|| slip(&selector.has_tool, &self.tools, "calls"));
-        let of = crate::model::counted(self.transcripts, "transcript");
+        let of = crate::model::pluralize(self.transcripts, "transcript");
         Said {
             lint: "selects-nothing",
             message: format!("applies_to selects none of {of}"),

@@ -5,7 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::diag::has_errors;
 use crate::handlers::Registry;
-use crate::model::{Message, Part, ProviderKind, Role, Text, ToolCall, ToolUse, Transcript};
+use crate::model::{
+    JudgeTool, MessageRole, ProviderKind, SourceText, ToolCall, Transcript, TranscriptMessage,
+    TranscriptPart,
+};
 
 fn rubric(text: &str) -> Arc<Rubric> {
     let registry = Registry::builtin();
@@ -30,7 +33,7 @@ fn told(found: &[Diagnostic]) -> Vec<String> {
 
 fn at_load(rubric: &Arc<Rubric>) -> Vec<Diagnostic> {
     let model = |name: &str, tools: &[&str]| {
-        let tool = |name: &&str| ToolUse {
+        let tool = |name: &&str| JudgeTool {
             name: (*name).to_owned(),
             settings: IndexMap::new(),
         };
@@ -250,21 +253,21 @@ spec:
 
 fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transcript<'static> {
     let call = |name: &&'static str| {
-        Part::ToolCall(ToolCall {
-            id: Text::default(),
-            name: Text::from(*name),
-            arguments: Text::default(),
+        TranscriptPart::ToolCall(ToolCall {
+            id: SourceText::default(),
+            name: SourceText::from(*name),
+            arguments: SourceText::default(),
         })
     };
     Transcript {
         verdicts: Vec::new(),
-        id: Text::from(id.to_owned()),
-        messages: vec![Message {
-            role: Role::Assistant,
+        id: SourceText::from(id.to_owned()),
+        messages: vec![TranscriptMessage {
+            role: MessageRole::Assistant,
             parts: tools.iter().map(call).collect(),
             metadata: None,
         }],
-        tags: tags.iter().map(|tag| Text::from(*tag)).collect(),
+        tags: tags.iter().map(|tag| SourceText::from(*tag)).collect(),
         metadata: None,
     }
 }

@@ -1,7 +1,7 @@
 //! evalbench's model configs: what each becomes, with which environment.
 
 use super::*;
-use crate::model::{KeySource, ToolUse};
+use crate::model::{ApiKeySource, JudgeTool};
 use crate::workspace::model_configs;
 
 fn env(pairs: &[(&str, &str)]) -> Env {
@@ -42,10 +42,10 @@ fn a_model_config_opens_as_it_is() {
     );
     let expected = JudgeConfig {
         model: "gemini-2.5-pro".to_owned(),
-        key: KeySource::Google(None),
+        key: ApiKeySource::Google(None),
         project: Some("my-project".to_owned()),
         location: Some("us-central1".to_owned()),
-        tools: vec![ToolUse {
+        tools: vec![JudgeTool {
             name: "fetch_url".to_owned(),
             settings: IndexMap::from([("seen".to_owned(), "off".into())]),
         }],
@@ -84,7 +84,7 @@ fn the_environment_decides_who_is_asked() {
     assert_eq!(warnings, Vec::<String>::new());
     let (judge, warnings, became) = opened(file, &env(&[model, ("GEMINI_API_KEY", "k-1")]));
     assert_eq!(judge.provider, ProviderKind::Gemini);
-    assert_eq!(judge.key, KeySource::Env("GEMINI_API_KEY".to_owned()));
+    assert_eq!(judge.key, ApiKeySource::Env("GEMINI_API_KEY".to_owned()));
     assert_eq!(warnings, Vec::<String>::new());
     assert!(
         became.contains("g through the Gemini API with GEMINI_API_KEY"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::diag::render;
-use crate::model::{KeySource, Prices, ToolUse, TranscriptMode, VerdictMode};
+use crate::model::{ApiKeySource, JudgeTool, Prices, TranscriptMode, VerdictMode};
 
 const JUDGED: &str = "evals:\n  - {id: j, type: llm_judge, params: {criteria: x}}\n";
 
@@ -16,7 +16,7 @@ fn a_judge_of_two_lines_has_every_default() {
         provider,
         model: "m".to_owned(),
         base_url: None,
-        key: KeySource::Env(key.to_owned()),
+        key: ApiKeySource::Env(key.to_owned()),
         tools: Vec::new(),
         max_turns: 5,
         verdict: VerdictMode::Auto,
@@ -38,7 +38,7 @@ fn a_judge_of_two_lines_has_every_default() {
         max_attempts: None,
         context_window: None,
         transcript: TranscriptMode::Auto,
-        of: None,
+        source: None,
         scorer: None,
     };
     assert_eq!(
@@ -91,8 +91,8 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
     let expected = JudgeConfig {
         model: "m".to_owned(),
         base_url: Some("http://127.0.0.1:9/v1".to_owned()),
-        key: KeySource::EnvIfSet("OPENAI_API_KEY".to_owned()),
-        tools: vec![ToolUse {
+        key: ApiKeySource::EnvIfSet("OPENAI_API_KEY".to_owned()),
+        tools: vec![JudgeTool {
             name: "fetch_url".to_owned(),
             settings: IndexMap::from([
                 ("timeout_s".to_owned(), json!(10)),
@@ -119,15 +119,15 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
         ..JudgeConfig::new("full", ProviderKind::Openai)
     };
     assert_eq!(*full, expected);
-    assert_eq!(workspace.judges["none"].key, KeySource::None);
+    assert_eq!(workspace.judges["none"].key, ApiKeySource::None);
     assert!(workspace.judges["none"].tools.is_empty());
     assert_eq!(
         workspace.judges["own"].key,
-        KeySource::Env("MY_KEY".to_owned())
+        ApiKeySource::Env("MY_KEY".to_owned())
     );
     assert_eq!(
         workspace.judges["file"].key,
-        KeySource::File(root.join("secrets/key"))
+        ApiKeySource::File(root.join("secrets/key"))
     );
     assert_eq!(workspace.judges["again"].run.as_deref(), Some("kvqa"));
     assert_eq!(workspace.judges["quick"].tools[0].name, "fetch_url");
@@ -139,12 +139,12 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
         workspace.limits,
         Limits {
             concurrency: 2,
-            budgets: crate::model::Budgets {
-                run: crate::model::Caps {
+            budgets: crate::model::BudgetConfig {
+                run: crate::model::BudgetLimits {
                     max_cost_usd: Some(0.0),
-                    ..crate::model::Caps::default()
+                    ..crate::model::BudgetLimits::default()
                 },
-                ..crate::model::Budgets::default()
+                ..crate::model::BudgetConfig::default()
             },
             requests_per_minute: Some(60)
         }
@@ -282,13 +282,17 @@ fn a_judge_on_vertex_takes_its_place_from_the_file_or_the_environment() {
     let file = folder.root().join("sa.json");
     assert_eq!(
         place("here"),
-        (KeySource::Google(Some(file)), text("p"), text("eu"))
+        (ApiKeySource::Google(Some(file)), text("p"), text("eu"))
     );
     assert_eq!(
         place("there"),
-        (KeySource::Google(None), text("of-google"), text("us-west1"))
+        (
+            ApiKeySource::Google(None),
+            text("of-google"),
+            text("us-west1")
+        )
     );
-    assert_eq!(place("key").0, KeySource::Env("VERTEX_KEY".to_owned()));
+    assert_eq!(place("key").0, ApiKeySource::Env("VERTEX_KEY".to_owned()));
     assert_eq!(
         lines(&workspace.warnings),
         ["dicta.yaml:6:62: location is not used: with an API key, Vertex AI takes the key's own"]

@@ -98,7 +98,7 @@ fn judges_of_sources_are_there_once_they_are_named() {
     assert_eq!(names, ["was", "rules", "inspect", "otel"]);
     let was = &workspace.judges["was"];
     assert_eq!(
-        (was.of.as_deref(), was.scorer.as_deref()),
+        (was.source.as_deref(), was.scorer.as_deref()),
         (Some("promptfoo"), Some("tone"))
     );
     assert!(was.is_free());
@@ -134,7 +134,7 @@ fn judges_of_sources_are_there_once_they_are_named() {
 fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it() {
     let map = |labels: &str| {
         format!(
-            "transcripts: [t.jsonl, {{path: a.csv, map: {{id: id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
+            "transcripts: [t.jsonl, {{path: a.csv, map: {{id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
         )
     };
     let folder = Folder::new(&[

@@ -143,7 +143,7 @@ impl Scope {
 
 fn digest(path: &Path) -> Option<Digest> {
     let text = files::read_text(path, MAX).ok()?;
-    Some(Digest::of(text.as_bytes()))
+    Some(Digest::hash_bytes(text.as_bytes()))
 }
 
 fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
@@ -160,13 +160,13 @@ pub(super) fn agrees(sight: &Sight, root: &Path, files: &[(PathBuf, Arc<str>)]) 
     files.iter().all(|(path, text)| {
         sight
             .get(&root.join(path))
-            .is_none_or(|seen| seen.as_ref() == Some(&Digest::of(text.as_bytes())))
+            .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(text.as_bytes())))
     })
 }
 
 /// Whether a file that held something is gone or empty.
 pub(super) fn loses(before: &Sight, now: &Sight) -> bool {
-    let empty = Digest::of(b"");
+    let empty = Digest::hash_bytes(b"");
     let holds = |digest: &Option<Digest>| digest.as_ref().is_some_and(|d| *d != empty);
     before
         .iter()

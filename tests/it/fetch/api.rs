@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dicta::clock::{Clock, SystemClock};
 use dicta::diag::yaml::{self, Fields, Problems};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
-use dicta::model::{Answer, CallIx, CellIx, Hop, RawJson, TurnIx};
+use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
 use dicta::net::Resolver;
 use dicta::tools::Prepared;
 use dicta::tools::kinds::{KINDS, Source, SourceCx, Work};
@@ -60,7 +60,7 @@ fn cx() -> (CallCx, mpsc::Receiver<Envelope>) {
     (cx, facts)
 }
 
-async fn call(work: &Arc<dyn Work>, values: &str) -> (Answer, Vec<Hop>) {
+async fn call(work: &Arc<dyn Work>, values: &str) -> (ToolResponse, Vec<Hop>) {
     let (cx, mut facts) = cx();
     let values = RawJson::parse(values).expect("JSON");
     let prepared = Prepared {

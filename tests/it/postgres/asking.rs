@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dicta::clock::{Clock, SystemClock};
 use dicta::diag::yaml::{self, Fields, Problems};
 use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
-use dicta::model::{Answer, CallIx, CellIx, RawJson, TurnIx};
+use dicta::model::{CallIx, CellIx, RawJson, ToolResponse, TurnIx};
 use dicta::net::{Overrides, Resolver, SystemResolver};
 use dicta::schema::Compiled;
 use dicta::tools::Prepared;
@@ -110,11 +110,11 @@ pub(super) fn prepared(values: &str) -> (Prepared, Vec<String>) {
     (prepared, object.keys().cloned().collect())
 }
 
-pub(super) async fn ask(source: &Arc<dyn Source>, statement: &str, values: &str) -> Answer {
+pub(super) async fn ask(source: &Arc<dyn Source>, statement: &str, values: &str) -> ToolResponse {
     let (prepared, names) = prepared(values);
     match tool(source, statement, &names) {
         Ok(tool) => tool.call(&prepared, CallIx(0), &cx()).await,
-        Err(told) => Answer::error(format_args!("at load: {told}")),
+        Err(told) => ToolResponse::error(format_args!("at load: {told}")),
     }
 }
 

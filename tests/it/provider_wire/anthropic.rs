@@ -1,6 +1,6 @@
 //! Anthropic Messages over the wire: what is sent, what comes back, and that no fault becomes a reply.
 
-use dicta::model::{Answer, Item, ProviderKind, StopReason, Usage};
+use dicta::model::{HistoryItem, ProviderKind, StopReason, TokenUsage, ToolResponse};
 use dicta::provider::{Choice, Finished, ProviderError};
 use serde_json::json;
 
@@ -79,7 +79,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
     let splits = [1, 2, 3, 7, 64, 100_000];
     let replies = splits.map(|n| thoughtful().split_every(n));
     let bench = bench(replies.into_iter().collect());
-    let mut all: Vec<(Vec<String>, Usage)> = Vec::new();
+    let mut all: Vec<(Vec<String>, TokenUsage)> = Vec::new();
     for split in splits {
         let finished = bench.send().await.expect("a reply");
         let read = &finished.reply;
@@ -93,7 +93,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
         all.push((native.collect(), finished.usage));
     }
     assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
-    let expected = Usage {
+    let expected = TokenUsage {
         input: Some(100),
         output: Some(20),
         cached: Some(10),
@@ -122,12 +122,9 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
         let Finished { native, reply, .. } = sent.expect("calls");
         let blocks: Vec<&str> = native.iter().map(|block| block.get()).collect();
         natives.push(blocks.join(","));
-        let answers = vec![Answer::ok("the page"), Answer::error("gone")];
-        history.push(Item::Model {
-            native,
-            view: reply,
-        });
-        history.push(Item::Answers(answers));
+        let answers = vec![ToolResponse::ok("the page"), ToolResponse::error("gone")];
+        history.push(HistoryItem::Model { native, reply });
+        history.push(HistoryItem::ToolResponses(answers));
     }
     let only = Choice::Only("submit_verdict".to_owned());
     let body = bench.body_of(&history, &tools, only);
@@ -169,8 +166,13 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
         let Finished { native, reply, .. } = sent.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
-        history.push(Item::Model { native, view });
-        history.push(Item::Answers(vec![Answer::ok("the page")]));
+        history.push(HistoryItem::Model {
+            native,
+            reply: view,
+        });
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(
+            "the page",
+        )]));
     }
     let body = bench.body_of(&history, &tools, Choice::Auto);
     let last = bench.provider.send(&body, 1, &bench.cx).await;

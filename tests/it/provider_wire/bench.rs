@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock};
 use dicta::event::{CallCx, DeltaPart, Emitter, Envelope, Kind, MemoryBlobs, Redactor, TurnFact};
-use dicta::model::{Block, CellIx, Item, JudgeConfig, ProviderKind, ToolDecl, TurnIx};
+use dicta::model::{
+    CellIx, HistoryBlock, HistoryItem, JudgeConfig, ProviderKind, ToolDeclaration, TurnIx,
+};
 use dicta::provider::{self, Body, Choice, Finished, Provider, ProviderError, TurnRequest};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -79,7 +81,12 @@ impl Bench {
         self.body_of(&asked(), &[], Choice::NoTools)
     }
 
-    pub(super) fn body_of(&self, history: &[Item], tools: &[ToolDecl], choice: Choice) -> Body {
+    pub(super) fn body_of(
+        &self,
+        history: &[HistoryItem],
+        tools: &[ToolDeclaration],
+        choice: Choice,
+    ) -> Body {
         let turn = TurnRequest {
             history,
             tools,
@@ -136,15 +143,15 @@ pub(super) fn turn_fact(envelope: Envelope) -> TurnFact {
     }
 }
 
-pub(super) fn asked() -> Vec<Item> {
-    vec![Item::User(vec![
-        Block::System("You judge.".to_owned()),
-        Block::Text("Judge this.".to_owned()),
+pub(super) fn asked() -> Vec<HistoryItem> {
+    vec![HistoryItem::User(vec![
+        HistoryBlock::System("You judge.".to_owned()),
+        HistoryBlock::Text("Judge this.".to_owned()),
     ])]
 }
 
-pub(super) fn decl(name: &str) -> ToolDecl {
-    ToolDecl {
+pub(super) fn decl(name: &str) -> ToolDeclaration {
+    ToolDeclaration {
         name: name.to_owned(),
         description: "…".to_owned(),
         schema: json!({"type": "object"}),

@@ -2,7 +2,7 @@
 
 use dicta::clock::Clock as _;
 use dicta::event::TurnFact;
-use dicta::model::{Millis, ProviderKind, Usage};
+use dicta::model::{Millis, ProviderKind, TokenUsage};
 use dicta::provider::{self, ProviderError};
 use serde_json::json;
 
@@ -130,11 +130,11 @@ async fn a_cut_reply_says_what_it_cost() {
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\n";
     let bench = Bench::openai(vec![Reply::text("x").then_raw(usage)]);
     let error = bench.send().await.expect_err("no finish reason");
-    let billed = Usage {
+    let billed = TokenUsage {
         input: Some(7),
         output: Some(1),
         calls: 1,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     assert_eq!(error.billed(), Some(billed));
 }

@@ -9,8 +9,8 @@ use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolF
 use dicta::handlers::{JudgeProvider as _, JudgeRequest, JudgedParams};
 use dicta::judge::{Engine, EngineDeps, NoEvidence, OpenGate, Secret};
 use dicta::model::{
-    Answer, CallIx, CellIx, JudgeConfig, Message, Millis, Outcome, Part, RawJson, Rejection, Role,
-    ToolDecl, Transcript, TurnIx,
+    CallIx, CellIx, JudgeConfig, MessageRole, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
+    ToolResponse, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
 use dicta::provider;
 use dicta::tools::{Prepared, Seen, Tool, ToolSet};
@@ -22,10 +22,10 @@ use super::bench::{ALL, KEY, kind};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// A tool that has started something and never answers.
-struct Stuck(ToolDecl);
+struct Stuck(ToolDeclaration);
 
 impl Tool for Stuck {
-    fn decl(&self) -> &ToolDecl {
+    fn decl(&self) -> &ToolDeclaration {
         &self.0
     }
     fn prepare(&self, canonical: &RawJson, _seen: &Seen) -> Result<Prepared, Rejection> {
@@ -36,7 +36,7 @@ impl Tool for Stuck {
             coerced: Vec::new(),
         })
     }
-    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(&'a self, _: &'a Prepared, _: CallIx, _: &'a CallCx) -> Fut<'a, ToolResponse> {
         Box::pin(std::future::pending())
     }
 }
@@ -59,16 +59,19 @@ enum End {
 }
 
 fn ask() -> JudgeRequest {
-    let say = |role, text: &'static str| Message {
+    let say = |role, text: &'static str| TranscriptMessage {
         role,
-        parts: vec![Part::Text(text.into())],
+        parts: vec![TranscriptPart::Text(text.into())],
         metadata: None,
     };
     JudgeRequest {
         cell: CellIx(0),
         transcript: Arc::new(Transcript {
             id: "t".into(),
-            messages: vec![say(Role::User, "Hello"), say(Role::Assistant, "Good day")],
+            messages: vec![
+                say(MessageRole::User, "Hello"),
+                say(MessageRole::Assistant, "Good day"),
+            ],
             ..Transcript::default()
         }),
         end: 2,
@@ -90,7 +93,7 @@ fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> Engine {
     config.timeout = Millis::from_secs(20);
     let shared: Arc<dyn Clock> = Arc::new(clock.clone());
     let provider = provider::build(&config, Some(KEY), shared).expect("a known dialect");
-    let tool = Stuck(ToolDecl {
+    let tool = Stuck(ToolDeclaration {
         name: "stuck".to_owned(),
         description: "…".to_owned(),
         schema: json!({"type": "object"}),

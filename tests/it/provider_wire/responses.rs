@@ -1,6 +1,6 @@
 //! OpenAI Responses over real loopback HTTP.
 
-use dicta::model::{Answer, Item, ProviderKind, StopReason};
+use dicta::model::{HistoryItem, ProviderKind, StopReason, ToolResponse};
 use dicta::provider::{Choice, Finished, ProviderError};
 use serde_json::{Value, json};
 
@@ -90,11 +90,8 @@ async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
         let sent = bench.provider.send(&body, 1, &bench.cx).await;
         let Finished { native, reply, .. } = sent.expect("a call");
         assert_eq!(reply.stop, StopReason::ToolCalls);
-        history.push(Item::Model {
-            native,
-            view: reply,
-        });
-        history.push(Item::Answers(vec![Answer::ok("page")]));
+        history.push(HistoryItem::Model { native, reply });
+        history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("page")]));
     }
     let body = bench.body_of(&history, &tools, Choice::Auto);
     let last = bench.provider.send(&body, 1, &bench.cx).await;

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dicta::clock::{Clock, FakeClock};
 use dicta::event::{CallCx, Emitter, Envelope, Kind, MemoryBlobs, Redactor};
-use dicta::model::{Answer, CellIx, Item, JudgeConfig, Millis, ProviderKind, StopReason, TurnIx};
+use dicta::model::{
+    CellIx, HistoryItem, JudgeConfig, Millis, ProviderKind, StopReason, ToolResponse, TurnIx,
+};
 use dicta::provider::google::{Credentials, Tokens};
 use dicta::provider::{self, Choice, Finished, Provider, ProviderError, TurnRequest};
 use serde_json::{Value, json};
@@ -118,7 +120,11 @@ impl Bench {
         self.turn(&asked(), Choice::NoTools).await
     }
 
-    async fn turn(&self, history: &[Item], choice: Choice) -> Result<Finished, ProviderError> {
+    async fn turn(
+        &self,
+        history: &[HistoryItem],
+        choice: Choice,
+    ) -> Result<Finished, ProviderError> {
         let tools = [decl("f")];
         let turn = TurnRequest {
             history,
@@ -420,11 +426,11 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
         let sent = bench.turn(&history, Choice::Auto).await;
         let Finished { native, reply, .. } = sent.expect("calls");
         assert_eq!(reply.calls.len(), 2);
-        history.push(Item::Model {
-            native,
-            view: reply,
-        });
-        history.push(Item::Answers(vec![Answer::ok("a"), Answer::error("b")]));
+        history.push(HistoryItem::Model { native, reply });
+        history.push(HistoryItem::ToolResponses(vec![
+            ToolResponse::ok("a"),
+            ToolResponse::error("b"),
+        ]));
     }
     let done = bench.turn(&history, Choice::Auto).await.expect("text");
     assert_eq!(done.reply.text, "done");

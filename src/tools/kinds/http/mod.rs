@@ -184,7 +184,7 @@ fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, Stri
             _ => {
                 let message = format!("{key}: {name} must be text (got {})", describe(value));
                 fields.error_at(
-                    &format!("{key}/{}", crate::model::pointer_step(name)),
+                    &format!("{key}/{}", crate::model::escape_pointer_step(name)),
                     "type",
                     message,
                 );
@@ -195,7 +195,7 @@ fn pairs(fields: &mut Fields<'_>, key: &'static str) -> Option<Vec<(String, Stri
         if key == "headers" && is_of_connection(name) {
             let message = format!("headers: `{name}` belongs to the connection and cannot be set");
             fields.error_at(
-                &format!("{key}/{}", crate::model::pointer_step(name)),
+                &format!("{key}/{}", crate::model::escape_pointer_step(name)),
                 "value",
                 message,
             );

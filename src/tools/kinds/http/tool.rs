@@ -9,7 +9,7 @@ use super::{MAX_SHOWN, Source, is_secret, pairs};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest};
+use crate::model::{CallIx, Digest, ToolResponse};
 use crate::net::{Asking, FetchError, Refusal, Rule, is_of_connection};
 use crate::tools::Prepared;
 use crate::tools::params::{Known, Shape, Template};
@@ -263,10 +263,10 @@ impl Ask {
         format!("{} {bare}", self.plan.method)
     }
 
-    async fn ask(&self, prepared: &Prepared, call: CallIx, cx: &CallCx) -> Answer {
+    async fn ask(&self, prepared: &Prepared, call: CallIx, cx: &CallCx) -> ToolResponse {
         let built = match self.plan.build(&prepared.values) {
             Ok(built) => built,
-            Err(why) => return Answer::error(why),
+            Err(why) => return ToolResponse::error(why),
         };
         let label = self.label(&built.url);
         let asking = Asking {
@@ -299,7 +299,7 @@ impl Ask {
             Err(error) => return self.failed(&label, &error),
         };
         match status {
-            200..300 if answer.text.is_empty() => Answer {
+            200..300 if answer.text.is_empty() => ToolResponse {
                 text: format!("[HTTP {status}, an empty body]"),
                 ..answer
             },
@@ -308,7 +308,7 @@ impl Ask {
                 let to = location.map_or_else(String::new, |to| {
                     format!(": the redirect to {to} is not followed")
                 });
-                Answer {
+                ToolResponse {
                     text: status_error(status, &label, "").text + &to,
                     is_error: true,
                     ..answer
@@ -316,7 +316,7 @@ impl Ask {
             }
             _ => {
                 let told = status_error(status, &label, &answer.text);
-                Answer {
+                ToolResponse {
                     text: told.text,
                     is_error: true,
                     transient: told.transient,
@@ -326,28 +326,28 @@ impl Ask {
         }
     }
 
-    fn failed(&self, label: &str, error: &FetchError) -> Answer {
+    fn failed(&self, label: &str, error: &FetchError) -> ToolResponse {
         let answer = match error {
-            FetchError::Refused(refusal) => Answer::error(self.source.refused(refusal)),
+            FetchError::Refused(refusal) => ToolResponse::error(self.source.refused(refusal)),
             FetchError::Timeout => {
                 let secs = self.source.timeout.0 as f64 / 1000.0;
-                Answer::error(format_args!("timeout after {secs}s, {label}"))
+                ToolResponse::error(format_args!("timeout after {secs}s, {label}"))
             }
-            other => Answer::error(format_args!("{label}: {other}")),
+            other => ToolResponse::error(format_args!("{label}: {other}")),
         };
-        Answer {
+        ToolResponse {
             transient: error.is_transient(),
             ..answer
         }
     }
 }
 
-fn status_error(status: u16, label: &str, body: &str) -> Answer {
+fn status_error(status: u16, label: &str, body: &str) -> ToolResponse {
     let body = body.trim();
     let colon = if body.is_empty() { "" } else { ":\n" };
-    Answer {
+    ToolResponse {
         transient: reply::is_transient(status),
-        ..Answer::error(format_args!("HTTP {status} from {label}{colon}{body}"))
+        ..ToolResponse::error(format_args!("HTTP {status} from {label}{colon}{body}"))
     }
 }
 
@@ -369,19 +369,24 @@ impl Work for Ask {
         ];
         parts.extend(plan.fixed.iter().map(shown));
         parts.extend(plan.headers.iter().map(shown));
-        Digest::of_parts(parts.iter().map(String::as_bytes))
+        Digest::hash_parts(parts.iter().map(String::as_bytes))
     }
 
     fn read_only(&self) -> bool {
         self.read_only
     }
 
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => {
-                    Answer::error(format_args!("cancelled while asking {}", self.source.kind()))
+                    ToolResponse::error(format_args!("cancelled while asking {}", self.source.kind()))
                 }
                 answer = self.ask(prepared, call, cx) => answer,
             }

@@ -10,7 +10,7 @@ use super::link::Link;
 use super::us::short;
 use super::work::Call;
 use crate::diag::nearest;
-use crate::model::{SUBMIT, ToolDecl};
+use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 use crate::schema::Compiled;
 use crate::tools::kinds::Declared;
 use crate::tools::toolbox::{Definition, Input};
@@ -55,7 +55,7 @@ fn definition(link: &Arc<Link>, tool: &Tool, known: &[String]) -> Definition {
             }
         }
     };
-    let decl = ToolDecl {
+    let decl = ToolDeclaration {
         name,
         description: description(tool),
         schema,
@@ -124,9 +124,9 @@ fn named(prefix: &str, remote: &str) -> (String, Option<String>) {
         ))
     } else if full.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         Some("models cannot call it: names begin with a letter or `_` (the source's `prefix` gives it one)".to_owned())
-    } else if full == SUBMIT {
+    } else if full == SUBMIT_VERDICT {
         Some(format!(
-            "`{SUBMIT}` is how a judge submits its verdict (the source's `prefix` makes it another)"
+            "`{SUBMIT_VERDICT}` is how a judge submits its verdict (the source's `prefix` makes it another)"
         ))
     } else {
         None

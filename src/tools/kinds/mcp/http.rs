@@ -25,7 +25,7 @@ use super::events::{Waiting, events};
 use super::failure::Failure;
 use super::ledger::Ledger;
 use crate::clock::Fut;
-use crate::model::{Hop, visible};
+use crate::model::{Hop, make_visible};
 use crate::net::{Asking, FetchError, HopSink};
 
 /// Of a refusal's body, so much is shown.
@@ -210,7 +210,7 @@ impl Client {
     ) -> Result<StreamableHttpPostResponse, Error> {
         let status = reply.status;
         if let (300..=399, Some(to)) = (status, &reply.location) {
-            let to = visible(to, false);
+            let to = make_visible(to, false);
             let why = format!(
                 "HTTP {status}: the server points to {to}; redirects are not followed here, so name the address itself as `url`"
             );
@@ -358,7 +358,7 @@ pub(super) fn failure(error: &FetchError) -> Failure {
 /// The beginning of a stranger's text, on one line.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-    visible(text.trim(), false).into_owned()
+    make_visible(text.trim(), false).into_owned()
 }
 
 async fn collect(mut body: Chunks, max: usize) -> Result<Vec<u8>, Failure> {

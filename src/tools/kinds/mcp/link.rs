@@ -23,7 +23,7 @@ use super::stdio::{self, Notes};
 use super::us::{Us, short};
 use crate::clock::{Clock, Fut};
 use crate::event::{CallCx, Redactor, ToolFact};
-use crate::model::{CallIx, Hop, visible};
+use crate::model::{CallIx, Hop, make_visible};
 use crate::net::{Resolver, within};
 
 /// Of a list of tools, so many are asked for.
@@ -94,7 +94,7 @@ impl Link {
 
     /// A failure as everybody may see it: with the source's name, short, without secrets, on one line.
     fn said(&self, mut failure: Failure) -> Failure {
-        let mut text = visible(&failure.text, false).into_owned();
+        let mut text = make_visible(&failure.text, false).into_owned();
         if text.len() > MAX_ERROR {
             text.truncate(text.floor_char_boundary(MAX_ERROR));
             text.push('…');

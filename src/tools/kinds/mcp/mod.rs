@@ -29,7 +29,7 @@ use super::{Declared, Source, SourceCx, Work};
 use crate::clock::Fut;
 use crate::diag::yaml::Fields;
 use crate::event::CallCx;
-use crate::model::counted;
+use crate::model::pluralize;
 use crate::tools::toolbox::{Definition, Input};
 
 pub(super) use children::{Handled, reap_all, reap_at_exit};
@@ -151,7 +151,7 @@ impl Source for Mcp {
             let described = self.link.described(&cx.clock).await.map_err(|f| f.text)?;
             Ok(format!(
                 "{described}, {}",
-                counted(tools.len() as u64, "tool")
+                pluralize(tools.len() as u64, "tool")
             ))
         })
     }

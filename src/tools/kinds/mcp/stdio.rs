@@ -24,7 +24,7 @@ use super::children::{Gone, Leash};
 use super::failure::Failure;
 use super::settings::Program;
 use crate::clock::SystemClock;
-use crate::model::{Millis, visible};
+use crate::model::{Millis, make_visible};
 use crate::net::within;
 
 /// What a server finds of dicta's environment, beside what its `env` says: nothing that may be a key.
@@ -123,7 +123,7 @@ fn shown(bytes: &[u8]) -> String {
         .map(str::trim)
         .filter(|l| !l.is_empty())
         .collect();
-    visible(&lines.join(" / "), false).into_owned()
+    make_visible(&lines.join(" / "), false).into_owned()
 }
 
 /// Starts a program. The failure says why it cannot be.

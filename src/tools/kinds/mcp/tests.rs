@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::clock::{Clock, FakeClock};
 use crate::event::{Emitter, Envelope, Kind, MemoryBlobs, Redactor, ToolFact};
-use crate::model::{Answer, CallIx, CellIx, Hop, Millis, RawJson, TurnIx};
+use crate::model::{CallIx, CellIx, Hop, Millis, RawJson, ToolResponse, TurnIx};
 use crate::net::Resolver;
 use crate::tools::Prepared;
 use server::Server;
@@ -77,7 +77,7 @@ impl World {
         Self { cx, clock, facts }
     }
 
-    async fn call(&self, found: &[Arc<Definition>], tool: &str, arguments: Value) -> Answer {
+    async fn call(&self, found: &[Arc<Definition>], tool: &str, arguments: Value) -> ToolResponse {
         let definition = found
             .iter()
             .find(|d| d.decl.name == tool)
@@ -86,8 +86,8 @@ impl World {
         self.work(work, arguments).await
     }
 
-    async fn work(&self, work: &Arc<dyn Work>, arguments: Value) -> Answer {
-        let canonical = RawJson::of(&arguments).unwrap();
+    async fn work(&self, work: &Arc<dyn Work>, arguments: Value) -> ToolResponse {
+        let canonical = RawJson::from_serializable(&arguments).unwrap();
         let prepared = Prepared {
             tool: "it".to_owned(),
             values: canonical.clone(),
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// The call's answer; its time is over as soon as it waits for nothing else.
-    async fn at_its_limit(&self, calling: impl Future<Output = Answer>) -> Answer {
+    async fn at_its_limit(&self, calling: impl Future<Output = ToolResponse>) -> ToolResponse {
         let over = async {
             let limit = self.clock.now() + Millis::from_secs(30);
             while self.clock.next_wake() != Some(limit) {

@@ -3,7 +3,7 @@
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::{ClientHandler, RoleClient};
 
-use crate::model::visible;
+use crate::model::make_visible;
 
 /// dicta, as servers see it: it asks, and can do nothing for them.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ impl ClientHandler for Us {
 /// A stranger's name, shown whole where it is short.
 pub(super) fn short(text: &str) -> String {
     const LONGEST: usize = 100;
-    let mut text = visible(text, false).into_owned();
+    let mut text = make_visible(text, false).into_owned();
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
         text.push('…');

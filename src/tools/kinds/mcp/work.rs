@@ -9,7 +9,7 @@ use super::numbers::unsendable;
 use super::us::short;
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, CallIx, Digest, RawJson};
+use crate::model::{CallIx, Digest, RawJson, ToolResponse};
 use crate::tools::kinds::Work;
 use crate::tools::page::cut;
 use crate::tools::{Prepared, pretty};
@@ -38,7 +38,7 @@ impl Call {
 impl Work for Call {
     fn digest(&self) -> Digest {
         let at = self.link.settings.shown();
-        Digest::of_parts([b"mcp".as_slice(), at.as_bytes(), self.remote.as_bytes()])
+        Digest::hash_parts([b"mcp".as_slice(), at.as_bytes(), self.remote.as_bytes()])
     }
 
     fn read_only(&self) -> bool {
@@ -58,12 +58,17 @@ impl Work for Call {
         ))
     }
 
-    fn call<'a>(&'a self, prepared: &'a Prepared, call: CallIx, cx: &'a CallCx) -> Fut<'a, Answer> {
+    fn call<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        call: CallIx,
+        cx: &'a CallCx,
+    ) -> Fut<'a, ToolResponse> {
         Box::pin(async move {
             let arguments: JsonObject = match serde_json::from_str(prepared.values.get()) {
                 Ok(arguments) => arguments,
                 Err(error) => {
-                    return Answer::error(format_args!(
+                    return ToolResponse::error(format_args!(
                         "the arguments cannot be sent to an MCP server: {error}"
                     ));
                 }
@@ -71,15 +76,15 @@ impl Work for Call {
             match self.link.call(&self.remote, arguments, call, cx).await {
                 Ok(result) => answer(&result, cx).await,
                 Err(failure) if failure.transient && self.read_only() => {
-                    Answer::error(failure).transient()
+                    ToolResponse::error(failure).transient()
                 }
-                Err(failure) => Answer::error(failure),
+                Err(failure) => ToolResponse::error(failure),
             }
         })
     }
 }
 
-async fn answer(result: &CallToolResult, cx: &CallCx) -> Answer {
+async fn answer(result: &CallToolResult, cx: &CallCx) -> ToolResponse {
     let (text, whole) = text_of(result);
     let size = text.len();
     let is_error = result.is_error.unwrap_or(false);
@@ -94,12 +99,12 @@ async fn answer(result: &CallToolResult, cx: &CallCx) -> Answer {
         (true, Ok(bytes)) => Some(cx.out.blob(&bytes).await),
         _ => None,
     };
-    Answer {
+    ToolResponse {
         is_error,
         bytes: size as u64,
         truncated,
         raw,
-        ..Answer::ok(text)
+        ..ToolResponse::ok(text)
     }
 }
 

@@ -13,7 +13,7 @@ use super::encode::Literal;
 use super::link::{Held, Links, is_passing};
 use crate::clock::Fut;
 use crate::event::CallCx;
-use crate::model::{Answer, Millis};
+use crate::model::{Millis, ToolResponse};
 use crate::net::within;
 
 /// Rows fetched at a time.
@@ -57,7 +57,7 @@ pub(super) async fn rows(
     query: &Query,
     values: &Values,
     cx: &CallCx,
-) -> Result<Answer, Failure> {
+) -> Result<ToolResponse, Failure> {
     let limit = links.settings.timeout;
     let mut held = links.get(&cx.clock).await?;
     let asking = ask(&mut held, links, text, query, values);
@@ -80,7 +80,7 @@ fn ask<'a>(
     text: &'a str,
     query: &'a Query,
     values: &'a Values,
-) -> Fut<'a, Result<Answer, Wrong>> {
+) -> Fut<'a, Result<ToolResponse, Wrong>> {
     Box::pin(async move {
         let writable = links.settings.writable;
         let begin = held.client.build_transaction().read_only(!writable);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::duration::duration;
 use crate::diag::yaml::{Fields, describe};
-use crate::model::{Answer, Millis};
+use crate::model::{Millis, ToolResponse};
 
 pub(super) use query::{Query, Values};
 #[cfg(feature = "postgres")]
@@ -54,7 +54,7 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for ToolResponse {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Plain(why) => Self::error(why),

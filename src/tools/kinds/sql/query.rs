@@ -104,7 +104,7 @@ impl Query {
     pub(in super::super) fn digest(&self, of: &[&str]) -> Digest {
         let rows = self.max_rows.to_string();
         let parts = of.iter().copied().chain([self.text.as_str(), &rows]);
-        Digest::of_parts(
+        Digest::hash_parts(
             parts
                 .chain(self.names.iter().map(String::as_str))
                 .map(str::as_bytes),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Answer;
+use crate::model::ToolResponse;
 
 /// So many bytes of rows are shown.
 pub(in super::super) const MAX_TEXT: usize = 50_000;
@@ -90,9 +90,9 @@ impl Rows {
     }
 
     /// The answer. `changed` counts the rows that a statement without columns changed.
-    pub(in super::super) fn answer(mut self, changed: u64) -> Answer {
+    pub(in super::super) fn answer(mut self, changed: u64) -> ToolResponse {
         if self.keys.is_empty() {
-            return Answer::ok(format!("{changed} {} changed", noun(changed)));
+            return ToolResponse::ok(format!("{changed} {} changed", noun(changed)));
         }
         let bytes = self.text.len() as u64;
         let shown = self.count;
@@ -110,11 +110,11 @@ impl Rows {
                 noun(shown as u64)
             ),
         };
-        Answer {
+        ToolResponse {
             truncated: self.cut.is_some(),
             bytes,
             content_type: Some("application/json".to_owned()),
-            ..Answer::ok(text)
+            ..ToolResponse::ok(text)
         }
     }
 }
@@ -167,7 +167,7 @@ fn squeeze(out: &mut String, json: &str) {
 mod tests {
     use super::*;
 
-    fn answer(columns: &[&str], max: usize, rows: &[&[&str]]) -> Answer {
+    fn answer(columns: &[&str], max: usize, rows: &[&[&str]]) -> ToolResponse {
         let mut all = Rows::new(columns.iter().copied(), max);
         for row in rows {
             let more = all.row(|at, out| {

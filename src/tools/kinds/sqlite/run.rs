@@ -14,7 +14,7 @@ use super::super::sql::{Cell, Failure, Rows, Values};
 use super::rules::{Refused, authorizer};
 use super::{MEMORY, Sqlite};
 use crate::event::CallCx;
-use crate::model::{Answer, Millis};
+use crate::model::{Millis, ToolResponse};
 use crate::tools::json::Node;
 
 /// How many steps of its machine SQLite takes between two looks at the flag.
@@ -189,7 +189,7 @@ pub(super) fn rows(
     names: &[String],
     values: &Values,
     max: usize,
-) -> Result<Answer, Failure> {
+) -> Result<ToolResponse, Failure> {
     let failed = |error: rusqlite::Error| db.failure(&error);
     let mut statement = db.conn.prepare(statement).map_err(failed)?;
     for (at, name) in targets(&statement, names)?.into_iter().enumerate() {

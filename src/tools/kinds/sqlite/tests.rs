@@ -98,11 +98,11 @@ impl World {
         source.unwrap()
     }
 
-    async fn call(&self, keys: &str, statement: &str, values: &Value) -> Answer {
+    async fn call(&self, keys: &str, statement: &str, values: &Value) -> ToolResponse {
         self.raw(keys, statement, &values.to_string()).await
     }
 
-    async fn raw(&self, keys: &str, statement: &str, values: &str) -> Answer {
+    async fn raw(&self, keys: &str, statement: &str, values: &str) -> ToolResponse {
         // Not as `Value`, which has no `1e400`.
         type Object = indexmap::IndexMap<String, Box<serde_json::value::RawValue>>;
         let values = RawJson::parse(values).unwrap();

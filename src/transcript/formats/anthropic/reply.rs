@@ -8,7 +8,7 @@ use super::super::super::content::{ObjectOnly, RawContent};
 use super::super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::super::native::{self, json_string, parse_or_none, text_or_json};
 use super::super::content_blocks::ContentBlocks;
-use crate::model::{Message, Role, Text};
+use crate::model::{MessageRole, SourceText, TranscriptMessage};
 
 /// A message: one of a request, or a reply with what is told of it.
 #[derive(Debug, Deserialize)]
@@ -16,7 +16,7 @@ pub(in super::super) struct AnthropicLogMessage<'a> {
     #[serde(borrow, default)]
     pub(in super::super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) role: Option<Text<'a>>,
+    pub(super) role: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     pub(in super::super) model: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -34,7 +34,7 @@ impl<'a> AnthropicLogMessage<'a> {
     pub(super) fn into_messages(
         self,
         mut meta: MetadataBuilder,
-    ) -> Result<Vec<Message<'a>>, String> {
+    ) -> Result<Vec<TranscriptMessage<'a>>, String> {
         let role = self.role.ok_or("it has no `role`")?;
         let role = native::parse_role(role);
         let blocks = self
@@ -61,8 +61,8 @@ impl<'a> AnthropicLogMessage<'a> {
             meta.merge_source(own);
         }
         let meta = meta.finish();
-        if role == Role::Assistant {
-            return Ok(vec![Message {
+        if role == MessageRole::Assistant {
+            return Ok(vec![TranscriptMessage {
                 role,
                 parts: blocks.into_parts(),
                 metadata: meta,
@@ -124,9 +124,9 @@ pub(in super::super) fn format_error(raw: &RawValue) -> String {
     #[serde(rename = "Told")]
     struct AnthropicLogError<'a> {
         #[serde(borrow, default, rename = "type")]
-        kind: Option<Text<'a>>,
+        kind: Option<SourceText<'a>>,
         #[serde(borrow, default)]
-        message: Option<Text<'a>>,
+        message: Option<SourceText<'a>>,
         #[serde(borrow, default)]
         error: Option<&'a RawValue>,
     }
@@ -149,7 +149,7 @@ pub(super) fn parse_tool_names(raw: &RawValue) -> Vec<String> {
     #[serde(rename = "Tool")]
     struct AnthropicToolName<'a> {
         #[serde(borrow, default)]
-        name: Option<Text<'a>>,
+        name: Option<SourceText<'a>>,
     }
     let tools: Vec<&RawValue> = parse_or_none(Some(raw)).unwrap_or_default();
     tools

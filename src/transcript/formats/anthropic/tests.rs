@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::super::super::{BadRecord, TranscriptFile};
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/anthropic/mixed.jsonl")
@@ -37,18 +37,18 @@ fn of(text: &str) -> (&'static str, Read) {
 
 /// Role and parts of every message, in short.
 fn told(transcript: &Transcript<'_>) -> Vec<String> {
-    let part = |part: &Part<'_>| match part {
-        Part::Text(text) => text.to_string(),
-        Part::Reasoning(text) => format!("<{text}>"),
-        Part::ToolCall(call) => format!("{}={}({})", call.id, call.name, call.arguments),
-        Part::ToolResult(result) => {
+    let part = |part: &TranscriptPart<'_>| match part {
+        TranscriptPart::Text(text) => text.to_string(),
+        TranscriptPart::Reasoning(text) => format!("<{text}>"),
+        TranscriptPart::ToolCall(call) => format!("{}={}({})", call.id, call.name, call.arguments),
+        TranscriptPart::ToolResult(result) => {
             format!(
                 "{}:{:?} {:?}",
                 result.call_id, result.is_error, &*result.content
             )
         }
-        Part::Media { kind, .. } => format!("[{kind}]"),
-        Part::Other(raw) => format!("other {}", raw.get()),
+        TranscriptPart::Media { kind, .. } => format!("[{kind}]"),
+        TranscriptPart::Other(raw) => format!("other {}", raw.get()),
     };
     let messages = transcript.messages.iter();
     messages
@@ -63,7 +63,7 @@ fn meta(transcript: &Transcript<'_>) -> Value {
     transcript
         .metadata
         .as_ref()
-        .map(crate::model::JsonText::value)
+        .map(crate::model::JsonText::parse_value)
         .unwrap_or_default()
 }
 
@@ -120,7 +120,7 @@ fn what_is_told_beside_the_words_is_kept() {
         .metadata
         .as_ref()
         .expect("metadata")
-        .value();
+        .parse_value();
     assert_eq!(
         reply,
         json!({

@@ -11,7 +11,7 @@ use super::super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::super::native::json_string;
 use super::super::lenient_message::{LenientMessageReader, text_or_json, tool_result_part};
 use super::{parse_or_none, verdict};
-use crate::model::{Message, Part, Role, SourceVerdict, Text};
+use crate::model::{MessageRole, SourceText, SourceVerdict, TranscriptMessage, TranscriptPart};
 
 #[derive(Deserialize, Default)]
 struct ArenaMessage<'a> {
@@ -57,10 +57,10 @@ struct ArenaToolResult<'a> {
 pub(super) fn read_message(
     raw: &RawValue,
     at: Option<&RawValue>,
-    messages: &mut Vec<Message<'static>>,
+    messages: &mut Vec<TranscriptMessage<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    push_message(raw, &Role::User, at, None, messages, verdicts);
+    push_message(raw, &MessageRole::User, at, None, messages, verdicts);
 }
 
 /// The same of an answer, whose cost may stand beside it.
@@ -68,18 +68,18 @@ pub(super) fn read_reply(
     raw: &RawValue,
     at: Option<&RawValue>,
     cost: Option<&RawValue>,
-    messages: &mut Vec<Message<'static>>,
+    messages: &mut Vec<TranscriptMessage<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    push_message(raw, &Role::Assistant, at, cost, messages, verdicts);
+    push_message(raw, &MessageRole::Assistant, at, cost, messages, verdicts);
 }
 
 fn push_message(
     raw: &RawValue,
-    role: &Role<'static>,
+    role: &MessageRole<'static>,
     at: Option<&RawValue>,
     cost: Option<&RawValue>,
-    messages: &mut Vec<Message<'static>>,
+    messages: &mut Vec<TranscriptMessage<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
     let mut read = LenientMessageReader::default();
@@ -100,7 +100,7 @@ fn push_message(
     {
         message
             .parts
-            .insert(0, Part::Reasoning(Text::from(thoughts)));
+            .insert(0, TranscriptPart::Reasoning(SourceText::from(thoughts)));
     }
     let mut meta = MetadataBuilder::default();
     meta.set(
@@ -129,26 +129,26 @@ fn push_message(
 }
 
 /// What a tool answered stands apart from the message's text, which repeats it.
-fn apply_tool_result(message: &mut Message<'static>, answer: &ArenaToolResult<'_>) {
+fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToolResult<'_>) {
     let error = text_or_json(answer.error);
     let mut content = text_or_json(answer.content);
     let mut rest = Vec::new();
     if content.is_empty() {
         let parts = answer.parts.map_or("[]", RawValue::get);
         let mut inner = LenientMessageReader::default();
-        inner.read_json(&format!("{{\"parts\":{parts}}}"), &Role::User);
+        inner.read_json(&format!("{{\"parts\":{parts}}}"), &MessageRole::User);
         for one in inner.messages {
             content.push_str(&one.text());
             let media = one
                 .parts
                 .into_iter()
-                .filter(|part| !matches!(part, Part::Text(_)));
+                .filter(|part| !matches!(part, TranscriptPart::Text(_)));
             rest.extend(media);
         }
     }
     if content.is_empty() {
         content = match message.parts.first() {
-            Some(Part::ToolResult(result)) if !result.content.is_empty() => {
+            Some(TranscriptPart::ToolResult(result)) if !result.content.is_empty() => {
                 result.content.to_string()
             }
             _ => error.clone(),
@@ -156,10 +156,10 @@ fn apply_tool_result(message: &mut Message<'static>, answer: &ArenaToolResult<'_
     }
     // Arena leaves `error` out where there was none.
     let mut part = tool_result_part(&text_or_json(answer.id), content, Some(!error.is_empty()));
-    if let Part::ToolResult(result) = &mut part {
+    if let TranscriptPart::ToolResult(result) = &mut part {
         result.duration_ms = parse_or_none(answer.latency_ms);
     }
-    message.role = Role::Tool;
+    message.role = MessageRole::Tool;
     message.parts = std::iter::once(part).chain(rest).collect();
 }
 

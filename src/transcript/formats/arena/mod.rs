@@ -23,7 +23,7 @@ use super::super::reader::{
 };
 use super::super::source::SourceFile;
 use super::lenient_message::text_or_json;
-use crate::model::{Message, Role, SourceVerdict, Text, Transcript};
+use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 use crate::transcript::native::parse_or_none;
 use message::write_cost;
 
@@ -177,7 +177,7 @@ impl RecordParser for ArenaResultParser {
 
 fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
     let raw = run.messages.as_ref().ok_or("it has no list `Messages`")?;
-    let read = |mut messages: Vec<Message<'static>>| {
+    let read = |mut messages: Vec<TranscriptMessage<'static>>| {
         let mut verdicts = Vec::new();
         for raw in raw {
             message::read_message(raw, None, &mut messages, &mut verdicts);
@@ -186,10 +186,12 @@ fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
     };
     let (mut messages, mut verdicts) = read(Vec::new());
     if let Some(prompt) = run.params.and_then(|raw| field_text(raw, "system_prompt"))
-        && !messages.iter().any(|message| message.role == Role::System)
+        && !messages
+            .iter()
+            .any(|message| message.role == MessageRole::System)
     {
         let mut system = super::lenient_message::LenientMessageReader::default();
-        system.push_text(Role::System, &prompt);
+        system.push_text(MessageRole::System, &prompt);
         // Verdicts name positions, and these begin with it.
         (messages, verdicts) = read(system.messages);
     }
@@ -255,8 +257,8 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
         }
         let at = messages.len().saturating_sub(1);
         for ObjectOnly(answer) in turn.tool_results.iter().flatten() {
-            messages.push(Message {
-                role: Role::Tool,
+            messages.push(TranscriptMessage {
+                role: MessageRole::Tool,
                 parts: vec![super::lenient_message::tool_result_part(
                     &text_or_json(answer.tool_call_id),
                     text_or_json(answer.content),
@@ -298,17 +300,17 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
 
 fn build_transcript(
     id: &str,
-    messages: Vec<Message<'static>>,
+    messages: Vec<TranscriptMessage<'static>>,
     meta: MetadataBuilder,
     tags: Option<&RawValue>,
     verdicts: Vec<SourceVerdict>,
 ) -> Transcript<'static> {
     let tags: Vec<String> = parse_or_none(tags).unwrap_or_default();
     Transcript {
-        id: Text::from(id.to_owned()),
+        id: SourceText::from(id.to_owned()),
         messages,
         metadata: meta.finish(),
-        tags: tags.into_iter().map(Text::from).collect(),
+        tags: tags.into_iter().map(SourceText::from).collect(),
         verdicts,
     }
 }

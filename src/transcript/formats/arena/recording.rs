@@ -12,7 +12,7 @@ use super::super::super::metadata::MetadataBuilder;
 use super::super::super::reader::{RecordCx, SessionParser, TranscriptSink};
 use super::super::lenient_message::{LenientMessageReader, text_or_json};
 use super::{build_transcript, message, parse_or_none};
-use crate::model::{Message, Part, Role, SourceVerdict};
+use crate::model::{MessageRole, SourceVerdict, TranscriptMessage, TranscriptPart};
 
 #[derive(Deserialize)]
 struct ArenaRecording<'a> {
@@ -153,7 +153,7 @@ impl SessionParser for ArenaRecordingParser {
 #[derive(Debug, Default)]
 struct ArenaSession {
     id: String,
-    messages: Vec<Message<'static>>,
+    messages: Vec<TranscriptMessage<'static>>,
     /// The position that each message says it has.
     message_positions: Vec<(u64, usize)>,
     /// Numbers that came after the message.
@@ -194,7 +194,7 @@ impl ArenaSession {
                 let prompt = text_or_json(data.system);
                 if !prompt.is_empty() && self.messages.is_empty() {
                     let mut system = LenientMessageReader::default();
-                    system.push_text(Role::System, &prompt);
+                    system.push_text(MessageRole::System, &prompt);
                     self.messages.append(&mut system.messages);
                 }
             }
@@ -232,7 +232,7 @@ impl ArenaSession {
             && self
                 .messages
                 .first()
-                .is_some_and(|message| message.role == Role::System)
+                .is_some_and(|message| message.role == MessageRole::System)
             && self.messages.len() == 1
         {
             // The conversation began with it.
@@ -273,7 +273,7 @@ impl ArenaSession {
                 .map(|(_, at)| *at);
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
                 if let Some(own) = &message.metadata {
-                    meta.merge_source(own.value());
+                    meta.merge_source(own.parse_value());
                 }
                 message.metadata = meta.finish();
             }
@@ -284,7 +284,7 @@ impl ArenaSession {
                 .iter_mut()
                 .flat_map(|message| &mut message.parts);
             for part in results {
-                if let Part::ToolResult(result) = part
+                if let TranscriptPart::ToolResult(result) = part
                     && *result.call_id == **id
                 {
                     result.duration_ms = took.or(result.duration_ms);

@@ -13,7 +13,7 @@ use super::super::super::native::{json_string, parse_or_none};
 use super::super::super::source::SourceFile;
 use super::line::ClaudeCodeLine;
 use super::line_message::ClaudeCodeMessage;
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// A `.meta.json` is a few hundred bytes.
 const MAX_META_BYTES: u64 = 64 * 1024;
@@ -22,13 +22,13 @@ const MAX_META_BYTES: u64 = 64 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct SubAgents<'a> {
     /// By agent.
-    by_agent: HashMap<Text<'a>, AgentSpawn>,
+    by_agent: HashMap<SourceText<'a>, AgentSpawn>,
     /// Calls that start agents, by what they are asked; `None`: several.
     by_prompt: HashMap<String, Option<AgentSpawn>>,
     /// Calls that start agents, by their lines; `None`: several.
-    by_line: HashMap<Text<'a>, Option<AgentSpawn>>,
+    by_line: HashMap<SourceText<'a>, Option<AgentSpawn>>,
     /// Lines of the session's own conversation.
-    main_lines: HashSet<Text<'a>>,
+    main_lines: HashSet<SourceText<'a>>,
     /// What the file beside says of the agent whose file this is.
     from_meta_file: Option<(String, AgentSpawn)>,
 }
@@ -157,7 +157,7 @@ impl<'a> SubAgents<'a> {
 
     /// Whether a line is one of the session's own.
     pub(super) fn is_main(&self, uuid: &str) -> bool {
-        self.main_lines.contains(&Text::from(uuid))
+        self.main_lines.contains(&SourceText::from(uuid))
     }
 
     /// How an agent came about whose conversation begins with this line, and with this prompt.
@@ -167,7 +167,7 @@ impl<'a> SubAgents<'a> {
         first: Option<&ClaudeCodeLine<'_>>,
         prompt: Option<&str>,
     ) -> AgentSpawn {
-        if let Some(spawn) = self.by_agent.get(&Text::from(agent)) {
+        if let Some(spawn) = self.by_agent.get(&SourceText::from(agent)) {
             return spawn.clone();
         }
         if let Some((of, spawn)) = &self.from_meta_file
@@ -176,7 +176,7 @@ impl<'a> SubAgents<'a> {
             return spawn.clone();
         }
         let above = first.and_then(|line| line.parent_uuid.as_deref());
-        let above = above.and_then(|uuid| self.by_line.get(&Text::from(uuid))?.as_ref());
+        let above = above.and_then(|uuid| self.by_line.get(&SourceText::from(uuid))?.as_ref());
         let asked = || self.by_prompt.get(prompt?)?.as_ref();
         above.or_else(asked).cloned().unwrap_or_default()
     }

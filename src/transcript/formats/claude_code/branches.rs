@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// So many ways are told apart; a session with more has been made by a program.
 const MAX_BRANCHES: usize = 64;
@@ -22,11 +22,11 @@ pub(super) struct LineNode<'a> {
     /// Whether it says something in the conversation.
     pub(super) is_conversational: bool,
     /// The id of the reply it is part of.
-    pub(super) reply: Option<Text<'a>>,
+    pub(super) reply: Option<SourceText<'a>>,
     /// The calls it makes.
-    pub(super) calls: Vec<Text<'a>>,
+    pub(super) calls: Vec<SourceText<'a>>,
     /// The calls it answers; if it says anything else, it is a turn of its own.
-    pub(super) answers: Vec<Text<'a>>,
+    pub(super) answers: Vec<SourceText<'a>>,
 }
 
 /// What a node follows.

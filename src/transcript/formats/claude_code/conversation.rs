@@ -12,7 +12,7 @@ use super::super::anthropic::{AnthropicLogMessage, parse_usage};
 use super::agents::{AgentCallResult, AgentSpawn};
 use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
 use super::line_message::ClaudeCodeMessage;
-use crate::model::{self, JsonText, Part, Role, Text};
+use crate::model::{self, JsonText, MessageRole, SourceText, TranscriptPart};
 
 /// Members of a `toolUseResult` that are longer stay in the file.
 const MAX_RESULT_BYTES: usize = 1000;
@@ -24,11 +24,11 @@ const SYNTHETIC_MODEL: &str = "<synthetic>";
 pub(super) struct ClaudeCodeConversationBuilder<'s, 'a> {
     lines: &'s [ClaudeCodeLine<'a>],
     path: &'s [usize],
-    messages: Vec<model::Message<'a>>,
+    messages: Vec<model::TranscriptMessage<'a>>,
     /// The reply whose blocks are being read.
     open_reply: Option<OpenReply<'s, 'a>>,
     /// When each call was made; `None`: its line bears a time that was copied.
-    call_times: HashMap<Text<'a>, Option<&'s str>>,
+    call_times: HashMap<SourceText<'a>, Option<&'s str>>,
     /// When the last line stood there that a reply answers to.
     prompt_time: Option<&'s str>,
     totals: ReplyTotals,
@@ -50,13 +50,13 @@ struct ReplyTotals {
 struct OpenReply<'s, 'a> {
     /// Its place among the messages.
     message_index: usize,
-    id: Option<Text<'a>>,
+    id: Option<SourceText<'a>>,
     prompt_time: Option<&'s str>,
     first_time: Option<&'s str>,
     last_line: &'s ClaudeCodeLine<'a>,
     citations: Vec<Value>,
-    model: Option<Text<'a>>,
-    stop_reason: Option<Text<'a>>,
+    model: Option<SourceText<'a>>,
+    stop_reason: Option<SourceText<'a>>,
     usage: Option<&'a RawValue>,
     api_error: bool,
 }
@@ -79,7 +79,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         &mut self,
         said: &'s [Option<ClaudeCodeMessage<'a>>],
         session: Option<&str>,
-    ) -> Vec<model::Message<'a>> {
+    ) -> Vec<model::TranscriptMessage<'a>> {
         for at in self.path {
             let line = &self.lines[*at];
             let Some(message) = &said[*at] else { continue };
@@ -116,8 +116,8 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
                 usage: None,
                 api_error: false,
             });
-            self.messages.push(model::Message {
-                role: Role::Assistant,
+            self.messages.push(model::TranscriptMessage {
+                role: MessageRole::Assistant,
                 parts: Vec::new(),
                 metadata: None,
             });
@@ -153,11 +153,11 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         session: Option<&str>,
     ) {
         let role = match line.kind {
-            ClaudeCodeLineKind::Compaction => Role::System,
-            _ => Role::User,
+            ClaudeCodeLineKind::Compaction => MessageRole::System,
+            _ => MessageRole::User,
         };
         let mut turns = message.blocks.clone().into_messages(&role);
-        if turns.iter().any(|turn| turn.role != Role::Tool) {
+        if turns.iter().any(|turn| turn.role != MessageRole::Tool) {
             self.close_reply();
         }
         let only = message.only_answer().is_some();
@@ -179,7 +179,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
                 let told = parse_or_none::<Value>(line.raw.compact_metadata);
                 meta.set("compaction", told.unwrap_or(Value::Bool(true)));
             }
-            if let Some(Part::ToolResult(result)) = turn.parts.first_mut() {
+            if let Some(TranscriptPart::ToolResult(result)) = turn.parts.first_mut() {
                 let own = line.raw.tool_use_result.filter(|_| only);
                 result.is_error = result.is_error.or(Some(false));
                 result.duration_ms = own.and_then(measured_duration_ms).or_else(|| {

@@ -5,21 +5,21 @@ use serde_json::value::RawValue;
 
 use super::super::super::content::ObjectOnly;
 use super::super::super::native::{json_string, parse_or_none};
-use crate::model::Text;
+use crate::model::SourceText;
 
 /// A line, borrowed; fields of another type than expected are none.
 #[derive(Debug)]
 pub(super) struct ClaudeCodeLine<'a> {
     pub(super) kind: ClaudeCodeLineKind,
     /// `type` as written.
-    pub(super) type_text: Text<'a>,
-    pub(super) uuid: Option<Text<'a>>,
+    pub(super) type_text: SourceText<'a>,
+    pub(super) uuid: Option<SourceText<'a>>,
     /// What it follows: `parentUuid`, else (behind a compaction) `logicalParentUuid`.
-    pub(super) parent_uuid: Option<Text<'a>>,
-    pub(super) session: Option<Text<'a>>,
-    pub(super) agent: Option<Text<'a>>,
+    pub(super) parent_uuid: Option<SourceText<'a>>,
+    pub(super) session: Option<SourceText<'a>>,
+    pub(super) agent: Option<SourceText<'a>>,
     pub(super) sidechain: bool,
-    pub(super) timestamp: Option<Text<'a>>,
+    pub(super) timestamp: Option<SourceText<'a>>,
     pub(super) raw: RawClaudeCodeLine<'a>,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct ClaudeCodeEnvelope<'a> {
 #[derive(Deserialize)]
 pub(super) struct ClaudeCodeAttachment<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Option<Text<'a>>,
+    pub(super) kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     pub(super) prompt: Option<&'a RawValue>,
 }
@@ -181,7 +181,7 @@ impl<'a> ClaudeCodeLine<'a> {
 pub(super) fn parent_uuid_of<'a>(
     parent: Option<&'a RawValue>,
     logical: Option<&'a RawValue>,
-) -> Option<Text<'a>> {
+) -> Option<SourceText<'a>> {
     let named = |raw: Option<&'a RawValue>| raw.and_then(json_string).filter(|id| !id.is_empty());
     named(parent).or_else(|| named(logical))
 }

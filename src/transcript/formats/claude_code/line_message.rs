@@ -5,14 +5,14 @@ use super::super::super::native::{id_text, json_string, parse_or_none};
 use super::super::anthropic::AnthropicLogMessage;
 use super::super::content_blocks::{ContentBlocks, ContentItem, ToolResultBlock};
 use super::line::{ClaudeCodeAttachment, ClaudeCodeLine, ClaudeCodeLineKind};
-use crate::model::{Part, Text, ToolCall};
+use crate::model::{SourceText, ToolCall, TranscriptPart};
 
 /// A line's message.
 #[derive(Debug)]
 pub(super) struct ClaudeCodeMessage<'a> {
     pub(super) blocks: ContentBlocks<'a>,
     /// `message.id` of a reply.
-    pub(super) reply_id: Option<Text<'a>>,
+    pub(super) reply_id: Option<SourceText<'a>>,
     /// What is told of a reply; `None` of what is none.
     pub(super) reply: Option<AnthropicLogMessage<'a>>,
 }
@@ -41,7 +41,7 @@ impl<'a> ClaudeCodeMessage<'a> {
             }
             ClaudeCodeLineKind::Compaction => {
                 let told = line.raw.content.and_then(json_string);
-                let told = told.unwrap_or_else(|| Text::from("Conversation compacted"));
+                let told = told.unwrap_or_else(|| SourceText::from("Conversation compacted"));
                 Some(plain(ContentBlocks::from_content(RawContent::Text(told))))
             }
             ClaudeCodeLineKind::Queued => {
@@ -58,18 +58,18 @@ impl<'a> ClaudeCodeMessage<'a> {
     /// The calls it makes.
     pub(super) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall<'a>> {
         self.blocks.items.iter().filter_map(|said| match said {
-            ContentItem::Part(Part::ToolCall(call)) => Some(call),
+            ContentItem::Part(TranscriptPart::ToolCall(call)) => Some(call),
             _ => None,
         })
     }
 
     /// Their ids.
-    pub(super) fn call_ids(&self) -> Vec<Text<'a>> {
+    pub(super) fn call_ids(&self) -> Vec<SourceText<'a>> {
         self.tool_calls().map(|call| call.id.clone()).collect()
     }
 
     /// The calls it answers; none if it says anything else.
-    pub(super) fn answered_call_ids(&self) -> Vec<Text<'a>> {
+    pub(super) fn answered_call_ids(&self) -> Vec<SourceText<'a>> {
         let answer = |said: &ContentItem<'a>| match said {
             ContentItem::ToolResult(answer) => Some(answer.result.call_id.clone()),
             ContentItem::Part(_) => None,
@@ -91,7 +91,7 @@ impl<'a> ClaudeCodeMessage<'a> {
     /// The one text it holds.
     pub(super) fn only_text(&self) -> Option<&str> {
         match &self.blocks.items[..] {
-            [ContentItem::Part(Part::Text(text))] => Some(text),
+            [ContentItem::Part(TranscriptPart::Text(text))] => Some(text),
             _ => None,
         }
     }

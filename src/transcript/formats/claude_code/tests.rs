@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::super::super::{BadRecord, ReadTally, TranscriptFile};
-use crate::model::{JsonText, Part, Role, Transcript};
+use crate::model::{JsonText, MessageRole, Transcript, TranscriptPart};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -47,7 +47,7 @@ fn good(path: &Path) -> Vec<Transcript<'static>> {
 }
 
 fn meta(json: Option<&JsonText<'_>>) -> Value {
-    json.map(JsonText::value).unwrap_or_default()
+    json.map(JsonText::parse_value).unwrap_or_default()
 }
 
 /// The conversation as people would tell it.
@@ -57,20 +57,20 @@ fn told(transcript: &Transcript<'_>) -> String {
         let role = message.role.as_str();
         for part in &message.parts {
             let line = match part {
-                Part::Text(text) => format!("{role}: {text}"),
-                Part::Reasoning(text) => format!("{role} thinks: {text}"),
-                Part::ToolCall(call) => {
+                TranscriptPart::Text(text) => format!("{role}: {text}"),
+                TranscriptPart::Reasoning(text) => format!("{role} thinks: {text}"),
+                TranscriptPart::ToolCall(call) => {
                     format!("{role} calls {} {}({})", call.id, call.name, call.arguments)
                 }
-                Part::ToolResult(result) => format!(
+                TranscriptPart::ToolResult(result) => format!(
                     "{role} {} {:?} {:?}: {}",
                     result.call_id,
                     result.is_error,
                     result.duration_ms,
                     result.content.replace('\n', "|")
                 ),
-                Part::Media { kind, .. } => format!("{role} shows {kind}"),
-                Part::Other(raw) => format!("{role} other {}", raw.get()),
+                TranscriptPart::Media { kind, .. } => format!("{role} shows {kind}"),
+                TranscriptPart::Other(raw) => format!("{role} other {}", raw.get()),
             };
             writeln!(all, "{line}").expect("written");
         }
@@ -139,7 +139,7 @@ fn what_lines_tell_of_messages_is_kept_once() {
         }),
         "the last line of a message tells its usage"
     );
-    assert_eq!(session.messages[1].role, Role::Assistant);
+    assert_eq!(session.messages[1].role, MessageRole::Assistant);
     assert_eq!(
         of(4),
         json!({

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::super::super::fields::RawFields;
 use super::super::response_items::MessageBuilder;
-use crate::model::{Part, Role};
+use crate::model::{MessageRole, TranscriptPart};
 
 /// Events that repeat what items say, or concern the screen alone.
 pub(super) const IGNORED_EVENTS: [&str; 32] = [
@@ -55,15 +55,15 @@ pub(super) fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFiel
         "<subagent_notification>",
         "<permissions instructions>",
     ];
-    if turn.role != Role::User || turn.parts.is_empty() {
+    if turn.role != MessageRole::User || turn.parts.is_empty() {
         return;
     }
     let texts = turn.parts.iter().all(|part| match part {
-        Part::Text(text) => TAGS.iter().any(|tag| text.trim_start().starts_with(tag)),
+        TranscriptPart::Text(text) => TAGS.iter().any(|tag| text.trim_start().starts_with(tag)),
         _ => false,
     });
     if texts || is_harness_item(item) {
-        turn.role = Role::System;
+        turn.role = MessageRole::System;
     }
 }
 

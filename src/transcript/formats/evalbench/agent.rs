@@ -9,13 +9,15 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 
 /// A conversation, and what is told of it as a whole.
 #[derive(Debug, Default)]
 pub(super) struct EvalbenchConversation {
-    pub(super) messages: Vec<Message<'static>>,
+    pub(super) messages: Vec<TranscriptMessage<'static>>,
     /// What the agent wrote last, as it stands.
     pub(super) last_output: String,
     usage: Option<SourceUsage>,
@@ -56,8 +58,8 @@ impl EvalbenchConversation {
     /// What the user said.
     pub(super) fn push_user(&mut self, text: String) {
         self.push_message(
-            Role::User,
-            vec![Part::Text(text.into())],
+            MessageRole::User,
+            vec![TranscriptPart::Text(text.into())],
             MetadataBuilder::default(),
         );
     }
@@ -79,8 +81,8 @@ impl EvalbenchConversation {
         } else {
             self.add_metrics(EvalbenchTurnMetrics::default());
             if !written.is_empty() {
-                let parts = vec![Part::Text(written.clone().into())];
-                self.push_message(Role::Assistant, parts, MetadataBuilder::default());
+                let parts = vec![TranscriptPart::Text(written.clone().into())];
+                self.push_message(MessageRole::Assistant, parts, MetadataBuilder::default());
             }
         }
         self.last_output = written;
@@ -103,8 +105,8 @@ impl EvalbenchConversation {
         }
         let response = value_text(turn.get("response").unwrap_or(&Value::Null));
         meta.set("session_id", turn.get("session_id").cloned());
-        let parts = vec![Part::Text(response.into())];
-        self.push_message(Role::Assistant, parts, meta);
+        let parts = vec![TranscriptPart::Text(response.into())];
+        self.push_message(MessageRole::Assistant, parts, meta);
     }
 
     fn add_calls(&mut self, calls: &[Value], by_name: &Value) {
@@ -129,14 +131,14 @@ impl EvalbenchConversation {
                 Value::Null => "{}".to_owned(),
                 other => other.to_string(),
             };
-            Part::ToolCall(ToolCall {
+            TranscriptPart::ToolCall(ToolCall {
                 id: id(at, call).into(),
                 name: name(call).into(),
                 arguments: parameters.into(),
             })
         });
         let parts = parts.collect();
-        self.push_message(Role::Assistant, parts, MetadataBuilder::default());
+        self.push_message(MessageRole::Assistant, parts, MetadataBuilder::default());
         for (at, call) in calls.iter().enumerate() {
             let is_error = match call["status"].as_str() {
                 Some("success") => Some(false),
@@ -159,8 +161,8 @@ impl EvalbenchConversation {
                 duration_ms: took,
             };
             self.push_message(
-                Role::Tool,
-                vec![Part::ToolResult(result)],
+                MessageRole::Tool,
+                vec![TranscriptPart::ToolResult(result)],
                 MetadataBuilder::default(),
             );
         }
@@ -171,8 +173,8 @@ impl EvalbenchConversation {
         for (name, of_tool) in by_name.as_object().into_iter().flatten() {
             let parameters = of_tool["parameters"].as_array();
             for parameters in parameters.into_iter().flatten() {
-                parts.push(Part::ToolCall(ToolCall {
-                    id: Text::default(),
+                parts.push(TranscriptPart::ToolCall(ToolCall {
+                    id: SourceText::default(),
                     name: name.clone().into(),
                     arguments: parameters.to_string().into(),
                 }));
@@ -181,17 +183,17 @@ impl EvalbenchConversation {
         if !parts.is_empty() {
             let mut meta = MetadataBuilder::default();
             meta.set("calls_from", "stats.tools.byName");
-            self.push_message(Role::Assistant, parts, meta);
+            self.push_message(MessageRole::Assistant, parts, meta);
         }
     }
 
     fn push_message(
         &mut self,
-        role: Role<'static>,
-        parts: Vec<Part<'static>>,
+        role: MessageRole<'static>,
+        parts: Vec<TranscriptPart<'static>>,
         meta: MetadataBuilder,
     ) {
-        self.messages.push(Message {
+        self.messages.push(TranscriptMessage {
             role,
             parts,
             metadata: meta.finish(),

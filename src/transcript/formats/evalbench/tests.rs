@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 use crate::transcript::TranscriptFile;
 
 fn fixture(name: &str) -> PathBuf {
@@ -32,7 +32,11 @@ fn read(path: &Path) -> Vec<Result<Transcript<'static>, String>> {
 }
 
 fn meta(transcript: &Transcript<'_>) -> Value {
-    transcript.metadata.as_ref().expect("metadata").value()
+    transcript
+        .metadata
+        .as_ref()
+        .expect("metadata")
+        .parse_value()
 }
 
 fn roles(transcript: &Transcript<'_>) -> Vec<String> {
@@ -62,7 +66,8 @@ fn an_agents_run_is_its_conversation_with_calls_answers_and_sums() {
             "assistant"
         ]
     );
-    let [Part::ToolCall(list), Part::ToolCall(_)] = &run.messages[1].parts[..] else {
+    let [TranscriptPart::ToolCall(list), TranscriptPart::ToolCall(_)] = &run.messages[1].parts[..]
+    else {
         panic!("{:?}", run.messages[1])
     };
     assert_eq!(&*list.name, "cloud-sql__list_instances");
@@ -70,7 +75,9 @@ fn an_agents_run_is_its_conversation_with_calls_answers_and_sums() {
     let results: Vec<_> = run.messages[2..4]
         .iter()
         .map(|message| match &message.parts[..] {
-            [Part::ToolResult(result)] => (&*result.call_id, result.is_error, result.duration_ms),
+            [TranscriptPart::ToolResult(result)] => {
+                (&*result.call_id, result.is_error, result.duration_ms)
+            }
             other => panic!("{other:?}"),
         })
         .collect();

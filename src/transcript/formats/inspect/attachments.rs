@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::archive::InspectArchive;
-use crate::model::{JsonText, Text};
+use crate::model::{JsonText, SourceText};
 use crate::transcript::MAX_RECORD;
 
 /// How a reference begins: today, and in logs of 2024.
@@ -26,7 +26,7 @@ enum AttachmentStore<'a> {
     /// In the sample: `{hash: text}`.
     Inline(
         Option<&'a RawValue>,
-        OnceCell<HashMap<Text<'a>, &'a RawValue>>,
+        OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
     ),
     /// In members of their own, by number.
     Chunks(AttachmentChunks),
@@ -98,13 +98,13 @@ impl<'a> InspectAttachments<'a> {
     }
 
     /// The text, or the attachment it stands for.
-    pub(super) fn resolve<'t>(&self, text: Text<'t>) -> Text<'t> {
+    pub(super) fn resolve<'t>(&self, text: SourceText<'t>) -> SourceText<'t> {
         let name = PROTOCOLS
             .iter()
             .find_map(|protocol| text.strip_prefix(protocol));
         match name.map(|name| self.get(name)) {
             None => text,
-            Some(Some(found)) => Text::from(found),
+            Some(Some(found)) => SourceText::from(found),
             Some(None) => {
                 self.missing.set(self.missing.get() + 1);
                 text
@@ -124,12 +124,12 @@ impl<'a> InspectAttachments<'a> {
         for field in fields.values_mut() {
             if let Value::String(text) = field {
                 *text = self
-                    .resolve(Text::from(std::mem::take(text)))
+                    .resolve(SourceText::from(std::mem::take(text)))
                     .0
                     .into_owned();
             }
         }
-        Some(JsonText::of(&Value::Object(fields)))
+        Some(JsonText::from_value(&Value::Object(fields)))
     }
 
     fn get(&self, name: &str) -> Option<String> {
@@ -141,7 +141,7 @@ impl<'a> InspectAttachments<'a> {
                     all.flatten().unwrap_or_default()
                 });
                 // A hash holds nothing that would have to be escaped.
-                serde_json::from_str(read.get(&Text::from(name))?.get()).ok()
+                serde_json::from_str(read.get(&SourceText::from(name))?.get()).ok()
             }
         }
     }

@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use super::InspectAttachments;
 use super::events::{InspectEvents, is_present, parse_value};
-use crate::model::{JsonText, Message, Part, Role, Text, ToolCall, ToolResult};
+use crate::model::{
+    JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
+};
 use crate::transcript::content::{ObjectOnly, RawContent};
 use crate::transcript::metadata::{MetadataBuilder, borrow_json};
 use crate::transcript::native::{json_string, text_or_json};
@@ -25,7 +27,7 @@ pub(super) struct InspectMessage<'a> {
     #[serde(borrow, default)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    role: Option<Text<'a>>,
+    role: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     content: Option<RawContent<'a>>,
     #[serde(borrow, default)]
@@ -60,7 +62,7 @@ struct InspectToolCall<'a> {
 #[derive(Deserialize)]
 struct InspectPart<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
     text: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -90,17 +92,20 @@ pub(super) struct InspectMessageCx<'c, 'a> {
 
 impl<'a> InspectMessage<'a> {
     /// The message. The error is a sentence.
-    pub(super) fn into_message(self, cx: InspectMessageCx<'_, 'a>) -> Result<Message<'a>, String> {
+    pub(super) fn into_message(
+        self,
+        cx: InspectMessageCx<'_, 'a>,
+    ) -> Result<TranscriptMessage<'a>, String> {
         let mut meta = MetadataBuilder::default();
         let role = match self.role.as_deref() {
             None => return Err("it has no `role`".to_owned()),
-            Some("system" | "developer") => Role::System,
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            Some("tool") => Role::Tool,
-            Some(other) => Role::Other(Text::from(other.to_owned())),
+            Some("system" | "developer") => MessageRole::System,
+            Some("user") => MessageRole::User,
+            Some("assistant") => MessageRole::Assistant,
+            Some("tool") => MessageRole::Tool,
+            Some(other) => MessageRole::Other(SourceText::from(other.to_owned())),
         };
-        if role == Role::Assistant {
+        if role == MessageRole::Assistant {
             cx.events
                 .write_message_metadata(&self, cx.attachments, &mut meta);
             if let Some(model) = self.model.and_then(json_string) {
@@ -111,7 +116,9 @@ impl<'a> InspectMessage<'a> {
         match self.content {
             None => {}
             Some(RawContent::Text(text)) if text.is_empty() => {}
-            Some(RawContent::Text(text)) => parts.push(Part::Text(cx.attachments.resolve(text))),
+            Some(RawContent::Text(text)) => {
+                parts.push(TranscriptPart::Text(cx.attachments.resolve(text)))
+            }
             Some(RawContent::Object(_)) => return Err("its `content` is an object".to_owned()),
             Some(RawContent::Parts(raw)) => {
                 for one in raw {
@@ -119,7 +126,7 @@ impl<'a> InspectMessage<'a> {
                 }
             }
         }
-        if role == Role::Tool {
+        if role == MessageRole::Tool {
             let told = ToolMessageFields {
                 call_id: self.tool_call_id,
                 function: self.function,
@@ -133,7 +140,7 @@ impl<'a> InspectMessage<'a> {
             if let Some(why) = call.parse_error.filter(|why| is_present(Some(why))) {
                 unparsed.insert(id.to_string(), parse_value(why));
             }
-            parts.push(Part::ToolCall(ToolCall {
+            parts.push(TranscriptPart::ToolCall(ToolCall {
                 id,
                 name: call.function.map(text_or_json).unwrap_or_default(),
                 arguments: call.arguments.map(text_or_json).unwrap_or_default(),
@@ -145,7 +152,7 @@ impl<'a> InspectMessage<'a> {
         if let Some(own) = self.metadata {
             meta.merge_source(parse_value(own));
         }
-        Ok(Message {
+        Ok(TranscriptMessage {
             role,
             parts,
             metadata: meta.finish(),
@@ -155,7 +162,9 @@ impl<'a> InspectMessage<'a> {
     /// Its text and the ids of its calls: what a reply without an id is known by.
     pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
         let mut said = match &self.content {
-            Some(RawContent::Text(text)) => attachments.resolve(Text::from(&**text)).to_string(),
+            Some(RawContent::Text(text)) => {
+                attachments.resolve(SourceText::from(&**text)).to_string()
+            }
             Some(RawContent::Parts(parts)) => {
                 let texts = parts.iter().filter_map(|part| {
                     let ObjectOnly(part) =
@@ -188,23 +197,23 @@ struct ToolMessageFields<'a> {
 /// A tool's answer as one result, and what is not text behind it.
 fn tool_result_parts<'a>(
     told: &ToolMessageFields<'a>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<TranscriptPart<'a>>,
     cx: InspectMessageCx<'_, 'a>,
     meta: &mut MetadataBuilder,
-) -> Vec<Part<'a>> {
+) -> Vec<TranscriptPart<'a>> {
     let call_id = told.call_id.map(text_or_json).unwrap_or_default();
     let run = cx.events.find_tool_run(&call_id);
     let error = told.error.filter(|error| is_present(Some(error)));
     let (mut texts, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Part::Text(text) => texts.push(text),
+            TranscriptPart::Text(text) => texts.push(text),
             other => rest.push(other),
         }
     }
-    let mut content = match <[Text<'a>; 1]>::try_from(texts) {
+    let mut content = match <[SourceText<'a>; 1]>::try_from(texts) {
         Ok([only]) => only,
-        Err(texts) => Text::from(
+        Err(texts) => SourceText::from(
             texts
                 .iter()
                 .map(|text| &**text)
@@ -216,7 +225,7 @@ fn tool_result_parts<'a>(
         let error = parse_value(error);
         let message = error["message"].as_str().or(error.as_str());
         if let (true, Some(message)) = (content.is_empty(), message) {
-            content = Text::from(message.to_owned());
+            content = SourceText::from(message.to_owned());
         }
         meta.set("error", error);
     }
@@ -235,7 +244,7 @@ fn tool_result_parts<'a>(
         is_error,
         duration_ms: run.and_then(|run| run.duration_ms),
     };
-    std::iter::once(Part::ToolResult(result))
+    std::iter::once(TranscriptPart::ToolResult(result))
         .chain(rest)
         .collect()
 }
@@ -243,10 +252,10 @@ fn tool_result_parts<'a>(
 fn add_part<'a>(
     raw: &'a RawValue,
     attachments: &InspectAttachments<'a>,
-    parts: &mut Vec<Part<'a>>,
+    parts: &mut Vec<TranscriptPart<'a>>,
 ) -> Result<(), String> {
     if let Some(text) = json_string(raw) {
-        parts.push(Part::Text(attachments.resolve(text)));
+        parts.push(TranscriptPart::Text(attachments.resolve(text)));
         return Ok(());
     }
     let Ok(ObjectOnly(fields)) = serde_json::from_str::<ObjectOnly<InspectPart<'a>>>(raw.get())
@@ -263,7 +272,7 @@ fn add_part<'a>(
     let kind = fields.kind.clone().unwrap_or_default();
     match &*kind {
         "text" => match text(fields.text) {
-            Some(text) => parts.push(Part::Text(text)),
+            Some(text) => parts.push(TranscriptPart::Text(text)),
             None => return Err("a part of type \"text\" has no text".to_owned()),
         },
         "reasoning" => {
@@ -276,11 +285,11 @@ fn add_part<'a>(
                 fields.reasoning
             };
             match text(thought).filter(|text| !text.is_empty()) {
-                Some(text) => parts.push(Part::Reasoning(text)),
+                Some(text) => parts.push(TranscriptPart::Reasoning(text)),
                 // What is encrypted is nobody's to read; that there was something is.
                 None if redacted => {
                     let left = serde_json::json!({ "type": "redacted_reasoning" });
-                    parts.push(Part::Other(JsonText::of(&left)));
+                    parts.push(TranscriptPart::Other(JsonText::from_value(&left)));
                 }
                 None => {}
             }
@@ -289,25 +298,25 @@ fn add_part<'a>(
             let raw = attachments
                 .resolve_media(raw)
                 .unwrap_or_else(|| borrow_json(raw));
-            parts.push(Part::Media { kind, raw });
+            parts.push(TranscriptPart::Media { kind, raw });
         }
         "tool_use" => {
             let id = fields.id.map(text_or_json).unwrap_or_default();
             let error = fields.error.filter(|error| is_present(Some(error)));
             let answer = text(fields.result).filter(|text| !text.is_empty());
-            parts.push(Part::ToolCall(ToolCall {
+            parts.push(TranscriptPart::ToolCall(ToolCall {
                 id: id.clone(),
                 name: fields.name.map(text_or_json).unwrap_or_default(),
                 arguments: text(fields.arguments).unwrap_or_default(),
             }));
-            parts.push(Part::ToolResult(ToolResult {
+            parts.push(TranscriptPart::ToolResult(ToolResult {
                 call_id: id,
                 content: answer.or_else(|| text(error)).unwrap_or_default(),
                 is_error: Some(error.is_some()),
                 duration_ms: None,
             }));
         }
-        _ => parts.push(Part::Other(borrow_json(raw))),
+        _ => parts.push(TranscriptPart::Other(borrow_json(raw))),
     }
     Ok(())
 }

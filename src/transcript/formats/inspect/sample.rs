@@ -25,7 +25,7 @@ use super::events::{
 };
 use super::message::{InspectMessage, InspectMessageCx};
 use super::{InspectAttachments, InspectLog, scores};
-use crate::model::{Message, Part, Role, Text, Transcript};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::native::json_string;
@@ -156,10 +156,10 @@ impl<'a> InspectSample<'a> {
             meta.merge_source(parse_value(own));
         }
         Ok(Transcript {
-            id: Text::from(log.sample_id(self.id.map_or("", RawValue::get), self.epoch())),
+            id: SourceText::from(log.sample_id(self.id.map_or("", RawValue::get), self.epoch())),
             messages,
             metadata: meta.finish(),
-            tags: log.tags.iter().cloned().map(Text::from).collect(),
+            tags: log.tags.iter().cloned().map(SourceText::from).collect(),
             verdicts,
         })
     }
@@ -173,7 +173,7 @@ impl<'a> InspectSample<'a> {
         &self,
         raw: &[&'a RawValue],
         cx: InspectMessageCx<'_, 'a>,
-    ) -> Result<Vec<Message<'a>>, String> {
+    ) -> Result<Vec<TranscriptMessage<'a>>, String> {
         let read = |(at, raw): (usize, &&'a RawValue)| {
             let ObjectOnly(message) =
                 serde_json::from_str::<ObjectOnly<InspectMessage<'a>>>(raw.get())
@@ -186,12 +186,12 @@ impl<'a> InspectSample<'a> {
             return raw.iter().enumerate().map(read).collect();
         }
         // It ended before there was a conversation, or comes from a tool that only keeps both ends.
-        let mut messages: Vec<Message<'a>> =
+        let mut messages: Vec<TranscriptMessage<'a>> =
             match self.input.map(|input| (input, json_string(input))) {
                 None => Vec::new(),
-                Some((_, Some(text))) => vec![Message {
-                    role: Role::User,
-                    parts: vec![Part::Text(cx.attachments.resolve(text))],
+                Some((_, Some(text))) => vec![TranscriptMessage {
+                    role: MessageRole::User,
+                    parts: vec![TranscriptPart::Text(cx.attachments.resolve(text))],
                     metadata: None,
                 }],
                 Some((input, None)) => {

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::InspectAttachments;
-use crate::model::{RawJson, SourceVerdict, Text};
+use crate::model::{RawJson, SourceText, SourceVerdict};
 use crate::transcript::native::json_string;
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ pub(super) fn parse_verdicts(
     scores: &RawValue,
     attachments: &InspectAttachments<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
-    let scores: Option<IndexMap<Text<'_>, InspectScore<'_>>> =
+    let scores: Option<IndexMap<SourceText<'_>, InspectScore<'_>>> =
         serde_json::from_str(scores.get())
             .map_err(|why| format!("its scores cannot be read: {why}"))?;
     let mut all = Vec::new();
@@ -99,9 +99,9 @@ fn push_verdicts(
         }
     };
     let fields = score.value.filter(|value| value.get().starts_with('{'));
-    match fields
-        .and_then(|value| serde_json::from_str::<IndexMap<Text<'_>, &RawValue>>(value.get()).ok())
-    {
+    match fields.and_then(|value| {
+        serde_json::from_str::<IndexMap<SourceText<'_>, &RawValue>>(value.get()).ok()
+    }) {
         Some(fields) => {
             all.extend(
                 fields

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::model::{Part, Transcript};
+use crate::model::{Transcript, TranscriptPart};
 use crate::transcript::{MAX_RECORD, TranscriptFile};
 
 mod hostile;
@@ -52,7 +52,8 @@ fn only(path: &Path) -> Transcript<'static> {
 }
 
 fn metadata(of: Option<&crate::model::JsonText<'_>>) -> Value {
-    of.map(crate::model::JsonText::value).unwrap_or_default()
+    of.map(crate::model::JsonText::parse_value)
+        .unwrap_or_default()
 }
 
 fn refusal(name: &str, bytes: impl AsRef<[u8]>) -> String {
@@ -138,16 +139,16 @@ fn messages_have_their_parts_times_tokens_and_errors() {
         roles,
         ["system", "user", "assistant", "tool", "tool", "assistant"]
     );
-    let Part::Media { kind, raw } = &read.messages[1].parts[1] else {
+    let TranscriptPart::Media { kind, raw } = &read.messages[1].parts[1] else {
         panic!("{:?}", read.messages[1])
     };
     assert_eq!(&**kind, "image");
-    assert_eq!(raw.value()["image"], "data:image/png;base64,AAAA");
+    assert_eq!(raw.parse_value()["image"], "data:image/png;base64,AAAA");
 
     let asked = &read.messages[2];
-    assert!(matches!(&asked.parts[0], Part::Reasoning(text) if &**text == "Look it up."));
-    assert!(matches!(&asked.parts[1], Part::Other(raw) if !raw.get().contains("gAAAA")));
-    let Part::ToolCall(call) = &asked.parts[3] else {
+    assert!(matches!(&asked.parts[0], TranscriptPart::Reasoning(text) if &**text == "Look it up."));
+    assert!(matches!(&asked.parts[1], TranscriptPart::Other(raw) if !raw.get().contains("gAAAA")));
+    let TranscriptPart::ToolCall(call) = &asked.parts[3] else {
         panic!("{asked:?}")
     };
     assert_eq!((&*call.id, &*call.name), ("c1", "lookup"));
@@ -167,7 +168,7 @@ fn messages_have_their_parts_times_tokens_and_errors() {
     );
     assert_eq!(meta["tool_call_errors"]["c2"], "not JSON: {x");
 
-    let Part::ToolResult(found) = &read.messages[3].parts[0] else {
+    let TranscriptPart::ToolResult(found) = &read.messages[3].parts[0] else {
         panic!("a result")
     };
     assert_eq!(
@@ -175,7 +176,7 @@ fn messages_have_their_parts_times_tokens_and_errors() {
         (Some(false), Some(400.0)),
         "waiting is left out"
     );
-    let Part::ToolResult(failed) = &read.messages[4].parts[0] else {
+    let TranscriptPart::ToolResult(failed) = &read.messages[4].parts[0] else {
         panic!("a result")
     };
     assert_eq!(
@@ -214,7 +215,7 @@ fn a_log_of_2024_reads_the_same() {
         meta["usage"]["total"], 5,
         "found by what was said: messages had no ids"
     );
-    let Part::ToolResult(failed) = &read.messages[2].parts[0] else {
+    let TranscriptPart::ToolResult(failed) = &read.messages[2].parts[0] else {
         panic!("a result")
     };
     assert_eq!((failed.is_error, &*failed.content), (Some(true), "no y"));
@@ -226,7 +227,7 @@ fn a_tool_says_that_it_did_not_fail_only_where_inspect_ran_it() {
     let (_dir, path) = written("a.eval", log_of(given));
     let read = only(&path);
     assert!(
-        matches!(&read.messages[0].parts[0], Part::ToolResult(result) if result.is_error.is_none())
+        matches!(&read.messages[0].parts[0], TranscriptPart::ToolResult(result) if result.is_error.is_none())
     );
 }
 
@@ -235,10 +236,12 @@ fn a_tool_that_the_provider_ran_is_a_call_and_its_answer() {
     let used = r#"{"id":"x","epoch":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","tool_type":"web_search","id":"w","name":"search","arguments":"{\"q\":1}","result":"3 pages"},{"type":"data","data":{"k":1}},"plain"]}]}"#;
     let (_dir, path) = written("a.eval", log_of(used));
     let parts = only(&path).messages.remove(0).parts;
-    assert!(matches!(&parts[0], Part::ToolCall(call) if &*call.arguments == r#"{"q":1}"#));
     assert!(
-        matches!(&parts[1], Part::ToolResult(result) if &*result.content == "3 pages" && result.is_error == Some(false))
+        matches!(&parts[0], TranscriptPart::ToolCall(call) if &*call.arguments == r#"{"q":1}"#)
     );
-    assert!(matches!(&parts[2], Part::Other(_)));
-    assert!(matches!(&parts[3], Part::Text(text) if &**text == "plain"));
+    assert!(
+        matches!(&parts[1], TranscriptPart::ToolResult(result) if &*result.content == "3 pages" && result.is_error == Some(false))
+    );
+    assert!(matches!(&parts[2], TranscriptPart::Other(_)));
+    assert!(matches!(&parts[3], TranscriptPart::Text(text) if &**text == "plain"));
 }

@@ -8,7 +8,7 @@ use indexmap::map::Entry;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::Text;
+use crate::model::SourceText;
 use crate::query::{Data, Query, Step};
 
 /// A record that expressions are asked of.
@@ -46,7 +46,7 @@ impl<'r> ExpressionValue<'r> {
     fn from_raw(raw: &'r str) -> Self {
         match raw.trim() {
             "null" => Self::Nothing,
-            text if text.starts_with('"') => match serde_json::from_str::<Text<'r>>(text) {
+            text if text.starts_with('"') => match serde_json::from_str::<SourceText<'r>>(text) {
                 Ok(text) => Self::Text(text.0),
                 Err(_) => Self::Json(text.into()),
             },
@@ -226,7 +226,7 @@ fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
             mut map: A,
         ) -> Result<Self::Value, A::Error> {
             let mut keys = IndexMap::new();
-            while let Some((key, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+            while let Some((key, value)) = map.next_entry::<SourceText<'de>, &'de RawValue>()? {
                 match keys.entry(key.0) {
                     Entry::Vacant(free) => free.insert(value),
                     Entry::Occupied(taken) => {

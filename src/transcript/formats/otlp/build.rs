@@ -15,7 +15,7 @@ use super::thread::{MessageThread, ThreadMatch, join_threads, set_metrics};
 use super::tool::{ToolSpan, apply_tool_span};
 use serde_json::{Value, json};
 
-use crate::model::{SourceVerdict, Text, Transcript};
+use crate::model::{SourceText, SourceVerdict, Transcript};
 use crate::transcript::RecordSpan as Place;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::reader::TranscriptSink;
@@ -280,7 +280,7 @@ impl OtlpConversation<'_, '_> {
         ids: &OtlpTranscriptIds,
     ) -> Transcript<'static> {
         Transcript {
-            id: Text::from(ids.all[ix].clone()),
+            id: SourceText::from(ids.all[ix].clone()),
             messages: std::mem::take(&mut one.thread.messages),
             metadata: self.build_metadata(one, ids).finish(),
             verdicts: if one.first {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire::{OtlpAttrs, OtlpEntry};
-use crate::model::{Message, Part, Role, Text};
+use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 use crate::transcript::formats::lenient_message::{
     LenientMessageReader, as_json_string, parse_tool_call,
 };
@@ -18,8 +18,8 @@ use crate::transcript::formats::lenient_message::{
 /// What a span says of its messages.
 #[derive(Debug, Default)]
 pub(super) struct SpanMessages {
-    pub(super) input: Vec<Message<'static>>,
-    pub(super) output: Vec<Message<'static>>,
+    pub(super) input: Vec<TranscriptMessage<'static>>,
+    pub(super) output: Vec<TranscriptMessage<'static>>,
     /// Why the answer ended.
     pub(super) stop_reason: Option<String>,
     /// What is there and could not be read, as it is counted.
@@ -76,14 +76,14 @@ impl SpanMessages {
         if let Some(json) = input {
             self.input = self.read_messages(
                 &json,
-                &Role::User,
+                &MessageRole::User,
                 "gen_ai.input.messages that is no JSON (cut off?)",
             );
         }
         if let Some(json) = attrs.text("gen_ai.output.messages") {
             let found = self.read_messages(
                 &json,
-                &Role::Assistant,
+                &MessageRole::Assistant,
                 "gen_ai.output.messages that is no JSON (cut off?)",
             );
             self.output = self.keep_first_choice(found);
@@ -92,7 +92,7 @@ impl SpanMessages {
             && !self
                 .input
                 .iter()
-                .any(|message| message.role == Role::System)
+                .any(|message| message.role == MessageRole::System)
             && !self.is_empty()
         {
             self.read_instructions(&json);
@@ -103,8 +103,10 @@ impl SpanMessages {
     fn read_instructions(&mut self, json: &str) {
         let mut messages = LenientMessageReader::default();
         let as_parts = format!("{{\"role\":\"system\",\"parts\":{json}}}");
-        if !(json.trim_start().starts_with('[') && messages.read_json(&as_parts, &Role::System)) {
-            messages.push_text(Role::System, json);
+        if !(json.trim_start().starts_with('[')
+            && messages.read_json(&as_parts, &MessageRole::System))
+        {
+            messages.push_text(MessageRole::System, json);
         }
         messages.messages.append(&mut self.input);
         self.input = messages.messages;
@@ -113,9 +115,9 @@ impl SpanMessages {
     fn read_messages(
         &mut self,
         json: &str,
-        role: &Role<'static>,
+        role: &MessageRole<'static>,
         lost: &'static str,
-    ) -> Vec<Message<'static>> {
+    ) -> Vec<TranscriptMessage<'static>> {
         let mut messages = LenientMessageReader::default();
         if !messages.read_json(json, role) {
             self.unreadable.push(lost);
@@ -125,8 +127,13 @@ impl SpanMessages {
     }
 
     /// The semantic conventions have one output message a choice.
-    fn keep_first_choice(&mut self, mut found: Vec<Message<'static>>) -> Vec<Message<'static>> {
-        let replies = found.iter().filter(|one| one.role == Role::Assistant);
+    fn keep_first_choice(
+        &mut self,
+        mut found: Vec<TranscriptMessage<'static>>,
+    ) -> Vec<TranscriptMessage<'static>> {
+        let replies = found
+            .iter()
+            .filter(|one| one.role == MessageRole::Assistant);
         if replies.count() == found.len() && found.len() > 1 {
             self.unreadable
                 .extend((1..found.len()).map(|_| "a further choice"));
@@ -145,15 +152,15 @@ impl SpanMessages {
                 AttrTree::from_prefix(attrs, output),
             );
             if input.is_some() || output.is_some() {
-                let read = |tree: Option<AttrTree>, role: &Role<'static>| {
+                let read = |tree: Option<AttrTree>, role: &MessageRole<'static>| {
                     let mut messages = LenientMessageReader::default();
                     if let Some(tree) = tree {
                         messages.read_json(&tree.to_json(), role);
                     }
                     messages
                 };
-                self.input = read(input, &Role::User).messages;
-                let output = read(output, &Role::Assistant);
+                self.input = read(input, &MessageRole::User).messages;
+                let output = read(output, &MessageRole::Assistant);
                 self.output = output.messages;
                 self.stop_reason = output.stop_reason;
                 return;
@@ -165,7 +172,7 @@ impl SpanMessages {
         if let Some(json) = attrs.text("ai.prompt.messages") {
             self.input = self.read_messages(
                 &json,
-                &Role::User,
+                &MessageRole::User,
                 "ai.prompt.messages that is no JSON (cut off?)",
             );
         } else if let Some(json) = attrs.text("ai.prompt") {
@@ -173,10 +180,12 @@ impl SpanMessages {
         }
         let mut parts = Vec::new();
         if let Some(thoughts) = attrs.text("ai.response.reasoning") {
-            parts.push(Part::Reasoning(Text::from(thoughts.into_owned())));
+            parts.push(TranscriptPart::Reasoning(SourceText::from(
+                thoughts.into_owned(),
+            )));
         }
         if let Some(text) = attrs.first_text(&["ai.response.text", "ai.response.object"]) {
-            parts.push(Part::Text(Text::from(text.into_owned())));
+            parts.push(TranscriptPart::Text(SourceText::from(text.into_owned())));
         }
         if let Some(json) = attrs.text("ai.response.toolCalls") {
             match serde_json::from_str::<Vec<&RawValue>>(&json) {
@@ -188,7 +197,7 @@ impl SpanMessages {
         }
         if !parts.is_empty() {
             let mut messages = LenientMessageReader::default();
-            messages.push_message(Role::Assistant, parts);
+            messages.push_message(MessageRole::Assistant, parts);
             self.output = messages.messages;
         }
     }
@@ -201,9 +210,9 @@ impl SpanMessages {
         };
         let mut messages = LenientMessageReader::default();
         for (key, role) in [
-            ("system", Role::System),
-            ("messages", Role::User),
-            ("prompt", Role::User),
+            ("system", MessageRole::System),
+            ("messages", MessageRole::User),
+            ("prompt", MessageRole::User),
         ] {
             if let Some(raw) = prompt.get(key) {
                 messages.read_json(raw.get(), &role);
@@ -215,10 +224,10 @@ impl SpanMessages {
     fn read_events(&mut self, events: &[NamedEvent]) {
         for (name, json) in events {
             let role = match name.as_str() {
-                "gen_ai.system.message" => Role::System,
-                "gen_ai.user.message" => Role::User,
-                "gen_ai.assistant.message" => Role::Assistant,
-                "gen_ai.tool.message" => Role::Tool,
+                "gen_ai.system.message" => MessageRole::System,
+                "gen_ai.user.message" => MessageRole::User,
+                "gen_ai.assistant.message" => MessageRole::Assistant,
+                "gen_ai.tool.message" => MessageRole::Tool,
                 "gen_ai.choice" => {
                     self.read_choice(json);
                     continue;
@@ -227,7 +236,7 @@ impl SpanMessages {
                     let inner = json_field(json, "gen_ai.prompt").unwrap_or_default();
                     self.input = self.read_messages(
                         &inner,
-                        &Role::User,
+                        &MessageRole::User,
                         "gen_ai.prompt that is no JSON (cut off?)",
                     );
                     continue;
@@ -236,7 +245,7 @@ impl SpanMessages {
                     let inner = json_field(json, "gen_ai.completion").unwrap_or_default();
                     self.output = self.read_messages(
                         &inner,
-                        &Role::Assistant,
+                        &MessageRole::Assistant,
                         "gen_ai.completion that is no JSON (cut off?)",
                     );
                     continue;
@@ -254,8 +263,8 @@ impl SpanMessages {
     fn read_choice(&mut self, json: &str) {
         if self.output.is_empty() {
             let mut messages = LenientMessageReader::default();
-            if !messages.read_json(json, &Role::Assistant) {
-                messages.push_text(Role::Assistant, json);
+            if !messages.read_json(json, &MessageRole::Assistant) {
+                messages.push_text(MessageRole::Assistant, json);
             }
             self.output = messages.messages;
             self.stop_reason = messages.stop_reason;
@@ -290,16 +299,16 @@ impl SpanMessages {
             "langfuse.observation.output",
         ]);
         if let Some(text) = input {
-            self.input = read_value(&text, &Role::User);
+            self.input = read_value(&text, &MessageRole::User);
         }
         if let Some(text) = output {
-            self.output = read_value(&text, &Role::Assistant);
+            self.output = read_value(&text, &MessageRole::Assistant);
         }
     }
 }
 
 /// `{messages: […]}`, a list of messages, or a text.
-fn read_value(text: &str, role: &Role<'static>) -> Vec<Message<'static>> {
+fn read_value(text: &str, role: &MessageRole<'static>) -> Vec<TranscriptMessage<'static>> {
     let mut messages = LenientMessageReader::default();
     let inner = json_field(text, "messages");
     let list = inner.as_deref().unwrap_or(text);
@@ -313,7 +322,7 @@ fn read_value(text: &str, role: &Role<'static>) -> Vec<Message<'static>> {
 
 /// A field of an object: a string as it is, anything else as JSON.
 pub(super) fn json_field(json: &str, key: &str) -> Option<String> {
-    let map: BTreeMap<Text<'_>, &RawValue> = serde_json::from_str(json).ok()?;
+    let map: BTreeMap<SourceText<'_>, &RawValue> = serde_json::from_str(json).ok()?;
     let raw = map.iter().find(|(name, _)| &***name == key)?.1;
     Some(as_json_string(raw).map_or_else(|| raw.get().to_owned(), std::borrow::Cow::into_owned))
 }

@@ -7,12 +7,12 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::model::{JsonText, Message, Part, Role};
+use crate::model::{JsonText, MessageRole, TranscriptMessage, TranscriptPart};
 
 /// Messages said once.
 #[derive(Debug, Default)]
 pub(super) struct MessageThread {
-    pub(super) messages: Vec<Message<'static>>,
+    pub(super) messages: Vec<TranscriptMessage<'static>>,
     /// The trace of its first call.
     pub(super) trace: u64,
     /// What each message but instructions is compared by, and where it stands.
@@ -31,7 +31,7 @@ pub(super) enum ThreadMatch {
 
 impl MessageThread {
     /// A thread that begins with a call.
-    pub(super) fn new(trace: u64, said: Vec<Message<'static>>) -> Self {
+    pub(super) fn new(trace: u64, said: Vec<TranscriptMessage<'static>>) -> Self {
         let mut thread = Self {
             trace,
             ..Self::default()
@@ -48,8 +48,8 @@ impl MessageThread {
     /// How a call with these messages relates to it.
     pub(super) fn match_call(
         &self,
-        input: &[Message<'static>],
-        output: &[Message<'static>],
+        input: &[TranscriptMessage<'static>],
+        output: &[TranscriptMessage<'static>],
     ) -> ThreadMatch {
         let asked: Vec<u64> = input.iter().filter_map(message_key).collect();
         let answered: Vec<u64> = output.iter().filter_map(message_key).collect();
@@ -74,8 +74,8 @@ impl MessageThread {
     pub(super) fn extend_with_call(
         &mut self,
         known: usize,
-        input: Vec<Message<'static>>,
-        output: Vec<Message<'static>>,
+        input: Vec<TranscriptMessage<'static>>,
+        output: Vec<TranscriptMessage<'static>>,
     ) {
         self.add_reasoning(known, &input);
         self.append(input, known);
@@ -83,13 +83,16 @@ impl MessageThread {
     }
 
     /// Some spans tell of thoughts only when they repeat the answer.
-    fn add_reasoning(&mut self, known: usize, input: &[Message<'static>]) {
+    fn add_reasoning(&mut self, known: usize, input: &[TranscriptMessage<'static>]) {
         let own = &self.message_keys[self.message_keys.len() - known..];
-        let repeated = input.iter().filter(|message| message.role != Role::System);
+        let repeated = input
+            .iter()
+            .filter(|message| message.role != MessageRole::System);
         for ((_, at), message) in own.iter().zip(repeated) {
             let own = &mut self.messages[*at];
-            let is_thought = |part: &Part<'_>| matches!(part, Part::Reasoning(_));
-            if message.role == Role::Assistant && !own.parts.iter().any(is_thought) {
+            let is_thought =
+                |part: &TranscriptPart<'_>| matches!(part, TranscriptPart::Reasoning(_));
+            if message.role == MessageRole::Assistant && !own.parts.iter().any(is_thought) {
                 let thoughts = message
                     .parts
                     .iter()
@@ -108,14 +111,14 @@ impl MessageThread {
     /// The place of the last message of a call that is known already.
     pub(super) fn last_message_index(
         &self,
-        input: &[Message<'static>],
-        output: &[Message<'static>],
+        input: &[TranscriptMessage<'static>],
+        output: &[TranscriptMessage<'static>],
     ) -> Option<usize> {
         let count = input.iter().chain(output).filter_map(message_key).count();
         Some(self.message_keys.get(count.checked_sub(1)?)?.1)
     }
 
-    fn append(&mut self, messages: Vec<Message<'static>>, mut pass: usize) {
+    fn append(&mut self, messages: Vec<TranscriptMessage<'static>>, mut pass: usize) {
         for message in messages {
             match message_key(&message) {
                 Some(_) if pass > 0 => pass -= 1,
@@ -137,8 +140,8 @@ impl MessageThread {
 }
 
 /// What a message is recognised by; none for instructions.
-fn message_key(message: &Message<'_>) -> Option<u64> {
-    if message.role == Role::System {
+fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
+    if message.role == MessageRole::System {
         return None;
     }
     let mut hash = DefaultHasher::new();
@@ -146,11 +149,11 @@ fn message_key(message: &Message<'_>) -> Option<u64> {
     let mut calls = 0;
     for part in &message.parts {
         match part {
-            Part::ToolCall(call) => {
+            TranscriptPart::ToolCall(call) => {
                 calls += 1;
                 call.name.hash(&mut hash);
             }
-            Part::ToolResult(result) => result.content.trim().hash(&mut hash),
+            TranscriptPart::ToolResult(result) => result.content.trim().hash(&mut hash),
             _ => {}
         }
     }
@@ -161,7 +164,10 @@ fn message_key(message: &Message<'_>) -> Option<u64> {
 }
 
 /// Sets a message's numbers, unless it has some.
-pub(super) fn set_metrics(message: &mut Message<'static>, meta: Option<JsonText<'static>>) {
+pub(super) fn set_metrics(
+    message: &mut TranscriptMessage<'static>,
+    meta: Option<JsonText<'static>>,
+) {
     let has = |meta: &JsonText<'_>| meta.get().contains("\"usage\"");
     if message.metadata.as_ref().is_none_or(|own| !has(own)) && meta.is_some() {
         message.metadata = meta;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::metrics::{duration_ms, failure_message, format_timestamp};
 use super::wire::OtlpEntry;
-use crate::model::{Message, Part, Role, Text, ToolResult};
+use crate::model::{MessageRole, SourceText, ToolResult, TranscriptMessage, TranscriptPart};
 use crate::transcript::fields::compact_json;
 use crate::transcript::metadata::MetadataBuilder;
 
@@ -79,7 +79,7 @@ struct CallLocation<'m> {
 /// Gives a span to its call: the answer's time and error, or the answer itself. Whether the call was found.
 pub(super) fn apply_tool_span(
     span: &ToolSpan,
-    messages: &mut Vec<Message<'static>>,
+    messages: &mut Vec<TranscriptMessage<'static>>,
     used: &mut HashSet<usize>,
 ) -> bool {
     let calls = list_calls(messages);
@@ -121,8 +121,8 @@ pub(super) fn apply_tool_span(
     }
     let answers = messages[message + 1..].iter().enumerate();
     let answers: Vec<usize> = answers
-        .take_while(|(_, one)| !id.is_empty() || one.role == Role::Tool)
-        .filter(|(_, one)| matches!(one.parts.first(), Some(Part::ToolResult(result)) if *result.call_id == *id))
+        .take_while(|(_, one)| !id.is_empty() || one.role == MessageRole::Tool)
+        .filter(|(_, one)| matches!(one.parts.first(), Some(TranscriptPart::ToolResult(result)) if *result.call_id == *id))
         .map(|(at, _)| message + 1 + at)
         .collect();
     // Without ids the answers stand in the order of the calls.
@@ -138,11 +138,11 @@ pub(super) fn apply_tool_span(
     true
 }
 
-fn list_calls<'m>(messages: &'m [Message<'static>]) -> Vec<CallLocation<'m>> {
+fn list_calls<'m>(messages: &'m [TranscriptMessage<'static>]) -> Vec<CallLocation<'m>> {
     let mut found = Vec::new();
     for (message, one) in messages.iter().enumerate() {
         for part in &one.parts {
-            if let Part::ToolCall(call) = part {
+            if let TranscriptPart::ToolCall(call) = part {
                 found.push(CallLocation {
                     message,
                     id: &call.id,
@@ -155,19 +155,19 @@ fn list_calls<'m>(messages: &'m [Message<'static>]) -> Vec<CallLocation<'m>> {
     found
 }
 
-fn set_arguments(message: &mut Message<'static>, within: usize, arguments: &str) {
+fn set_arguments(message: &mut TranscriptMessage<'static>, within: usize, arguments: &str) {
     let calls = message.parts.iter_mut().filter_map(|part| match part {
-        Part::ToolCall(call) => Some(call),
+        TranscriptPart::ToolCall(call) => Some(call),
         _ => None,
     });
     if let Some(call) = calls.into_iter().nth(within) {
-        call.arguments = Text::from(arguments.to_owned());
+        call.arguments = SourceText::from(arguments.to_owned());
     }
 }
 
 /// What the span says of an answer that is there.
-fn update_result(span: &ToolSpan, message: &mut Message<'static>) {
-    if let Some(Part::ToolResult(result)) = message.parts.first_mut() {
+fn update_result(span: &ToolSpan, message: &mut TranscriptMessage<'static>) {
+    if let Some(TranscriptPart::ToolResult(result)) = message.parts.first_mut() {
         result.is_error = result.is_error.or(Some(span.is_error));
         result.duration_ms = result.duration_ms.or(span.duration_ms);
     }
@@ -177,22 +177,27 @@ fn update_result(span: &ToolSpan, message: &mut Message<'static>) {
 }
 
 /// The answer that the messages do not have: it was never told to the model, or the telling was not recorded.
-fn insert_result(span: &ToolSpan, id: String, call: usize, messages: &mut Vec<Message<'static>>) {
+fn insert_result(
+    span: &ToolSpan,
+    id: String,
+    call: usize,
+    messages: &mut Vec<TranscriptMessage<'static>>,
+) {
     let Some(result) = &span.result else { return };
     let behind = messages[call + 1..]
         .iter()
-        .take_while(|one| one.role == Role::Tool)
+        .take_while(|one| one.role == MessageRole::Tool)
         .count();
-    let part = Part::ToolResult(ToolResult {
-        call_id: Text::from(id),
-        content: Text::from(result.clone()),
+    let part = TranscriptPart::ToolResult(ToolResult {
+        call_id: SourceText::from(id),
+        content: SourceText::from(result.clone()),
         is_error: Some(span.is_error),
         duration_ms: span.duration_ms,
     });
     messages.insert(
         call + 1 + behind,
-        Message {
-            role: Role::Tool,
+        TranscriptMessage {
+            role: MessageRole::Tool,
             parts: vec![part],
             metadata: end_metadata(span),
         },

@@ -20,8 +20,8 @@ pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
     let label = text("gen_ai.evaluation.score.label");
     let score = attrs.first_number(&["gen_ai.evaluation.score.value"]);
     let value = match (&label, score) {
-        (Some(label), _) => RawJson::of(label).ok(),
-        (None, Some(score)) => RawJson::of(&score).ok(),
+        (Some(label), _) => RawJson::from_serializable(label).ok(),
+        (None, Some(score)) => RawJson::from_serializable(&score).ok(),
         (None, None) => None,
     };
     let judge = attrs.first_text(&EVALUATOR_KEYS);

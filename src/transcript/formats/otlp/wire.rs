@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::model::Text;
+use crate::model::SourceText;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::formats::lenient_message::as_json_string;
 
@@ -54,15 +54,15 @@ pub(super) struct OtlpScope<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OtlpEntry<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) trace_id: Text<'a>,
+    pub(super) trace_id: SourceText<'a>,
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) span_id: Text<'a>,
+    pub(super) span_id: SourceText<'a>,
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) parent_span_id: Text<'a>,
+    pub(super) parent_span_id: SourceText<'a>,
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) name: Text<'a>,
+    pub(super) name: SourceText<'a>,
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) event_name: Text<'a>,
+    pub(super) event_name: SourceText<'a>,
     #[serde(default, deserialize_with = "nanos")]
     pub(super) start_time_unix_nano: Option<u64>,
     #[serde(default, deserialize_with = "nanos")]
@@ -85,7 +85,7 @@ pub(super) struct OtlpEntry<'a> {
 #[derive(Deserialize)]
 pub(super) struct OtlpEvent<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) name: Text<'a>,
+    pub(super) name: SourceText<'a>,
     #[serde(borrow, default, deserialize_with = "lenient")]
     pub(super) attributes: OtlpAttrs<'a>,
 }
@@ -96,7 +96,7 @@ pub(super) struct OtlpStatus<'a> {
     #[serde(borrow, default)]
     code: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) message: Text<'a>,
+    pub(super) message: SourceText<'a>,
 }
 
 impl OtlpStatus<'_> {
@@ -118,7 +118,7 @@ pub(super) struct OtlpAttrs<'a> {
 #[derive(Deserialize)]
 pub(super) struct OtlpKeyValue<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
-    pub(super) key: Text<'a>,
+    pub(super) key: SourceText<'a>,
     #[serde(borrow, default)]
     value: Option<&'a RawValue>,
 }
@@ -303,9 +303,9 @@ fn write_pair(pair: &OtlpKeyValue<'_>, out: &mut String, depth: usize) {
 }
 
 /// A string; anything else is the empty one.
-fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Text<'de>, D::Error> {
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<SourceText<'de>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
-    Ok(as_json_string(raw).map(Text).unwrap_or_default())
+    Ok(as_json_string(raw).map(SourceText).unwrap_or_default())
 }
 
 /// What can be read as it should be; anything else is as if it were not there.

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::{RawJson, SourceVerdict, Text};
+use crate::model::{RawJson, SourceText, SourceVerdict};
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::native::parse_or_none;
 
@@ -40,9 +40,9 @@ struct PromptfooGradingNode<'a> {
 #[derive(Deserialize)]
 struct PromptfooAssertionNode<'a> {
     #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    kind: Option<SourceText<'a>>,
     #[serde(borrow, default)]
-    metric: Option<Text<'a>>,
+    metric: Option<SourceText<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::model::{Part, Role, SourceVerdict, Transcript};
+use crate::model::{MessageRole, SourceVerdict, Transcript, TranscriptPart};
 use crate::transcript::TranscriptFile;
 
 fn fixture(name: &str) -> PathBuf {
@@ -49,7 +49,11 @@ fn good(path: &Path) -> Vec<Transcript<'static>> {
 }
 
 fn meta(transcript: &Transcript<'_>) -> Value {
-    transcript.metadata.as_ref().expect("metadata").value()
+    transcript
+        .metadata
+        .as_ref()
+        .expect("metadata")
+        .parse_value()
 }
 
 fn verdict<'t>(transcript: &'t Transcript<'_>, eval: &str) -> &'t SourceVerdict {
@@ -74,7 +78,7 @@ fn a_result_of_the_third_format_is_prompt_and_answer_with_its_numbers() {
         .metadata
         .as_ref()
         .expect("numbers")
-        .value();
+        .parse_value();
     assert_eq!(own["latency_ms"], 3);
     assert_eq!(own["cost_usd"], 0.002);
     assert_eq!(own["usage"]["total"], 12);
@@ -150,8 +154,8 @@ fn a_chat_is_its_messages_and_calls_are_calls() {
     let roles: Vec<_> = chat.messages.iter().map(|m| m.role.as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user", "assistant"]);
     let answer = &chat.messages[4];
-    assert_eq!(answer.role, Role::Assistant);
-    let [Part::ToolCall(call)] = &answer.parts[..] else {
+    assert_eq!(answer.role, MessageRole::Assistant);
+    let [TranscriptPart::ToolCall(call)] = &answer.parts[..] else {
         panic!("{answer:?}")
     };
     assert_eq!(
@@ -196,7 +200,7 @@ fn the_second_format_is_read_with_and_without_its_list() {
             .metadata
             .as_ref()
             .expect("numbers")
-            .value();
+            .parse_value();
         assert_eq!(own["cost_usd"], 0.001);
         assert_eq!(own["usage"]["input"], 5);
         (

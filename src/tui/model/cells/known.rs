@@ -7,7 +7,7 @@ use super::live::decided;
 use super::order::Group;
 use super::{Cells, Decides, EvalInfo, Names, Row, RowId, Side, Slot, SlotAt, SlotState, Stale};
 use crate::event::{CellKey, RunHeader};
-use crate::model::{Bounds, CellIx, Digest, Panel, TranscriptRef};
+use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
 
 /// What a cell was judged with: marks of digests, so that a hundred thousand cells hold no texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -131,7 +131,7 @@ impl Cells {
                         rule: panel.rule,
                         judges: seats(panel, &names.judges),
                     }),
-                    bounds: Bounds::of(&spec.decides),
+                    bounds: ScoreBounds::from_decision_settings(&spec.decides),
                     repeat: spec.repeat,
                 }),
             };

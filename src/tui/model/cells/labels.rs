@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::{Cells, Row, RowId};
-use crate::model::{Against, CellName, Decision, Label, Labels};
+use crate::model::{CellName, Decision, Label, LabelAgreement, Labels};
 
 /// What a person said of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Row {
 /// Verdicts of an eval counted against labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    pub(crate) against: Against,
+    pub(crate) against: LabelAgreement,
     pub(crate) labelled: u64,
     /// Labelled with neither pass nor fail.
     pub(crate) unsure: u64,
@@ -98,13 +98,13 @@ impl Tally {
             |n: u64, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
         let mut line = format!(
             "n = {}: {}, {}, {}, {}",
-            of.n(),
+            of.total(),
             some(of.true_pass, "true pass", "true passes"),
             some(of.false_pass, "false pass", "false passes"),
             some(of.true_fail, "true fail", "true fails"),
             some(of.false_fail, "false fail", "false fails"),
         );
-        let open = self.labelled - of.n() - self.unsure;
+        let open = self.labelled - of.total() - self.unsure;
         let mut rest = vec![format!("{} labelled", self.labelled)];
         if self.unsure > 0 {
             rest.push(format!("{} unsure", self.unsure));
@@ -182,7 +182,7 @@ impl Cells {
                 return own.as_ref();
             }
         }
-        told.files.of(transcript, &eval.rubric, &eval.id)
+        told.files.find(transcript, &eval.rubric, &eval.id)
     }
 
     /// All that was said of a row.

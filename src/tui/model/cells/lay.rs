@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::known::mark;
 use super::live::{decided, side};
 use super::{Cells, Decides, Origin, RowId, Slot, SlotState};
-use crate::model::{Cast, CellName, RunId};
+use crate::model::{CellName, CellVote, RunId};
 use crate::record::{Board, BoardCell};
 
 /// More repeats than any eval asks for.
@@ -234,20 +234,20 @@ impl Cells {
 
 /// The verdict that some cells make together, if they make one; `slots` say whose each is.
 fn verdict_of(cells: &[&BoardCell], slots: &[Slot], by: &Decides) -> Option<super::Side> {
-    let casts: Vec<Cast> = cells
+    let casts: Vec<CellVote> = cells
         .iter()
         .zip(slots)
-        .map(|(cell, slot)| Cast {
+        .map(|(cell, slot)| CellVote {
             judge: slot.judge,
             repeat: slot.repeat,
-            said: Some(cell.said()),
+            ballot: Some(cell.said()),
         })
         .collect();
     let decision = by.terms().decide(&casts)?;
     let said = cells
         .iter()
         .zip(slots)
-        .filter(|(_, slot)| decision.heeds(slot.judge))
+        .filter(|(_, slot)| decision.counts_judge(slot.judge))
         .find(|(cell, _)| cell.outcome == decision.outcome)?
         .0;
     decision.outcome.is_verdict().then(|| super::Side {

@@ -7,8 +7,8 @@ use super::known::origin;
 use super::{Cells, Decides, Flip, Human, Names, Past, Row, RowId, Side, Slot, SlotAt, SlotState};
 use crate::event::CellKey;
 use crate::model::{
-    Cast, CellIx, CellResult, Decision, Doubt, Outcome, RunId, Said, TranscriptRef, Undecided,
-    probability,
+    Ballot, CellIx, CellResult, CellVote, Decision, Doubt, Outcome, RunId, TranscriptRef,
+    UndecidedPanel, verdict_probability,
 };
 
 impl Cells {
@@ -157,8 +157,8 @@ impl Cells {
                 outcome: result.outcome,
                 score: result.score,
                 why: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
-                probability: probability(result),
-                doubt: Doubt::of(result),
+                probability: verdict_probability(result),
+                doubt: Doubt::from_result(result),
             };
             if is_aside(at.1) {
                 return Ended {
@@ -234,22 +234,22 @@ pub(super) fn decided(row: &Row, by: &Decides) -> Option<Decision> {
 }
 
 /// Why they have not decided though all have results, where several judge.
-pub(super) fn undecided(row: &Row, by: &Decides) -> Option<Undecided> {
-    by.terms().undecided(&casts(row))
+pub(super) fn undecided(row: &Row, by: &Decides) -> Option<UndecidedPanel> {
+    by.terms().find_undecided(&casts(row))
 }
 
-fn casts(row: &Row) -> Vec<Cast> {
-    let cast = |slot: &Slot| Cast {
+fn casts(row: &Row) -> Vec<CellVote> {
+    let cast = |slot: &Slot| CellVote {
         judge: slot.judge,
         repeat: slot.repeat,
-        said: match slot.state {
+        ballot: match slot.state {
             SlotState::Done {
                 outcome,
                 score,
                 probability,
                 doubt,
                 ..
-            } => Some(Said {
+            } => Some(Ballot {
                 outcome,
                 score,
                 probability,

@@ -8,7 +8,7 @@ use crate::model::{JudgeConfig, ProviderKind, WallTime};
 use crate::record::BoardCell;
 
 pub(crate) fn digest(text: &str) -> Digest {
-    Digest::of(text.as_bytes())
+    Digest::hash_bytes(text.as_bytes())
 }
 
 /// A header with a rubric `r` of these evals (one that ends in `?` is judged, by `one`), each of content `version`.
@@ -109,7 +109,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         judge: None,
         transcript: Arc::new(digest(transcript)),
         key: None,
-        bounds: crate::model::Bounds::default(),
+        bounds: crate::model::ScoreBounds::default(),
         stated: None,
         probability: None,
         doubt: None,
@@ -142,7 +142,7 @@ fn shown(cells: &Cells) -> Vec<String> {
             let mark = match row.mark() {
                 Mark::Never => '○',
                 Mark::Live => '◐',
-                Mark::Decided(outcome) => outcome.mark(),
+                Mark::Decided(outcome) => outcome.symbol(),
                 Mark::Hidden => '?',
             };
             let stale = if row.stale.is_some() { "~" } else { "" };

@@ -1,16 +1,16 @@
 use super::*;
 use crate::model::{ToolCall, ToolResult};
 
-fn call(id: &str) -> Part<'static> {
-    Part::ToolCall(ToolCall {
+fn call(id: &str) -> TranscriptPart<'static> {
+    TranscriptPart::ToolCall(ToolCall {
         id: id.to_owned().into(),
         name: "search".into(),
         arguments: format!(r#"{{"q":"{id}"}}"#).into(),
     })
 }
 
-fn result(id: &str, is_error: Option<bool>) -> Part<'static> {
-    Part::ToolResult(ToolResult {
+fn result(id: &str, is_error: Option<bool>) -> TranscriptPart<'static> {
+    TranscriptPart::ToolResult(ToolResult {
         call_id: id.to_owned().into(),
         content: format!("found {id}").into(),
         is_error,
@@ -18,8 +18,8 @@ fn result(id: &str, is_error: Option<bool>) -> Part<'static> {
     })
 }
 
-fn message<'a>(role: Role<'a>, parts: Vec<Part<'a>>) -> Message<'a> {
-    Message {
+fn message<'a>(role: MessageRole<'a>, parts: Vec<TranscriptPart<'a>>) -> TranscriptMessage<'a> {
+    TranscriptMessage {
         role,
         parts,
         metadata: None,
@@ -30,16 +30,22 @@ fn sample() -> Transcript<'static> {
     Transcript {
         id: "t".into(),
         messages: vec![
-            message(Role::System, vec![Part::Text("Be kind.".into())]),
-            message(Role::User, vec![Part::Text("Which\nrelease?".into())]),
             message(
-                Role::Assistant,
-                vec![Part::Reasoning("hm".into()), call("a"), call("b")],
+                MessageRole::System,
+                vec![TranscriptPart::Text("Be kind.".into())],
             ),
-            message(Role::Tool, vec![result("b", Some(true))]),
-            message(Role::Tool, vec![result("a", None)]),
-            message(Role::Tool, vec![result("nobody", None)]),
-            message(Role::Assistant, Vec::new()),
+            message(
+                MessageRole::User,
+                vec![TranscriptPart::Text("Which\nrelease?".into())],
+            ),
+            message(
+                MessageRole::Assistant,
+                vec![TranscriptPart::Reasoning("hm".into()), call("a"), call("b")],
+            ),
+            message(MessageRole::Tool, vec![result("b", Some(true))]),
+            message(MessageRole::Tool, vec![result("a", None)]),
+            message(MessageRole::Tool, vec![result("nobody", None)]),
+            message(MessageRole::Assistant, Vec::new()),
         ],
         ..Transcript::default()
     }
@@ -96,11 +102,11 @@ fn a_million_messages_are_a_few_vectors() {
     let messages = (0..1_000_000)
         .map(|n| {
             let role = if n % 2 == 0 {
-                Role::User
+                MessageRole::User
             } else {
-                Role::Assistant
+                MessageRole::Assistant
             };
-            message(role, vec![Part::Text("hello".into())])
+            message(role, vec![TranscriptPart::Text("hello".into())])
         })
         .collect();
     let doc = Doc::of(&Transcript {

@@ -18,7 +18,7 @@ fn found(id: &str) -> TranscriptRef {
         path: "/t.jsonl".into(),
         offset: 0,
         len: 2,
-        digest: Digest::of(id.as_bytes()),
+        digest: Digest::hash_bytes(id.as_bytes()),
     }
 }
 

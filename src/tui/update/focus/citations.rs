@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{reveal, show};
 use crate::judge::{CitedPlace, cited_place};
-use crate::model::{Citation, visible};
+use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::model::Model;
@@ -66,7 +66,7 @@ pub(super) fn go_to(model: &mut Model, at: usize) -> Vec<Effect> {
             say(model, level(&citation), text)
         }
         None => {
-            let source = visible(&citation.source, false);
+            let source = make_visible(&citation.source, false);
             let text =
                 format!("the verdict cites `{source}`, which names no message, fetch or rubric");
             say(model, Level::Warning, text)
@@ -146,7 +146,7 @@ fn to_fetch(model: &mut Model, at: usize, number: usize, citation: &Citation) ->
 }
 
 fn not_found(model: &mut Model, citation: &Citation) -> Vec<Effect> {
-    let source = visible(&citation.source, false);
+    let source = make_visible(&citation.source, false);
     let text = format!("{} was not found in {source}", quoted(citation));
     say(model, Level::Warning, text)
 }
@@ -162,7 +162,7 @@ fn level(citation: &Citation) -> Level {
 /// The quote, short enough for one line.
 fn quoted(citation: &Citation) -> String {
     const MAX: usize = 60;
-    let text = visible(&citation.quote, false);
+    let text = make_visible(&citation.quote, false);
     match text.char_indices().nth(MAX) {
         Some((at, _)) => format!("“{}…”", &text[..at]),
         None => format!("“{text}”"),

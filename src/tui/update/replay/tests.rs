@@ -19,7 +19,7 @@ fn header() -> RunHeader {
         rubric: 0,
         id: id.to_owned(),
         kind: "contains".to_owned(),
-        digest: Digest::of(id.as_bytes()),
+        digest: Digest::hash_bytes(id.as_bytes()),
         decides: IndexMap::new(),
         weight: 1.0,
         required: false,
@@ -41,7 +41,7 @@ fn header() -> RunHeader {
         snapshots: Vec::new(),
         judges: vec![JudgeSpec {
             config: JudgeConfig::new("j", ProviderKind::Rules),
-            digest: Digest::of(b"j"),
+            digest: Digest::hash_bytes(b"j"),
             dropped: Vec::new(),
             listed: None,
             tools: Vec::new(),
@@ -69,7 +69,7 @@ fn planned(n: u32) -> Kind {
     Kind::CellsPlanned {
         transcript: TranscriptRef {
             part: 0,
-            digest: Digest::of(id.as_bytes()),
+            digest: Digest::hash_bytes(id.as_bytes()),
             id,
             path: "t.jsonl".into(),
             offset: 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::event::{Parent, ParentCause};
-use crate::model::{JudgeConfig, counted};
+use crate::model::{JudgeConfig, pluralize};
 use crate::run::CachePolicy;
 use crate::tui::effect::{Effect, RunOrder};
 use crate::tui::model::Model;
@@ -137,7 +137,7 @@ pub(in crate::tui::update) fn cancel(model: &mut Model) -> Vec<Effect> {
         }
     }
     if !effects.is_empty() {
-        let what = counted(effects.len() as u64, "run");
+        let what = pluralize(effects.len() as u64, "run");
         let said = format!("cancelling {what}; what is judged stays");
         model.notices.tell(model.now, Level::Info, said);
     }

@@ -35,7 +35,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         allow_scripts: false,
         limits: Limits {
             concurrency: 2,
-            budgets: crate::model::Budgets::default(),
+            budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),

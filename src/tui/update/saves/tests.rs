@@ -307,7 +307,7 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
         path: "t.jsonl".into(),
         offset: 0,
         len: 1,
-        digest: crate::model::Digest::of(b"t"),
+        digest: crate::model::Digest::hash_bytes(b"t"),
     }];
     model.live.cells.list.selected = Some(crate::tui::model::cells::Entry::Row(RowId(0)));
     let saved = save(&mut model, workspace(&[&judged(" and short")], COSTS));
@@ -370,7 +370,7 @@ fn a_save_written_in_pieces_is_told_as_one() {
     let tone = &mut model.live.cells;
     tone.evals[0].id = "tone".into();
     tone.rows[0].decision =
-        crate::model::decide(&[crate::model::CellResult::new(Outcome::Pass, "")]);
+        crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
     let changed = CHECK.replace("hello", "bye");
     // The first piece loads, and lacks the last eval.
     let saved = save(&mut model, workspace(&[&changed], FREE));

@@ -5,7 +5,7 @@ use ratatui::layout::{Rect, Size};
 
 use super::*;
 use crate::event::{CellState, Kind, RunEvent};
-use crate::model::{CellIx, CellResult, Outcome, ProviderKind, Usage};
+use crate::model::{CellIx, CellResult, Outcome, ProviderKind, TokenUsage};
 use crate::theme::Theme;
 use crate::tui::model::cells::tests::{board, keys, outline, transcript};
 use crate::tui::model::runs::Ticket;
@@ -43,7 +43,7 @@ fn demo() -> Model {
         allow_scripts: false,
         limits: crate::workspace::Limits {
             concurrency: 1,
-            budgets: crate::model::Budgets::default(),
+            budgets: crate::model::BudgetConfig::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),
@@ -82,11 +82,11 @@ fn costing(usd: Option<f64>) -> crate::event::Stats {
     header.judges[0].config.prices = None;
     let mut result = CellResult::new(Outcome::Pass, "");
     result.cost_usd = usd;
-    result.usage = Some(Usage {
+    result.usage = Some(TokenUsage {
         calls: 2,
-        ..Usage::default()
+        ..TokenUsage::default()
     });
-    result.bill = usd.is_none().then_some(Bill {
+    result.bill = usd.is_none().then_some(Cost {
         usd: 0.12,
         unknown: 2,
     });

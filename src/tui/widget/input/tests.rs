@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::visible;
+use crate::model::make_visible;
 use crate::theme::Theme;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
@@ -100,7 +100,7 @@ proptest! {
             // Over a hostile character's mark, reversed itself, the cursor is what is not reversed.
             let under = &input.text[input.cursor..];
             let first: String = under.chars().take(1).collect();
-            let marked = *visible(&first, false) != *first;
+            let marked = *make_visible(&first, false) != *first;
             prop_assert!(marked || cursor.is_empty() == (width == 0));
         }
     }

@@ -46,9 +46,9 @@ proptest! {
             });
             one.is_conversational = *speaks;
             match id {
-                0 => one.answers = vec![Text::from(names[*parent].as_str())],
-                1 => one.reply = Some(Text::from(names[*parent / 4].as_str())),
-                2 => one.calls = vec![Text::from(names[*parent].as_str())],
+                0 => one.answers = vec![SourceText::from(names[*parent].as_str())],
+                1 => one.reply = Some(SourceText::from(names[*parent / 4].as_str())),
+                2 => one.calls = vec![SourceText::from(names[*parent].as_str())],
                 _ => {}
             }
             one

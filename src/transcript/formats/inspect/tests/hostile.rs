@@ -138,7 +138,7 @@ fn members_that_lie_or_cannot_be_read_are_bad_records() {
         let read = only(&path);
         assert_eq!(&*read.id, format!("{huge}_epoch_1"));
         assert!(
-            matches!(&read.messages[0].parts[0], Part::ToolCall(call) if call.arguments.len() == 2 * depth)
+            matches!(&read.messages[0].parts[0], TranscriptPart::ToolCall(call) if call.arguments.len() == 2 * depth)
         );
     }
 }

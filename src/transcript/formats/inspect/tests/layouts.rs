@@ -221,7 +221,7 @@ fn a_log_that_is_one_object_is_read_sample_by_sample() {
     let two = read.pop().expect("two");
     let one = read.pop().expect("one");
     assert_eq!((&*one.id, &*two.id, &*one.tags[0]), ("one", "2", "small"));
-    let Part::ToolCall(call) = &one.messages[1].parts[0] else {
+    let TranscriptPart::ToolCall(call) = &one.messages[1].parts[0] else {
         panic!("a call")
     };
     assert_eq!(

@@ -12,76 +12,76 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// A number with its noun: `1 cell`, `2 cells`.
-pub fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(n: N, noun: &str) -> String {
+pub fn pluralize<N: fmt::Display + PartialEq + From<u8> + Copy>(n: N, noun: &str) -> String {
     let many = if n == N::from(1) { "" } else { "s" };
     format!("{n} {noun}{many}")
 }
 
 /// A string, borrowed from its source where it holds no escapes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<'a>(pub Cow<'a, str>);
+pub struct SourceText<'a>(pub Cow<'a, str>);
 
-impl Text<'_> {
+impl SourceText<'_> {
     /// The same text, owned.
-    pub fn into_owned(self) -> Text<'static> {
-        Text(Cow::Owned(self.0.into_owned()))
+    pub fn into_owned(self) -> SourceText<'static> {
+        SourceText(Cow::Owned(self.0.into_owned()))
     }
 }
 
-impl Deref for Text<'_> {
+impl Deref for SourceText<'_> {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Text<'_> {
+impl fmt::Debug for SourceText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for SourceText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
+impl<'a> From<&'a str> for SourceText<'a> {
     fn from(s: &'a str) -> Self {
         Self(Cow::Borrowed(s))
     }
 }
 
-impl From<String> for Text<'_> {
+impl From<String> for SourceText<'_> {
     fn from(s: String) -> Self {
         Self(Cow::Owned(s))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for SourceText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextVisitor;
         impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+            type Value = SourceText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
             fn visit_borrowed_str<E: Error>(self, v: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(v)))
+                Ok(SourceText(Cow::Borrowed(v)))
             }
             fn visit_str<E: Error>(self, v: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(v.to_owned())))
+                Ok(SourceText(Cow::Owned(v.to_owned())))
             }
             fn visit_string<E: Error>(self, v: String) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(v)))
+                Ok(SourceText(Cow::Owned(v)))
             }
         }
         deserializer.deserialize_str(TextVisitor)
     }
 }
 
-impl Serialize for Text<'_> {
+impl Serialize for SourceText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
@@ -89,7 +89,7 @@ impl Serialize for Text<'_> {
 
 /// JSON kept as its own text: parsed only by those who need it, numbers as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct JsonText<'a>(Text<'a>);
+pub struct JsonText<'a>(SourceText<'a>);
 
 impl JsonText<'_> {
     /// The text.
@@ -98,7 +98,7 @@ impl JsonText<'_> {
     }
 
     /// The parsed value. Holds for every `JsonText`, since only valid JSON becomes one.
-    pub fn value(&self) -> serde_json::Value {
+    pub fn parse_value(&self) -> serde_json::Value {
         serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Null)
     }
 
@@ -108,15 +108,15 @@ impl JsonText<'_> {
     }
 
     /// Any value as its compact text.
-    pub fn of(value: &serde_json::Value) -> JsonText<'static> {
-        JsonText(Text(Cow::Owned(value.to_string())))
+    pub fn from_value(value: &serde_json::Value) -> JsonText<'static> {
+        JsonText(SourceText(Cow::Owned(value.to_string())))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&'de RawValue>::deserialize(deserializer)
-            .map(|raw| JsonText(Text(Cow::Borrowed(raw.get()))))
+            .map(|raw| JsonText(SourceText(Cow::Borrowed(raw.get()))))
     }
 }
 
@@ -139,7 +139,7 @@ impl RawJson {
     }
 
     /// Any value as compact JSON.
-    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+    pub fn from_serializable(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
@@ -156,6 +156,6 @@ impl PartialEq for RawJson {
 }
 
 /// `name` as one step of a JSON pointer: `~` and `/` escaped.
-pub fn pointer_step(name: &str) -> String {
+pub fn escape_pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

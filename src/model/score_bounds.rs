@@ -7,7 +7,7 @@ use super::{Outcome, Verdict};
 
 /// `min_score` and `max_score` of an eval, both inclusive; without either, `passed` decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Bounds {
+pub struct ScoreBounds {
     /// The least score that passes.
     pub min: Option<f64>,
     /// The highest.
@@ -16,7 +16,7 @@ pub struct Bounds {
 
 /// What of a verdict decides, small enough to keep for every cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stated {
+pub struct VerdictSummary {
     /// See [`Verdict::passed`].
     pub passed: Option<bool>,
     /// See [`Verdict::score`].
@@ -25,7 +25,7 @@ pub struct Stated {
     pub applicable: Option<bool>,
 }
 
-impl From<&Verdict> for Stated {
+impl From<&Verdict> for VerdictSummary {
     fn from(verdict: &Verdict) -> Self {
         Self {
             passed: verdict.passed,
@@ -35,9 +35,9 @@ impl From<&Verdict> for Stated {
     }
 }
 
-impl Bounds {
+impl ScoreBounds {
     /// Those among what only decides, as a rubric or a run's header has it.
-    pub fn of(decides: &IndexMap<String, Value>) -> Self {
+    pub fn from_decision_settings(decides: &IndexMap<String, Value>) -> Self {
         let bound = |name: &str| decides.get(name).and_then(Value::as_f64);
         Self {
             min: bound("min_score"),
@@ -51,21 +51,21 @@ impl Bounds {
     }
 
     /// Whether a score lies within.
-    pub fn hold(self, score: f64) -> bool {
+    pub fn contains(self, score: f64) -> bool {
         self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max)
     }
 
     /// What a judge's verdict amounts to. The error says what it lacks: it is `unparsed` then, never a guess.
-    pub fn decide(self, stated: Stated) -> Result<Outcome, &'static str> {
+    pub fn decide(self, stated: VerdictSummary) -> Result<Outcome, &'static str> {
         if stated.applicable == Some(false) {
             return Ok(Outcome::NotApplicable);
         }
         if self.is_empty() {
-            let passed = stated.passed.map(Outcome::of);
+            let passed = stated.passed.map(Outcome::from_passed);
             return passed.ok_or("the verdict has no `passed`, and no min_score decides");
         }
         match stated.score {
-            Some(score) => Ok(Outcome::of(self.hold(score))),
+            Some(score) => Ok(Outcome::from_passed(self.contains(score))),
             None => Err("the verdict has no score, and min_score or max_score decides from it"),
         }
     }
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn bounds_are_inclusive_and_decide_over_what_the_judge_said() {
-        let says = |passed, score| Stated {
+        let says = |passed, score| VerdictSummary {
             passed,
             score,
             applicable: None,
         };
-        let bounds = |min, max| Bounds { min, max };
+        let bounds = |min, max| ScoreBounds { min, max };
         for (at, stated, want) in [
             (bounds(None, None), says(Some(true), Some(0.1)), Ok(Pass)),
             (bounds(None, None), says(Some(false), Some(0.9)), Ok(Fail)),
@@ -106,9 +106,9 @@ mod tests {
             ),
             (
                 bounds(Some(0.7), None),
-                Stated {
+                VerdictSummary {
                     applicable: Some(false),
-                    ..Stated::default()
+                    ..VerdictSummary::default()
                 },
                 Ok(NotApplicable),
             ),

@@ -1,7 +1,7 @@
 //! Which names stand for secrets: of headers, of variables, of keys in a file.
 
 /// Words that make a name one of a secret, wherever they stand in it.
-const WORDS: &[&str] = &[
+const SECRET_WORDS: &[&str] = &[
     "auth",
     "key",
     "token",
@@ -16,14 +16,14 @@ const WORDS: &[&str] = &[
 
 /// Whether what has this name must not be recorded, and says who asks rather than what is asked: `Authorization`,
 /// `X-Api-Key`, `DB_PASSWORD`.
-pub fn looks_secret(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    WORDS.iter().any(|word| name.contains(word)) || name == "pass" || name.ends_with("_pass")
+    SECRET_WORDS.iter().any(|word| name.contains(word)) || name == "pass" || name.ends_with("_pass")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::looks_secret;
+    use super::is_secret_name;
 
     #[test]
     fn names_of_secrets_are_known_however_they_are_written() {
@@ -37,10 +37,10 @@ mod tests {
             "DB_PASS",
             "clientSecret",
         ] {
-            assert!(looks_secret(name), "{name}");
+            assert!(is_secret_name(name), "{name}");
         }
         for name in ["Accept", "DB_HOST", "baseUrl", "bypass", "passage", "user"] {
-            assert!(!looks_secret(name), "{name}");
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

@@ -1,28 +1,28 @@
 //! How far those who voted agreed, and whose word stands.
 
-use crate::model::{Decision, Outcome, Votes};
+use crate::model::{Decision, Outcome, VoteCounts};
 
 /// The votes that won, of all that were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct VoteShare {
     /// The winner's.
     pub won: u32,
     /// All, those that abstained too.
-    pub of: u32,
+    pub total: u32,
 }
 
-impl Share {
+impl VoteShare {
     /// As a fraction.
     pub fn fraction(self) -> f64 {
-        f64::from(self.won) / f64::from(self.of.max(1))
+        f64::from(self.won) / f64::from(self.total.max(1))
     }
 }
 
 impl Decision {
     /// Whether what this judge said stands in the decision: under a cascade only the last one's does.
-    pub fn heeds(&self, judge: Option<u32>) -> bool {
-        match self.ruling.as_deref() {
-            Some(ruling) => match ruling.stands.and_then(|at| ruling.members.get(at)) {
+    pub fn counts_judge(&self, judge: Option<u32>) -> bool {
+        match self.panel.as_deref() {
+            Some(ruling) => match ruling.deciding_member.and_then(|at| ruling.members.get(at)) {
                 Some(member) => judge == Some(member.judge),
                 None => true,
             },
@@ -31,8 +31,8 @@ impl Decision {
     }
 
     /// The share of the winning vote; `None` where nothing won: an error outcome, or skipped.
-    pub fn share(&self) -> Option<Share> {
-        let Votes {
+    pub fn winning_share(&self) -> Option<VoteShare> {
+        let VoteCounts {
             pass,
             fail,
             na,
@@ -45,6 +45,6 @@ impl Decision {
             _ => return None,
         };
         let of = pass + fail + na + error;
-        Some(Share { won, of })
+        Some(VoteShare { won, total: of })
     }
 }

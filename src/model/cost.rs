@@ -4,20 +4,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{JudgeConfig, Prices, ProviderKind, Usage};
+use super::{JudgeConfig, Prices, ProviderKind, TokenUsage};
 
 /// A sum of money that knows what it does not cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Bill {
+pub struct Cost {
     /// USD of the calls whose cost is known.
     pub usd: f64,
     /// Calls whose cost is not: no price, or the server did not say how many tokens.
     pub unknown: u64,
 }
 
-impl Bill {
+impl Cost {
     /// Nothing known and nothing unknown.
-    pub const NOTHING: Self = Self {
+    pub const ZERO: Self = Self {
         usd: 0.0,
         unknown: 0,
     };
@@ -32,20 +32,20 @@ impl Bill {
     }
 
     /// USD, where all of it is known.
-    pub fn known(self) -> Option<f64> {
+    pub fn known_usd(self) -> Option<f64> {
         (self.unknown == 0).then_some(self.usd)
     }
 
     /// Whether there is nothing to tell.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         self.usd == 0.0 && self.unknown == 0
     }
 }
 
-impl std::fmt::Display for Bill {
+impl std::fmt::Display for Cost {
     /// `$0.1200`, `$0.1200 + unknown for 2 calls`, `cost unknown for 2 calls`, `free`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let calls = super::counted(self.unknown, "call");
+        let calls = super::pluralize(self.unknown, "call");
         match (self.usd > 0.0, self.unknown) {
             (false, 0) => f.write_str("free"),
             (false, _) => write!(f, "cost unknown for {calls}"),
@@ -57,20 +57,20 @@ impl std::fmt::Display for Bill {
 
 /// The prices that hold for a model, and where they are from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pricing {
+pub struct ModelPricing {
     /// USD per million tokens.
     pub prices: Prices,
     /// The day on which the built-in table's row was read; `None`: the author of dicta.yaml gave them.
     pub as_of: Option<&'static str>,
     /// They hold up to so many prompt tokens; what a longer prompt costs is unknown.
-    up_to: Option<u64>,
+    max_prompt_tokens: Option<u64>,
 }
 
-impl Pricing {
+impl ModelPricing {
     /// What a usage costs in USD; `None` where its tokens are not known, or a price for so long a prompt.
-    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+    pub fn usage_cost(&self, usage: &TokenUsage) -> Option<f64> {
         let (input, output) = (usage.input?, usage.output?);
-        if self.up_to.is_some_and(|most| input > most) {
+        if self.max_prompt_tokens.is_some_and(|most| input > most) {
             return None;
         }
         let Prices { cached: price, .. } = self.prices;
@@ -81,21 +81,21 @@ impl Pricing {
     }
 
     /// USD of so many tokens, however long a prompt they are.
-    pub fn of_tokens(&self, input: u64, output: u64) -> f64 {
+    pub fn token_cost(&self, input: u64, output: u64) -> f64 {
         (input as f64 * self.prices.input + output as f64 * self.prices.output) / 1e6
     }
 }
 
 /// A row of the built-in table.
-struct Row {
+struct PriceRow {
     provider: ProviderKind,
     model: &'static str,
     /// Whether the model's dated names (`…-20250929`) cost the same.
-    dated: bool,
+    covers_dated_names: bool,
     input: f64,
     output: f64,
     cached: Option<f64>,
-    up_to: Option<u64>,
+    max_prompt_tokens: Option<u64>,
     as_of: &'static str,
 }
 
@@ -106,71 +106,82 @@ struct Row {
 /// - Anthropic: <https://platform.claude.com/docs/en/about-claude/pricing> (a stored copy; the same figures verified on
 ///   2026-10-10 by synaps 0.10.2).
 /// - `OpenAI`: its model pages as quoted on 2026-06-21 by tokenmath.io and in github/docs `models-and-pricing.yml`.
-const GOOGLE: &str = "2026-10-07";
-const ANTHROPIC: &str = "2026-10-10";
-const OPENAI: &str = "2026-06-21";
+const GOOGLE_AS_OF: &str = "2026-10-07";
+const ANTHROPIC_AS_OF: &str = "2026-10-10";
+const OPENAI_AS_OF: &str = "2026-06-21";
 
-const fn gemini(model: &'static str, input: f64, output: f64, up_to: Option<u64>) -> Row {
-    Row {
+const fn gemini_price(
+    model: &'static str,
+    input: f64,
+    output: f64,
+    up_to: Option<u64>,
+) -> PriceRow {
+    PriceRow {
         provider: ProviderKind::Gemini,
         model,
-        dated: false,
+        covers_dated_names: false,
         input,
         output,
         cached: None,
-        up_to,
-        as_of: GOOGLE,
+        max_prompt_tokens: up_to,
+        as_of: GOOGLE_AS_OF,
     }
 }
 
-const fn claude(model: &'static str, input: f64, output: f64, cached: f64) -> Row {
-    Row {
+const fn claude_price(model: &'static str, input: f64, output: f64, cached: f64) -> PriceRow {
+    PriceRow {
         provider: ProviderKind::Anthropic,
         model,
-        dated: true,
+        covers_dated_names: true,
         input,
         output,
         cached: Some(cached),
-        up_to: None,
-        as_of: ANTHROPIC,
+        max_prompt_tokens: None,
+        as_of: ANTHROPIC_AS_OF,
     }
 }
 
-const fn gpt(model: &'static str, dated: bool, input: f64, output: f64, cached: f64) -> Row {
-    Row {
+const fn gpt_price(
+    model: &'static str,
+    dated: bool,
+    input: f64,
+    output: f64,
+    cached: f64,
+) -> PriceRow {
+    PriceRow {
         provider: ProviderKind::Openai,
         model,
-        dated,
+        covers_dated_names: dated,
         input,
         output,
         cached: Some(cached),
-        up_to: None,
-        as_of: OPENAI,
+        max_prompt_tokens: None,
+        as_of: OPENAI_AS_OF,
     }
 }
 
 /// Few and right: a model that is not here has no known price, and what it costs is then said to be unknown.
-const TABLE: &[Row] = &[
-    gemini("gemini-2.5-pro", 1.25, 10.0, Some(200_000)),
-    gemini("gemini-2.5-flash", 0.30, 2.50, None),
-    gemini("gemini-2.5-flash-lite", 0.10, 0.40, None),
-    gemini("gemini-3.5-flash", 1.50, 9.0, None),
-    claude("claude-opus-4-5", 5.0, 25.0, 0.50),
-    claude("claude-opus-4-6", 5.0, 25.0, 0.50),
-    claude("claude-sonnet-4", 3.0, 15.0, 0.30),
-    claude("claude-sonnet-4-5", 3.0, 15.0, 0.30),
-    claude("claude-sonnet-4-6", 3.0, 15.0, 0.30),
-    claude("claude-haiku-4-5", 1.0, 5.0, 0.10),
-    gpt("gpt-4.1", true, 2.0, 8.0, 0.50),
-    gpt("gpt-4.1-mini", true, 0.40, 1.60, 0.10),
-    gpt("gpt-4.1-nano", true, 0.10, 0.40, 0.025),
-    gpt("gpt-4o", false, 2.50, 10.0, 1.25),
-    gpt("gpt-4o-mini", true, 0.15, 0.60, 0.075),
-    gpt("gpt-5-mini", true, 0.25, 2.0, 0.025),
+const PRICE_TABLE: &[PriceRow] = &[
+    gemini_price("gemini-2.5-pro", 1.25, 10.0, Some(200_000)),
+    gemini_price("gemini-2.5-flash", 0.30, 2.50, None),
+    gemini_price("gemini-2.5-flash-lite", 0.10, 0.40, None),
+    gemini_price("gemini-3.5-flash", 1.50, 9.0, None),
+    claude_price("claude-opus-4-5", 5.0, 25.0, 0.50),
+    claude_price("claude-opus-4-6", 5.0, 25.0, 0.50),
+    claude_price("claude-sonnet-4", 3.0, 15.0, 0.30),
+    claude_price("claude-sonnet-4-5", 3.0, 15.0, 0.30),
+    claude_price("claude-sonnet-4-6", 3.0, 15.0, 0.30),
+    claude_price("claude-haiku-4-5", 1.0, 5.0, 0.10),
+    gpt_price("gpt-4.1", true, 2.0, 8.0, 0.50),
+    gpt_price("gpt-4.1-mini", true, 0.40, 1.60, 0.10),
+    gpt_price("gpt-4.1-nano", true, 0.10, 0.40, 0.025),
+    gpt_price("gpt-4o", false, 2.50, 10.0, 1.25),
+    gpt_price("gpt-4o-mini", true, 0.15, 0.60, 0.075),
+    gpt_price("gpt-5-mini", true, 0.25, 2.0, 0.025),
 ];
 
-impl Row {
-    fn means(&self, provider: ProviderKind, model: &str) -> bool {
+impl PriceRow {
+    fn matches_model(&self, provider: ProviderKind, model: &str) -> bool {
         let provider = match provider {
             ProviderKind::OpenaiResponses => ProviderKind::Openai,
             other => other,
@@ -184,48 +195,50 @@ impl Row {
         provider == self.provider
             && model
                 .strip_prefix(self.model)
-                .is_some_and(|rest| rest.is_empty() || (self.dated && dated(rest)))
+                .is_some_and(|rest| rest.is_empty() || (self.covers_dated_names && dated(rest)))
     }
 }
 
 /// What the built-in table says of a model at its vendor's own address.
-fn built_in(provider: ProviderKind, model: &str) -> Option<Pricing> {
-    let row = TABLE.iter().find(|row| row.means(provider, model))?;
-    Some(Pricing {
+fn find_built_in_pricing(provider: ProviderKind, model: &str) -> Option<ModelPricing> {
+    let row = PRICE_TABLE
+        .iter()
+        .find(|row| row.matches_model(provider, model))?;
+    Some(ModelPricing {
         prices: Prices {
             input: row.input,
             output: row.output,
             cached: row.cached,
         },
         as_of: Some(row.as_of),
-        up_to: row.up_to,
+        max_prompt_tokens: row.max_prompt_tokens,
     })
 }
 
 impl JudgeConfig {
     /// The prices of its model: its own `prices:`, else the built-in table's where it asks the vendor itself.
-    pub fn pricing(&self) -> Option<Pricing> {
-        self.pricing_of(&self.model)
+    pub fn pricing(&self) -> Option<ModelPricing> {
+        self.pricing_for_model(&self.model)
     }
 
     /// The same for another model (`params.model`) that it is to ask. `prices:` hold for that one too.
-    pub fn pricing_of(&self, model: &str) -> Option<Pricing> {
+    pub fn pricing_for_model(&self, model: &str) -> Option<ModelPricing> {
         match self.prices {
-            Some(prices) => Some(Pricing {
+            Some(prices) => Some(ModelPricing {
                 prices,
                 as_of: None,
-                up_to: None,
+                max_prompt_tokens: None,
             }),
             // Another address is another seller.
             None if self.base_url.is_some() => None,
-            None => built_in(self.provider, model),
+            None => find_built_in_pricing(self.provider, model),
         }
     }
 }
 
 /// What may be taken; absent: as much as is needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Caps {
+pub struct BudgetLimits {
     /// USD.
     pub max_cost_usd: Option<f64>,
     /// Tokens, prompts and replies together.
@@ -236,37 +249,37 @@ pub struct Caps {
     pub max_minutes: Option<f64>,
 }
 
-impl Caps {
+impl BudgetLimits {
     /// Whether nothing is limited.
-    pub fn is_none(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 }
 
 /// What a run and each of its cells may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Budgets {
+pub struct BudgetConfig {
     /// The run.
-    pub run: Caps,
+    pub run: BudgetLimits,
     /// A cell.
-    pub cell: Caps,
+    pub cell: BudgetLimits,
     /// From this share of a limit on, judges are asked to conclude.
-    pub soft: f64,
+    pub soft_limit_share: f64,
 }
 
-impl Default for Budgets {
+impl Default for BudgetConfig {
     fn default() -> Self {
         Self {
-            run: Caps::default(),
-            cell: Caps::default(),
-            soft: 0.8,
+            run: BudgetLimits::default(),
+            cell: BudgetLimits::default(),
+            soft_limit_share: 0.8,
         }
     }
 }
 
-impl Budgets {
+impl BudgetConfig {
     /// Whether money is limited anywhere.
-    pub fn caps_money(&self) -> bool {
+    pub fn limits_cost(&self) -> bool {
         self.run.max_cost_usd.is_some() || self.cell.max_cost_usd.is_some()
     }
 }
@@ -275,8 +288,8 @@ impl Budgets {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, output: u64, cached: u64) -> Usage {
-        Usage {
+    fn usage(input: u64, output: u64, cached: u64) -> TokenUsage {
+        TokenUsage {
             input: Some(input),
             output: Some(output),
             cached: Some(cached),
@@ -294,13 +307,13 @@ mod tests {
 
     #[test]
     fn a_sum_says_what_it_does_not_cover() {
-        let bill = |usd, unknown| Bill { usd, unknown };
+        let bill = |usd, unknown| Cost { usd, unknown };
         assert_eq!(bill(0.12, 0).to_string(), "$0.1200");
         assert_eq!(bill(0.12, 2).to_string(), "$0.1200 + unknown for 2 calls");
         assert_eq!(bill(0.0, 1).to_string(), "cost unknown for 1 call");
-        assert_eq!(Bill::NOTHING.to_string(), "free");
+        assert_eq!(Cost::ZERO.to_string(), "free");
         assert_eq!(bill(1.0, 0).plus(bill(0.5, 3)), bill(1.5, 3));
-        assert_eq!(bill(1.0, 3).known(), None);
+        assert_eq!(bill(1.0, 3).known_usd(), None);
     }
 
     #[test]
@@ -313,10 +326,10 @@ mod tests {
         });
         let pricing = config.pricing().expect("its own");
         assert_eq!(
-            pricing.cost(&usage(1_000_000, 100_000, 400_000)),
+            pricing.usage_cost(&usage(1_000_000, 100_000, 400_000)),
             Some(1.2 + 0.2 + 1.0)
         );
-        assert_eq!(pricing.cost(&Usage::default()), None);
+        assert_eq!(pricing.usage_cost(&TokenUsage::default()), None);
     }
 
     #[test]
@@ -343,17 +356,17 @@ mod tests {
         let pro = judge(ProviderKind::Gemini, "gemini-2.5-pro")
             .pricing()
             .expect("a row");
-        assert!(pro.cost(&usage(200_000, 1, 0)).is_some());
-        assert_eq!(pro.cost(&usage(200_001, 1, 0)), None);
+        assert!(pro.usage_cost(&usage(200_000, 1, 0)).is_some());
+        assert_eq!(pro.usage_cost(&usage(200_001, 1, 0)), None);
     }
 
     #[test]
     fn every_row_is_dated_and_means_itself_alone() {
-        for row in TABLE {
+        for row in PRICE_TABLE {
             assert_eq!(row.as_of.len(), "2026-10-07".len());
-            let found: Vec<_> = TABLE
+            let found: Vec<_> = PRICE_TABLE
                 .iter()
-                .filter(|other| other.means(row.provider, row.model))
+                .filter(|other| other.matches_model(row.provider, row.model))
                 .map(|other| other.model)
                 .collect();
             assert_eq!(found, [row.model]);
